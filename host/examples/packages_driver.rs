@@ -9,7 +9,7 @@ use ironclaw_contract::seam::change::Packages;
 use ironclaw_host::packages::{self, FetchContext};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Client, Identity, Limits, Mount, Role, Spec, client};
-use ironclaw_state::home::Home;
+use ironclaw_state::home::{Home, LayerOwner};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::Path;
@@ -44,14 +44,14 @@ fn identity() -> Identity {
 async fn make(launcher: Launcher, home: &Path, order: &Value) -> Value {
     let config = toml::from_str(order["config"].as_str().unwrap_or_default()).expect("settings");
     let home = Home::create(home).expect("a home");
-    let agent = order["agent"].as_str().expect("an agent").parse().expect("an id");
+    let agent = LayerOwner::Agent(order["agent"].as_str().expect("an agent").parse().expect("an id"));
     let names = |of: &str| serde_json::from_value(order[of].clone()).unwrap_or_default();
-    let wanted = Packages { apt: names("apt"), npm: names("npm") };
+    let wanted = Packages { apt: names("apt"), npm: names("npm"), pypi: names("pypi") };
     let means = FetchContext { launcher, home: home.clone(), config, identity: identity() };
     let change = serde_json::from_value(order["change"].clone()).unwrap_or_else(|_| ChangeId::new());
-    match packages::make(&means, agent, change, &wanted).await {
+    match packages::make(&means, &agent, change, &wanted).await {
         Ok(layer) => {
-            let path = home.layer(agent, &layer.digest);
+            let path = home.layer(&agent, &layer.digest);
             packages::verify(&path, &layer.digest).expect("the layer has its digest");
             json!({
                 "path": path, "digest": layer.digest, "files": layer.files, "bytes": layer.bytes,

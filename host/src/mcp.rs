@@ -9,8 +9,10 @@ mod connect;
 
 pub use answer::{answer, no_answer, not_reached};
 
+use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::mcp_jail::{DemoLayer, McpJails};
+use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::mcp::{self, listing::Listing};
@@ -78,8 +80,12 @@ pub struct Servers {
     pub latch: Arc<Latch>,
     /// Make the jails of processes.
     pub jails: McpJails,
+    /// Decide which directories may be mounted.
+    pub settings: Arc<Live>,
     /// The layer of the bundled server.
     pub demo: DemoLayer,
+    /// Layers of software that were verified since the host started.
+    pub verified_layers: Arc<VerifiedLayers>,
     /// The connections by their users.
     pub slots: Slots,
 }

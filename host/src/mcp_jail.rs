@@ -154,13 +154,23 @@ impl McpJails {
     }
 }
 
-/// Refuses a process that no jail of a server can run, by the name of its fault. Starts nothing and changes no file. The bundled server
-/// needs no layer here, because its launch makes it; see [`DemoLayer`].
-pub fn refused(wanted: &Process) -> Option<Refusal> {
+/// Refuses a process that no jail of a server can run, by the name of its fault. Starts nothing and changes no file. `has_packages` is true
+/// if packages may bring its program; [`missing_in`] looks for it afterwards. The bundled server needs no layer here, because its launch
+/// makes it; see [`DemoLayer`].
+pub fn refused(wanted: &Process, has_packages: bool) -> Option<Refusal> {
+    if has_packages {
+        return check(wanted).err();
+    }
     if is_demo(&wanted.program) && wanted.layer.is_none() {
         return check(wanted).err().or_else(|| demo::refused(&wanted.program));
     }
     find(wanted).err()
+}
+
+/// Refuses a command whose program is neither on this machine nor in the `usr` of this layer.
+pub fn missing_in(command: &[String], layer: PathBuf) -> Option<Refusal> {
+    let word = command.first()?;
+    program::find(Path::new("/"), Some(&layer), word).err()
 }
 
 /// Prepares the state directory `state`, and returns the jail of a server with it and without a program, for the self-test. `None` on a
@@ -302,12 +312,12 @@ mod tests {
     fn variable_that_the_jail_sets_is_refused_by_name() {
         for names in [&["PATH"][..], &["HOME"], &["A", "A"], &["A=B"], &[""], &["1A"], &["Ä"]] {
             let environment = names.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
-            let refusal = refused(&Process { environment, ..process() }).expect("refused");
+            let refusal = refused(&Process { environment, ..process() }, false).expect("refused");
             assert_eq!(refusal.code, DenialCode::McpEnvironment, "{names:?}");
             assert!(refusal.message.contains(names[0]), "{refusal}");
         }
         let environment = vec![("API_KEY".to_owned(), "x y".to_owned()), ("LANG".to_owned(), "de".to_owned())];
-        assert_eq!(refused(&Process { environment, ..process() }), None);
+        assert_eq!(refused(&Process { environment, ..process() }, false), None);
     }
 
     #[test]
@@ -320,9 +330,13 @@ mod tests {
             (&["/a", "/a"], DenialCode::MountTwice),
         ] {
             let mounts = targets.iter().map(|target| mount(target)).collect();
-            assert_eq!(refused(&Process { mounts, ..process() }).map(|found| found.code), Some(code), "{targets:?}");
+            assert_eq!(
+                refused(&Process { mounts, ..process() }, false).map(|found| found.code),
+                Some(code),
+                "{targets:?}"
+            );
         }
         let mounts = (0..=GRANTED_MAX).map(|one| mount(&format!("/d{one}"))).collect();
-        assert!(refused(&Process { mounts, ..process() }).is_some());
+        assert!(refused(&Process { mounts, ..process() }, false).is_some());
     }
 }

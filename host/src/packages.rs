@@ -7,23 +7,26 @@ mod config;
 mod fetch;
 mod layer;
 mod names;
+mod pypi;
 mod shadow;
 mod source;
 mod unpack;
+mod verified;
 
 pub use config::Config;
 pub use layer::verify;
+pub use verified::VerifiedLayers;
 
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, ChangeId};
+use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_jail::Identity;
 use ironclaw_jail::launcher::{self, Launcher};
 use ironclaw_jail::system::Names;
 use ironclaw_state::failpoint;
-use ironclaw_state::home::{self, Home, make_private, remove_tree};
+use ironclaw_state::home::{self, Home, LayerOwner, make_private, remove_tree};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -125,7 +128,7 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
         let message = format!("this machine has no {} to fetch packages of {of} with", client.display());
         (!is_there).then(|| Refusal::new(DenialCode::PackagesClientMissing, message).hint(remedy))
     };
-    if wanted.apt.is_empty() && wanted.npm.is_empty() {
+    if wanted.is_empty() {
         return None;
     }
     if let Err(refusal) = names_around_usr(Path::new("/")) {
@@ -140,10 +143,10 @@ pub fn refused(config: &Config, wanted: &Packages) -> Option<Refusal> {
             return found;
         }
     }
-    if !wanted.npm.is_empty() {
-        return missing(config.npm(), "npm", "install the package npm, or set packages.npm in config.toml");
-    }
-    None
+    let npm = || missing(config.npm(), "npm", "install the package npm, or set packages.npm in config.toml");
+    let pip = || missing(config.pip(), "pypi", "install the package python3-pip, or set packages.pip in config.toml");
+    let needs = |names: &[String]| !names.is_empty();
+    needs(&wanted.npm).then(npm).flatten().or_else(|| needs(&wanted.pypi).then(pip).flatten())
 }
 
 /// Returns the files and directories of the machine that clients see.
@@ -172,24 +175,29 @@ pub struct FetchContext {
     pub identity: Identity,
 }
 
-/// Fetches packages and builds their layer. Discards leftovers of an earlier call for the same change; reuses a layer with the same
-/// content.
+/// Fetches packages for an owner and builds their layer. Discards leftovers of an earlier call for the same change; reuses a layer with
+/// the same content.
 ///
 /// # Errors
 /// Returns [`Error`]; every layer is unchanged then.
-pub async fn make(context: &FetchContext, agent: AgentId, change: ChangeId, wanted: &Packages) -> Result<Layer, Error> {
+pub async fn make(
+    context: &FetchContext,
+    owner: &LayerOwner,
+    change: ChangeId,
+    wanted: &Packages,
+) -> Result<Layer, Error> {
     if let Some(refusal) = refused(&context.config, wanted) {
         return Err(refusal.into());
     }
-    if wanted.apt.is_empty() && wanted.npm.is_empty() {
+    if wanted.is_empty() {
         return Err(Refusal::new(
             DenialCode::PackagesNone,
             "the change names no package, so there is no layer to build",
         )
         .into());
     }
-    let work_dir = WorkDir::clear(context, agent, change)?;
-    let made = build(context, &work_dir, agent, wanted).await;
+    let work_dir = WorkDir::clear(context, owner, change)?;
+    let made = build(context, &work_dir, owner, wanted).await;
     // On failure, the next call for this change discards it.
     if let Err(error) = discard(&work_dir.path) {
         tracing::warn!(%error, "cannot remove a directory that packages were fetched in");
@@ -197,7 +205,12 @@ pub async fn make(context: &FetchContext, agent: AgentId, change: ChangeId, want
     made
 }
 
-async fn build(context: &FetchContext, work_dir: &WorkDir, agent: AgentId, wanted: &Packages) -> Result<Layer, Error> {
+async fn build(
+    context: &FetchContext,
+    work_dir: &WorkDir,
+    owner: &LayerOwner,
+    wanted: &Packages,
+) -> Result<Layer, Error> {
     let mut sources = Vec::new();
     let mut installed = Vec::new();
     if !wanted.apt.is_empty() {
@@ -210,9 +223,15 @@ async fn build(context: &FetchContext, work_dir: &WorkDir, agent: AgentId, wante
         sources.push(source);
         installed.extend(names);
     }
+    if !wanted.pypi.is_empty() {
+        let (source, names) = pypi::fetch(context, work_dir, &wanted.pypi).await?;
+        sources.push(source);
+        installed.extend(names);
+    }
     failpoint::reach("packages.fetched");
     let (home, config, place) = (context.home.clone(), context.config.clone(), work_dir.path.join("layer"));
-    let built = tokio::task::spawn_blocking(move || layer::build(&home, &config, agent, &sources, &place)).await;
+    let owner = owner.clone();
+    let built = tokio::task::spawn_blocking(move || layer::build(&home, &config, &owner, &sources, &place)).await;
     let built = built.map_err(|error| Error::Io { path: work_dir.path.clone(), source: io::Error::other(error) })??;
     let layer::Built { digest, files, bytes, left_out } = built;
     Ok(Layer { digest, files, bytes, installed, left_out })
@@ -227,8 +246,9 @@ struct WorkDir {
 
 impl WorkDir {
     /// Creates it empty.
-    fn clear(context: &FetchContext, agent: AgentId, change: ChangeId) -> Result<Self, Error> {
-        let own = context.home.agent(agent);
+    fn clear(context: &FetchContext, owner: &LayerOwner, change: ChangeId) -> Result<Self, Error> {
+        let own = context.home.layers_of(owner);
+        make_private(own.parent().expect("it is in the home"))?;
         make_private(&own)?;
         let all = own.join("fetching");
         make_private(&all)?;
@@ -254,16 +274,16 @@ impl WorkDir {
     }
 }
 
-/// Removes unused layers and leftovers of fetching. Call it only while no fetch runs, with the layers of the agents and of the running
+/// Removes unused layers and leftovers of fetching. Call it only while no fetch runs, with the layers of all owners and of the running
 /// sandboxes.
-pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
-    let agents = home.path().join("agents");
-    for agent in entries(&agents) {
-        for left in entries(&agent.join("fetching")) {
+pub fn sweep(home: &Home, live: &[(LayerOwner, Digest)]) {
+    let owners = entries(&home.path().join("agents")).into_iter().chain(entries(&home.mcp()));
+    for owner in owners {
+        for left in entries(&owner.join("fetching")) {
             remove_left(&left);
         }
-        for layer in entries(&agent.join("layers")) {
-            if !live.iter().any(|(owner, digest)| home.layer(*owner, digest) == layer) {
+        for layer in entries(&owner.join("layers")) {
+            if !live.iter().any(|(owner, digest)| home.layer(owner, digest) == layer) {
                 remove_left(&layer);
             } else if is_of_an_earlier_version(&layer)
                 && let Err(error) = layer::open_directories(&layer)
@@ -272,7 +292,7 @@ pub fn sweep(home: &Home, live: &[(AgentId, Digest)]) {
             }
         }
         // Removes only empty directories.
-        for directory in [agent.join("fetching"), agent.join("layers"), agent] {
+        for directory in [owner.join("fetching"), owner.join("layers"), owner] {
             let _ = std::fs::remove_dir(directory);
         }
     }
@@ -316,7 +336,7 @@ mod tests {
 
     fn wanted(apt: &[&str], npm: &[&str]) -> Packages {
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Packages { apt: own(apt), npm: own(npm) }
+        Packages { apt: own(apt), npm: own(npm), ..Packages::default() }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct AgentMount {
     pub read_only: bool,
 }
 
-/// Software in an agent's jail.
+/// Software in the jail of an agent or of an MCP server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgentPackages {
@@ -40,6 +40,9 @@ pub struct AgentPackages {
     /// Names for npm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub npm: Vec<String>,
+    /// Names for pypi.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pypi: Vec<String>,
     /// Digest of the layer with these packages.
     pub layer: Digest,
     /// The time at which the layer was made, RFC 3339.

@@ -181,7 +181,7 @@ events! {
     AgentMode = "agent.mode", [Kind::Meta], "agent mode was by change", "The guard mode of an agent was set.";
     AgentModelSet = "agent.model_set", [Kind::Meta], "agent model follows_default by change", "The model of an agent was set.";
     AgentBudget = "agent.budget", [Kind::Meta], "agent tokens_per_day cost_per_day_micros by change", "The ceilings of an agent were set.";
-    McpRegistered = "mcp.registered", [Kind::Meta], "server before after by change", "An MCP server was registered or removed.";
+    McpRegistered = "mcp.registered", [Kind::Meta], "server before after layer by change", "An MCP server was registered or removed.";
     McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest by change", "The tools of an MCP server were confirmed.";
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";

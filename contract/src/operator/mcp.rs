@@ -1,6 +1,6 @@
 //! MCP servers over the API: the catalogue, and the table of a server's tools that people confirm.
 
-use super::AgentMount;
+use super::{AgentMount, AgentPackages};
 use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +21,12 @@ pub struct McpServer {
     /// Program and arguments of a server that the host starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// Software in the jail of the command, with its layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages: Option<AgentPackages>,
+    /// Variables of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<McpServerVariable>,
     /// Directories of the host in the jail of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<AgentMount>,
@@ -97,6 +103,20 @@ pub struct McpServerHeader {
     /// The word before the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
+}
+
+/// A variable of the environment: with a secret, or with a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServerVariable {
+    /// Name of the variable.
+    pub variable: String,
+    /// Name of the secret, never its value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// The value, which is no secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// An agent that may call tools of an MCP server.

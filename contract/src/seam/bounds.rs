@@ -64,9 +64,10 @@ impl ToolDifference {
 }
 
 impl Packages {
-    fn within_bounds(&self) -> Result<(), String> {
+    pub(super) fn within_bounds(&self) -> Result<(), String> {
         names("a package", &self.apt)?;
-        names("a package", &self.npm)
+        names("a package", &self.npm)?;
+        names("a package", &self.pypi)
     }
 }
 

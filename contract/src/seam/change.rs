@@ -4,7 +4,7 @@
 //! [`crate::seam::action`].
 
 pub use super::egress::Egress;
-pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpRegister, McpTool};
+pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpRegister, McpTool, McpVariable};
 pub use super::settings::{GuardMode, Settings};
 
 use super::message::word;
@@ -111,7 +111,7 @@ pub enum Change {
     CreateAgent(CreateAgent),
     /// `{"server", "tools"?}`
     McpAccess(McpAccess),
-    /// `{"name", "url", "tools"?, "headers"?}`, `{"name", "command", "mounts"?, "tools"?}` or `{"name", "remove": true}`
+    /// `{"name", "url", "tools"?, "headers"?}`, `{"name", "command", "packages"?, "environment"?, "mounts"?, "tools"?}` or `{"name", "remove": true}`
     McpRegister(McpRegister),
     /// `{"server", "digest", "manifest"?}`
     McpConfirm(McpConfirm),
@@ -151,7 +151,8 @@ pub struct ToolDifference {
     pub remove: Vec<String>,
 }
 
-/// Software in an agent's jail, by name. The package managers choose the versions, and the host pins the result.
+/// Software in the jail of an agent or of an MCP server, by name. A name of npm may have an exact version, `name@1.2.3`, and one of pypi
+/// `name==1.2.3`; the package managers choose the other versions. The host pins the result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packages {
@@ -161,6 +162,21 @@ pub struct Packages {
     /// Names for npm, with the scope if there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub npm: Vec<String>,
+    /// Names for pypi. Only wheels are fetched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pypi: Vec<String>,
+}
+
+impl Packages {
+    /// Returns true if there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.names().next().is_none()
+    }
+
+    /// Returns all names: those for apt, npm, then pypi.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.apt.iter().chain(&self.npm).chain(&self.pypi)
+    }
 }
 
 word!(/// The messages of a channel that open a turn.
@@ -292,7 +308,7 @@ impl Change {
                 false => EnabledTools::Difference(read(kind, payload)?),
             }),
             ChangeKind::Packages => match payload.0.is_array() {
-                true => Self::Packages(Packages { apt: read(kind, payload)?, npm: Vec::new() }),
+                true => Self::Packages(Packages { apt: read(kind, payload)?, ..Packages::default() }),
                 false => Self::Packages(read(kind, payload)?),
             },
             ChangeKind::Wiring => Self::Wiring(read(kind, payload)?),
@@ -415,7 +431,9 @@ mod tests {
                     let takes = match kind {
                         ChangeKind::Permissions => ["access", "revoke"].contains(&field.as_str()),
                         ChangeKind::CreateAgent => ["persona", "enabled_tools", "wirings"].contains(&field.as_str()),
-                        ChangeKind::McpRegister => ["headers", "command", "mounts"].contains(&field.as_str()),
+                        ChangeKind::McpRegister => {
+                            ["headers", "command", "packages", "environment", "mounts"].contains(&field.as_str())
+                        }
                         _ => false,
                     };
                     let mut both = own.clone();

@@ -2,7 +2,7 @@
 //!
 //! Never contacts a server: the host does. See [`crate::seam::change`] and [`crate::seam::bounds`].
 
-use super::change::Mount;
+use super::change::{Mount, Packages};
 use super::field::{names, text};
 use super::limits::{ENTRIES_MAX, MANIFEST_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, REASON_BYTES_MAX};
 use crate::canonical::Digest;
@@ -32,6 +32,12 @@ pub struct McpRegister {
     /// Program and arguments of a server on its standard input and output. Never a line for a shell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
+    /// Software in the jail of the command.
+    #[serde(default, skip_serializing_if = "Packages::is_empty")]
+    pub packages: Packages,
+    /// Variables of the command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<McpVariable>,
     /// Directories of the host in the jail of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
@@ -70,6 +76,20 @@ pub struct McpHeader {
     pub scheme: Option<String>,
 }
 
+/// A variable of the environment: with a secret of the operator, or with a text that people see.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpVariable {
+    /// Name of the variable, e.g. `API_KEY`.
+    pub variable: String,
+    /// Name of the secret, never its value. Excludes `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// The value, which is no secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
 /// The tools that a server lists, confirmed by a person with their manifests. No call goes to a server that differs from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,9 +112,10 @@ impl McpAccess {
 
 impl McpRegister {
     pub(super) fn within_bounds(&self) -> Result<(), String> {
-        let Self { name, url, command, mounts, tools, headers, remove } = self;
+        let Self { name, url, command, packages, environment, mounts, tools, headers, remove } = self;
         text("name", name, NAME_BYTES_MAX)?;
-        let has_lists = !mounts.is_empty() || !tools.is_empty() || !headers.is_empty();
+        let has_of_jail = !packages.is_empty() || !environment.is_empty() || !mounts.is_empty();
+        let has_lists = has_of_jail || !tools.is_empty() || !headers.is_empty();
         match (url, command.is_empty(), remove) {
             (None, true, true) if !has_lists => return Ok(()),
             (_, _, true) => return Err("remove excludes all other fields but the name".to_owned()),
@@ -107,17 +128,24 @@ impl McpRegister {
     }
 
     fn lists_within_bounds(&self) -> Result<(), String> {
-        let Self { url, command, mounts, tools, headers, .. } = self;
+        let Self { url, command, packages, environment, mounts, tools, headers, .. } = self;
         if command.len() > ENTRIES_MAX || command.iter().any(|word| word.len() > PATH_BYTES_MAX) {
             return Err(format!("command has at most {ENTRIES_MAX} words of at most {PATH_BYTES_MAX} bytes"));
         }
         if url.is_some() && !mounts.is_empty() {
             return Err("mounts need a command: a server at a URL has no jail".to_owned());
         }
+        if url.is_some() && !(packages.is_empty() && environment.is_empty()) {
+            return Err("packages and environment need a command: a server at a URL has no jail".to_owned());
+        }
         if url.is_none() && !headers.is_empty() {
             return Err("headers need a url: a command gets no request".to_owned());
         }
         super::bounds::mounts_within_bounds(mounts)?;
+        packages.within_bounds()?;
+        let variables: Vec<_> = environment.iter().map(|one| one.variable.clone()).collect();
+        names("a variable", &variables)?;
+        environment.iter().try_for_each(McpVariable::within_bounds)?;
         let tool_names: Vec<_> = tools.iter().map(|tool| tool.name.clone()).collect();
         names("a tool", &tool_names)?;
         if tools.iter().any(|tool| tool.description.len() > REASON_BYTES_MAX) {
@@ -129,6 +157,17 @@ impl McpRegister {
             text("secret", &header.secret, NAME_BYTES_MAX)?;
             text("scheme", header.scheme.as_deref().unwrap_or("-"), NAME_BYTES_MAX)
         })
+    }
+}
+
+impl McpVariable {
+    fn within_bounds(&self) -> Result<(), String> {
+        match (&self.secret, &self.text) {
+            (Some(secret), None) => text("secret", secret, NAME_BYTES_MAX),
+            (None, Some(value)) if value.len() <= PATH_BYTES_MAX => Ok(()),
+            (None, Some(_)) => Err(format!("text has at most {PATH_BYTES_MAX} bytes")),
+            (None, None) | (Some(_), Some(_)) => Err("a variable has either a secret or a text".to_owned()),
+        }
     }
 }
 
@@ -161,6 +200,18 @@ mod tests {
             (json!({"name": "n", "remove": true, "tools": [{"name": "t"}]}), "remove"),
             (json!({"name": "n", "url": "https://x", "mounts": [{"source": "/srv"}]}), "mounts"),
             (json!({"name": "n", "command": ["s"], "headers": [{"name": "a", "secret": "b"}]}), "headers"),
+            (json!({"name": "n", "url": "https://x", "packages": {"npm": ["s"]}}), "packages"),
+            (
+                json!({"name": "n", "url": "https://x", "environment": [{"variable": "A", "secret": "b"}]}),
+                "environment",
+            ),
+            (json!({"name": "n", "command": ["s"], "environment": [{"variable": "A", "value": "b"}]}), "value"),
+            (json!({"name": "n", "command": ["s"], "environment": [{"variable": "A"}]}), "either"),
+            (
+                json!({"name": "n", "command": ["s"], "environment": [{"variable": "A", "secret": "b", "text": "c"}]}),
+                "either",
+            ),
+            (json!({"name": "n", "remove": true, "packages": {"apt": ["s"]}}), "remove"),
             (json!({"name": "n", "command": "server --stdio"}), "sequence"),
         ] {
             let error = register(payload.clone()).expect_err("refused");

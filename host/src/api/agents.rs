@@ -185,9 +185,10 @@ fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent
         let source = source.display().to_string();
         AgentMount { source, target, read_only }
     };
-    let packages = |Software { packages: Packages { apt, npm }, layer, made_at }| AgentPackages {
+    let packages = |Software { packages: Packages { apt, npm, pypi }, layer, made_at }| AgentPackages {
         apt,
         npm,
+        pypi,
         layer,
         made_at: ironclaw_ledger::rfc3339(made_at),
     };

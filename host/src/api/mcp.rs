@@ -9,8 +9,10 @@ use crate::refusal::Denied;
 use crate::registry::mcp::{self, Server, listing::Listing};
 use axum::Json;
 use axum::extract::{Path, State};
-use ironclaw_contract::operator::{AgentMount, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool};
-use ironclaw_contract::seam::change::{McpHeader, Mount};
+use ironclaw_contract::operator::{
+    AgentMount, AgentPackages, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool, McpServerVariable,
+};
+use ironclaw_contract::seam::change::{McpHeader, McpVariable, Mount, Packages};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_state::ReadTx;
@@ -80,6 +82,7 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     tools.extend(gone.map(|name| tool(name, None, confirmed.as_ref(), None)));
     let holders = mcp::holders(tx, server.name())?.into_iter();
     let header = |McpHeader { name, secret, scheme }| McpServerHeader { name, secret, scheme };
+    let variable = |McpVariable { variable, secret, text }| McpServerVariable { variable, secret, text };
     let mount = |Mount { source, target, read_only }| AgentMount {
         source,
         target: target.unwrap_or_default(),
@@ -103,6 +106,11 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
         name: server.described.name,
         url: server.described.url.unwrap_or_default(),
         command: server.described.command,
+        packages: server.layer.map(|layer| {
+            let Packages { apt, npm, pypi } = server.described.packages;
+            AgentPackages { apt, npm, pypi, layer, made_at: ironclaw_ledger::rfc3339(server.made_at) }
+        }),
+        environment: server.described.environment.into_iter().map(variable).collect(),
         mounts: server.described.mounts.into_iter().map(mount).collect(),
         headers: server.described.headers.into_iter().map(header).collect(),
     })

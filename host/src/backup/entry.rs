@@ -175,14 +175,20 @@ pub fn is_place(path: &Path, kind: Kind) -> bool {
     fn has<T: FromStr>(name: &[u8]) -> bool {
         std::str::from_utf8(name).is_ok_and(|text| text.parse::<T>().is_ok())
     }
+    let is_server = |name: &[u8]| std::str::from_utf8(name).is_ok_and(crate::secrets::is_name);
     match names[..] {
-        [name] if is_directory => [b"ledger".as_slice(), b"agents", b"sessions", HEADS.as_bytes()].contains(&name),
+        [name] if is_directory => {
+            [b"ledger".as_slice(), b"agents", b"mcp", b"sessions", HEADS.as_bytes()].contains(&name)
+        }
         [name] => kind == Kind::File && FILES.iter().any(|file| file.as_bytes() == name),
         [b"ledger", _] => kind == Kind::File,
         [head, _] if head == HEADS.as_bytes() => kind == Kind::File,
         [b"agents", agent] | [b"agents", agent, b"layers"] => is_directory && has::<AgentId>(agent),
         [b"agents", agent, b"layers", layer] => is_directory && has::<AgentId>(agent) && has::<Digest>(layer),
         [b"agents", agent, b"layers", layer, ..] => has::<AgentId>(agent) && has::<Digest>(layer),
+        [b"mcp", server] | [b"mcp", server, b"layers"] => is_directory && is_server(server),
+        [b"mcp", server, b"layers", layer] => is_directory && is_server(server) && has::<Digest>(layer),
+        [b"mcp", server, b"layers", layer, ..] => is_server(server) && has::<Digest>(layer),
         [b"sessions", session] | [b"sessions", session, b"workspace"] => is_directory && has::<SessionId>(session),
         [b"sessions", session, b"workspace", ..] => has::<SessionId>(session),
         [b"sessions", session, b"versions"] => is_directory && has::<SessionId>(session),
@@ -210,6 +216,7 @@ mod tests {
             ("heads/0123456789abcdef-000000000001-0123456789abcdef.json", Kind::File),
             ("agents/AGT/layers/LAY/usr/bin/jq", Kind::File),
             ("agents/AGT/layers/LAY/usr/bin/jql", Kind::Link),
+            ("mcp/papers/layers/LAY/usr/bin/server", Kind::File),
             ("sessions/SES/workspace", Kind::Directory),
             ("sessions/SES/workspace/..a/ b", Kind::Link),
             ("sessions/SES/versions", Kind::Directory),
@@ -243,6 +250,9 @@ mod tests {
             ("sessions/SES/versions/a/b", Kind::File),
             ("agents/AGT/layers/x/usr", Kind::Directory),
             ("agents/AGT/fetching", Kind::Directory),
+            ("mcp/papers/agt_x", Kind::Directory),
+            ("mcp/.x/layers", Kind::Directory),
+            ("mcp/papers/layers/x/usr", Kind::Directory),
         ] {
             assert!(!is_place(Path::new(&at(path)), kind), "{path:?}");
         }

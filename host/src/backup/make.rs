@@ -8,15 +8,16 @@ use super::format::{CHUNK_BYTES, Header, Sealer};
 use super::tree::{Bounds, Contents};
 use super::{Error, described};
 use crate::quota;
-use crate::tables::{agents, facts, sessions};
+use crate::registry::software;
+use crate::tables::{facts, sessions};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
+use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{Backup, LedgerEvent};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::head::{self, Position};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{Entry, archive};
-use ironclaw_state::home::Home;
+use ironclaw_state::home::{Home, LayerOwner};
 use ironclaw_state::keys::{self, BackupKey, MasterKey};
 use ironclaw_state::{ReadTx, State, View, backup, failpoint, wall_clock};
 use std::collections::BTreeSet;
@@ -66,7 +67,7 @@ struct Known {
     last: u64,
     generation: u64,
     sessions: Vec<SessionId>,
-    layers: Vec<(AgentId, Digest)>,
+    layers: Vec<(LayerOwner, Digest)>,
 }
 
 impl Known {
@@ -78,7 +79,7 @@ impl Known {
             last: position.seq,
             generation: facts::generation(tx)?,
             sessions: sessions::all(tx)?.into_iter().map(|session| session.id).collect(),
-            layers: agents::layers(tx)?,
+            layers: software::layers(tx)?,
         })
     }
 }
@@ -210,10 +211,12 @@ impl Prepared {
                 contents.file(&below(HEADS, &path), &path)?;
             }
         }
-        contents.directory(Path::new("agents"))?;
-        for (agent, layer) in &known.layers {
-            let path = home.layer(*agent, layer);
-            for directory in [home.agent(*agent), home.agent(*agent).join("layers")] {
+        for directory in ["agents", "mcp"] {
+            contents.directory(Path::new(directory))?;
+        }
+        for (owner, layer) in &known.layers {
+            let path = home.layer(owner, layer);
+            for directory in [home.layers_of(owner), home.layers_of(owner).join("layers")] {
                 contents.directory(inner(home, &directory))?;
             }
             contents.tree(inner(home, &path), &path, Bounds::NONE)?;

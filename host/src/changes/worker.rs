@@ -8,12 +8,13 @@ use crate::changes::at_once::mention_erased_conversations;
 use crate::error::Error;
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::decide;
-use crate::gateway::kinds::{self, FETCHING, Preparation, Prepared};
+use crate::gateway::kinds::{self, Preparation, Prepared};
 use crate::gateway::proposals::notify;
 use crate::gateway::store::{self, Row, Status};
 use crate::latch::Latch;
 use crate::mcp::Servers;
-use crate::packages;
+use crate::mcp_jail;
+use crate::packages::{self, Layer};
 use crate::refusal::{Denied, Refusal};
 use crate::runtime::launch::{Jails, LAUNCHER_END_TIME};
 use crate::runtime::sessions::Sessions;
@@ -22,6 +23,7 @@ use crate::worker::{self, Due, Wait};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{ChangeKind, Packages};
 use ironclaw_state::failpoint;
+use ironclaw_state::home::LayerOwner;
 use ironclaw_state::{ReadTx, State};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,7 +56,7 @@ struct Lane {
 
 impl Lane {
     fn of(row: &Row) -> Self {
-        Self { agent: row.agent, fetches: row.kind == FETCHING }
+        Self { agent: row.agent, fetches: kinds::fetches(&row.change) }
     }
 }
 
@@ -236,11 +238,18 @@ impl ChangeWorker {
     /// Does the work that a change needs before its transaction. It fetches software, which takes time and a network and changes no
     /// setting. It erases the conversations of an agent that is to be removed, if the change is still approved.
     async fn prepare(&self, row: &Row) -> Result<Prepared, Denied<Error>> {
-        let Some(agent) = row.agent else { return Ok(Prepared::Nothing) };
-        match kinds::preparation(&row.change) {
-            Preparation::Nothing => Ok(Prepared::Nothing),
-            Preparation::Layer(wanted) => self.fetch(row, agent, wanted).await,
-            Preparation::ConversationsErased => {
+        match (kinds::preparation(&row.change), row.agent) {
+            (Preparation::ServerLayer(server), _) => {
+                let layer = self.fetch(row, &LayerOwner::Server(server.name.clone()), &server.packages).await?;
+                let place = self.jails.home.layer(&LayerOwner::Server(server.name.clone()), &layer.digest);
+                // The layer is complete only now, and a server without its program would fail at each call.
+                mcp_jail::missing_in(&server.command, place).map_or(Ok(Prepared::Layer(layer)), |no| Err(no.into()))
+            }
+            (Preparation::Nothing, _) | (_, None) => Ok(Prepared::Nothing),
+            (Preparation::Layer(wanted), Some(agent)) => {
+                Ok(Prepared::Layer(self.fetch(row, &LayerOwner::Agent(agent), wanted).await?))
+            }
+            (Preparation::ConversationsErased, Some(agent)) => {
                 self.changes.still_approved(row).await?;
                 self.sessions.remove_of(agent, row.decided_by.unwrap_or_else(|| row.principal())).await?;
                 Ok(Prepared::ConversationsErased)
@@ -248,7 +257,7 @@ impl ChangeWorker {
         }
     }
 
-    async fn fetch(&self, row: &Row, agent: AgentId, wanted: &Packages) -> Result<Prepared, Denied<Error>> {
+    async fn fetch(&self, row: &Row, owner: &LayerOwner, wanted: &Packages) -> Result<Layer, Denied<Error>> {
         let context = packages::FetchContext {
             launcher: self.jails.launcher.clone(),
             home: self.jails.home.clone(),
@@ -256,8 +265,8 @@ impl ChangeWorker {
             identity: self.jails.fetcher(),
         };
         tracing::info!(change = %row.id, "fetching software");
-        let made = packages::make(&context, agent, row.id, wanted).await;
-        Ok(Prepared::Layer(made.map_err(packages::Error::refusal)?))
+        let made = packages::make(&context, owner, row.id, wanted).await;
+        Ok(made.map_err(packages::Error::refusal)?)
     }
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {

@@ -240,13 +240,15 @@ pub const SETTINGS: &[Setting] = settings! {
     [packages]
     apt: Unset { instead: "`/usr/bin/apt-get`", example: "\"/usr/path/to/apt-get\"" }, "", Rule("a path below `/usr`"), Live, "The client that fetches packages of apt.";
     npm: Unset { instead: "`/usr/bin/npm`", example: "\"/usr/path/to/npm\"" }, "", Rule("a path below `/usr`"), Live, "The client that fetches packages of npm.";
+    pip: Unset { instead: "`/usr/bin/pip3`", example: "\"/usr/path/to/npm\"" }, "", Rule("a path below `/usr`"), Live, "The client that fetches packages of PyPI.";
     apt_sources: Unset { instead: "the sources of the machine", example: "\"/path/to/own.sources\"" }, "", Rule("an absolute path that ends in `.list` or `.sources`"), Live, "The file that apt reads instead of the sources of the machine.";
     npm_registry: Unset { instead: "the registry of npm", example: "\"https://registry.example/npm/\"" }, "", Rule("an address with http or https"), Live, "The registry that npm asks.";
+    pypi_index: Unset { instead: "the index of PyPI", example: "\"https://index.example/simple/\"" }, "", Rule("an address with http or https"), Live, "The index that pip asks.";
     proxy: Unset { instead: "no proxy", example: "\"http://proxy.example:3128/\"" }, "", Rule("an address with http or https, without a password"), Live, "The proxy of the clients; they inherit no variable of the environment.";
-    ports: Is("[53, 80, 443]"), "", Rule("at most 8 ports, none of them 0"), Live, "TCP ports that the clients may connect to, beside those of the proxy and the registry.";
+    ports: Is("[53, 80, 443]"), "", Rule("at most 8 ports, none of them 0"), Live, "TCP ports that the clients may connect to, beside those of the proxy, the registry and the index.";
     fetch_seconds_max: Is("600"), "seconds", Range(1, 86_400), Live, "The longest time of fetching for one change, all runs of clients together.";
-    layer_bytes_max: Is("1073741824"), "bytes", Range(1 << 20, 1 << 40), Live, "The most bytes of the packages of one agent.";
-    layer_files_max: Is("200000"), "files", Range(16, 10_000_000), Live, "The most files, directories and links of the packages of one agent.";
+    layer_bytes_max: Is("1073741824"), "bytes", Range(1 << 20, 1 << 40), Live, "The most bytes of the packages of one agent or MCP server.";
+    layer_files_max: Is("200000"), "files", Range(16, 10_000_000), Live, "The most files, directories and links of the packages of one agent or MCP server.";
 
     [keys]
     master_key_file: Unset { instead: "the systemd credential `ironclaw-master-key`, or else `master.key` in the home", example: "\"/path/to/master.key\"" }, "", Rule("the path of a file of 32 bytes that only its owner can read"), Restart, "The file with the master key.";

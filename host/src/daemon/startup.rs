@@ -23,6 +23,7 @@ use crate::model_socket::versions::VersionKeeper;
 use crate::observe::LogLevel;
 use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
+use crate::packages::VerifiedLayers;
 use crate::pipeline::{Inbound, Outbound};
 use crate::record::Record;
 use crate::requests::Requests;
@@ -42,7 +43,7 @@ use ironclaw_state::home::{self, Held, Home};
 use ironclaw_state::keys::{MasterKey, Source};
 use ironclaw_state::seal::Sealer;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// A locked home, with its settings, its master key and its record.
@@ -159,31 +160,27 @@ async fn runtime(
     let Opened { home, config, .. } = opened;
     let record = &proposals.record;
     let latch = Arc::<Latch>::default();
+    let verified_layers = Arc::<VerifiedLayers>::default();
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
+    let servers = Servers {
+        record: Arc::clone(record),
+        home: home.clone(),
+        latch: Arc::clone(&latch),
+        jails: McpJails { launcher: launcher.clone(), identity: jails.fetcher() },
+        settings: Arc::clone(&proposals.settings),
+        demo: DemoLayer::default(),
+        verified_layers: Arc::clone(&verified_layers),
+        slots: Slots::default(),
+    };
     let executor = Executor {
         record: Arc::clone(record),
         settings: Arc::clone(&proposals.settings),
         latch: Arc::clone(&latch),
         requests,
         fetchers: Fetchers::default(),
-        servers: Arc::new(Servers {
-            record: Arc::clone(record),
-            home: home.clone(),
-            latch: Arc::clone(&latch),
-            jails: McpJails { launcher: launcher.clone(), identity: jails.fetcher() },
-            demo: DemoLayer::default(),
-            slots: Slots::default(),
-        }),
+        servers: Arc::new(servers),
     };
-    let servers = ModelServers {
-        turns: Arc::clone(&turns),
-        models: Arc::clone(models),
-        latch: Arc::clone(&latch),
-        home: home.clone(),
-        settings: Arc::clone(&proposals.settings),
-        executor: Arc::new(executor),
-        versions: VersionKeeper::default(),
-    };
+    let model_servers = model_servers(home, &proposals, (&turns, models, &latch), executor);
     let outbound = Outbound {
         turns: Arc::clone(&turns),
         latch: Arc::clone(&latch),
@@ -197,18 +194,36 @@ async fn runtime(
         settings: Arc::clone(&proposals.settings),
         config: jails,
         at_once: Semaphore::new(LAUNCHES_MAX),
-        verified_layers: Mutex::default(),
+        verified_layers,
     };
     Ok(Runtime {
         settings: Arc::clone(&proposals.settings),
         turns,
         jails: Arc::new(jails),
         workspaces: Arc::new(Workspaces::new(home.clone(), Arc::clone(&proposals.settings))),
-        models: Arc::new(servers),
+        models: Arc::new(model_servers),
         admission: Admission::new(Limits::of(&config.session)),
         latch,
         outbound: Arc::new(outbound),
     })
+}
+
+/// Returns the servers of `model.sock`.
+fn model_servers(
+    home: &Home,
+    proposals: &Proposals,
+    (turns, models, latch): (&Arc<OpenTurns>, &Arc<Models>, &Arc<Latch>),
+    executor: Executor,
+) -> ModelServers {
+    ModelServers {
+        turns: Arc::clone(turns),
+        models: Arc::clone(models),
+        latch: Arc::clone(latch),
+        home: home.clone(),
+        settings: Arc::clone(&proposals.settings),
+        executor: Arc::new(executor),
+        versions: VersionKeeper::default(),
+    }
 }
 
 /// Starts the maintenance of the ledger. Also returns the names of heads and archives of another history.

@@ -27,12 +27,9 @@ use crate::packages::Layer;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Person};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, ChangeKind, Packages};
+use ironclaw_contract::seam::change::{Change, ChangeKind, McpRegister, Packages};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
-
-/// The kind that fetches software. It is applied concurrently with all others.
-pub(crate) const FETCHING: ChangeKind = ChangeKind::Packages;
 
 /// Returns the implementation of a change's kind.
 fn of(change: &Change) -> &dyn Kind {
@@ -167,8 +164,10 @@ impl<T: Check + Page + Apply> Kind for T {}
 pub enum Preparation<'a> {
     /// No work.
     Nothing,
-    /// Fetching a layer with this software.
+    /// Fetching a layer with this software for the agent.
     Layer(&'a Packages),
+    /// Fetching a layer with the software of this MCP server.
+    ServerLayer(&'a McpRegister),
     /// Erasing the conversations of the agent that the change removes.
     ConversationsErased,
 }
@@ -203,6 +202,15 @@ pub const fn is_of_agent(kind: ChangeKind) -> bool {
 /// Returns whether the sessions of the agent restart after a change of this kind.
 pub const fn restarts_sessions(kind: ChangeKind) -> bool {
     properties(kind).restarts_sessions
+}
+
+/// Returns whether a change fetches software. Such a change is applied concurrently with all others.
+pub(crate) fn fetches(change: &Change) -> bool {
+    match change {
+        Change::Packages(_) => true,
+        Change::McpRegister(server) => !server.packages.is_empty(),
+        _ => false,
+    }
 }
 
 /// Returns the work that is necessary before a change is applied.

@@ -14,7 +14,6 @@ pub use crate::tables::facts::generation;
 pub use approvals::{add_approval, rewrap};
 pub use generation::begin_generation;
 
-use super::kinds::FETCHING;
 use super::policy::Policy;
 use super::{Checked, Origin, Proposed, Requester};
 use crate::refusal::{Denied, Refusal};
@@ -59,9 +58,9 @@ pub fn unknown(id: ChangeId) -> Refusal {
     refusal.hint("`ironctl change list` shows the changes that wait")
 }
 
-/// Returns the next approved change of each agent, and that of the host, oldest first.
+/// Returns the next approved change of each agent, and that of the host, oldest first; those that fetch software have an order of their own.
 pub fn approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
-    changes::approved(tx, FETCHING, AT_ONCE_MAX)
+    changes::approved(tx, AT_ONCE_MAX)
 }
 
 /// The result of a submission.

@@ -3,7 +3,7 @@
 use super::{Servers, listing_of};
 use crate::mcp_jail::{self, Process, Running};
 use crate::record::Record;
-use crate::registry::mcp::listing::Listing;
+use crate::registry::mcp::{self, listing::Listing};
 use crate::secrets::{self, SecretName};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use ironclaw_contract::canonical::{self, Digest};
@@ -12,10 +12,14 @@ use ironclaw_contract::seam::change::{McpHeader, McpRegister};
 use ironclaw_jail::Mount;
 use ironclaw_jail::launcher::Jailed;
 use ironclaw_mcp::{Client, Era, Limits};
+use ironclaw_model::fetch;
 use ironclaw_state::ReadTx;
+use ironclaw_state::home::LayerOwner;
 use ironclaw_state::keys::SecretText;
 use ironclaw_text::visible;
 use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use url::Url;
 
 /// Characters of the last line of a server's standard error.
@@ -78,14 +82,20 @@ pub(super) async fn connect(
             let (client, secrets) = over_http(servers, url, &described.headers, limits).await?;
             Connected { client, secrets, jailed: None }
         }
-        None => match over_jail(servers, described, agent, limits.clone()).await {
-            // Some servers end at a request before `initialize`.
-            Err((_, true)) => {
-                let limits = Limits { era: Some(Era::Session), ..limits };
-                over_jail(servers, described, agent, limits).await.map_err(|(failed, _)| failed)?
-            }
-            connected => connected.map_err(|(failed, _)| failed)?,
-        },
+        None => {
+            let jail = Jail::of(servers, described).await?;
+            let begun = match over_jail(servers, &jail, agent, limits.clone()).await {
+                // Some servers end at a request before `initialize`.
+                Err((_, true)) => {
+                    let limits = Limits { era: Some(Era::Session), ..limits };
+                    over_jail(servers, &jail, agent, limits).await
+                }
+                begun => begun,
+            };
+            let (client, jailed) = begun.map_err(|(failed, _)| failed)?;
+            let secrets = jail.variables.into_iter().map(|(_, secret)| secret).collect();
+            Connected { client, secrets, jailed: Some(jailed) }
+        }
     };
     let listed = connected.client.list().await?;
     Ok((connected, listing_of(described, listed)?))
@@ -94,23 +104,25 @@ pub(super) async fn connect(
 /// Starts the process of a server and connects to it. A failure says whether the server ended by itself.
 async fn over_jail(
     servers: &Servers,
-    described: &McpRegister,
+    jail: &Jail<'_>,
     agent: Option<AgentId>,
     limits: Limits,
-) -> Result<Connected, (Failed, bool)> {
+) -> Result<(Client, Jailed), (Failed, bool)> {
     let Running { read, write, jailed, stderr } =
-        launch(servers, described, agent).await.map_err(|failed| (failed, false))?;
+        jail.launch(servers, agent).await.map_err(|failed| (failed, false))?;
     match Client::over_streams(read, write, limits).await {
-        Ok(client) => Ok(Connected { client, secrets: Vec::new(), jailed: Some(jailed) }),
+        Ok(client) => Ok((client, jailed)),
         Err(error) => {
+            let has_ended = matches!(error, ironclaw_mcp::Error::Gone);
             // The next process has the same directory.
             jailed.kill();
             jailed.exited().await;
             let last = mcp_jail::errors_of(&stderr).unwrap_or_default();
             let last = last.lines().last().unwrap_or_default();
-            let last: String = visible::line(last).text.chars().take(SHOWN_CHARACTERS_MAX).collect();
+            let last = jail.without_secrets(last.to_owned());
+            let last: String = visible::line(&last).text.chars().take(SHOWN_CHARACTERS_MAX).collect();
             let says = if last.is_empty() { String::new() } else { format!("; its last words are {last:?}") };
-            let has_ended = matches!(error, ironclaw_mcp::Error::Gone);
+            let error = jail.without_secrets(error.to_string());
             Err((Failed::words(format!("{error}{says}")), has_ended))
         }
     }
@@ -124,7 +136,7 @@ async fn over_http(
 ) -> Result<(Client, Vec<SecretText>), Failed> {
     let url: Url = url.parse().map_err(|_| Failed::words("its address is not a URL".to_owned()))?;
     let http = ironclaw_model::client_for(&url).map_err(Failed::words)?;
-    let (record, named) = (std::sync::Arc::clone(&servers.record), headers.to_vec());
+    let (record, named) = (Arc::clone(&servers.record), headers.to_vec());
     let (headers, secrets) = servers.record.state.read(move |tx| header_values(tx, &record, &named)).await?;
     Ok((Client::over_http(url, headers, http, limits).await?, secrets))
 }
@@ -153,31 +165,84 @@ fn header_values(
     Ok((map, secrets))
 }
 
-async fn launch(servers: &Servers, described: &McpRegister, agent: Option<AgentId>) -> Result<Running, Failed> {
-    let mount = |mount: &ironclaw_contract::seam::change::Mount| Mount {
-        source: mount.source.clone().into(),
-        target: mount.target.clone().unwrap_or_default(),
-        read_only: mount.read_only.unwrap_or(true),
-        granted: true,
-    };
-    let failed = |error: mcp_jail::Error| {
-        tracing::warn!(%error, server = described.name, "an MCP server could not be started");
-        Failed::words(error.to_string())
-    };
-    let layer = match mcp_jail::is_demo(&described.command) {
-        true => Some(servers.demo.get(&servers.home).await.map_err(failed)?),
-        false => None,
-    };
-    // Another command under the same name never gets the files of this one.
-    let of = Digest::of(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
-    let user = format!("{}-{}", agent.map_or_else(|| "look".to_owned(), |agent| agent.to_string()), &of[..16]);
-    let process = Process {
-        name: format!("mcp_{}", described.name),
-        program: described.command.clone(),
-        environment: Vec::new(),
-        layer,
-        mounts: described.mounts.iter().map(mount).collect(),
-        state: servers.home.mcp_state(&described.name, &user),
-    };
-    servers.jails.launch(&process).await.map_err(failed)
+/// The parts of the jail of a server that the record has: its layer, and the secrets of its variables.
+struct Jail<'a> {
+    described: &'a McpRegister,
+    layer: Option<PathBuf>,
+    /// The variables with a secret.
+    variables: Vec<(String, SecretText)>,
+}
+
+impl<'a> Jail<'a> {
+    /// Reads them, and checks the layer and the directories as at each launch of a session.
+    async fn of(servers: &Servers, described: &'a McpRegister) -> Result<Self, Failed> {
+        for mount in &described.mounts {
+            // The settings may have changed since the approval.
+            let admits = servers.settings.now().host_policy.admits(Path::new(&mount.source));
+            if !admits.map_err(|error| Failed::words(error.to_string()))? {
+                let source = visible::name(&mount.source);
+                return Err(Failed::words(format!("its directory {source} is no longer in [mounts] allow")));
+            }
+        }
+        let (record, name) = (Arc::clone(&servers.record), described.name.clone());
+        let wanted = described.environment.clone();
+        let read = servers.record.state.read(move |tx| {
+            let layer = mcp::find(tx, &name)?.and_then(|server| server.layer);
+            let with_secret = wanted.into_iter().filter_map(|one| Some((one.variable, one.secret?)));
+            let value = |(variable, secret): (String, String)| {
+                let missing = || Failed::words(format!("the secret {secret} of its variable {variable} is missing"));
+                let named: SecretName = secret.parse().map_err(|_| missing())?;
+                let found = secrets::get(tx, &record.wrapping, &named).map_err(|_| missing())?;
+                let found = found.ok_or_else(missing)?;
+                Ok::<_, Failed>((variable, found))
+            };
+            Ok::<_, Failed>((layer, with_secret.map(value).collect::<Result<Vec<_>, Failed>>()?))
+        });
+        let (layer, variables) = read.await?;
+        let layer = match (mcp_jail::is_demo(&described.command), layer) {
+            (true, None) => Some(servers.demo.get(&servers.home).await.map_err(|error| unstarted(described, &error))?),
+            (_, Some(digest)) => {
+                let place = servers.home.layer(&LayerOwner::Server(described.name.clone()), &digest);
+                let verified = servers.verified_layers.verify(&place, digest).await;
+                verified.map_err(|error| Failed::words(error.refusal().to_string()))?;
+                Some(place)
+            }
+            (false, None) => None,
+        };
+        Ok(Self { described, layer, variables })
+    }
+
+    fn without_secrets(&self, text: String) -> String {
+        let remove = |text: String, (_, secret): &(String, SecretText)| fetch::without_secret(&text, secret);
+        self.variables.iter().fold(text, remove)
+    }
+
+    async fn launch(&self, servers: &Servers, agent: Option<AgentId>) -> Result<Running, Failed> {
+        let described = self.described;
+        let mount = |mount: &ironclaw_contract::seam::change::Mount| Mount {
+            source: mount.source.clone().into(),
+            target: mount.target.clone().unwrap_or_default(),
+            read_only: mount.read_only.unwrap_or(true),
+            granted: true,
+        };
+        // Another command under the same name never gets the files of this one.
+        let of = Digest::of(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
+        let user = format!("{}-{}", agent.map_or_else(|| "look".to_owned(), |agent| agent.to_string()), &of[..16]);
+        let with_text = described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?)));
+        let with_secret = self.variables.iter().map(|(name, secret)| (name.clone(), secret.expose().to_owned()));
+        let process = Process {
+            name: format!("mcp_{}", described.name),
+            program: described.command.clone(),
+            environment: with_text.chain(with_secret).collect(),
+            layer: self.layer.clone(),
+            mounts: described.mounts.iter().map(mount).collect(),
+            state: servers.home.mcp_state(&described.name, &user),
+        };
+        servers.jails.launch(&process).await.map_err(|error| unstarted(described, &error))
+    }
+}
+
+fn unstarted(described: &McpRegister, error: &mcp_jail::Error) -> Failed {
+    tracing::warn!(%error, server = described.name, "an MCP server could not be started");
+    Failed::words(error.to_string())
 }

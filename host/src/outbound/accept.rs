@@ -60,7 +60,7 @@ struct Outbound {
 enum Content {
     Reply(ItemId),
     End(EndReason),
-    Action { call: Option<String>, action: Action },
+    Action { call: Option<String>, action: Box<Action> },
     Send { call: Option<String> },
     Nothing(&'static str),
 }
@@ -78,7 +78,7 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
             Err(_) => Content::Nothing("it is no reply, end or send"),
         },
         Ok(Kind::System) => match Action::parse(&row.content) {
-            Ok(action) => Content::Action { call: row.call_id, action },
+            Ok(action) => Content::Action { call: row.call_id, action: Box::new(action) },
             Err(action::Error::Unknown(_)) => Content::Nothing("it names an unknown action"),
             Err(action::Error::Malformed(_)) => Content::Nothing("it holds no action of the contract"),
             Err(action::Error::Change(_)) => Content::Nothing("its payload is not of its kind of change"),
@@ -149,7 +149,7 @@ impl Acceptance<'_> {
                 let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
                 Ok(Accepted::Closed(close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?))
             }
-            Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), Some(action)),
+            Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), Some(action.as_ref())),
             Content::Send { call } => self.run_call(tx, &open, &row, call.as_deref(), None),
             Content::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
         }

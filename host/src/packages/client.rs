@@ -174,7 +174,7 @@ pub(super) fn size(directory: &Path) -> (u64, u64) {
 pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     // Prefers the lines that the clients mark as errors.
     let error = |line: &&str| {
-        ["E: ", "npm error ", "npm ERR! ", "dpkg-deb: error"].iter().any(|begins| line.starts_with(begins))
+        ["E: ", "npm error ", "npm ERR! ", "dpkg-deb: error", "ERROR: "].iter().any(|begins| line.starts_with(begins))
     };
     let errors: Vec<&str> = said.lines().filter(error).filter(|line| !line.contains("log of this run")).collect();
     let said = if errors.is_empty() { said.to_owned() } else { errors.join(" ") };

@@ -15,13 +15,17 @@ pub struct Config {
     pub apt: Option<PathBuf>,
     /// The client for `npm`, a path below `/usr`; `None`: `/usr/bin/npm`.
     pub npm: Option<PathBuf>,
+    /// The client for `pypi`, a path below `/usr`; `None`: `/usr/bin/pip3`.
+    pub pip: Option<PathBuf>,
     /// A `.list` or `.sources` file that apt reads in place of the machine's sources, an absolute path; `None`: the machine's.
     pub apt_sources: Option<PathBuf>,
     /// The registry that npm uses in place of its own, an address with http or https; `None`: npm's own.
     pub npm_registry: Option<String>,
+    /// The index that pip uses in place of its own, an address with http or https; `None`: pip's own.
+    pub pypi_index: Option<String>,
     /// The proxy of the clients, an address; `None`: no proxy, since the clients inherit no environment of the host.
     pub proxy: Option<String>,
-    /// TCP ports that the clients may connect to, besides those of the proxy and the registry; at most 8.
+    /// TCP ports that the clients may connect to, besides those of the proxy, the registry and the index; at most 8.
     pub ports: Vec<u16>,
     /// Longest time of all fetching for one change, in seconds; 1 to 86400.
     pub fetch_seconds_max: u64,
@@ -36,8 +40,10 @@ impl Default for Config {
         Self {
             apt: None,
             npm: None,
+            pip: None,
             apt_sources: None,
             npm_registry: None,
+            pypi_index: None,
             proxy: None,
             ports: vec![53, 80, 443], // names over TCP, and what registries use
             fetch_seconds_max: 600,
@@ -53,7 +59,7 @@ impl Config {
     /// # Errors
     /// Returns a sentence with the name of the setting.
     pub fn check(&self) -> Result<(), String> {
-        for (name, client) in [("apt", &self.apt), ("npm", &self.npm)] {
+        for (name, client) in [("apt", &self.apt), ("npm", &self.npm), ("pip", &self.pip)] {
             if client.as_ref().is_some_and(|path| !path.starts_with(PROGRAMS) || has_parent(path)) {
                 return Err(format!(
                     "packages.{name} must be a path below {PROGRAMS}: its jail sees no other programs"
@@ -66,7 +72,9 @@ impl Config {
                 return Err("packages.apt_sources must be an absolute path that ends in .list or .sources".to_owned());
             }
         }
-        for (name, address) in [("npm_registry", &self.npm_registry), ("proxy", &self.proxy)] {
+        let addresses =
+            [("npm_registry", &self.npm_registry), ("pypi_index", &self.pypi_index), ("proxy", &self.proxy)];
+        for (name, address) in addresses {
             if address.as_deref().is_some_and(|address| port_of(address).is_none()) {
                 return Err(format!("packages.{name} must be an address such as https://registry.example/"));
             }
@@ -98,9 +106,17 @@ impl Config {
         self.npm.as_deref().unwrap_or(Path::new("/usr/bin/npm"))
     }
 
+    /// Returns the client for pypi.
+    pub fn pip(&self) -> &Path {
+        self.pip.as_deref().unwrap_or(Path::new("/usr/bin/pip3"))
+    }
+
     /// Returns every port that a client may connect to.
     pub(super) fn all_ports(&self) -> Vec<u16> {
-        let named = [&self.npm_registry, &self.proxy].into_iter().flatten().filter_map(|address| port_of(address));
+        let named = [&self.npm_registry, &self.pypi_index, &self.proxy]
+            .into_iter()
+            .flatten()
+            .filter_map(|address| port_of(address));
         let mut ports: Vec<u16> = self.ports.iter().copied().chain(named).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -140,6 +156,8 @@ mod tests {
             (Config { apt_sources: path("/etc/passwd"), ..default() }, "packages.apt_sources"),
             (Config { npm_registry: text("registry"), ..default() }, "packages.npm_registry"),
             (Config { npm_registry: text("file:///etc"), ..default() }, "packages.npm_registry"),
+            (Config { pip: path("pip"), ..default() }, "packages.pip"),
+            (Config { pypi_index: text("simple"), ..default() }, "packages.pypi_index"),
             (Config { proxy: text("http://user:word@proxy/"), ..default() }, "packages.proxy"),
             (Config { ports: vec![0], ..default() }, "packages.ports"),
             (Config { ports: vec![1; 9], ..default() }, "packages.ports"),
@@ -157,10 +175,11 @@ mod tests {
     fn clients_reach_the_ports_of_registry_proxy_and_settings() {
         let config = Config {
             npm_registry: Some("http://127.0.0.1:4873/npm/".into()),
+            pypi_index: Some("http://127.0.0.1:3141/simple/".into()),
             proxy: Some("http://proxy.example:3128".into()),
             ports: vec![443, 80],
             ..Config::default()
         };
-        assert_eq!(config.all_ports(), [80, 443, 3128, 4873]);
+        assert_eq!(config.all_ports(), [80, 443, 3128, 3141, 4873]);
     }
 }

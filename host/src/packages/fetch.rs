@@ -3,6 +3,7 @@
 //! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See `packages::unpack`.
 
 use super::client::{Task, WORK, create_writable, existing, put, run};
+use super::names::npm_parts;
 use super::source::{Place, Source};
 use super::{Error, FetchContext, STATUS, WorkDir, set_mode, unfit};
 use crate::refusal::Refusal;
@@ -20,7 +21,7 @@ const ARCHIVES_MAX: usize = 2_000;
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// Usual files of the certificates that a machine trusts.
-const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+pub(super) const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// The machine's settings of apt, without `auth.conf`. Since the others may hold passwords too, only the client for apt sees them.
 pub(super) const APT_SETTINGS: [&str; 10] = [
@@ -189,7 +190,8 @@ pub(super) async fn npm(
     };
     run(context, work_dir, task).await?;
     let root = work_dir.work().join("npm");
-    let fetched = names.iter().map(|name| Ok(format!("{name}={}", version(&root, name)?)));
+    let bare = names.iter().map(|name| npm_parts(name).0);
+    let fetched = bare.map(|name| Ok(format!("{name}={}", version(&root, name)?)));
     let fetched = fetched.collect::<Result<_, Error>>()?;
     Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))
 }

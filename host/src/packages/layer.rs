@@ -8,10 +8,9 @@ use super::source::{Entry, PATH_BYTES_MAX, Place, Source, TOP, check_size, copy}
 use super::{Config, Error, discard, set_mode, unfit};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::system::LINKS;
-use ironclaw_state::home::{Home, make_private};
+use ironclaw_state::home::{Home, LayerOwner, make_private};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -41,11 +40,11 @@ pub(super) struct Built {
     pub(super) left_out: BTreeMap<&'static str, u64>,
 }
 
-/// Builds the layer of an agent at `place` and moves it to the layers. An intact layer with the same content is kept.
+/// Builds the layer of an owner at `place` and moves it to the layers. An intact layer with the same content is kept.
 pub(super) fn build(
     home: &Home,
     config: &Config,
-    agent: AgentId,
+    owner: &LayerOwner,
     sources: &[Source],
     place: &Path,
 ) -> Result<Built, Error> {
@@ -55,9 +54,9 @@ pub(super) fn build(
     }
     tree.check()?;
     let digest = tree.write(place)?;
-    let target = home.layer(agent, &digest);
+    let target = home.layer(owner, &digest);
     let layers = ironclaw_state::home::directory_of(&target).to_owned();
-    make_private(&home.agent(agent))?;
+    make_private(&home.layers_of(owner))?;
     make_private(&layers)?;
     if verify(&target, &digest).is_err() {
         discard(&target)?;
@@ -75,8 +74,8 @@ pub(super) fn build(
 pub fn verify(directory: &Path, digest: &Digest) -> Result<(), Error> {
     let damaged = |why: String| {
         let layer = directory.file_name().unwrap_or_default().to_string_lossy();
-        let message = format!("the agent's packages in the layer {layer} are not those that were approved: {why}");
-        let hint = "ask for the agent's packages again; until then its sandboxes do not start";
+        let message = format!("the packages in the layer {layer} are not those that were approved: {why}");
+        let hint = "ask for the packages again; until then no jail with them starts";
         Error::from(Refusal::new(DenialCode::PackagesDamaged, message).hint(hint))
     };
     let mut tree = Tree::default();

@@ -14,7 +14,7 @@ use crate::tools::catalogue::{Catalogue, ServerTool, Terms};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{McpConfirm, McpHeader, McpRegister};
+use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -154,11 +154,10 @@ pub fn terms(tx: &ReadTx<'_>, agent: AgentId, tool: &str) -> Result<Option<Terms
     }
 }
 
-/// Returns the tools that remain of a grant after its server is registered again: none if its address, its command, its mounts or its
-/// headers differ, because people approved the old ones; otherwise those that the server may still offer.
+/// Returns the tools that remain of a grant after its server is registered again: none if anything but the offered tools differs, because
+/// people approved the old server; otherwise those that the server may still offer.
 pub fn left_of(grant: &Grant, was: &McpRegister, becomes: &McpRegister) -> Vec<String> {
-    let is_same = was.url == becomes.url && was.command == becomes.command && was.mounts == becomes.mounts;
-    if !is_same || was.headers != becomes.headers {
+    if *was != (McpRegister { tools: was.tools.clone(), ..becomes.clone() }) {
         return Vec::new();
     }
     let is_offered =
@@ -166,19 +165,30 @@ pub fn left_of(grant: &Grant, was: &McpRegister, becomes: &McpRegister) -> Vec<S
     grant.tools.iter().filter(is_offered).cloned().collect()
 }
 
-/// Returns the names of the servers whose headers use a secret, for people.
+/// Returns the names of the secrets that a server gets: in headers, and in variables of its command.
+pub fn secrets_of(server: &McpRegister) -> impl Iterator<Item = &str> {
+    let of_headers = server.headers.iter().map(|header| header.secret.as_str());
+    of_headers.chain(server.environment.iter().filter_map(|one| one.secret.as_deref()))
+}
+
+/// Returns the names of the servers that get a secret, for people.
 pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
-    let holds = |header: &McpHeader| header.secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
-    let using = servers(tx)?.into_iter().filter(|server| server.described.headers.iter().any(holds));
+    let is_it = |secret: &str| secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
+    let using = servers(tx)?.into_iter().filter(|server| secrets_of(&server.described).any(is_it));
     Ok(using.map(|server| format!("MCP server {}", server.name())).collect())
 }
 
-/// Adds a server to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit are reduced. Returns the
-/// number of agents that lose a tool.
+/// Adds a server with the layer of its packages to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit
+/// are reduced; none fits another layer. Returns the number of agents that lose a tool.
 ///
 /// # Errors
 /// Refuses a server beyond the bound.
-pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister) -> Result<usize, Denied> {
+pub fn register(
+    tx: &mut WriteTx<'_>,
+    approved: &Approved,
+    wanted: &McpRegister,
+    layer: Option<Digest>,
+) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
     if was.is_none() && table::count_servers(tx)? >= SERVERS_MAX {
         let refusal =
@@ -187,7 +197,8 @@ pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister)
     }
     let mut losing = 0;
     for held in holders(tx, &wanted.name)? {
-        let left = was.as_ref().map(|was| left_of(&held, &was.described, wanted)).unwrap_or_default();
+        let same_layer = was.as_ref().filter(|was| was.layer == layer);
+        let left = same_layer.map(|was| left_of(&held, &was.described, wanted)).unwrap_or_default();
         if left != held.tools {
             grant(tx, approved, held.agent, &wanted.name, &left)?;
             losing += 1;
@@ -199,10 +210,10 @@ pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister)
             table::delete_server(tx, &wanted.name)?;
             String::new()
         }
-        false if was.is_some_and(|was| was.described == *wanted) => before.clone(),
+        false if was.is_some_and(|was| was.described == *wanted && was.layer == layer) => before.clone(),
         false => {
             let now = tx.now();
-            table::put_server(tx, wanted, now)?;
+            table::put_server(tx, wanted, layer.as_ref(), now)?;
             canonical::to_string(wanted)
         }
     };
@@ -210,6 +221,7 @@ pub fn register(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpRegister)
         .with("server", wanted.name.clone())
         .with("before", Digest::of(before.as_bytes()).to_string())
         .with("after", Digest::of(after.as_bytes()).to_string())
+        .with("layer", layer)
         .append(tx)?;
     Ok(losing)
 }

@@ -2,20 +2,28 @@
 //!
 //! Never makes a layer. See [`crate::packages`].
 
-pub use crate::tables::agents::{Software, layers, software_of as of};
+pub use crate::tables::agents::{Software, software_of as of};
 
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
-use crate::tables;
+use crate::tables::{self, agents, channels};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_state::home::LayerOwner;
 use ironclaw_state::{ReadTx, WriteTx};
 
 /// Returns the layer of an agent, if it has one.
 pub fn layer_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Digest>, ironclaw_state::Error> {
     Ok(of(tx, agent)?.map(|software| software.layer))
+}
+
+/// Returns every layer with its owner.
+pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(LayerOwner, Digest)>, ironclaw_state::Error> {
+    let of_agents = agents::layers(tx)?.into_iter().map(|(agent, layer)| (LayerOwner::Agent(agent), layer));
+    let of_servers = channels::layers(tx)?.into_iter().map(|(server, layer)| (LayerOwner::Server(server), layer));
+    Ok(of_agents.chain(of_servers).collect())
 }
 
 /// Sets the packages of an agent and the layer with them; `None` removes all.

@@ -11,7 +11,7 @@ pub use row::{Origin, Requester, Row, Status};
 use super::requests;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
-use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use row::row;
@@ -177,12 +177,13 @@ pub fn pending_count_of(tx: &ReadTx<'_>, requester: &str) -> Result<i64, Error> 
 }
 
 /// Returns at most `limit` approved changes, oldest first: the oldest one of each agent and of the host, and after all of these the
-/// oldest one of the kind `last` of each.
-pub fn approved(tx: &ReadTx<'_>, last: ChangeKind, limit: usize) -> Result<Vec<Row>, Error> {
-    let sql = "SELECT * FROM changes WHERE ordinal IN \
-               (SELECT min(ordinal) FROM changes WHERE status = 'approved' GROUP BY agent_id, kind = ?2) \
-               ORDER BY kind = ?2, ordinal LIMIT ?1";
-    readable_rows(tx, sql, params![limit as i64, last.name()])
+/// oldest one of each that fetches software, as `gateway::kinds::fetches` says.
+pub fn approved(tx: &ReadTx<'_>, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = "WITH waiting AS (SELECT ordinal, agent_id, kind = 'packages' OR (kind = 'mcp_register' AND \
+               json_type(payload, '$.packages') IS NOT NULL) AS fetches FROM changes WHERE status = 'approved') \
+               SELECT changes.* FROM changes JOIN waiting USING (ordinal) WHERE ordinal IN \
+               (SELECT min(ordinal) FROM waiting GROUP BY agent_id, fetches) ORDER BY fetches, ordinal LIMIT ?1";
+    readable_rows(tx, sql, [limit as i64])
 }
 
 /// Returns at most `limit` undecided changes that expired at `at` or before, earliest expiry first.

@@ -1,6 +1,6 @@
 //! Channels with their wirings, and MCP servers with their grants. Tables: `channels`, `wirings`, `mcp_servers`, `mcp_grants`.
 
-use ironclaw_contract::canonical;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::ChannelKind;
 use ironclaw_contract::seam::change::{Engage, McpRegister};
@@ -157,6 +157,8 @@ pub fn disconnect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId) -> Result
 pub struct McpServer {
     /// The change that registered it.
     pub described: McpRegister,
+    /// The layer with its packages.
+    pub layer: Option<Digest>,
     /// Milliseconds since the epoch.
     pub made_at: i64,
     /// Its last listing, with the time in milliseconds since the epoch.
@@ -187,6 +189,7 @@ fn read_server(row: &Row<'_>) -> rusqlite::Result<McpServer> {
     };
     Ok(McpServer {
         described: stored_json(row, "described")?,
+        layer: row.get("layer")?,
         made_at: row.get("made_at")?,
         seen: with_time("seen", "seen_at")?,
         confirmed: with_time("confirmed", "confirmed_at")?,
@@ -209,13 +212,24 @@ pub fn count_servers(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT count(*) FROM mcp_servers", [], |row| row.get(0))
 }
 
-/// Inserts an MCP server, or replaces the one of the same name. A replaced one has no listing.
-pub fn put_server(tx: &mut WriteTx<'_>, server: &McpRegister, made_at: i64) -> Result<(), Error> {
+/// Returns every layer with the name of its MCP server.
+pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(String, Digest)>, Error> {
+    let sql = "SELECT name, layer FROM mcp_servers WHERE layer IS NOT NULL ORDER BY name";
+    tx.list(sql, [], |row| Ok((row.get("name")?, row.get("layer")?)))
+}
+
+/// Inserts an MCP server with the layer of its packages, or replaces the one of the same name. A replaced one has no listing.
+pub fn put_server(
+    tx: &mut WriteTx<'_>,
+    server: &McpRegister,
+    layer: Option<&Digest>,
+    made_at: i64,
+) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO mcp_servers (name, described, made_at) VALUES (?1,?2,?3) ON CONFLICT (name) DO UPDATE SET \
-         described = excluded.described, made_at = excluded.made_at, seen = NULL, seen_at = NULL, confirmed = NULL, \
-         manifest = NULL, confirmed_at = NULL",
-        params![server.name, canonical::to_string(&server), made_at],
+        "INSERT INTO mcp_servers (name, described, layer, made_at) VALUES (?1,?2,?3,?4) ON CONFLICT (name) DO UPDATE SET \
+         described = excluded.described, layer = excluded.layer, made_at = excluded.made_at, seen = NULL, seen_at = NULL, \
+         confirmed = NULL, manifest = NULL, confirmed_at = NULL",
+        params![server.name, canonical::to_string(&server), layer, made_at],
     )?;
     Ok(())
 }

@@ -5,7 +5,6 @@
 
 mod remains;
 
-use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, SessionId};
 use ironclaw_contract::operator;
 use nix::fcntl::{Flock, FlockArg, OFlag};
@@ -15,8 +14,10 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 mod check;
+mod layers;
 mod tree;
 
+pub use layers::LayerOwner;
 pub use tree::remove_tree;
 
 /// Bytes of a token, a run file or the fingerprints of keys.
@@ -277,21 +278,6 @@ impl Home {
     /// Returns the directory of an agent, which holds its layers.
     pub fn agent(&self, id: AgentId) -> PathBuf {
         self.0.join("agents").join(id.to_string())
-    }
-
-    /// Returns the directory of the layer of an agent with this digest; its `usr` is mounted over the machine's `/usr`.
-    pub fn layer(&self, agent: AgentId, digest: &Digest) -> PathBuf {
-        self.agent(agent).join("layers").join(digest.to_string())
-    }
-
-    /// Returns the directory of MCP servers. A backup does not have it.
-    pub fn mcp(&self) -> PathBuf {
-        self.0.join("mcp")
-    }
-
-    /// Returns the directory that a process of an MCP server may write: one for each server and user.
-    pub fn mcp_state(&self, server: &str, user: &str) -> PathBuf {
-        self.mcp().join(server).join(user)
     }
 
     /// Returns the directories of a session.

@@ -437,7 +437,7 @@ fn damaged_layer_is_not_used_until_it_is_fetched_again() {
     let notice = store.host().ctl(&["chat", "b", "run good"]);
     let said = format!("{}{}", notice.stdout, notice.stderr);
     assert!(!said.contains("good is HERE\n"), "{said}");
-    for words in [layer.as_str(), "are not those that were approved", "ask for the agent's packages again"] {
+    for words in [layer.as_str(), "are not those that were approved", "ask for the packages again"] {
         assert!(said.contains(words), "{words}: {said}");
     }
     let list = store.host().ctl(&["--json", "session", "list"]).ok().json();

@@ -87,6 +87,34 @@ while (my $line = <STDIN>) {
 }
 "#;
 
+/// The source of a server in Python, which its function `main` runs: tools that show the length or the value of a variable.
+pub(crate) const PYTHON: &str = r#"
+import json, os, sys
+def write(answer):
+    print(json.dumps(answer), flush=True)
+def tool(name):
+    schema = {"type": "object", "properties": {"of": {"type": "string"}}}
+    return {"name": name, "description": "Shows a variable.", "inputSchema": schema}
+def main():
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "id" not in asked:
+            continue
+        answer = {"jsonrpc": "2.0", "id": asked["id"]}
+        if asked["method"] == "initialize":
+            about = {"name": "python", "version": "1"}
+            answer["result"] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
+        elif asked["method"] == "tools/list":
+            answer["result"] = {"tools": [tool("length"), tool("value")]}
+        elif asked["method"] == "tools/call":
+            value = os.environ.get(asked["params"]["arguments"]["of"], "")
+            text = str(len(value)) if asked["params"]["name"] == "length" else value
+            answer["result"] = {"content": [{"type": "text", "text": text}]}
+        else:
+            answer["error"] = {"code": -32601, "message": "unknown method"}
+        write(answer)
+"#;
+
 /// Returns a directory with the program `server.pl`, which other users may read.
 pub(crate) fn program() -> tempfile::TempDir {
     use std::os::unix::fs::PermissionsExt;

@@ -5,7 +5,7 @@
 
 pub mod directories;
 pub mod set;
-mod software;
+pub mod software;
 
 use super::{At, propose};
 use crate::client::Client;
@@ -212,8 +212,8 @@ fn show(out: Output, agent: Agent) -> Result<(), Error> {
     for AgentMount { source, target, read_only } in agent.mounts {
         add("mount", format!("{source} at {target}, {}", if read_only { "read only" } else { "writable" }));
     }
-    if let Some(AgentPackages { apt, npm, layer, made_at }) = agent.packages {
-        for (of, names) in [("apt", apt), ("npm", npm)] {
+    if let Some(AgentPackages { apt, npm, pypi, layer, made_at }) = agent.packages {
+        for (of, names) in [("apt", apt), ("npm", npm), ("pypi", pypi)] {
             if !names.is_empty() {
                 add("packages", format!("{of}: {}", names.join(" ")));
             }

@@ -131,8 +131,11 @@ fn complete_lists_keep_what_the_agent_has() {
         json!([had, {"source": "/nonexistent/b", "target": "/papers", "read_only": false}])
     );
     assert_eq!(payload(&["revoke-dir", "helper", "/a"]), json!([]));
-    assert_eq!(payload(&["install", "helper", "ripgrep"]), json!({"apt": ["jq", "ripgrep"], "npm": ["cowsay"]}));
-    assert_eq!(payload(&["uninstall", "helper", "--npm", "cowsay"]), json!({"apt": ["jq"], "npm": []}));
+    assert_eq!(
+        payload(&["install", "helper", "ripgrep"]),
+        json!({"apt": ["jq", "ripgrep"], "npm": ["cowsay"], "pypi": []})
+    );
+    assert_eq!(payload(&["uninstall", "helper", "--npm", "cowsay"]), json!({"apt": ["jq"], "npm": [], "pypi": []}));
 }
 
 #[test]

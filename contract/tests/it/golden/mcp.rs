@@ -2,7 +2,9 @@
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{AgentMount, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool};
+use ironclaw_contract::operator::{
+    AgentMount, AgentPackages, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool, McpServerVariable,
+};
 use std::collections::BTreeMap;
 
 const AT: &str = "2026-11-20T10:00:00.000Z";
@@ -27,6 +29,8 @@ fn server() -> McpServer {
         transport: "http".to_owned(),
         url: "https://mcp.example/".to_owned(),
         command: Vec::new(),
+        packages: None,
+        environment: Vec::new(),
         mounts: Vec::new(),
         state: "confirmed".to_owned(),
         era: Some("session".to_owned()),
@@ -53,6 +57,18 @@ fn command() -> McpServer {
         transport: "stdio".to_owned(),
         url: String::new(),
         command: vec!["files-server".to_owned()],
+        packages: Some(AgentPackages {
+            apt: Vec::new(),
+            npm: vec!["files-server@1.2.3".to_owned()],
+            pypi: Vec::new(),
+            layer: Digest::of(b"layer"),
+            made_at: AT.to_owned(),
+        }),
+        environment: vec![McpServerVariable {
+            variable: "API_KEY".to_owned(),
+            secret: Some("files".to_owned()),
+            text: None,
+        }],
         mounts: vec![AgentMount { source: "/srv/papers".to_owned(), target: "/papers".to_owned(), read_only: true }],
         state: "new".to_owned(),
         era: None,
@@ -74,6 +90,10 @@ pub(super) fn shapes() -> Vec<Shape> {
     vec![
         shape_by_bytes("operator.mcp_server", &server()),
         shape_by_bytes("operator.mcp_server.command", &command()),
+        shape(
+            "operator.mcp_server.variable",
+            McpServerVariable { variable: "LEVEL".to_owned(), secret: None, text: Some("debug".to_owned()) },
+        ),
         shape("operator.mcp_look", McpLook { manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()) }),
         shape("operator.mcp_look.bare", McpLook::default()),
     ]

@@ -242,6 +242,7 @@ fn agents() -> Vec<Shape> {
         packages: Some(AgentPackages {
             apt: vec!["jq".to_owned()],
             npm: vec!["left-pad".to_owned()],
+            pypi: vec!["mypy==1.2.3".to_owned()],
             layer: digest(1),
             made_at: AT.to_owned(),
         }),

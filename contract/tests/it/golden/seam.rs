@@ -5,7 +5,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpRegister, Mount, Payload, Settings,
+    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpRegister, McpVariable, Mount, Packages,
+    Payload, Settings,
 };
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
@@ -400,9 +401,19 @@ fn of_people() -> Vec<Shape> {
             McpRegister {
                 name: "files".to_owned(),
                 command: vec!["files-server".to_owned(), "--stdio".to_owned()],
+                packages: Packages { npm: vec!["files-server@1.2.3".to_owned()], ..Packages::default() },
+                environment: vec![McpVariable {
+                    variable: "API_KEY".to_owned(),
+                    secret: Some("files".to_owned()),
+                    text: None,
+                }],
                 mounts: vec![Mount { source: "/srv/papers".to_owned(), target: None, read_only: Some(true) }],
                 ..McpRegister::default()
             },
+        ),
+        shape(
+            "mcp_register.variable",
+            McpVariable { variable: "LEVEL".to_owned(), text: Some("debug".to_owned()), ..McpVariable::default() },
         ),
         shape("mcp_register.remove", McpRegister { name: "files".to_owned(), remove: true, ..McpRegister::default() }),
         shape(

@@ -161,7 +161,7 @@ fn same_packages_can_be_requested_again_to_refetch_them() {
     on_record(|tx, mut scene| {
         // A program that exists on every machine; it does not run.
         scene.host_policy.packages.npm = Some("/usr/bin/env".into());
-        let wanted = Packages { apt: Vec::new(), npm: vec!["left-pad".to_owned()] };
+        let wanted = Packages { npm: vec!["left-pad".to_owned()], ..Packages::default() };
         let (yes, layer) = (Approved::by_test(scene.owner), Digest::of(b"layer"));
         software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
         let same = scene.by_owner(ChangeKind::Packages, json!({ "npm": ["left-pad"] }));
@@ -354,7 +354,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
             url: Some("https://mcp.example/".to_owned()),
             ..McpRegister::default()
         };
-        registry::mcp::register(tx, &Approved::by_test(scene.owner), &server).expect("room");
+        registry::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
         scene.refused(tx, confirmation(none, None), DenialCode::McpUnseen);
         confirm(tx, &scene, &["read"]);
         let tools = vec![json!({ "name": "read", "inputSchema": { "type": "object" }, "description": "other" })];
@@ -384,7 +384,7 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
         ) else {
             panic!("another kind")
         };
-        registry::mcp::register(tx, &Approved::by_test(scene.owner), &server).expect("room");
+        registry::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
         scene.refused(tx, access(json!({ "server": "files" })), DenialCode::McpUnconfirmed);
         confirm(tx, &scene, &["read", "write"]);
         scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), DenialCode::McpToolUnknown);

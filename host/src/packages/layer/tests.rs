@@ -1,6 +1,7 @@
 //! Tests that a layer refuses forbidden files, and that its digest covers its whole content.
 
 use super::*;
+use ironclaw_contract::ids::AgentId;
 use nix::sys::stat::Mode;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -56,17 +57,17 @@ fn build_all(directory: &Path, config: &Config, sources: &[Source]) -> Result<(B
     let path = directory.join("home");
     DirBuilder::new().recursive(true).mode(0o700).create(&path).expect("made");
     let home = Home::create(&path).expect("a home");
-    let agent = AgentId::new();
+    let agent = LayerOwner::Agent(AgentId::new());
     discard(&directory.join("layer")).expect("gone");
-    let built = build(&home, config, agent, sources, &directory.join("layer"))?;
-    let place = home.layer(agent, &built.digest);
+    let built = build(&home, config, &agent, sources, &directory.join("layer"))?;
+    let place = home.layer(&agent, &built.digest);
     Ok((built, place))
 }
 
 /// Returns the agent whose layer is at `place`.
-fn agent_of(place: &Path) -> AgentId {
+fn agent_of(place: &Path) -> LayerOwner {
     let name = place.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
-    name.and_then(|name| name.parse().ok()).expect("an agent")
+    LayerOwner::Agent(name.and_then(|name| name.parse().ok()).expect("an agent"))
 }
 
 impl Drop for Fetched {
@@ -340,9 +341,9 @@ fn same_content_has_same_digest_and_damaged_layer_is_replaced() {
 
     let path = one.directory.path().join("home");
     let home = Home::create(&path).expect("a home");
-    let agent = AgentId::new();
-    let again = || build(&home, &Config::default(), agent, &[one.source()], &one.directory.path().join("layer"));
-    let place = home.layer(agent, &again().expect("built").digest);
+    let agent = LayerOwner::Agent(AgentId::new());
+    let again = || build(&home, &Config::default(), &agent, &[one.source()], &one.directory.path().join("layer"));
+    let place = home.layer(&agent, &again().expect("built").digest);
     set_mode(&place.join("usr/bin/x"), 0o644).expect("set");
     fs::write(place.join("usr/bin/x"), "evil").expect("written");
     let built = again().expect("built again");
@@ -356,10 +357,10 @@ fn unused_layers_are_removed_and_used_ones_are_kept() {
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let home = Home::create(&fetched.directory.path().join("home")).expect("a home");
     let agent = agent_of(&place);
-    let old = home.layer(agent, &Digest::of(b"old"));
+    let old = home.layer(&agent, &Digest::of(b"old"));
     fs::create_dir_all(old.join("usr/lib")).expect("made");
     set_mode(&old.join("usr"), 0o555).expect("set");
-    let left = home.agent(agent).join("fetching/chg_x/work");
+    let left = home.layers_of(&agent).join("fetching/chg_x/work");
     fs::create_dir_all(&left).expect("made");
     // The modes of an earlier version.
     [place.join("usr"), place.clone()].iter().for_each(|path| set_mode(path, 0o555).expect("set"));
@@ -368,7 +369,7 @@ fn unused_layers_are_removed_and_used_ones_are_kept() {
     for path in [place.join("usr"), place.clone()] {
         assert_eq!(fs::metadata(&path).expect("there").mode() & 0o7777, 0o755, "{}", path.display());
     }
-    super::super::sweep(&home, &[(AgentId::new(), built.digest)]);
+    super::super::sweep(&home, &[(LayerOwner::Agent(AgentId::new()), built.digest)]);
     assert!(!place.exists(), "another agent's");
 }
 

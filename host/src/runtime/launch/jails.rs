@@ -5,18 +5,17 @@
 use super::Error;
 use crate::error::Error as PipelineError;
 use crate::gateway::live_settings::Live;
+use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::registry::{self, mounts, software};
 use crate::session::store::Session;
-use crate::{packages, tools};
-use ironclaw_contract::canonical::Digest;
+use crate::tools;
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
 use ironclaw_jail::launcher::Launcher;
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec, System};
-use ironclaw_state::home::Home;
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use ironclaw_state::home::{Home, LayerOwner};
+use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// The settings for jails on this host.
@@ -52,7 +51,7 @@ pub struct Jails {
     /// Bounds the launches in flight.
     pub at_once: Semaphore,
     /// Layers of software that were verified since the host started.
-    pub verified_layers: Mutex<HashSet<PathBuf>>,
+    pub verified_layers: Arc<VerifiedLayers>,
 }
 
 impl Jails {
@@ -116,9 +115,10 @@ impl Jails {
                 agent.as_ref().filter(|agent| agent.enabled_tools.iter().any(|tool| tool == tools::RUN_COMMAND));
             let system = match commands {
                 None => None,
-                Some(agent) => {
-                    Some(software::layer_of(tx, agent.id)?.map(|digest| (home.layer(agent.id, &digest), digest)))
-                }
+                Some(agent) => Some(
+                    software::layer_of(tx, agent.id)?
+                        .map(|digest| (home.layer(&LayerOwner::Agent(agent.id), &digest), digest)),
+                ),
             };
             Ok::<_, PipelineError>((mounts.collect(), system))
         });
@@ -134,24 +134,11 @@ impl Jails {
             None => None,
             Some(None) => Some(System { layer: None }),
             Some(Some((directory, digest))) => {
-                self.verify_layer(&directory, digest).await?;
+                self.verified_layers.verify(&directory, digest).await?;
                 Some(System { layer: Some(directory) })
             }
         };
         Ok(Granted { mounts, system })
-    }
-
-    /// Verifies a layer once per run of the host: only the host can write there, but the disk may be faulty. Each directory is
-    /// verified by itself: two agents with the same software have two copies, and one of them may be damaged.
-    async fn verify_layer(&self, directory: &Path, digest: Digest) -> Result<(), Error> {
-        if self.verified_layers.lock().unwrap_or_else(PoisonError::into_inner).contains(directory) {
-            return Ok(());
-        }
-        let place = directory.to_owned();
-        let verified = tokio::task::spawn_blocking(move || packages::verify(&place, &digest)).await;
-        verified.expect("verifying a layer does not panic")?;
-        self.verified_layers.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned());
-        Ok(())
     }
 
     /// Specifies the jail of a session's reader.

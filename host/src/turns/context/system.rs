@@ -48,7 +48,7 @@ fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<S
         said.push_str(&format!(" Directories of this machine that you may use: {}.", granted.join(", ")));
     }
     if let Some(software) = software::of(tx, reader.agent.id)?.filter(|_| runs_commands) {
-        let installed: Vec<String> = software.packages.apt.into_iter().chain(software.packages.npm).collect();
+        let installed: Vec<String> = software.packages.names().cloned().collect();
         if !installed.is_empty() {
             said.push_str(&format!(" Packages that are installed for you: {}.", installed.join(", ")));
         }

@@ -1,4 +1,4 @@
-//! A package source for apt and a registry for npm, served on loopback.
+//! A package source for apt, a registry for npm and an index for pip, served on loopback.
 //!
 //! Never opens a connection. See `packages`.
 
@@ -100,6 +100,12 @@ impl Registry {
 
     /// Publishes a package for npm with these programs and dependencies.
     pub(crate) fn publish_with(&self, name: &str, ran: &Path, programs: &Value, needs: &Value) {
+        let script = "#!/usr/bin/env node\nconsole.log('hello')\n";
+        self.publish_script(name, ran, programs, needs, script);
+    }
+
+    /// Publishes a package for npm whose `cli.js` is this script.
+    pub(crate) fn publish_script(&self, name: &str, ran: &Path, programs: &Value, needs: &Value, cli: &str) {
         let directory = jail_fixture::directory();
         let package = directory.path().join("package");
         std::fs::create_dir(&package).expect("a directory");
@@ -109,7 +115,7 @@ impl Registry {
             "scripts": { "preinstall": script, "install": script, "postinstall": script, "prepare": script },
         });
         std::fs::write(package.join("package.json"), manifest.to_string()).expect("written");
-        std::fs::write(package.join("cli.js"), "#!/usr/bin/env node\nconsole.log('hello')\n").expect("written");
+        std::fs::write(package.join("cli.js"), cli).expect("written");
         run(Command::new("tar")
             .args(["-C"])
             .arg(directory.path())
@@ -123,6 +129,45 @@ impl Registry {
         let index = json!({ "name": name, "dist-tags": { "latest": "1.2.3" }, "versions": { "1.2.3": manifest } });
         self.put(&format!("/npm/{name}"), index.to_string().into_bytes());
         self.put(&format!("/npm/{name}.tgz"), content);
+    }
+}
+
+impl Registry {
+    /// Publishes a wheel for pip: one module with this source, whose function `main` is the program of the name.
+    pub(crate) fn publish_wheel(&self, name: &str, source: &str) {
+        let directory = jail_fixture::directory();
+        let metadata = format!("{name}-1.2.3.dist-info");
+        let files = [
+            (format!("{name}.py"), source.to_owned()),
+            (format!("{metadata}/METADATA"), format!("Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n")),
+            (
+                format!("{metadata}/WHEEL"),
+                "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
+            ),
+            (format!("{metadata}/entry_points.txt"), format!("[console_scripts]\n{name} = {name}:main\n")),
+            (format!("{metadata}/RECORD"), String::new()),
+        ];
+        std::fs::create_dir(directory.path().join(&metadata)).expect("a directory");
+        for (file, text) in &files {
+            std::fs::write(directory.path().join(file), text).expect("written");
+        }
+        let wheel = format!("{name}-1.2.3-py3-none-any.whl");
+        let names = [format!("{name}.py"), metadata];
+        run(Command::new("python3").args(["-m", "zipfile", "-c", &wheel]).args(names).current_dir(directory.path()));
+        self.put_file_of_pip(name, &wheel, std::fs::read(directory.path().join(&wheel)).expect("a wheel"));
+    }
+
+    /// Publishes a source package for pip, which only a build step could turn into a wheel.
+    pub(crate) fn publish_source(&self, name: &str) {
+        self.put_file_of_pip(name, &format!("{name}-1.2.3.tar.gz"), b"no archive".to_vec());
+    }
+
+    fn put_file_of_pip(&self, name: &str, file: &str, content: Vec<u8>) {
+        let digest: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
+        let page =
+            format!("<!DOCTYPE html><html><body><a href=\"/files/{file}#sha256={digest}\">{file}</a></body></html>");
+        self.put(&format!("/simple/{}/", name.replace('_', "-")), page.into_bytes());
+        self.put(&format!("/files/{file}"), content);
     }
 }
 
@@ -141,7 +186,10 @@ fn serve(stream: TcpStream, files: &Files) -> Option<()> {
         let path = request.split(' ').nth(1)?.to_owned();
         let found = files.lock().ok()?.get(&path).cloned();
         let (status, body) = found.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
-        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n", body.len()).ok()?;
+        // pip takes a page of an index only with its type.
+        let media_type = if path.starts_with("/simple/") { "text/html" } else { "application/octet-stream" };
+        let length = body.len();
+        write!(stream, "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n").ok()?;
         stream.write_all(&body).ok()?;
     }
 }

@@ -4,6 +4,7 @@
 
 use super::{confirm, table, wording};
 use crate::commands::agent::directories::absolute;
+use crate::commands::agent::software;
 use crate::commands::propose::{self, Wanted};
 use crate::commands::review;
 use crate::commands::{At, change};
@@ -12,9 +13,13 @@ use crate::own_command::quoted;
 use ironclaw_contract::operator::{ChangeKind, McpLook, McpServer};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The begin of the name of a secret in the value of a header.
 const SECRET: &str = "secret:";
+
+/// The begin of the value of a variable that is no secret.
+const TEXT: &str = "text:";
 
 /// The end of a directory that the server may change.
 const WRITABLE: &str = ":rw";
@@ -28,7 +33,7 @@ const DEMO_COMMAND: [&str; 2] = ["ironclaw-mcp-demo", "/usr/share/ironclaw-mcp-d
 /// Options of `ironctl mcp add`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl mcp add demo\n  ironctl mcp add calendar --url https://calendar.example/mcp --header X-Api-Key=secret:calendar\n  ironctl mcp add papers --mount /srv/papers -- /usr/bin/papers-server --stdio"
+    after_help = "Example:\n  ironctl mcp add demo\n  ironctl mcp add calendar --url https://calendar.example/mcp --header X-Api-Key=secret:calendar\n  ironctl mcp add papers --mount /srv/papers -- /usr/bin/papers-server --stdio\n  ironctl mcp add files --npm @modelcontextprotocol/server-filesystem --mount /srv/papers -- mcp-server-filesystem /papers"
 )]
 pub struct Args {
     /// Name of the server: a-z, 0-9, - and _; demo alone is the bundled server for trying
@@ -39,6 +44,18 @@ pub struct Args {
     /// Header of each request to the URL, as NAME=secret:SECRET or 'NAME=Bearer secret:SECRET'; repeatable
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
+    /// Package of npm for the command, as NAME or NAME@VERSION; repeatable
+    #[arg(long, value_name = "PACKAGE")]
+    npm: Vec<String>,
+    /// Package of PyPI for the command, as NAME or NAME==VERSION; repeatable
+    #[arg(long, value_name = "PACKAGE")]
+    pypi: Vec<String>,
+    /// Package of apt for the command; repeatable
+    #[arg(long, value_name = "PACKAGE")]
+    apt: Vec<String>,
+    /// Variable of the command, as VARIABLE=secret:SECRET, or as VARIABLE=text:VALUE for no secret; repeatable
+    #[arg(long, value_name = "VARIABLE")]
+    env: Vec<String>,
     /// Directory of this machine for the command, read only, or writable with :rw at its end; repeatable
     #[arg(long, value_name = "DIR[:rw]")]
     mount: Vec<String>,
@@ -58,10 +75,11 @@ pub struct Args {
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let payload = payload(&args)?;
+    let patience = patience(&args);
     let Args { name, manifest, yes, .. } = args;
     let manifest = manifest.as_deref().map(confirm::read_manifest).transpose()?;
     let client = at.client()?;
-    let wanted = Wanted { kind: ChangeKind::McpRegister, agent: None, payload, yes, patience: change::APPLY_TIMEOUT };
+    let wanted = Wanted { kind: ChangeKind::McpRegister, agent: None, payload, yes, patience };
     let decided = propose::decide(at, &client, wanted).await?;
     if let Some(change) = decided.as_ref().filter(|change| change.status != "applied") {
         at.out.json(&json!({ "change": change.id, "server": name, "digest": null, "tools": [] }))?;
@@ -126,17 +144,19 @@ fn for_scripts(tool: &ironclaw_contract::operator::McpServerTool) -> Value {
 
 /// Returns the payload of the change; refuses a command line that no server can have.
 fn payload(args: &Args) -> Result<Value, Error> {
-    let Args { name, url, header, mount, tool, command, .. } = args;
+    let Args { name, url, header, npm, pypi, apt, env, mount, tool, command, .. } = args;
+    let has_of_jail = [npm, pypi, apt, env, mount].into_iter().any(|given| !given.is_empty());
     let both_ways = "name one of them: --url URL, or -- PROGRAM ARGUMENT…";
     let mut payload = json!({ "name": name });
     match (url, command.as_slice()) {
         (Some(_), [_, ..]) => return Err(Error::usage("a server has a URL or a command, not both", both_ways)),
-        (None, []) if name == DEMO && header.is_empty() && mount.is_empty() => payload["command"] = json!(DEMO_COMMAND),
+        (None, []) if name == DEMO && header.is_empty() && !has_of_jail => payload["command"] = json!(DEMO_COMMAND),
         (None, []) => return Err(Error::usage("the URL or the command of the server is missing", both_ways)),
         (Some(url), []) => {
-            if !mount.is_empty() {
-                let hint = "leave out --mount, or name the command of the server: -- PROGRAM ARGUMENT…";
-                return Err(Error::usage("--mount is for a command: a server at a URL gets no directory", hint));
+            let given = [("--npm", npm), ("--pypi", pypi), ("--apt", apt), ("--env", env), ("--mount", mount)];
+            if let Some((option, _)) = given.into_iter().find(|(_, given)| !given.is_empty()) {
+                let hint = format!("leave out {option}, or name the command of the server: -- PROGRAM ARGUMENT…");
+                return Err(Error::usage(format!("{option} is for a command: a server at a URL has no jail"), hint));
             }
             check_url(url)?;
             payload["url"] = json!(url);
@@ -153,7 +173,14 @@ fn payload(args: &Args) -> Result<Value, Error> {
     let mounts = mount.iter().map(|mount| read_mount(mount)).collect::<Result<Vec<Value>, Error>>()?;
     let headers = header.iter().map(|header| read_header(header)).collect::<Result<Vec<Value>, Error>>()?;
     let tools: Vec<Value> = tool.iter().map(|tool| json!({ "name": tool })).collect();
-    for (field, list) in [("mounts", mounts), ("headers", headers), ("tools", tools)] {
+    let environment = env.iter().map(|variable| read_variable(variable)).collect::<Result<Vec<Value>, Error>>()?;
+    for (of, names) in [("npm", npm), ("pypi", pypi), ("apt", apt)] {
+        if !names.is_empty() {
+            payload["packages"][of] = json!(names);
+        }
+    }
+    let lists = [("environment", environment), ("mounts", mounts), ("headers", headers), ("tools", tools)];
+    for (field, list) in lists {
         if !list.is_empty() {
             payload[field] = json!(list);
         }
@@ -223,6 +250,30 @@ fn read_header(given: &str) -> Result<Value, Error> {
     Ok(header)
 }
 
+/// Reads `VARIABLE=secret:SECRET` or `VARIABLE=text:VALUE`. The refusal does not repeat the value, which may be a key.
+fn read_variable(given: &str) -> Result<Value, Error> {
+    let Some((variable, value)) = given.split_once('=').filter(|(variable, _)| !variable.is_empty()) else {
+        return Err(Error::usage("--env has no variable", "write it as --env VARIABLE=secret:SECRET"));
+    };
+    if let Some(text) = value.strip_prefix(TEXT) {
+        return Ok(json!({ "variable": variable, "text": text }));
+    }
+    let Some(secret) = value.strip_prefix(SECRET).filter(|secret| !secret.is_empty()) else {
+        let hint = format!(
+            "store a secret with `ironctl secret set SECRET` and write --env {variable}=secret:SECRET; write --env {variable}=text:VALUE for a \
+             value that everyone may see"
+        );
+        return Err(Error::usage(format!("the value of the variable {variable:?} names no secret"), hint));
+    };
+    Ok(json!({ "variable": variable, "secret": secret }))
+}
+
+/// Returns the time until the change is applied: packages are fetched first.
+fn patience(args: &Args) -> Duration {
+    let fetches = [&args.npm, &args.pypi, &args.apt].into_iter().any(|names| !names.is_empty());
+    if fetches { software::FETCH_TIMEOUT } else { change::APPLY_TIMEOUT }
+}
+
 /// Reads `DIR[:rw]`.
 fn read_mount(given: &str) -> Result<Value, Error> {
     let (directory, is_writable) = match given.strip_suffix(WRITABLE) {
@@ -259,6 +310,14 @@ mod tests {
             json!([{"source": "/nonexistent/a", "read_only": true}, {"source": "/nonexistent/b", "read_only": false}]);
         let wanted = json!({"name": "files", "command": ["p", "-x"], "mounts": mounts, "tools": [{"name": "t"}]});
         assert_eq!(command.expect("valid"), wanted);
+        let words = ["--npm", "s@1.2.3", "--pypi", "p", "--env", "API_KEY=secret:k", "--", "s"];
+        let wanted = json!({
+            "name": "files", "command": ["s"], "packages": {"npm": ["s@1.2.3"], "pypi": ["p"]},
+            "environment": [{"variable": "API_KEY", "secret": "k"}],
+        });
+        assert_eq!(read(&words).expect("valid"), wanted);
+        let level = read(&["--env", "LEVEL=text:debug=1", "--", "s"]).expect("valid");
+        assert_eq!(level["environment"], json!([{"variable": "LEVEL", "text": "debug=1"}]));
         let headers = ["--header", "Authorization=Bearer secret:k", "--header", "X-Key=secret:k"];
         let url = read(&[&["--url", "https://x/"][..], &headers].concat()).expect("valid");
         let headers =
@@ -290,6 +349,10 @@ mod tests {
             (&["--url", "mcp.example"], "https://"),
             (&["--url", "http://127.0.0.1.example/"], "https://"),
             (&["--url", "https://x/", "--mount", "/srv"], "leave out --mount"),
+            (&["--url", "https://x/", "--npm", "s"], "leave out --npm"),
+            (&["--url", "https://x/", "--env", "A=secret:b"], "leave out --env"),
+            (&["--env", "A=sk-1", "--", "p"], "secret:SECRET"),
+            (&["--env", "secret:b", "--", "p"], "VARIABLE=secret:SECRET"),
             (&["--header", "A=secret:b", "--", "p"], "leave out --header"),
             (&["--url", "https://x/", "--header", "A=Bearer sk-1"], "secret:SECRET"),
             (&["--url", "https://x/", "--header", "secret:b"], "NAME=secret:SECRET"),

@@ -8,7 +8,9 @@ use crate::clock;
 use crate::commands::At;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{AgentMount, McpHolder, McpServer, McpServerHeader, McpServerTool};
+use ironclaw_contract::operator::{
+    AgentMount, McpHolder, McpServer, McpServerHeader, McpServerTool, McpServerVariable,
+};
 use serde_json::json;
 
 pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error> {
@@ -33,6 +35,19 @@ fn rows(server: &McpServer) -> Vec<[String; 2]> {
     let mut add = |what: &str, text: String| rows.push([what.to_owned(), text]);
     add("transport", server.transport.clone());
     add(if server.command.is_empty() { "url" } else { "command" }, place(server));
+    if let Some(packages) = &server.packages {
+        for (of, names) in [("apt", &packages.apt), ("npm", &packages.npm), ("pypi", &packages.pypi)] {
+            if !names.is_empty() {
+                add(of, names.join(" "));
+            }
+        }
+        add("layer", packages.layer.to_string());
+    }
+    for McpServerVariable { variable, secret, text } in &server.environment {
+        let secret = secret.as_ref().map(|secret| format!("secret:{secret}"));
+        let value = secret.unwrap_or_else(|| format!("text:{}", wording::prose(text.as_deref().unwrap_or_default())));
+        add("variable", format!("{variable}={value}"));
+    }
     for AgentMount { source, target, read_only } in &server.mounts {
         add("mount", format!("{source} at {target}, {}", if *read_only { "read only" } else { "writable" }));
     }

@@ -1,25 +1,36 @@
 //! Puts a server into the catalogue, or takes it out.
 
-use super::super::{Apply, Preparation, Prepared};
+use super::super::{Apply, Preparation, Prepared, packages};
 use crate::gateway::decide::proof::Approved;
-use crate::refusal::Denied;
+use crate::refusal::{Denied, Refusal};
 use crate::registry::mcp;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::WriteTx;
 
 impl Apply for McpRegister {
     fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
+        if self.packages.is_empty() { Preparation::Nothing } else { Preparation::ServerLayer(self) }
     }
 
-    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
-        let losing = mcp::register(tx, approved, self)?;
+    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
+        let layer = match (self.packages.is_empty(), prepared) {
+            (true, _) => None,
+            (false, Prepared::Layer(layer)) => Some(layer),
+            (false, Prepared::Nothing | Prepared::ConversationsErased) => {
+                let message = format!("the software of MCP server {} was not fetched", self.name);
+                return Err(Refusal::new(DenialCode::PackagesNotFetched, message).into());
+            }
+        };
+        let losing = mcp::register(tx, approved, self, layer.map(|layer| layer.digest))?;
         let lost = lost(losing);
         if self.remove {
             return Ok(format!("MCP server {} is removed{lost}", self.name));
         }
+        let names: Vec<String> = self.packages.names().cloned().collect();
+        let fetched = layer.map(|layer| packages::fetched(layer, &names)).unwrap_or_default();
         Ok(format!(
-            "MCP server {} is in the catalogue{lost}; `ironctl mcp test {}` asks it for its tools",
+            "MCP server {} is in the catalogue{fetched}{lost}; `ironctl mcp test {}` asks it for its tools",
             self.name, self.name
         ))
     }

@@ -3,15 +3,17 @@
 //! Never connects to a server. Of a secret it reads only whether it exists. See [`crate::registry::mcp`].
 
 use super::super::mounts::{complete as complete_mounts, of_sources};
+use super::super::packages::clients;
 use super::super::{Check, CheckContext};
 use crate::gateway::HostPolicy;
 use crate::mcp_jail::{self, Process};
+use crate::packages;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, mcp};
 use crate::secrets::{self, SecretName};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, McpHeader, McpRegister};
+use ironclaw_contract::seam::change::{Change, McpHeader, McpRegister, McpVariable};
 use ironclaw_model::reach;
 use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
@@ -36,19 +38,27 @@ impl Check for McpRegister {
         Ok(mcp::find(tx, &self.name)?.map_or(Value::Null, |server| json!(server.described)))
     }
 
-    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+    fn facts(&self, tx: &ReadTx<'_>, policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         let sources = of_sources(&self.mounts);
-        Ok(json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)?, "sources": sources }))
+        let mut facts = json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)?, "sources": sources });
+        if !self.packages.is_empty() {
+            facts["clients"] = json!(clients(&policy.packages, &self.packages));
+        }
+        Ok(facts)
     }
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(if self.remove { Value::Null } else { json!(self) })
+        match self.remove {
+            true => Some(Value::Null),
+            // The same names again fetch the versions of today, or repair a damaged layer.
+            false => self.packages.is_empty().then(|| json!(self)),
+        }
     }
 }
 
 /// Checks a server, and returns it with its parsed address, its completed mounts and sorted lists.
 fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> Result<McpRegister, Denied> {
-    let McpRegister { name, url, command, mounts, mut tools, headers, remove } = wanted;
+    let McpRegister { name, url, command, mut packages, environment, mounts, mut tools, headers, remove } = wanted;
     check_name(&name)?;
     if remove {
         return match mcp::find(tx, &name)? {
@@ -58,9 +68,19 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
     }
     let url = url.map(|url| check_url(&url).map_err(|why| bad_url(&name, why))).transpose()?;
     if url.is_none() {
-        let process = Process { name: name.clone(), program: command.clone(), ..Process::default() };
-        mcp_jail::refused(&process).map_or(Ok(()), Err)?;
+        let variables =
+            environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default())).collect();
+        let process =
+            Process { name: name.clone(), program: command.clone(), environment: variables, ..Process::default() };
+        mcp_jail::refused(&process, !packages.is_empty()).map_or(Ok(()), Err)?;
     }
+    for names in [&mut packages.apt, &mut packages.npm, &mut packages.pypi] {
+        names.sort();
+    }
+    packages::refused(&host_policy.packages, &packages).map_or(Ok(()), Err)?;
+    let mut environment =
+        environment.into_iter().map(|one| complete_variable(tx, one)).collect::<Result<Vec<_>, Denied>>()?;
+    environment.sort_by(|one, other| one.variable.cmp(&other.variable));
     let mounts = complete_mounts(mounts, host_policy)?;
     let is_clean = |tool: &str| {
         (1..=TOOL_CHARACTERS_MAX).contains(&tool.len())
@@ -75,7 +95,8 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
     let mut headers =
         headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, Denied>>()?;
     headers.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(McpRegister { name, url: url.map(String::from), command, mounts, tools, headers, remove })
+    let url = url.map(String::from);
+    Ok(McpRegister { name, url, command, packages, environment, mounts, tools, headers, remove })
 }
 
 /// Refuses a name that cannot begin the names of tools for a model.
@@ -133,23 +154,33 @@ fn complete_header(tx: &ReadTx<'_>, header: McpHeader) -> Result<McpHeader, Deni
         let refusal = Refusal::new(DenialCode::McpHeader, format!("the scheme of header {shown:?} is not one word"));
         return Err(refusal.hint("a scheme is one word such as Bearer").into());
     }
-    let secret = secrets::named(&secret)?;
+    Ok(McpHeader { name: parsed.as_str().to_owned(), secret: known_secret(tx, &secret)?, scheme })
+}
+
+fn complete_variable(tx: &ReadTx<'_>, one: McpVariable) -> Result<McpVariable, Denied> {
+    let secret = one.secret.map(|secret| known_secret(tx, &secret)).transpose()?;
+    Ok(McpVariable { secret, ..one })
+}
+
+/// Returns the name of a secret that exists.
+fn known_secret(tx: &ReadTx<'_>, name: &str) -> Result<String, Denied> {
+    let secret = secrets::named(name)?;
     if secrets::find(tx, &secret)?.is_none() {
         let refusal = Refusal::new(DenialCode::SecretUnknown, format!("there is no {secret}"));
         return Err(refusal.hint(format!("an owner stores it first: `ironctl secret set {}`", secret.as_str())).into());
     }
-    Ok(McpHeader { name: parsed.as_str().to_owned(), secret: secret.as_str().to_owned(), scheme })
+    Ok(secret.as_str().to_owned())
 }
 
 /// Returns for each named secret whether it exists.
 fn of_secrets(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
-    for header in &server.headers {
-        let exists = match header.secret.parse::<SecretName>() {
+    for secret in mcp::secrets_of(server) {
+        let exists = match secret.parse::<SecretName>() {
             Ok(name) => secrets::find(tx, &name)?.is_some(),
             Err(_) => false,
         };
-        found.insert(header.secret.clone(), exists.into());
+        found.insert(secret.to_owned(), exists.into());
     }
     Ok(found)
 }

@@ -1,8 +1,9 @@
 //! The lines on the review page about an MCP server for the catalogue.
 
 use super::super::Page;
+use super::super::packages::{put_clients, put_names, put_publishers};
 use crate::gateway::review_page::effects::Effects;
-use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
+use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool, Packages};
 use serde_json::{Value, json};
 
 impl Page for McpRegister {
@@ -32,6 +33,9 @@ impl Page for McpRegister {
         put_secrets(page, self);
         if page.is_by_agent {
             let words = match (&self.url, self.headers.is_empty()) {
+                (None, _) if self.environment.iter().any(|one| one.secret.is_some()) => {
+                    "The AGENT chose the command AND the secret: check that this program may get this secret."
+                }
                 (None, _) => "The AGENT chose the command: check it.",
                 (Some(_), true) => "The AGENT chose the address: check it.",
                 (Some(_), false) => {
@@ -59,6 +63,25 @@ fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
     page.add(
         "It runs in a jail of its own: no network, no workspace, a directory of its own for its files.".to_owned(),
     );
+    if !server.packages.is_empty() {
+        let names = put_names(page, &server.packages);
+        page.add(format!("Install software in its jail, together with the packages that it depends on: {names}."));
+        put_clients(page);
+        put_publishers(page, "The server is a program of theirs.");
+    }
+    for one in &server.environment {
+        let variable = page.show(&one.variable);
+        match (&one.secret, &one.text) {
+            (Some(secret), _) => {
+                let secret = page.show(secret);
+                page.warn(format!("SECRET {secret}: the program gets its value, in the variable {variable}."));
+            }
+            (None, text) => {
+                let text = page.show(text.as_deref().unwrap_or_default());
+                page.add(format!("The program gets the variable {variable} with the text {text}."));
+            }
+        }
+    }
     for mount in &server.mounts {
         let (source, target) = (page.show(&mount.source), page.show(mount.target.as_deref().unwrap_or_default()));
         match mount.read_only {
@@ -88,6 +111,19 @@ fn put_replaced(page: &mut Effects<'_>, server: &McpRegister, name: &str) {
     let before = Effects::texts(&page.before["command"]);
     if !before.is_empty() && before != server.command {
         page.warn(format!("The command CHANGES; it was: {}.", page.list(before)));
+    }
+    let before = |of: &str| Effects::texts(&page.before["packages"][of]).join(" ");
+    let Packages { apt, npm, pypi } = &server.packages;
+    let had = [("apt", apt), ("npm", npm), ("pypi", pypi)];
+    if had.iter().any(|(of, names)| before(of) != names.join(" ")) {
+        let had = had.map(|(of, _)| page.list(Effects::texts(&page.before["packages"][of])));
+        page.add(format!("Its packages change; they were: apt: {}; npm: {}; pypi: {}.", had[0], had[1], had[2]));
+    }
+    let gone = page.before["environment"].as_array().into_iter().flatten();
+    let gone = gone.filter(|old| !server.environment.iter().any(|new| json!(new) == **old));
+    let gone: Vec<&str> = gone.filter_map(|old| old["secret"].as_str()).collect();
+    if !gone.is_empty() {
+        page.add(format!("Its program no longer gets these secrets in the same variables: {}.", page.list(gone)));
     }
     let gone = page.before["headers"].as_array().into_iter().flatten();
     let gone = gone.filter_map(|header| header["secret"].as_str());

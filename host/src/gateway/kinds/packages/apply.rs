@@ -14,12 +14,12 @@ const FETCHED_SHOWN_MAX: usize = 20;
 
 impl Apply for Packages {
     fn preparation(&self) -> Preparation<'_> {
-        if self.apt.is_empty() && self.npm.is_empty() { Preparation::Nothing } else { Preparation::Layer(self) }
+        if self.is_empty() { Preparation::Nothing } else { Preparation::Layer(self) }
     }
 
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
-        let names: Vec<String> = self.apt.iter().chain(&self.npm).cloned().collect();
+        let names: Vec<String> = self.names().cloned().collect();
         match (names.is_empty(), prepared) {
             (true, _) => {
                 software::set(tx, approved, agent.id, None)?;
@@ -38,10 +38,16 @@ impl Apply for Packages {
     }
 }
 
+/// Returns whether a requested package, perhaps with a version, has this name.
+fn is_of(asked: &str, name: &str) -> bool {
+    let rest = asked.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('@') || rest.starts_with("=="))
+}
+
 /// Returns the fetched versions, requested packages first, and the files that a layer leaves out.
-fn fetched(layer: &Layer, asked: &[String]) -> String {
+pub(in super::super) fn fetched(layer: &Layer, asked: &[String]) -> String {
     let is_requested = |installed: &&String| {
-        installed.rsplit_once('=').is_some_and(|(name, _)| asked.iter().any(|asked| asked.as_str() == name))
+        installed.rsplit_once('=').is_some_and(|(name, _)| asked.iter().any(|asked| is_of(asked, name)))
     };
     let (first, rest): (Vec<&String>, Vec<&String>) = layer.installed.iter().partition(is_requested);
     let mut shown: Vec<String> = first.into_iter().chain(rest).take(FETCHED_SHOWN_MAX).cloned().collect();

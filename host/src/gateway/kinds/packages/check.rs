@@ -14,6 +14,7 @@ impl Check for Packages {
         let mut wanted = self.clone();
         wanted.apt.sort();
         wanted.npm.sort();
+        wanted.pypi.sort();
         match packages::refused(&context.host_policy.packages, &wanted) {
             Some(refusal) => Err(refusal.into()),
             None => Ok(Change::Packages(wanted)),
@@ -31,16 +32,18 @@ impl Check for Packages {
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
         // The same names again fetch the versions of today, or repair a damaged layer.
-        (self.apt.is_empty() && self.npm.is_empty()).then(|| json!(self))
+        self.is_empty().then(|| json!(self))
     }
 }
 
 /// Returns the programs that fetch the software, with the sources that the settings name.
-fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
-    let Packages { apt, npm } = wanted;
+pub(in super::super) fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
+    let Packages { apt, npm, pypi } = wanted;
     let sources = config.apt_sources.as_ref().map(|path| path.display().to_string());
     let of_apt = json!({ "client": config.apt().display().to_string(), "sources": sources });
     let of_npm = json!({ "client": config.npm().display().to_string(), "registry": config.npm_registry });
-    let asked = [("apt", of_apt, !apt.is_empty()), ("npm", of_npm, !npm.is_empty())];
+    let of_pypi = json!({ "client": config.pip().display().to_string(), "index": config.pypi_index });
+    let asked =
+        [("apt", of_apt, !apt.is_empty()), ("npm", of_npm, !npm.is_empty()), ("pypi", of_pypi, !pypi.is_empty())];
     asked.into_iter().filter(|(_, _, asked)| *asked).map(|(of, client, _)| (of.to_owned(), client)).collect()
 }

@@ -1,0 +1,124 @@
+//! Fetching with pip: wheels only, so no build step and no script of a package runs.
+//!
+//! pip unpacks into a root of its own, with the paths of the machine's python3, which finds the modules there in a jail. See
+//! `packages::fetch` for the other clients.
+
+use super::client::{Task, WORK, create_writable, run};
+use super::fetch::ROOTS;
+use super::names::{pypi_name, pypi_parts};
+use super::source::{Place, Source};
+use super::{Error, FetchContext, WorkDir, unfit};
+use crate::refusal::Refusal;
+use std::fs;
+use std::path::Path;
+
+/// The words of pip if no version has a wheel for this machine.
+const NO_MATCH: &str = "No matching distribution found";
+/// The end of the directory with the metadata of an unpacked package.
+const METADATA: &str = ".dist-info";
+/// Directories between the root and the metadata: `usr/local/lib/python3.11/dist-packages`.
+const DEPTH_MAX: usize = 6;
+/// The end of a refusal: the outcome of a change has the message alone.
+const NO_WHEEL: &str = "the host fetches wheels alone, because a source package runs a build step: name a package or version with a wheel for this machine";
+
+/// Fetches packages with their dependencies into a root of their own. Returns it with `name=version` of each package.
+///
+/// # Errors
+/// Refuses a package without a wheel for this machine, by its name.
+pub(super) async fn fetch(
+    context: &FetchContext,
+    work_dir: &WorkDir,
+    names: &[String],
+) -> Result<(Source, Vec<String>), Error> {
+    create_writable(context, work_dir, &["pypi"])?;
+    let mut args = vec!["install".to_owned(), "--only-binary=:all:".to_owned()];
+    // A package of the machine is no part of the layer, so it takes the place of none.
+    args.extend(["--ignore-installed", "--no-compile", "--no-cache-dir", "--no-input"].map(str::to_owned));
+    args.extend(
+        ["--disable-pip-version-check", "--no-warn-script-location", "--progress-bar=off", "--no-color", "--quiet"]
+            .map(str::to_owned),
+    );
+    args.extend(["--retries=1".to_owned(), "--timeout=60".to_owned(), format!("--root={WORK}/pypi")]);
+    if let Some(index) = &context.config.pypi_index {
+        args.push(format!("--index-url={index}"));
+    }
+    if let Some(roots) = ROOTS.into_iter().find(|file| Path::new(file).is_file()) {
+        args.push(format!("--cert={roots}"));
+    }
+    args.push("--".to_owned());
+    args.extend(names.iter().cloned());
+    // Not options, because older versions of pip do not know them.
+    let allowed = ["PIP_BREAK_SYSTEM_PACKAGES", "PIP_ROOT_USER_ACTION"].into_iter().zip(["1", "ignore"]);
+    let task = Task {
+        program: context.config.pip(),
+        args,
+        environment: allowed.map(|(name, value)| (name, value.to_owned())).collect(),
+        network: true,
+        bind_mounts: Vec::new(),
+        what: "fetch packages of pypi",
+    };
+    run(context, work_dir, task).await.map_err(|error| match error {
+        Error::Refused(refusal) if refusal.message.contains(NO_MATCH) => {
+            Refusal::new(refusal.code, format!("{}; {NO_WHEEL}", refusal.message)).into()
+        }
+        other => other,
+    })?;
+    let root = work_dir.work().join("pypi");
+    let mut fetched = Vec::new();
+    find_metadata(&root, DEPTH_MAX, &mut fetched)?;
+    fetched.sort();
+    for name in names.iter().map(|name| pypi_name(pypi_parts(name).0)) {
+        if !fetched.iter().any(|(known, _)| pypi_name(known) == name) {
+            return Err(unfit(format!("pip fetched no package {name:?}")));
+        }
+    }
+    let fetched = fetched.into_iter().map(|(name, version)| format!("{name}={version}")).collect();
+    Ok((Source { root, place: Place::Root, name: "pypi".to_owned() }, fetched))
+}
+
+/// Finds name and version of each unpacked package by the names of their directories. Follows no link.
+fn find_metadata(directory: &Path, depth: usize, found: &mut Vec<(String, String)>) -> Result<(), Error> {
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let entry = entry.map_err(Error::io(directory))?;
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let name = entry.file_name();
+        match name.to_str().and_then(|name| name.strip_suffix(METADATA)).and_then(|name| name.rsplit_once('-')) {
+            Some((name, version)) => found.push((plain(name)?, plain(version)?)),
+            None if depth > 1 => find_metadata(&entry.path(), depth - 1, found)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Returns a name or version of a package; refuses other characters, because the outcome of a change shows it.
+fn plain(text: &str) -> Result<String, Error> {
+    match text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._+!".contains(&b)) {
+        true => Ok(text.to_owned()),
+        false => Err(unfit("pip fetched a package whose name or version is not plain text".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unpacked_packages_are_known_by_name_and_version() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let place = root.path().join("usr/local/lib/python3.11/dist-packages");
+        for name in ["mcp_server-1.0.dist-info", "mcp_server", "a-2!1.0+x.dist-info"] {
+            fs::create_dir_all(place.join(name)).expect("made");
+        }
+        fs::write(place.join("file-1.dist-info"), "x").expect("written");
+        let mut found = Vec::new();
+        find_metadata(root.path(), DEPTH_MAX, &mut found).expect("read");
+        found.sort();
+        let expected = [("a", "2!1.0+x"), ("mcp_server", "1.0")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        assert_eq!(found, expected);
+        fs::create_dir(place.join("b\u{202e}-1.dist-info")).expect("made");
+        assert!(find_metadata(root.path(), DEPTH_MAX, &mut Vec::new()).is_err());
+    }
+}
