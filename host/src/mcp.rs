@@ -111,6 +111,8 @@ impl Servers {
                 if described.url.is_none() {
                     slot.end().await;
                 }
+                drop(slot);
+                self.forget_failures(name);
                 Ok(())
             }
             Err(words) => {
@@ -194,6 +196,17 @@ impl Servers {
         Ok(())
     }
 
+    /// Lets the next call of each agent try a server at once, because the server answered.
+    fn forget_failures(&self, name: &str) {
+        let all = self.slots.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, slot) in all.iter().filter(|(key, _)| key.server == name) {
+            // A locked slot is in an attempt of its own.
+            if let Ok(mut slot) = slot.try_lock() {
+                (slot.failures, slot.failed) = (0, None);
+            }
+        }
+    }
+
     async fn described(&self, name: &str) -> Result<McpRegister, Denied> {
         let named = name.to_owned();
         let found = self.record.state.read(move |tx| mcp::find(tx, &named)).await?;
@@ -217,7 +230,8 @@ impl Servers {
     }
 
     async fn list_again(&self, open: &Open) -> Result<(), Failed> {
-        let listing = listing_of(&open.described, open.connected.client.list().await?)?;
+        let listed = open.connected.client.list().await?;
+        let listing = listing_of(&open.described, listed, &open.connected.secrets)?;
         self.note_listing(open, listing).await
     }
 
@@ -274,8 +288,13 @@ impl Open {
     }
 }
 
-/// Returns the listing of the record in the form of a server's answer.
-fn listing_of(described: &McpRegister, listed: ironclaw_mcp::Listing) -> Result<Listing, Failed> {
+/// Returns the listing of the record in the form of a server's answer. Refuses one with a secret of the connection, because people and
+/// models read it.
+fn listing_of(
+    described: &McpRegister,
+    listed: ironclaw_mcp::Listing,
+    secrets: &[SecretText],
+) -> Result<Listing, Failed> {
     let era = match listed.server.era {
         ironclaw_mcp::Era::Session => "session",
         ironclaw_mcp::Era::Stateless => "stateless",
@@ -292,5 +311,10 @@ fn listing_of(described: &McpRegister, listed: ironclaw_mcp::Listing) -> Result<
         return Err(Failed::words("it lists no tools".to_owned()));
     }
     tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    Ok(Listing { era: era.to_owned(), instructions: listed.server.instructions, tools })
+    let listing = Listing { era: era.to_owned(), instructions: listed.server.instructions, tools };
+    let text = listing.text();
+    match secrets.iter().any(|secret| ironclaw_model::fetch::without_secret(&text, secret) != text) {
+        true => Err(Failed::words("its listing contains a secret that this host gave it".to_owned())),
+        false => Ok(listing),
+    }
 }

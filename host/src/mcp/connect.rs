@@ -98,7 +98,8 @@ pub(super) async fn connect(
         }
     };
     let listed = connected.client.list().await?;
-    Ok((connected, listing_of(described, listed)?))
+    let listing = listing_of(described, listed, &connected.secrets)?;
+    Ok((connected, listing))
 }
 
 /// Starts the process of a server and connects to it. A failure says whether the server ended by itself.

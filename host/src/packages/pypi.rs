@@ -12,6 +12,18 @@ use crate::refusal::Refusal;
 use std::fs;
 use std::path::Path;
 
+/// The interpreter of pip.
+const PYTHON: &str = "/usr/bin/python3";
+/// Runs pip and refuses each further process. A wheel can name a source archive by its address, and pip would run its build step.
+const GUARD: &str = "import runpy, sys
+NEVER = ('subprocess.Popen', 'os.system', 'os.exec', 'os.posix_spawn', 'os.fork', 'os.forkpty')
+def refuse(event, arguments):
+    if event in NEVER:
+        raise PermissionError('a package needs a build step')
+sys.addaudithook(refuse)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name='__main__')
+";
 /// The words of pip if no version has a wheel for this machine.
 const NO_MATCH: &str = "No matching distribution found";
 /// The end of the directory with the metadata of an unpacked package.
@@ -31,7 +43,9 @@ pub(super) async fn fetch(
     names: &[String],
 ) -> Result<(Source, Vec<String>), Error> {
     create_writable(context, work_dir, &["pypi"])?;
-    let mut args = vec!["install".to_owned(), "--only-binary=:all:".to_owned()];
+    let pip = context.config.pip().display().to_string();
+    let mut args = vec!["-I".to_owned(), "-c".to_owned(), GUARD.to_owned(), pip];
+    args.extend(["install", "--only-binary=:all:"].map(str::to_owned));
     // A package of the machine is no part of the layer, so it takes the place of none.
     args.extend(["--ignore-installed", "--no-compile", "--no-cache-dir", "--no-input"].map(str::to_owned));
     args.extend(
@@ -50,7 +64,7 @@ pub(super) async fn fetch(
     // Not options, because older versions of pip do not know them.
     let allowed = ["PIP_BREAK_SYSTEM_PACKAGES", "PIP_ROOT_USER_ACTION"].into_iter().zip(["1", "ignore"]);
     let task = Task {
-        program: context.config.pip(),
+        program: Path::new(PYTHON),
         args,
         environment: allowed.map(|(name, value)| (name, value.to_owned())).collect(),
         network: true,

@@ -75,6 +75,24 @@ fn server_from_npm_or_pypi_is_pinned_and_gets_its_secret() {
             call(host, &format!("{name}-v"), &format!("/allow send -- use {name}__value {{\"of\":\"TOKEN\"}}"));
         assert_eq!((&said["status"], answer.contains(SECRET)), (&json!("done"), false), "{answer}");
     }
+    // A server cannot show its secret to the people and models that read its listing.
+    fixture.registry.publish_wheel("papers_pypi", &PYTHON.replace("Shows a variable.\"", "\" + os.environ[\"TOKEN\"]"));
+    let words = [
+        "--json",
+        "mcp",
+        "add",
+        "four",
+        "--pypi",
+        "papers_pypi",
+        "--env",
+        "TOKEN=secret:papers",
+        "--yes",
+        "--",
+        "papers_pypi",
+    ];
+    let refused = host.ctl(&words).refused("mcp_unreachable");
+    assert!(refused.stderr.contains("a secret") && !refused.stderr.contains(SECRET), "{}", refused.stderr);
+    assert_eq!(show(host, "four")["tools"], json!([]));
     assert!(!fixture.traces.path().join("ran").exists(), "no script of a package runs");
     let registered = host.entries("mcp.registered");
     assert!(registered.iter().all(|entry| entry["data"]["layer"].is_string()), "{registered:?}");
@@ -220,8 +238,10 @@ fn unusable_package_or_program_is_refused_by_name() {
     let fixture = Fixture::new();
     fixture.publish_npm("");
     fixture.registry.publish_source("needs_build");
+    fixture.registry.publish_wheel_with_source("brings_source");
     for (words, code, named) in [
         (&["--pypi", "needs_build", "--", "needs_build"][..], "change_failed", "build step"),
+        (&["--pypi", "brings_source", "--", "brings_source"], "change_failed", "a package needs a build step"),
         (&["--npm", "papers-npm", "--", "other-program"], "change_failed", "other-program"),
         (&["--npm", "nowhere-npm", "--", "papers"], "change_failed", "nowhere-npm"),
         (&["--npm", "papers-npm@latest", "--", "papers"], "packages_name", "papers-npm@latest"),

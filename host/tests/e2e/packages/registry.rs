@@ -135,11 +135,16 @@ impl Registry {
 impl Registry {
     /// Publishes a wheel for pip: one module with this source, whose function `main` is the program of the name.
     pub(crate) fn publish_wheel(&self, name: &str, source: &str) {
+        self.publish_wheel_with(name, source, "");
+    }
+
+    /// Publishes a wheel for pip with these further lines of metadata.
+    pub(crate) fn publish_wheel_with(&self, name: &str, source: &str, more: &str) {
         let directory = jail_fixture::directory();
         let metadata = format!("{name}-1.2.3.dist-info");
         let files = [
             (format!("{name}.py"), source.to_owned()),
-            (format!("{metadata}/METADATA"), format!("Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n")),
+            (format!("{metadata}/METADATA"), format!("Metadata-Version: 2.1\nName: {name}\nVersion: 1.2.3\n{more}")),
             (
                 format!("{metadata}/WHEEL"),
                 "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
@@ -160,6 +165,21 @@ impl Registry {
     /// Publishes a source package for pip, which only a build step could turn into a wheel.
     pub(crate) fn publish_source(&self, name: &str) {
         self.put_file_of_pip(name, &format!("{name}-1.2.3.tar.gz"), b"no archive".to_vec());
+    }
+
+    /// Publishes a wheel that requires a source archive by its address. Its build step needs nothing but python3.
+    pub(crate) fn publish_wheel_with_source(&self, name: &str) {
+        let directory = jail_fixture::directory();
+        let source = directory.path().join("evil-1");
+        std::fs::create_dir(&source).expect("a directory");
+        let project = "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n";
+        for (file, text) in [("pyproject.toml", project), ("backend.py", "raise SystemExit('the build step ran')\n")] {
+            std::fs::write(source.join(file), text).expect("written");
+        }
+        run(Command::new("tar").args(["-czf", "evil-1.tar.gz", "evil-1"]).current_dir(directory.path()));
+        self.put("/files/evil-1.tar.gz", std::fs::read(directory.path().join("evil-1.tar.gz")).expect("an archive"));
+        let more = format!("Requires-Dist: evil @ http://127.0.0.1:{}/files/evil-1.tar.gz\n", self.port);
+        self.publish_wheel_with(name, "def main(): pass\n", &more);
     }
 
     fn put_file_of_pip(&self, name: &str, file: &str, content: Vec<u8>) {
