@@ -97,11 +97,18 @@ pub enum When {
 
 impl Executor {
     /// Runs a permitted or approved call, unless it ran already. Afterwards the record has its result, or the refusal. `left` is the
-    /// time that the request may take.
+    /// time that the request may take. A call that runs at the end of `over`, or at an emergency stop, is given up, and its outcome is
+    /// unknown.
     ///
     /// # Errors
     /// Errors of the record.
-    pub async fn run(self: &Arc<Self>, place: Place, when: When, left: Duration) -> Result<(), Error> {
+    pub async fn run(
+        self: &Arc<Self>,
+        place: Place,
+        when: When,
+        left: Duration,
+        over: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
         let begun = Instant::now();
         let connection = self.connection(&place, left).await?;
         let left = left.saturating_sub(begun.elapsed());
@@ -115,14 +122,14 @@ impl Executor {
         // In a task of its own, so that its outcome is recorded also if the sandbox goes away.
         let executor = Arc::clone(self);
         let sent = tokio::spawn(async move {
-            let result = executor.act(&started, connection, left).await;
+            // Dropping the request of a call cancels it at its server.
+            let result = tokio::select! {
+                result = executor.act(&started, connection, left) => Some(result),
+                () = over => None,
+                () = executor.latch.shut() => None,
+            };
             failpoint::reach("call_sent");
-            let (of, settling) = (place.clone(), Arc::clone(&executor));
-            let settled = executor.record.state.write(move |tx| match when {
-                When::InTurn => settling.settle(tx, &of, &result),
-                When::Late => late::settle(tx, &settling.record, &of, &result),
-            });
-            let settled = settled.await;
+            let settled = executor.settle_started(place, when, result).await;
             executor.requests.announce();
             settled
         });
@@ -130,6 +137,28 @@ impl Executor {
             Ok(settled) => settled,
             Err(_) => Err(Error::Stopping),
         }
+    }
+
+    /// Records the outcome of a call that was started; without a result, the outcome is unknown.
+    async fn settle_started(
+        self: &Arc<Self>,
+        place: Place,
+        when: When,
+        result: Option<ResultBody>,
+    ) -> Result<(), Error> {
+        let executor = Arc::clone(self);
+        let settle = move |tx: &mut WriteTx<'_>| match (when, result) {
+            (When::InTurn, Some(result)) => executor.settle(tx, &place, &result),
+            // The end of its turn marks the call as unknown.
+            (When::InTurn, None) => Ok(requests::finish(tx, place.call, false)?),
+            (When::Late, Some(result)) => late::settle(tx, &executor.record, &place, &result),
+            (When::Late, None) => {
+                let text =
+                    "failed: everything was stopped during the call; it is unknown if it had an effect".to_owned();
+                late::settle(tx, &executor.record, &place, &ResultBody { ok: false, text })
+            }
+        };
+        self.record.state.write(settle).await
     }
 
     /// Judges a call again, uses its approvals up, and marks it as running. Returns `None` if it does not run.

@@ -89,7 +89,7 @@ impl Due for LateCalls {
         for (row, key) in self.with_keys(due).await? {
             let session = row.session;
             let place = Place { session, turn: row.turn, call: row.call, key };
-            if let Err(error) = self.executor.run(place, When::Late, REQUEST_TIME_MAX).await {
+            if let Err(error) = self.executor.run(place, When::Late, REQUEST_TIME_MAX, std::future::pending()).await {
                 // The other calls do not wait for a damaged one.
                 failed = Some(error);
                 continue;

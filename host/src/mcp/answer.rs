@@ -18,7 +18,8 @@ pub fn answer(server: &str, answer: Answer) -> ResultBody {
                 told = structured.to_string();
             }
             if !refused.is_empty() {
-                told.push_str(&format!("\n{}", asked(server, &refused)));
+                // First, so that no long text of the server hides it behind the bound.
+                told = format!("{}\n{told}", asked(server, &refused));
             }
             body(!is_error, &told)
         }

@@ -19,6 +19,8 @@ struct Current {
     draft: PartialAnswer,
     /// Closed when the turn is over.
     over: watch::Sender<()>,
+    /// The same for its calls, which are no model requests.
+    over_for_calls: watch::Sender<()>,
 }
 
 /// A turn that begins a model request.
@@ -43,11 +45,29 @@ impl PartialOutputs {
         let mut partial_outputs = self.lock();
         let current = match partial_outputs.remove(&session) {
             Some(current) if current.turn == turn => current,
-            _ => Current { turn, draft: PartialAnswer::default(), over: watch::Sender::new(()) },
+            _ => Current {
+                turn,
+                draft: PartialAnswer::default(),
+                over: watch::Sender::new(()),
+                over_for_calls: watch::Sender::new(()),
+            },
         };
         let working = ActiveRequest { draft: current.draft.clone(), over: current.over.subscribe() };
         partial_outputs.insert(session, current);
         working
+    }
+
+    /// Returns the wait of a call for the end of its turn. A call follows a model request of its turn. Without one it waits for ever: a call
+    /// of a turn that is over does not start.
+    pub fn over_for_call(&self, session: SessionId, turn: TurnId) -> impl Future<Output = ()> + Send + use<> {
+        let partial_outputs = self.lock();
+        let current = partial_outputs.get(&session).filter(|current| current.turn == turn);
+        let over = current.map(|current| current.over_for_calls.subscribe());
+        async move {
+            let Some(mut over) = over else { return std::future::pending().await };
+            // The sender never sends; an error means that it is dropped.
+            while over.changed().await.is_ok() {}
+        }
     }
 
     /// Drops the partial output of a session whose turn is over or whose sandbox is gone. This ends a request in flight.
@@ -98,8 +118,10 @@ mod tests {
         let (partial_outputs, session, turn) = (PartialOutputs::default(), SessionId::new(), TurnId::new());
         let (mut ours, mut other) =
             (partial_outputs.begin(session, turn), partial_outputs.begin(SessionId::new(), turn));
+        let of_call = partial_outputs.over_for_call(session, turn);
         partial_outputs.end(session);
         ours.over().await;
+        of_call.await;
         let pending = tokio::time::timeout(std::time::Duration::ZERO, other.over());
         assert!(pending.await.is_err(), "it continues");
     }

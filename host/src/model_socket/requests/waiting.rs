@@ -88,7 +88,8 @@ impl Server {
             Step::Run => {
                 let left = self.shared.turns.deadlines.left(self.session, turn).saturating_sub(AFTER_REQUEST);
                 let place = Place { session: self.session, turn, call, key: Arc::clone(&self.key) };
-                Ok(self.shared.executor.run(place, When::InTurn, left).await?)
+                let over = self.shared.turns.partial_outputs.over_for_call(self.session, turn);
+                Ok(self.shared.executor.run(place, When::InTurn, left, over).await?)
             }
             Step::Tell(row) => self.tell_pending(turn, *row).await,
             Step::Refuse(code) => self.refuse_asked(turn, call, code).await,
