@@ -47,6 +47,9 @@ pub struct CallWhy {
     /// The approval request of a call that waits or waited for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestId>,
+    /// The text of its result, cut to 4,000 characters; only for the person of its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
 }
 
 /// The rule of an argument of a tool.

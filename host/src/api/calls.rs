@@ -9,9 +9,11 @@ use crate::gateway::policy::{self, Policy};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, egress, mcp};
 use crate::requests;
+use crate::session::store;
 use crate::tools;
 use crate::turns::calls::http::Network;
-use crate::turns::calls::{self, CallState, Judgement, Runs, TurnFacts};
+use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, TurnFacts};
+use crate::turns::items::{self, BodyError};
 use crate::turns::turn;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -26,7 +28,12 @@ use ironclaw_judge::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_state::ReadTx;
+use ironclaw_state::keys::WrappingKey;
 use serde::Serialize;
+use std::sync::Arc;
+
+/// Characters of the result of a call that `why` shows.
+const RESULT_CHARACTERS_MAX: usize = 4_000;
 
 /// `GET /v1/calls/{id}/why`
 pub async fn why(
@@ -35,18 +42,22 @@ pub async fn why(
     Path(call): Path<String>,
 ) -> Reply<CallWhy> {
     let call: CallId = id(&call, DenialCode::CallUnknown, "call")?;
-    let found = api.state().read(move |tx| Ok::<_, Error>(look(tx, &person, call)?));
+    let record = Arc::clone(&api.record);
+    let found = api.state().read(move |tx| look(tx, &record.wrapping, &person, call));
     let unknown = || Refusal::new(DenialCode::CallUnknown, format!("you have no call {call}"));
     Ok(Json(found.await?.ok_or_else(unknown)?))
 }
 
 /// Returns the judgement of a call that this person may see.
-fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy>, ironclaw_state::Error> {
+fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) -> Result<Option<CallWhy>, Error> {
     let (Some(row), Some(judged)) = (calls::find(tx, call)?, calls::judgement_of(tx, call)?) else { return Ok(None) };
     let Some(turn) = turn::find(tx, row.turn)? else { return Ok(None) };
-    if !person.role.covers(Role::Admin) && !turn.person().is_ok_and(|principal| principal == person.id) {
+    let is_own = turn.person().is_ok_and(|principal| principal == person.id);
+    if !person.role.covers(Role::Admin) && !is_own {
         return Ok(None);
     }
+    // The transcript is the way to a conversation of another person, and leaves an entry in the ledger.
+    let result = if is_own { result(tx, wrapping, &row)? } else { None };
     let stages: Vec<_> = recorded(&judged.stages);
     let lifted = stages.iter().filter(|stage| stage.answer == "lifted").filter_map(|stage| stage.code.clone());
     let would_have_blocked = if row.state == CallState::Refused { Vec::new() } else { lifted.collect() };
@@ -67,7 +78,18 @@ fn look(tx: &ReadTx<'_>, person: &Person, call: CallId) -> Result<Option<CallWhy
         would_have_blocked,
         summary,
         request: request.map(|request| request.id),
+        result,
     }))
+}
+
+/// Returns the beginning of the text of a call's result; `None` if the record no longer has it.
+fn result(tx: &ReadTx<'_>, wrapping: &WrappingKey, row: &CallRow) -> Result<Option<String>, Error> {
+    let item = row.result.map(|item| items::find(tx, item)).transpose()?.flatten();
+    let (Some(item), Some(session)) = (item, store::find(tx, row.session)?) else { return Ok(None) };
+    let key = session.content_key(wrapping).map_err(BodyError::from)?;
+    let body: ResultBody = serde_json::from_str(&items::body(tx, &item, &key)?)
+        .map_err(|_| ironclaw_state::Error::Stored(format!("the result of {} is damaged", row.id)))?;
+    Ok(Some(body.text.chars().take(RESULT_CHARACTERS_MAX).collect()))
 }
 
 /// Returns recorded answers with the meaning of their codes.

@@ -5,6 +5,7 @@
 use super::At;
 use super::call_request::standing;
 use super::decidable::REQUEST_PREFIX;
+use super::mcp::quotation;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
@@ -51,6 +52,10 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
         at.out.line(format!("mode enforce would have stopped it: {}", why.would_have_blocked.join(" ")))?;
     }
     at.out.line(why.summary)?;
+    if let Some(result) = why.result.filter(|result| !result.is_empty()) {
+        at.out.line("result, as the model got it:")?;
+        quotation(at.out, &result).into_iter().try_for_each(|line| at.out.line(line))?;
+    }
     match why.request {
         // Another person may see the call and not its request.
         Some(request) if !at.out.is_json() => match client.call_request(&request.to_string()).await {

@@ -32,6 +32,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         would_have_blocked: Vec::new(),
         summary: "The call was refused: A call names a tool that the agent does not have.".to_owned(),
         request: None,
+        result: None,
     };
     let done = CallWhy {
         class: Some("read".to_owned()),
@@ -40,6 +41,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         stages: vec![pass.clone()],
         summary: "The call was permitted, and it has its result.".to_owned(),
         request: Some(id::<RequestId>("req", 1)),
+        result: Some("The server asked for a password.".to_owned()),
         ..refused.clone()
     };
     let lifted = CallStage {
