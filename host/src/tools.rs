@@ -6,6 +6,8 @@ pub use crate::tables::turns::Runs;
 pub use ironclaw_judge::Class;
 
 pub mod catalogue;
+pub mod find;
+pub mod levels;
 
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
@@ -29,6 +31,8 @@ pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_ins
 pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
 /// Sends a request to a granted host of the network. No agent has it by default, since it needs a grant.
 pub const HTTP_FETCH: &str = "http_fetch";
+/// Finds tools of MCP servers by loose words. The host offers it by itself while an agent has many of them.
+pub const FIND_TOOLS: &str = "find_tools";
 /// Default seconds of a command.
 const COMMAND_SECONDS_USUAL: u32 = 30;
 /// Most seconds of a command.
@@ -83,7 +87,7 @@ pub fn usual() -> impl Iterator<Item = &'static str> {
 
 /// Returns the tools that an agent may have: those with a handler in this version.
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
-    builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name))
+    builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name) && tool.name != FIND_TOOLS)
 }
 
 /// Returns the tools that a model with these enabled tools sees.
@@ -101,6 +105,10 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
             Some(tool) if UNHANDLED.contains(&tool.name) => {
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: this version has no handler for it"))
             }
+            Some(tool) if tool.name == FIND_TOOLS => (
+                DenialCode::ToolUnhandled,
+                format!("{name} cannot be enabled: an agent with many tools of MCP servers has it"),
+            ),
             Some(_) => continue,
             None => {
                 let shown: String = name.chars().take(SHOWN_CHARACTERS_MAX).collect();
@@ -113,10 +121,11 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`HTTP_FETCH`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`HTTP_FETCH`], [`FIND_TOOLS`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        workspace().into_iter().chain(memory()).chain([run_command(), http_fetch()]).chain(actions()).collect()
+        let others = [run_command(), http_fetch(), find_tools()];
+        workspace().into_iter().chain(memory()).chain(others).chain(actions()).collect()
     });
     &BUILTIN
 }
@@ -248,6 +257,22 @@ fn http_fetch() -> Tool {
                 "url": { "type": "string", "minLength": 1, "description": "The whole address." },
                 "headers": headers,
                 "body": { "type": "string", "description": "For POST, PUT and PATCH." },
+            }),
+        ),
+    }
+}
+
+fn find_tools() -> Tool {
+    Tool {
+        name: FIND_TOOLS,
+        description: "Finds your tools of MCP servers by words about what you need, the best first, with their arguments. Then call \
+            the tool by its name.",
+        runs: Runs::Host,
+        parameters: object(
+            &["query"],
+            json!({
+                "query": { "type": "string", "minLength": 1, "description": "Words, such as: send letter." },
+                "max": { "type": "integer", "minimum": 1, "maximum": find::FOUND_MAX, "description": "Most tools." },
             }),
         ),
     }

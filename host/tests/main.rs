@@ -37,6 +37,7 @@ mod e2e {
     mod images;
     pub(crate) mod mcp;
     mod mcp_demo;
+    mod mcp_many;
     mod mcp_packages;
     mod memory;
     mod model_retries;

@@ -11,6 +11,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
 use crate::tables::channels as table;
 use crate::tools::catalogue::{Catalogue, ServerTool, Terms};
+use crate::tools::levels;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -130,8 +131,8 @@ pub fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<ServerTool>, iron
             all.push(ServerTool {
                 server: grant.server.clone(),
                 tool: tool.clone(),
-                description: confirmed.description(tool),
-                parameters: confirmed.schema(tool),
+                description: levels::harmless(&confirmed.description(tool)),
+                parameters: levels::harmless_schema(confirmed.schema(tool)),
                 manifest: manifest.clone(),
                 is_current: seen.as_ref().and_then(|seen| seen.pin(tool)) == Some(pin),
                 pin,

@@ -133,6 +133,14 @@ pub fn last(tx: &ReadTx<'_>, session: SessionId, limit: usize) -> Result<Vec<Rec
     tx.list(&sql, params![session, limit as i64], recorded)
 }
 
+/// Returns the newest items of a session with results of a tool, the newest first, at most `limit`.
+pub fn results_of_tool(tx: &ReadTx<'_>, session: SessionId, tool: &str, limit: usize) -> Result<Vec<Recorded>, Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND tool = ?2 AND kind = 'result' ORDER BY seq DESC LIMIT ?3"
+    );
+    tx.list(&sql, params![session, tool, limit as i64], recorded)
+}
+
 /// Returns whether an item of the session belongs to a turn.
 pub fn has_turn(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM items WHERE session_id = ?1 AND turn_id IS NOT NULL)";

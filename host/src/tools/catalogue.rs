@@ -2,7 +2,7 @@
 //!
 //! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
 
-use super::{HTTP_FETCH, Runs, Tool, UNHANDLED, builtin, find, offered};
+use super::{FIND_TOOLS, HTTP_FETCH, Runs, Tool, find, handled, levels, offered};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::{self, Manifest};
@@ -16,9 +16,9 @@ pub struct ServerTool {
     pub server: String,
     /// Its name on the server.
     pub tool: String,
-    /// The confirmed description, which the server wrote.
+    /// The confirmed description, which the server wrote, in a [harmless](levels::harmless) form.
     pub description: String,
-    /// The confirmed schema of its arguments.
+    /// The confirmed schema of its arguments, in a harmless form.
     pub parameters: Value,
     /// The confirmed manifest; its name is that of the tool for a model.
     pub manifest: Manifest,
@@ -33,6 +33,7 @@ pub struct ServerTool {
 pub struct Catalogue {
     enabled: Vec<String>,
     of_servers: Vec<ServerTool>,
+    is_large: bool,
 }
 
 /// A tool by its source.
@@ -105,7 +106,18 @@ pub struct Offered<'a> {
 impl Catalogue {
     /// Returns the catalogue of an agent with these enabled tools and these tools of servers.
     pub fn new(enabled: &[String], of_servers: Vec<ServerTool>) -> Self {
-        Self { enabled: enabled.to_vec(), of_servers }
+        let bytes: usize = of_servers.iter().filter(|tool| tool.is_current).map(levels::bytes_of).sum();
+        Self { enabled: enabled.to_vec(), of_servers, is_large: bytes > levels::DEFINITIONS_BYTES_MAX }
+    }
+
+    /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
+    pub const fn is_large(&self) -> bool {
+        self.is_large
+    }
+
+    /// Returns the tools of servers that the agent may call now.
+    pub fn of_servers(&self) -> Vec<&ServerTool> {
+        self.of_servers.iter().filter(|tool| tool.is_current).collect()
     }
 
     /// Returns the tool of a name. A built-in tool is there even if the agent does not have it.
@@ -138,19 +150,23 @@ impl Catalogue {
         match self.find(name) {
             Some(Source::Server(tool)) if tool.is_current => None,
             Some(Source::Server(_)) => Some(DenialCode::CallServerChanged),
+            Some(Source::BuiltIn(tool)) if tool.name == FIND_TOOLS && self.is_large => None,
             Some(Source::BuiltIn(tool)) if offered(&self.enabled).any(|offered| offered.name == tool.name) => None,
             Some(Source::BuiltIn(_)) | None => Some(DenialCode::CallToolNotEnabled),
         }
     }
 
-    /// Returns the tools that a model sees.
-    pub fn offered(&self) -> impl Iterator<Item = Offered<'_>> {
-        let built_in = offered(&self.enabled).map(|tool| Offered {
+    /// Returns the tools whose definitions a model sees: all, or of a large catalogue those among `found`, the newest names first.
+    pub fn offered(&self, found: &[String]) -> impl Iterator<Item = Offered<'_>> {
+        let finding = find(FIND_TOOLS).filter(|_| self.is_large);
+        let built_in = offered(&self.enabled).chain(finding).map(|tool| Offered {
             name: tool.name,
             description: tool.description,
             parameters: tool.parameters_for_model(),
         });
-        let of_servers = self.of_servers.iter().filter(|tool| tool.is_current).map(|tool| Offered {
+        let all = self.of_servers();
+        let of_servers = if self.is_large { levels::definitions(&all, found) } else { all };
+        let of_servers = of_servers.into_iter().map(|tool| Offered {
             name: &tool.manifest.name,
             description: &tool.description,
             parameters: tool.parameters.clone(),
@@ -166,6 +182,62 @@ impl Catalogue {
     /// Returns the names of the built-in tools that the agent could have and does not have.
     pub fn lacking(&self) -> impl Iterator<Item = &'static str> {
         let has = |name: &str| self.enabled.iter().any(|enabled| enabled == name);
-        builtin().iter().map(|tool| tool.name).filter(move |name| !UNHANDLED.contains(name) && !has(name))
+        handled().map(|tool| tool.name).filter(move |name| !has(name))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    /// Returns a tool of a server with one argument.
+    pub(in crate::tools) fn server_tool(server: &str, tool: &str, description: &str) -> ServerTool {
+        let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+        let schemas = BTreeMap::from([(tool.to_owned(), schema.clone())]);
+        let manifests = manifest::server::of_server(server, &schemas, None).expect("manifests");
+        ServerTool {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            description: description.to_owned(),
+            parameters: schema,
+            manifest: manifests[tool].clone(),
+            pin: Digest::of(b"pin"),
+            is_current: true,
+        }
+    }
+
+    fn catalogue(count: usize) -> Catalogue {
+        let tool = |n: usize| server_tool(&format!("s{}", n / 60), &format!("tool_{n}"), &"Does its work. ".repeat(12));
+        Catalogue::new(&["read_file".to_owned()], (0..count).map(tool).collect())
+    }
+
+    #[test]
+    fn small_catalogue_has_all_definitions_and_no_search() {
+        let small = catalogue(60);
+        assert_eq!((small.is_large(), small.offered(&[]).count()), (false, 61));
+        assert_eq!(small.missing(FIND_TOOLS), Some(DenialCode::CallToolNotEnabled));
+    }
+
+    #[test]
+    fn large_catalogue_has_the_search_and_found_definitions() {
+        let large = catalogue(300);
+        let names = |found: &[String]| large.offered(found).map(|tool| tool.name.to_owned()).collect::<Vec<_>>();
+        assert_eq!((large.is_large(), names(&[])), (true, vec!["read_file".to_owned(), FIND_TOOLS.to_owned()]));
+        assert_eq!(names(&["s1__tool_77".to_owned()]).last().map(String::as_str), Some("s1__tool_77"));
+        assert_eq!(large.missing(FIND_TOOLS), None);
+        // The judgement knows the tools without a definition in the prompt.
+        assert_eq!(
+            (large.missing("s2__tool_130"), large.missing("s2__none")),
+            (None, Some(DenialCode::CallToolNotEnabled))
+        );
+    }
+
+    #[test]
+    fn changed_tools_are_in_no_level() {
+        let mut large = catalogue(300);
+        large.of_servers[0].is_current = false;
+        assert_eq!((large.of_servers().len(), large.offered(&["s0__tool_0".to_owned()]).count()), (299, 2));
     }
 }

@@ -8,7 +8,7 @@ use ironclaw_model::{Part, Prompt};
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
-const ASKED: [&str; 14] = [
+const ASKED: [&str; 15] = [
     "write a.txt: x",
     "append a.txt: x",
     "keep tea is green",
@@ -16,6 +16,7 @@ const ASKED: [&str; 14] = [
     "read the file a.txt",
     "list files in sub",
     "search a.*b in sub",
+    "find a tool for sending letters",
     "run ls -l | wc",
     "fetch https://a.example/",
     "schedule daily: look",
@@ -112,12 +113,17 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
     let names: Vec<_> = builtin().iter().map(|tool| tool.name).collect();
     assert_eq!(
         names,
-        WORKSPACE.into_iter().chain(MEMORY).chain([RUN_COMMAND, HTTP_FETCH]).chain(ACTIONS).collect::<Vec<_>>()
+        WORKSPACE
+            .into_iter()
+            .chain(MEMORY)
+            .chain([RUN_COMMAND, HTTP_FETCH, FIND_TOOLS])
+            .chain(ACTIONS)
+            .collect::<Vec<_>>()
     );
     for tool in builtin() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
-            name if MEMORY.contains(&name) => Runs::Host,
+            name if MEMORY.contains(&name) || name == FIND_TOOLS => Runs::Host,
             HTTP_FETCH => Runs::Await,
             _ => Runs::Row,
         };
@@ -133,10 +139,10 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
 fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
     let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
     let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
-    assert_eq!(offered.len() + UNHANDLED.len(), all.len());
-    assert!(!offered.iter().any(|name| UNHANDLED.contains(name)));
+    assert_eq!(offered.len() + UNHANDLED.len() + 1, all.len());
+    assert!(!offered.iter().any(|name| UNHANDLED.contains(name) || *name == FIND_TOOLS));
     assert!(usual().all(|name| offered.contains(&name)));
-    for name in UNHANDLED {
+    for name in UNHANDLED.into_iter().chain([FIND_TOOLS]) {
         let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
         assert_eq!(refusal.code, DenialCode::ToolUnhandled);
         assert!(refusal.hint.contains(REQUEST_CHANGE));

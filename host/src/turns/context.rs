@@ -2,6 +2,7 @@
 //!
 //! A sandbox only names items. Their text comes from the record, and the system text from the host. See [`ironclaw_model`].
 
+pub mod found;
 pub mod images;
 mod item_cache;
 mod order;
@@ -25,10 +26,8 @@ use ironclaw_model::{Cut, Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::{Sealer, SessionSealer};
-use ironclaw_text::{lookalike, visible};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -276,32 +275,16 @@ pub fn compose(
     cache: &mut ItemCache,
 ) -> Result<Prompt, BodyError> {
     let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
-    let system = system::text(tx, reader)?;
-    Ok(Prompt { purpose: Purpose::Reply, system, tools: offered_tools(tx, reader.agent)?, parts })
-}
-
-fn offered_tools(tx: &ReadTx<'_>, agent: &Agent) -> Result<Vec<ToolSchema>, ironclaw_state::Error> {
+    let catalogue = mcp::catalogue(tx, reader.agent)?;
+    let found = if catalogue.is_large() { found::names(tx, reader.turn.session, key)? } else { Vec::new() };
     let schema = |Offered { name, description, parameters }: Offered<'_>| ToolSchema {
         name: name.to_owned(),
-        description: harmless(description),
-        parameters: harmless_schema(parameters),
+        description: description.to_owned(),
+        parameters,
     };
-    Ok(mcp::catalogue(tx, agent)?.offered().map(schema).collect())
-}
-
-/// Returns a text that a server may have written without look-alikes of the host's marks and without hidden characters.
-fn harmless(text: &str) -> String {
-    visible::without_hidden(&lookalike::neutralise(text)).into_owned()
-}
-
-/// Returns a schema with harmless texts. A server never gets the changed ones: a call with a changed name has an argument without a rule.
-fn harmless_schema(schema: Value) -> Value {
-    match schema {
-        Value::String(text) => Value::String(harmless(&text)),
-        Value::Array(all) => all.into_iter().map(harmless_schema).collect(),
-        Value::Object(all) => all.into_iter().map(|(name, value)| (harmless(&name), harmless_schema(value))).collect(),
-        other => other,
-    }
+    let tools = catalogue.offered(&found).map(schema).collect();
+    let system = system::text(tx, reader, &catalogue)?;
+    Ok(Prompt { purpose: Purpose::Reply, system, tools, parts })
 }
 
 fn own_json<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ironclaw_state::Error> {

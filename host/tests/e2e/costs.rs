@@ -3,8 +3,10 @@
 //! In a round, the scripted model answers a message to an awake session. The write-ahead log of the record shows both counts.
 //! The test does not count the wake-ups of threads, which depend on the load and the processors. See `docs/performance.md`.
 
+use super::mcp;
 use crate::support::client::{Client, current_user};
 use crate::support::host_fixture::{Build, TestHost};
+use crate::support::mcp_server::{ECHO_READS, HttpServer};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
@@ -17,6 +19,8 @@ const ROUNDS: usize = 20;
 const COMMITS: u64 = 6;
 /// Further commits of a contained call: result reported, model asked again, its output sealed.
 const COMMITS_OF_CALL: u64 = 3;
+/// Further commits of a call of an MCP server beside a contained call: its start, because it is sent at most once.
+const COMMITS_OF_SERVER: u64 = 1;
 /// Pages of all counted rounds together. One more page in each round exceeds the range.
 const PAGES: RangeInclusive<u64> = 1_255..=1_280;
 
@@ -38,12 +42,25 @@ fn commits_of_a_round_with_a_contained_call_are_pinned() {
     pages_of_rounds("write notes.txt: tulips", COMMITS + COMMITS_OF_CALL);
 }
 
+#[test]
+fn call_of_an_mcp_server_adds_one_commit() {
+    let server = HttpServer::start(&[]);
+    let host = mcp::host();
+    mcp::ready(&host, "tests", &["--url", &server.url], Some(ECHO_READS));
+    let text = "use tests__echo {\"text\":\"tulips\"}";
+    pages_of_rounds_with(&host, text, COMMITS + COMMITS_OF_CALL + COMMITS_OF_SERVER);
+}
+
 /// Sends the text until this number of rounds with so many commits is counted. Returns the pages that each of them wrote.
 fn pages_of_rounds(text: &str, expected: u64) -> Vec<u64> {
     let host = TestHost::with(current_user(), Build::Plain, None);
     host.up();
     host.agent("a");
-    let client = Client::of(&host);
+    pages_of_rounds_with(&host, text, expected)
+}
+
+fn pages_of_rounds_with(host: &TestHost, text: &str, expected: u64) -> Vec<u64> {
+    let client = Client::of(host);
     let log = host.home.join("state.db-wal");
     let mut rounds = Vec::new();
     for number in 0..WARM_UP + 2 * ROUNDS {

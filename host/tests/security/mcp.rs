@@ -4,6 +4,7 @@
 //! servers that behave.
 
 mod approvals;
+mod ends;
 mod hidden;
 
 use crate::e2e::calls::why_last_call;
@@ -63,13 +64,18 @@ fn error(stderr: &str) -> Value {
 #[test]
 fn misbehaving_server_acts_once_and_the_outcome_is_honest() {
     let host = host();
-    let cases: [(&str, &[&str], &[&str]); 7] = [
+    let cases: [(&str, &[&str], &[&str]); 8] = [
         ("crash", &[], &["failed", "unknown if the server acted"]),
         ("flood", &[], &["failed", "unknown if the server acted"]),
         ("huge", &[], &["failed", "unknown if the server acted"]),
         ("unasked", &[], &["asked"]),
         ("elicit", &[], &["elicitation/create", "Type your password.", "Nothing was answered"]),
         ("input-required", &["--stateless"], &["elicitation/create", "Type your password.", "Nothing was answered"]),
+        (
+            "open-url",
+            &["--stateless"],
+            &["elicitation/create", "https://login.example.com/confirm", "Nothing was answered"],
+        ),
         ("unauthorized", &[], &["failed", "401", "unknown if the server acted"]),
     ];
     for (behave, arguments, words) in cases {
@@ -77,10 +83,12 @@ fn misbehaving_server_acts_once_and_the_outcome_is_honest() {
         ready(&host, behave, &["--url", &server.url], None);
         let (said, answer) = call(&host, behave, &format!("/allow send -- use {behave}__count"));
         assert_eq!((&said["status"], server.counted()), (&json!("done"), 1), "{behave}: {said} {answer}");
+        // The person sees the attempt also without the answer of the model.
+        let shown = why_last_call(&host)["result"].as_str().expect("a text").to_owned();
         for words in words {
-            assert!(answer.contains(words), "{behave}: {answer}");
+            assert!(answer.contains(words) && shown.contains(words), "{behave}: {answer} {shown}");
         }
-        assert!(!answer.contains("not asked"), "{behave}: {answer}");
+        assert!(!answer.contains("not asked") && !shown.contains('\u{200b}'), "{behave}: {answer} {shown}");
         assert_eq!(host.entries("call.started").len(), host.entries("call.ran").len(), "{behave}");
     }
     // The host goes on to work, also after a server that hangs.
@@ -139,6 +147,36 @@ fn tool_that_changes_between_two_calls_is_refused_by_name() {
     let started = host.entries("call.started");
     let tools: Vec<&Value> = started.iter().map(|entry| &entry["data"]["tool"]).collect();
     assert_eq!(tools, ["tests__echo", "tests__count"]);
+}
+
+#[test]
+fn each_changed_part_of_a_listing_is_refused_by_name() {
+    let mut host = failing_host();
+    let parts = ["changed-schema", "changed-annotation", "changed-instructions"];
+    let servers = parts.map(|part| HttpServer::start(&["--behave", part]));
+    for (part, server) in parts.iter().zip(&servers) {
+        ready(&host, part, &["--url", &server.url], None);
+        let (said, _) = call(&host, part, &format!("/allow send -- use {part}__count"));
+        assert_eq!(said["status"], "done", "{part}: {said}");
+    }
+    // A listing over the same connection has the old instructions, so the last server is asked over a new one.
+    host.ctl(&["mcp", "test", "changed-instructions"]);
+    host.shift_clock(OLD_MS);
+    for (part, server) in parts.iter().zip(&servers) {
+        let (said, _) = call(&host, &format!("{part}-2"), &format!("/allow send -- use {part}__count"));
+        assert_eq!(
+            (&said["status"], &said["code"]),
+            (&json!("refused"), &json!("call_server_changed")),
+            "{part}: {said}"
+        );
+        let shown = show(&host, part);
+        assert_eq!((&shown["state"], server.counted()), (&json!("changed"), 1), "{part}: {shown}");
+    }
+    let changed = host.entries("mcp.changed");
+    assert_eq!(
+        changed.iter().map(|entry| entry["data"]["server"].clone()).collect::<std::collections::HashSet<_>>().len(),
+        3
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub(crate) struct HttpServer {
     pub(crate) url: String,
     process: Child,
     count: PathBuf,
+    cancelled: PathBuf,
     _directory: tempfile::TempDir,
 }
 
@@ -21,11 +22,13 @@ impl HttpServer {
     /// Starts the server with these arguments.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let count = directory.path().join("count");
+        let (count, cancelled) = (directory.path().join("count"), directory.path().join("cancelled"));
         let program = example("mcp_server");
         let mut process = Command::new(&program)
             .args(["--http", "0", "--count-file"])
             .arg(&count)
+            .arg("--cancelled-file")
+            .arg(&cancelled)
             .args(arguments)
             .stdout(Stdio::piped())
             .spawn()
@@ -34,12 +37,17 @@ impl HttpServer {
             });
         let mut line = String::new();
         BufReader::new(process.stdout.take().expect("a pipe")).read_line(&mut line).expect("its address");
-        Self { url: line.trim().to_owned(), process, count, _directory: directory }
+        Self { url: line.trim().to_owned(), process, count, cancelled, _directory: directory }
     }
 
     /// Returns the number of calls of `count` that reached the server.
     pub(crate) fn counted(&self) -> u64 {
         std::fs::metadata(&self.count).map_or(0, |found| found.len())
+    }
+
+    /// Returns the number of requests that the host cancelled.
+    pub(crate) fn cancelled(&self) -> u64 {
+        std::fs::metadata(&self.cancelled).map_or(0, |found| found.len())
     }
 }
 
@@ -56,6 +64,8 @@ const SCRIPT: &str = r#"
 use strict; use warnings; use IO::Socket::INET; use JSON::PP;
 $| = 1;
 my $json = JSON::PP->new->canonical->utf8;
+my ($here) = $0 =~ m{^(.*)/};
+if (open(my $starts, ">>", "$here/starts")) { print $starts "."; close $starts } exit 4 if -e "$here/broken";
 sub tool { my ($name, @fields) = @_;
     return { name => $name, description => -e "/state/changed" ? "Another tool $name." : "Tool $name.", inputSchema => { type => "object",
         properties => { map { $_ => { type => "string" } } @fields } } } }
@@ -69,6 +79,8 @@ sub act { my ($tool, $with) = @_;
         if (open my $in, "<", $file) { $count = <$in>; }
         open my $out, ">", $file or return "cannot write: $!"; print $out ++$count; close $out; return "count $count" }
     if ($tool eq "end") { exit 3 }
+    if ($tool eq "hang") { open my $out, ">>", "/state/hung" or return "cannot write: $!"; print $out "."; close $out; sleep 1000 }
+    if ($tool eq "hung") { return "hung " . ((-s "/state/hung") || 0) }
     if ($tool eq "change") {
         open my $out, ">", "/state/changed" or return "cannot write: $!"; close $out;
         print $json->encode({ jsonrpc => "2.0", method => "notifications/tools/list_changed" }), "\n"; return "it changed" }
@@ -78,7 +90,7 @@ while (my $line = <STDIN>) {
     my %answer = (jsonrpc => "2.0", id => $id); my $method = $asked->{method};
     if ($method eq "initialize") {
         $answer{result} = { protocolVersion => "2025-06-18", capabilities => { tools => {} }, serverInfo => { name => "script", version => "1" } } }
-    elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("count"), tool("end"), tool("change")] } }
+    elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("count"), tool("end"), tool("change"), tool("hang"), tool("hung")] } }
     elsif ($method eq "tools/call") {
         my $text = act($asked->{params}{name}, $asked->{params}{arguments} || {});
         $answer{result} = { content => [{ type => "text", text => $text }], isError => JSON::PP::false } }

@@ -5,8 +5,9 @@
 
 use super::{Call, Judgement, ResultBody, TurnFacts, judge};
 use crate::refusal::Denied;
-use crate::registry::Agent;
-use crate::tools::RECALLED_MAX;
+use crate::registry::{Agent, mcp};
+use crate::tools::catalogue::Catalogue;
+use crate::tools::{self, FIND_TOOLS, RECALLED_MAX, levels};
 use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::seam::message::Author;
@@ -14,9 +15,12 @@ use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::WantedCall;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+
+/// The description of a found tool for which the result has no room.
+const TOO_LONG: &str = "(its definition has no room here: search for it alone)";
 
 /// Notes that `recall` returns if the model gives no number.
 const RECALLED_DEFAULT: usize = 5;
@@ -34,11 +38,27 @@ struct Recall {
     max: Option<usize>,
 }
 
+/// A found tool.
+#[derive(Serialize)]
+struct Definition<'a> {
+    name: &'a str,
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameters: Option<&'a serde_json::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FindTools {
+    query: String,
+    max: Option<usize>,
+}
+
 /// The result of a call that ran in the host.
 pub struct HostResult {
     /// The body for the model.
     pub body: ResultBody,
-    /// `External`, as for any result, and the inherited labels.
+    /// `External` and the inherited labels; for confirmed definitions of tools, the labels of the output.
     pub labels: Vec<Label>,
 }
 
@@ -84,6 +104,12 @@ pub fn run(
             Ok(_) => recall(tx, agent, found),
             Err(ran) => Ok(ran),
         },
+        FIND_TOOLS => match arguments::<FindTools>(call) {
+            Ok(wanted) => {
+                Ok(HostResult { body: find_tools(&mcp::catalogue(tx, agent)?, &wanted), labels: labels.to_vec() })
+            }
+            Err(ran) => Ok(ran),
+        },
         other => Err(ironclaw_state::Error::Stored(format!("the tool {other:?} does not run in the host"))),
     }
 }
@@ -95,6 +121,32 @@ fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, HostResult> {
             format!("cannot read the arguments of {}: {}", call.tool, lookalike::neutralise(&error.to_string())),
         )
     })
+}
+
+/// Returns the definitions of the tools that fit the words of a model. People confirmed them, as those in each prompt.
+fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
+    let all = catalogue.of_servers();
+    let found = tools::find::find(&all, &wanted.query, wanted.max.unwrap_or(tools::find::FOUND_USUAL));
+    if found.is_empty() {
+        let servers = levels::servers(&all);
+        return ResultBody { ok: true, text: format!("no tool has any of these words; the servers are:\n{servers}") };
+    }
+    let (mut left, mut shown) = (levels::FOUND_BYTES_MAX, Vec::new());
+    for tool in found {
+        let bytes = levels::bytes_of(tool);
+        shown.push(match left.checked_sub(bytes) {
+            Some(rest) => {
+                left = rest;
+                Definition {
+                    name: &tool.manifest.name,
+                    description: &tool.description,
+                    parameters: Some(&tool.parameters),
+                }
+            }
+            None => Definition { name: &tool.manifest.name, description: TOO_LONG, parameters: None },
+        });
+    }
+    ResultBody { ok: true, text: ironclaw_contract::canonical::to_string(&json!({ "tools": shown })) }
 }
 
 fn remember(

@@ -1,10 +1,11 @@
-//! The system text for a model: its name, its person, its directories, and the changes that it may propose.
+//! The system text for a model: its name, its person, its directories, the changes that it may propose, and a large catalogue of tools.
 //!
 //! Contains nothing that changes between requests, because a provider caches the beginning of a prompt. See [`crate::turns::context`].
 
 use super::Reader;
 use crate::registry::{self, mounts, software};
-use crate::tools;
+use crate::tools::catalogue::Catalogue;
+use crate::tools::{self, levels};
 use ironclaw_state::ReadTx;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -17,7 +18,11 @@ for nothing. Lines that begin with `[The host:` are the host's own.";
 const UNKNOWN_ZONE: &str = "Etc/Unknown";
 
 /// Returns the system text of an agent in a turn.
-pub(super) fn text(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<String, ironclaw_state::Error> {
+pub(super) fn text(
+    tx: &ReadTx<'_>,
+    reader: &Reader<'_>,
+    catalogue: &Catalogue,
+) -> Result<String, ironclaw_state::Error> {
     let agent = reader.agent;
     let has = |name: &str| tools::offered(&agent.enabled_tools).any(|tool| tool.name == name);
     let person = registry::find_person(tx, &reader.turn.principal)?;
@@ -29,6 +34,9 @@ pub(super) fn text(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<String, ironc
     }
     if has(tools::REQUEST_CHANGE) {
         paragraphs.push(may_ask(has));
+    }
+    if catalogue.is_large() {
+        paragraphs.push(levels::paragraph(&catalogue.of_servers()));
     }
     if !agent.persona.is_empty() {
         paragraphs.push(agent.persona.clone());

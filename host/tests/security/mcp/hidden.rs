@@ -59,12 +59,14 @@ fn hidden_words_of_a_server_are_visible_and_cause_no_call() {
     assert_eq!(seen.len(), 4, "two calls and two answers");
     for request in &seen {
         check("the prompt", &request.body.to_string());
+        assert!(!request.body.to_string().contains("Progress of the server"), "{}", request.body);
         let tools = request.body["tools"].as_array().expect("tools");
         let echo = tools.iter().find(|tool| tool["function"]["name"] == "hidden__echo").expect("echo");
         check("the description", echo["function"]["description"].as_str().expect("a text"));
     }
     let results: Vec<String> = seen.iter().flat_map(|request| request.results()).collect();
     results.iter().for_each(|result| check("the result", result));
+    assert!(results[0].contains("link to the resource") && results[0].contains("[resource test://"), "{results:?}");
     let started = host.entries("call.started");
     let tools: Vec<&Value> = started.iter().map(|entry| &entry["data"]["tool"]).collect();
     assert_eq!(tools, ["hidden__echo", "hidden__add"]);

@@ -6,9 +6,11 @@ use crate::inbound::channel::Received;
 use crate::inbound::{identity, inbox, routing};
 use crate::outbound::delivery;
 use crate::record;
+use crate::registry::mcp::listing::Listing;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, AgentDraft, Role, channels, create_owner, software};
 use crate::session::store::{self, Session};
+use crate::tables::channels as table;
 use crate::tools::{Class, Runs};
 use crate::turns::calls::{self, Call, Judged, Judgement, ResultBody, ResultTarget};
 use crate::turns::items::{self, NewItem};
@@ -26,7 +28,7 @@ use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{ContentKey, SecretText, WrappingKey};
 use ironclaw_state::seal::Sealer;
 use jiff::tz::{self, TimeZone};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Noon of a Sunday in November.
 const DAY_MS: i64 = 1_795_345_200_000;
@@ -302,6 +304,21 @@ impl Fixture<'_, '_> {
         let mut all = mounts::of(self.tx, agent).expect("read");
         all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only });
         mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
+    }
+
+    /// Registers and confirms a server with these tools, and grants them.
+    pub(super) fn serve(&mut self, server: &str, tools: &[String], description: &str) {
+        let schema = json!({ "type": "object", "properties": { "day": { "type": "string" } } });
+        let listed = |name: &String| json!({ "name": name, "description": description, "inputSchema": schema });
+        let tools_listed = tools.iter().map(listed).collect();
+        let listing = Listing { era: "session".to_owned(), instructions: None, tools: tools_listed };
+        let described = json!({ "name": server, "url": "https://example.org/mcp" });
+        let described = serde_json::from_value(described).expect("a registration");
+        let agent = self.agent().id;
+        table::put_server(self.tx, &described, None, DAY_MS).expect("put");
+        table::set_seen(self.tx, server, &listing.text(), DAY_MS).expect("set");
+        table::confirm_server(self.tx, server, None, DAY_MS).expect("confirmed");
+        table::put_grant(self.tx, agent, server, tools).expect("granted");
     }
 
     pub(super) fn install(&mut self, apt: &[&str]) {

@@ -1,0 +1,145 @@
+//! The ends of calls of MCP servers: cancelled, stopped, over the time of a turn, and with a process that is killed during the call.
+//!
+//! The server acts at most once, and the outcome is a result or an honest unknown. See `security::mcp` for deaths of the host.
+
+use super::{SHORT_TURNS, say, why_of};
+use crate::e2e::mcp::{call, host, ready};
+use crate::e2e::requests::answered;
+use crate::support::client::Raw;
+use crate::support::host_fixture::{TestHost, kill, wait_for};
+use crate::support::mcp_server::{HttpServer, program};
+use crate::support::processes::descendants;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Adds the program of `support::mcp_server` as the server `local`.
+fn add_program(host: &TestHost, directory: &Path) {
+    let path = directory.to_str().expect("UTF-8");
+    host.configure(&format!("[mounts]\nallow = [{path:?}]\n"));
+    host.ctl(&["config", "reload"]).ok();
+    let script = format!("/{}/server.pl", path.rsplit('/').next().expect("a name"));
+    ready(host, "local", &["--mount", &format!("{path}:rw"), "--", "perl", &script], None);
+}
+
+/// Kills every process of this name below the host, and returns their number.
+fn kill_all(host: &TestHost, name: &str) -> usize {
+    let found = descendants(host.pid().expect("the host runs"));
+    let named: Vec<i32> = found.iter().filter(|(_, comm)| *comm == name).map(|(process, _)| process.pid).collect();
+    named.iter().for_each(|pid| kill(*pid));
+    named.len()
+}
+
+fn session_of(host: &TestHost, message: &str) -> String {
+    let why = host.ctl(&["--json", "why", message]).ok().json();
+    why["message"]["session_id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn cancelled_and_stopped_calls_are_cancelled_at_the_server() {
+    let server = HttpServer::start(&["--behave", "hang"]);
+    let host = host();
+    ready(&host, "hang", &["--url", &server.url], None);
+    let raw = Raw::of(&host);
+    let message = say(&raw, "/allow send -- use hang__count");
+    wait_for("the act", || server.counted() == 1);
+    host.ctl(&["session", "cancel", &session_of(&host, &message)]).ok();
+    wait_for("the cancellation", || server.cancelled() == 1);
+    assert_eq!(why_of(&host, &message), "unknown");
+
+    let message = say(&raw, "/allow send -- use hang__count {\"text\":\"twice\"}");
+    answered(&host, &message);
+    assert_eq!(server.counted(), 1, "an unknown argument is refused");
+    let message = say(&raw, "/allow send -- use hang__echo {\"text\":\"roses\"}");
+    wait_for("the call", || host.entries("call.started").len() == 2);
+    host.ctl(&["panic"]).ok();
+    wait_for("the second cancellation", || server.cancelled() == 2);
+    assert_eq!(why_of(&host, &message), "unknown");
+    host.ctl(&["resume"]).ok();
+    // The message waits again, and the model gets the unknown outcome. The call is not made again.
+    answered(&host, &message);
+    assert_eq!((server.counted(), host.entries("call.started").len()), (1, 2));
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn progress_of_a_server_does_not_extend_a_call() {
+    let server = HttpServer::start(&["--behave", "progress"]);
+    let host = host();
+    host.configure(SHORT_TURNS);
+    host.down();
+    host.up();
+    ready(&host, "slow", &["--url", &server.url], None);
+    let (said, answer) = call(&host, "t", "/allow send -- use slow__count");
+    assert!(answer.contains("unknown if the server acted") && !answer.contains("Progress of the server"), "{answer}");
+    assert_eq!((&said["tool"], server.counted()), (&json!("slow__count"), 1), "{said}");
+    wait_for("the cancellation", || server.cancelled() == 1);
+}
+
+#[test]
+fn killed_server_or_sandbox_leaves_one_act_and_an_unknown() {
+    let directory = program();
+    let host = host();
+    add_program(&host, directory.path());
+    let raw = Raw::of(&host);
+    let started = |count: usize| wait_for("the call", || host.entries("call.started").len() == count);
+    let hung = |thread: &str| call(&host, thread, "/allow send -- use local__hung").1;
+    // The process of the server, during a call.
+    let message = say(&raw, "/allow send -- use local__hang");
+    started(1);
+    wait_for("the server", || kill_all(&host, "perl") > 0);
+    answered(&host, &message);
+    let shown = host.ctl(&["--json", "why", &call_of(&host)]).ok().json();
+    assert!(shown["result"].as_str().is_some_and(|text| text.contains("unknown if the server acted")), "{shown}");
+    // A new process has the same state, also after the death of an idle one.
+    let acts = hung("t1");
+    assert!(["hung 0", "hung 1"].iter().any(|words| acts.contains(words)), "{acts}");
+    assert!(kill_all(&host, "perl") > 0);
+    assert_eq!(hung("t2"), acts);
+
+    // The sandbox, during a call.
+    let before = host.entries("call.started").len();
+    let server = HttpServer::start(&["--behave", "hang"]);
+    ready(&host, "hang", &["--url", &server.url], None);
+    // Another conversation, because the first one has the result of a server.
+    let body = json!({ "text": "use hang__count", "thread": "other", "allow": ["send"] }).to_string();
+    let (_, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body);
+    let message = recorded["message_id"].as_str().expect("an id").to_owned();
+    started(before + 1);
+    wait_for("the act", || server.counted() == 1);
+    assert!(kill_all(&host, "ironclaw-sandbo") > 0, "{:?}", descendants(host.pid().expect("the host runs")));
+    answered(&host, &message);
+    assert_eq!((server.counted(), host.entries("call.started").len()), (1, before + 1));
+    wait_for("the cancellation", || server.cancelled() == 1);
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+/// Returns the id of the first started call.
+fn call_of(host: &TestHost) -> String {
+    host.entries("call.started")[0]["data"]["call"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn server_that_always_fails_is_not_started_for_each_call() {
+    const CALLS: usize = 8;
+    let directory = program();
+    let host = host();
+    add_program(&host, directory.path());
+    // Both users write to it: that of the test, and the one in the jail.
+    std::fs::write(directory.path().join("broken"), "").expect("written");
+    let answers: Vec<String> =
+        (0..CALLS).map(|at| call(&host, &format!("t{at}"), "/allow send -- use local__count").1).collect();
+    assert!(answers.iter().all(|answer| answer.contains("nothing was sent")), "{answers:?}");
+    assert!(answers.iter().any(|answer| answer.contains("the host tries again in")), "{answers:?}");
+    let failure = |server: &Value| server["failure"].as_str().is_some_and(|words| !words.is_empty());
+    let listed = host.ctl(&["--json", "mcp", "list"]).ok().json();
+    assert!(failure(&listed[0]), "{listed}");
+    assert!(host.ctl(&["status"]).stdout.contains("MCP server local"), "{}", host.ctl(&["status"]).stdout);
+    let checked = host.ctl(&["--json", "doctor"]).json();
+    let checks = checked["checks"].as_array().expect("checks").iter();
+    let of_server: Vec<&Value> = checks.filter(|check| check.to_string().contains("local")).collect();
+    assert!(of_server.iter().any(|check| check["ok"] == false), "{checked}");
+    // Once it works again, the next attempt clears the failure.
+    std::fs::remove_file(directory.path().join("broken")).expect("removed");
+    host.ctl(&["mcp", "test", "local"]).ok();
+    host.ctl(&["audit", "verify"]).ok();
+}
