@@ -6,10 +6,12 @@
 mod check;
 mod echo;
 pub mod outcome;
+mod stream;
 
 pub use check::{Credential, Form};
 pub use echo::{REMOVED, without_secret};
 pub use outcome::{End, Failed, Failure, Fetched, NotFetched, Refused};
+pub use stream::{Answer, Piece};
 
 use crate::http::{builder, causes, causes_text, find_cause};
 use crate::reach::{AddressRefused, Lookup, Reach, Resolver, System};
@@ -107,15 +109,29 @@ impl Fetcher {
     /// # Errors
     /// [`Refused`] if nothing was sent because of a rule, and [`Failed`] if there is no answer.
     pub async fn fetch(&self, request: Request<'_>, limits: Limits) -> Result<Fetched, NotFetched> {
+        let whole = Instant::now() + limits.whole;
+        let Sent { response, url, echo } = self.send(request, limits).await?;
+        Ok(read(response, &url, echo.as_ref(), limits.body_bytes_max, whole).await)
+    }
+
+    /// Sends a request, once, and returns its answer with the body still to be read. `limits.body_bytes_max` has no effect.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub async fn open(&self, request: Request<'_>, limits: Limits) -> Result<Answer, NotFetched> {
+        let whole = Instant::now() + limits.whole;
+        Ok(Answer::of(self.send(request, limits).await?, whole))
+    }
+
+    async fn send(&self, request: Request<'_>, limits: Limits) -> Result<Sent, NotFetched> {
         let begun = Instant::now();
         let (url, headers) = check::check(&request, self.secure_reach)?;
         let client = self.client(&url)?;
         let echo = request.credential.as_ref().map(|credential| Echo::of(credential.secret));
         let sent = client.request(request.method, url.clone()).headers(headers);
         let sent = request.body.into_iter().fold(sent, |sent, body| sent.body(body)).send();
-        let whole = begun + limits.whole;
-        match timeout_at((begun + limits.begin).min(whole), sent).await {
-            Ok(Ok(response)) => Ok(read(response, &url, echo.as_ref(), limits.body_bytes_max, whole).await),
+        match timeout_at(begun + limits.begin.min(limits.whole), sent).await {
+            Ok(Ok(response)) => Ok(Sent { response, url, echo }),
             Ok(Err(error)) => Err(without_answer(&error, echo.as_ref())),
             Err(_) => Err(Failed { failure: Failure::Late, may_have_arrived: true, text: String::new() }.into()),
         }
@@ -133,6 +149,13 @@ impl Fetcher {
         };
         self.secure.get_or_init(make).as_ref().ok_or_else(|| without().into())
     }
+}
+
+/// A request that has an answer.
+struct Sent {
+    response: Response,
+    url: Url,
+    echo: Option<Echo>,
 }
 
 /// Begins a client that opens one connection for each request: a name is resolved once, and only the checked addresses are dialled.

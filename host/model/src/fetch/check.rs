@@ -13,7 +13,16 @@ use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, HeaderMap, HeaderName, Hea
 use url::Url;
 
 /// The headers that a request may set.
-pub const HEADERS: [&str; 6] = ["accept", "content-type", "if-match", "if-none-match", "if-modified-since", "range"];
+pub const HEADERS: [&str; 8] = [
+    "accept",
+    "content-encoding",
+    "content-type",
+    "git-protocol",
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "range",
+];
 /// The methods of requests for agents.
 const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 /// Bytes of a credential below which its removal from an answer would remove other text.

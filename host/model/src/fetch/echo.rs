@@ -56,6 +56,17 @@ impl Echo {
 
     /// Returns the first `keep` bytes without the secret, and the number of places. A form that begins there is removed whole.
     pub(super) fn remove(&self, bytes: &[u8], keep: usize) -> (Vec<u8>, usize) {
+        let (kept, places, _) = self.clean(bytes, keep);
+        (kept, places)
+    }
+
+    /// Returns the first `keep` bytes without the secret, and the number of bytes that they were.
+    pub(super) fn release(&self, bytes: &[u8], keep: usize) -> (Vec<u8>, usize) {
+        let (kept, _, done) = self.clean(bytes, keep);
+        (kept, done)
+    }
+
+    fn clean(&self, bytes: &[u8], keep: usize) -> (Vec<u8>, usize, usize) {
         let keep = keep.min(bytes.len());
         let (mut kept, mut done, mut places) = (Vec::with_capacity(keep), 0, 0);
         for found in self.places(bytes).into_iter().filter(|found| found.start < keep) {
@@ -64,7 +75,7 @@ impl Echo {
             (done, places) = (found.end, places + 1);
         }
         kept.extend(bytes.get(done..keep).unwrap_or_default());
-        (kept, places)
+        (kept, places, done.max(keep))
     }
 
     /// Returns the text without the secret.
