@@ -22,6 +22,7 @@ use ironclaw_contract::operator::{
     CallStage, CallWhy, DenialCode, EgressGrant, MessageCall, TestCall, TestedCall, Tool, ToolArgument, ToolRule,
 };
 use ironclaw_contract::seam::change::Egress;
+use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::manifest;
 use ironclaw_judge::typed::Typed;
@@ -87,9 +88,15 @@ fn result(tx: &ReadTx<'_>, wrapping: &WrappingKey, row: &CallRow) -> Result<Opti
     let item = row.result.map(|item| items::find(tx, item)).transpose()?.flatten();
     let (Some(item), Some(session)) = (item, store::find(tx, row.session)?) else { return Ok(None) };
     let key = session.content_key(wrapping).map_err(BodyError::from)?;
-    let body: ResultBody = serde_json::from_str(&items::body(tx, &item, &key)?)
-        .map_err(|_| ironclaw_state::Error::Stored(format!("the result of {} is damaged", row.id)))?;
-    Ok(Some(body.text.chars().take(RESULT_CHARACTERS_MAX).collect()))
+    let body = items::body(tx, &item, &key)?;
+    let text = match item.tuple.kind {
+        // The outcome of a late call is a message.
+        ItemKind::Message | ItemKind::Notice => body,
+        ItemKind::Result | ItemKind::Output | ItemKind::Summary => serde_json::from_str::<ResultBody>(&body)
+            .map(|result| result.text)
+            .map_err(|_| ironclaw_state::Error::Stored(format!("the result of {} is damaged", row.id)))?,
+    };
+    Ok(Some(text.chars().take(RESULT_CHARACTERS_MAX).collect()))
 }
 
 /// Returns recorded answers with the meaning of their codes.

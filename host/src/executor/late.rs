@@ -184,6 +184,7 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, record: &Record, place: &Place, resul
     let digest = item.digest();
     let item = item.record(tx, place.session, &record.sealer)?;
     messages::insert_of_host(tx, of_result, place.session, item.tuple.seq)?;
+    turns::set_late_result(tx, call.id, item.tuple.item)?;
     Entry::new(LedgerEvent::CallRan)
         .session(place.session)
         .turn(place.turn)

@@ -295,6 +295,12 @@ pub fn end_late_call(tx: &mut WriteTx<'_>, id: CallId, state: CallState) -> Resu
     Ok(tx.execute("UPDATE calls SET state = ?2 WHERE id = ?1 AND state = 'running'", params![id, state])? == 1)
 }
 
+/// Replaces the result of a late call, which says that it waits, by the message with its outcome.
+pub fn set_late_result(tx: &mut WriteTx<'_>, id: CallId, message: ItemId) -> Result<(), Error> {
+    tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1", params![id, message])?;
+    Ok(())
+}
+
 /// Adds to the milliseconds that a turn waited for people, and moves its deadline.
 pub fn add_wait(tx: &mut WriteTx<'_>, turn: TurnId, ms: i64) -> Result<(), Error> {
     tx.execute(
