@@ -95,6 +95,7 @@ fn spec(home: &Path, role: Role) -> Spec {
         role,
         mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
         system: None,
+        listener: None,
         identity,
         limits: Limits { launch_ms: 2_000, ..Limits::default() },
     }
@@ -131,7 +132,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             reader.mounts[0].read_only = true;
             let host_files = vec![("the home".to_owned(), home.to_owned())];
             let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files };
-            match self_test::prove(launcher, &spec, &reader, None, surroundings).await {
+            match self_test::prove(launcher, &spec, &reader, None, None, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string() }),
             }
@@ -144,7 +145,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             reader.mounts.retain(|mount| mount.target == "/out");
             reader.mounts[0].read_only = true;
             let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files: Vec::new() };
-            match self_test::prove(launcher, &spec, &reader, None, surroundings).await {
+            match self_test::prove(launcher, &spec, &reader, None, None, surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string(), "cause": format!("{error:?}") }),
             }
@@ -153,7 +154,16 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             let server = server(home, &[]);
             let reader = self::spec(home, Role::Reader);
             let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files: Vec::new() };
-            match self_test::prove(launcher, &spec, &reader, Some(&server), surroundings).await {
+            match self_test::prove(launcher, &spec, &reader, Some(&server), None, surroundings).await {
+                Ok(proof) => json!(proof),
+                Err(error) => json!({ "error": error.to_string() }),
+            }
+        }
+        "listener" => {
+            let commands = Spec { listener: Some(8129), ..server(home, &[]) };
+            let reader = self::spec(home, Role::Reader);
+            let surroundings = self_test::HostTargets { host_socket: home.join("api.sock"), host_files: Vec::new() };
+            match self_test::prove(launcher, &spec, &reader, None, Some(&commands), surroundings).await {
                 Ok(proof) => json!(proof),
                 Err(error) => json!({ "error": error.to_string() }),
             }

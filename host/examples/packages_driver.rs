@@ -83,6 +83,7 @@ async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> 
         role: Role::Client(client),
         mounts: vec![Mount { source: work.into(), target: "/work".to_owned(), read_only: false, granted: false }],
         system: None,
+        listener: None,
         identity: identity(),
         limits: Limits::default(),
     };

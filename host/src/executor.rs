@@ -1,4 +1,5 @@
-//! The execution of calls that the host runs: requests to hosts of the network, and calls of tools of MCP servers.
+//! The execution of calls that the host runs: requests to hosts of the network, commands that reach the network, and calls of tools of
+//! MCP servers.
 //!
 //! A call is judged again at the moment of its effect, its approvals are used up, and it is marked as running with its ledger entries,
 //! all in one transaction; then it runs once. A crash after that leaves an unknown outcome, and never a second request. See
@@ -15,6 +16,7 @@ use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::mcp::Servers;
+use crate::network_command::CommandJails;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
@@ -43,16 +45,18 @@ use tokio::time::Instant;
 /// The senders of requests to granted hosts.
 #[derive(Debug, Default)]
 pub struct Fetchers {
-    public: Fetcher,
-    with_loopback: OnceLock<Fetcher>,
+    public: Arc<Fetcher>,
+    with_loopback: OnceLock<Arc<Fetcher>>,
 }
 
 impl Fetchers {
     /// Returns the sender for the present settings.
-    fn of(&self, loopback: Loopback) -> &Fetcher {
+    fn of(&self, loopback: Loopback) -> &Arc<Fetcher> {
         match loopback {
             Loopback::Refused => &self.public,
-            Loopback::DangerousAllowed => self.with_loopback.get_or_init(Fetcher::dangerous_with_loopback),
+            Loopback::DangerousAllowed => {
+                self.with_loopback.get_or_init(|| Arc::new(Fetcher::dangerous_with_loopback()))
+            }
         }
     }
 }
@@ -71,6 +75,8 @@ pub struct Executor {
     pub fetchers: Fetchers,
     /// Have the connections to MCP servers.
     pub servers: Arc<Servers>,
+    /// Make the jails of commands that reach the network.
+    pub command_jails: Arc<dyn CommandJails>,
 }
 
 /// A call and its place.
@@ -124,7 +130,7 @@ impl Executor {
         let sent = tokio::spawn(async move {
             // Dropping the request of a call cancels it at its server.
             let result = tokio::select! {
-                result = executor.act(&started, connection, left) => Some(result),
+                result = executor.act(&place, &started, connection, left) => Some(result),
                 () = over => None,
                 () = executor.latch.shut() => None,
             };
@@ -184,7 +190,7 @@ impl Executor {
         };
         let refusal = match permitted {
             Ok(permitted) => {
-                let started = Effect::of(self, tx, &permitted, (agent.id, &call), &facts.network)?;
+                let started = Effect::of(self, tx, &permitted, (place, agent.id, &call), &facts.network)?;
                 calls::start(tx, row.id)?;
                 let begun = entry(LedgerEvent::CallStarted, place, &row);
                 started.note(begun.with("arguments_digest", row.digest)).append(tx)?;

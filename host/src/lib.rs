@@ -23,6 +23,7 @@ pub mod maintenance;
 pub mod mcp;
 pub mod mcp_jail;
 pub mod model_socket;
+pub mod network_command;
 pub mod observe;
 pub mod open_turns;
 pub mod outbound;

@@ -263,6 +263,7 @@ fn jail(wanted: &Process, client: Client, identity: Identity) -> Spec {
         role: Role::Client(client),
         mounts: std::iter::once(own).chain(granted).collect(),
         system: Some(System { layer: wanted.layer.clone() }),
+        listener: None,
         identity,
         limits: limits(),
     }

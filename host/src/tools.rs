@@ -31,12 +31,14 @@ pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_ins
 pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
 /// Sends a request to a granted host of the network. No agent has it by default, since it needs a grant.
 pub const HTTP_FETCH: &str = "http_fetch";
+/// Runs a command that reaches granted hosts. The host offers it by itself to an agent with [`RUN_COMMAND`] and such a host.
+pub const NETWORK_COMMAND: &str = "network_command";
 /// Finds tools of MCP servers by loose words. The host offers it by itself while an agent has many of them.
 pub const FIND_TOOLS: &str = "find_tools";
 /// Default seconds of a command.
 const COMMAND_SECONDS_USUAL: u32 = 30;
 /// Most seconds of a command.
-const COMMAND_SECONDS_MAX: u32 = 120;
+pub const COMMAND_SECONDS_MAX: u32 = 120;
 /// Most results of one `search_files`.
 const SEARCH_HITS_MAX: u32 = 200;
 /// Bytes of one note of the memory: a page. A longer text belongs in a file.
@@ -87,7 +89,9 @@ pub fn usual() -> impl Iterator<Item = &'static str> {
 
 /// Returns the tools that an agent may have: those with a handler in this version.
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
-    builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name) && tool.name != FIND_TOOLS)
+    builtin()
+        .iter()
+        .filter(|tool| !UNHANDLED.contains(&tool.name) && ![NETWORK_COMMAND, FIND_TOOLS].contains(&tool.name))
 }
 
 /// Returns the tools that a model with these enabled tools sees.
@@ -105,6 +109,12 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
             Some(tool) if UNHANDLED.contains(&tool.name) => {
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: this version has no handler for it"))
             }
+            Some(tool) if tool.name == NETWORK_COMMAND => (
+                DenialCode::ToolUnhandled,
+                format!(
+                    "{name} cannot be enabled: an agent with {RUN_COMMAND} and a host that is granted for commands has it"
+                ),
+            ),
             Some(tool) if tool.name == FIND_TOOLS => (
                 DenialCode::ToolUnhandled,
                 format!("{name} cannot be enabled: an agent with many tools of MCP servers has it"),
@@ -121,10 +131,10 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`HTTP_FETCH`], [`FIND_TOOLS`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`HTTP_FETCH`], [`FIND_TOOLS`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let others = [run_command(), http_fetch(), find_tools()];
+        let others = [run_command(), network_command(), http_fetch(), find_tools()];
         workspace().into_iter().chain(memory()).chain(others).chain(actions()).collect()
     });
     &BUILTIN
@@ -218,18 +228,30 @@ fn run_command() -> Tool {
             There is no network; nothing outlives the call; /tmp is small and nothing in the workspace can be executed \
             directly, so name the interpreter: sh x.sh, python3 x.py.",
         runs: Runs::Local,
-        parameters: object(
-            &["command"],
-            json!({
-                "command": { "type": "string", "minLength": 1, "description": "The command for /bin/sh -c." },
-                "timeout_seconds": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": COMMAND_SECONDS_MAX,
-                    "description": format!("Time limit in seconds; {COMMAND_SECONDS_USUAL} if absent."),
-                },
-            }),
-        ),
+        parameters: object(&["command"], command_arguments(COMMAND_SECONDS_USUAL)),
+    }
+}
+
+fn command_arguments(seconds_usual: u32) -> Value {
+    json!({
+        "command": { "type": "string", "minLength": 1, "description": "The command for /bin/sh -c." },
+        "timeout_seconds": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": COMMAND_SECONDS_MAX,
+            "description": format!("Time limit in seconds; {seconds_usual} if absent."),
+        },
+    })
+}
+
+fn network_command() -> Tool {
+    Tool {
+        name: NETWORK_COMMAND,
+        description: "Runs a shell command as run_command does, and lets it reach the hosts that people granted to your commands: git, npm \
+            and pip use them; others find them at http://127.0.0.1:8129/HOST/PATH. Use run_command for all else: a person may have to \
+            approve each network_command.",
+        runs: Runs::Await,
+        parameters: object(&["command"], command_arguments(COMMAND_SECONDS_MAX)),
     }
 }
 

@@ -25,7 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
     &["gateway"],
     &["error", "worker"],
-    &["requests", "mcp"],
+    &["requests", "mcp", "network_command"],
     &["executor"],
     &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
     &["pipeline"],

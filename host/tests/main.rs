@@ -7,6 +7,7 @@ mod reserved;
 mod support {
     pub(crate) mod broken_files;
     pub(crate) mod client;
+    pub(crate) mod git_site;
     pub(crate) mod hooks;
     pub(crate) mod host_fixture;
     pub(crate) mod jail_fixture;
@@ -44,6 +45,7 @@ mod e2e {
     pub(crate) mod models;
     mod modes;
     mod mounts;
+    mod network_commands;
     pub(crate) mod packages;
     mod packages_change;
     mod people;

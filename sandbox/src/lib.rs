@@ -65,7 +65,7 @@ impl Paths {
             usr: "/usr".into(),
             etc: "/etc".into(),
             tmp: "/tmp".into(),
-            devices: ["/dev/null", "/dev/zero"].map(PathBuf::from).into(),
+            devices: ["/dev/null", "/dev/zero", "/dev/urandom"].map(PathBuf::from).into(),
         };
         Self {
             granted: granted

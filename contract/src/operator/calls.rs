@@ -150,6 +150,9 @@ pub struct EgressGrant {
     pub secret: Option<String>,
     /// Bytes of the body of a request.
     pub upload_bytes_max: Option<u64>,
+    /// The use by commands: `git`, `npm`, `pip` or `other`; without it, no command reaches the host.
+    #[serde(default)]
+    pub commands: Option<String>,
 }
 
 /// The judgement of a call that was not made.

@@ -185,6 +185,7 @@ events! {
     McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest by change", "The tools of an MCP server were confirmed.";
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
+    CallNetwork = "call.network", [Kind::Meta], "call requests refused sent_bytes received_bytes hosts codes", "A command used the gateway: its requests, and the codes of the refused ones.";
     McpGranted = "mcp.granted", [Kind::Meta], "agent server before after by change", "An agent got tools of an MCP server.";
     ChannelAdded = "channel.added", [Kind::Meta], "channel kind idempotent url_digest by", "A channel was added.";
     ChannelRemoved = "channel.removed", [Kind::Meta], "channel by", "A channel was removed.";

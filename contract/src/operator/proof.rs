@@ -52,6 +52,9 @@ pub struct Proof {
     /// All attempts in the jail of an MCP server, in order; none on a machine that cannot run one.
     #[serde(default)]
     pub server: Vec<Attempt>,
+    /// All attempts in the jail of a command that reaches the network, in order; none on a machine that cannot run one.
+    #[serde(default)]
+    pub commands: Vec<Attempt>,
     /// The negative controls.
     #[serde(default)]
     pub controls: Vec<Control>,
@@ -60,7 +63,12 @@ pub struct Proof {
 impl Proof {
     /// Returns all attempts in the jails with an unexpected result.
     pub fn breaches(&self) -> impl Iterator<Item = &Attempt> {
-        self.attempts.iter().chain(&self.reader).chain(&self.server).filter(|attempt| !attempt.contained)
+        self.attempts
+            .iter()
+            .chain(&self.reader)
+            .chain(&self.server)
+            .chain(&self.commands)
+            .filter(|attempt| !attempt.contained)
     }
 
     /// Returns whether there were negative controls, and all of them were noticed.

@@ -4,7 +4,22 @@
 
 use super::field::{each_once, names, text};
 use super::limits::{NAME_BYTES_MAX, PATH_BYTES_MAX, UPLOAD_BYTES_MAX};
+use super::message::word;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+word!(/// The use of a granted host by commands of the agent.
+Commands {
+    /// Repositories of git.
+    Git = "git",
+    /// A registry of npm.
+    Npm = "npm",
+    /// An index or the files of Python packages.
+    Pip = "pip",
+    /// Any other.
+    Other = "other",
+});
 
 /// Requests to one host of the network for one agent. It replaces the grant of that host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +41,14 @@ pub struct Egress {
     /// Bytes of the body of one request; absent: no body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_bytes_max: Option<u64>,
+    /// The use by commands; absent: no command reaches the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Commands>,
 }
 
 impl Egress {
     pub(super) fn within_bounds(&self) -> Result<(), String> {
-        let Self { host, port, methods, paths, secret, upload_bytes_max } = self;
+        let Self { host, port, methods, paths, secret, upload_bytes_max, commands } = self;
         text("host", host, NAME_BYTES_MAX)?;
         names("a method", methods)?;
         each_once(paths, "paths", "a path", "must be", PATH_BYTES_MAX)?;
@@ -38,7 +56,10 @@ impl Egress {
         if upload_bytes_max.is_some_and(|bytes| !(1..=UPLOAD_BYTES_MAX).contains(&bytes)) {
             return Err(format!("upload_bytes_max must be 1 to {UPLOAD_BYTES_MAX}"));
         }
-        let has_more = !paths.is_empty() || secret.is_some() || upload_bytes_max.is_some();
+        if commands.is_some() && paths.is_empty() && !methods.is_empty() {
+            return Err("commands needs paths: name each path that a command may request".to_owned());
+        }
+        let has_more = !paths.is_empty() || secret.is_some() || upload_bytes_max.is_some() || commands.is_some();
         if methods.is_empty() && has_more {
             return Err("methods is empty, which removes the grant: leave the other fields out".to_owned());
         }

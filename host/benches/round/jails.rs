@@ -105,6 +105,7 @@ fn spec(home: &Path) -> Spec {
         role: Role::Noop { program: NOOP.into() },
         mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
         system: None,
+        listener: None,
         identity: match geteuid().is_root() {
             true => Identity::Mapped { uid: MAPPED, gid: MAPPED },
             false => Identity::Own,

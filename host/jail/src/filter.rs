@@ -9,8 +9,8 @@ mod lists;
 use libc::c_long;
 use lists::When::{Always, Both, EitherWithout, Is, IsNot, Socket, Without};
 use lists::{
-    CLIENT_NETWORK, COMMANDS, COMMANDS_LEGACY, INIT, LEGACY, MISSING, PROGRAM, Rule, SOCKET_TYPE_MASK, SYSTEM,
-    SYSTEM_LEGACY, When,
+    CLIENT_NETWORK, COMMANDS, COMMANDS_LEGACY, INIT, LEGACY, LISTENER, MISSING, PROGRAM, Rule, SOCKET_TYPE_MASK,
+    SYSTEM, SYSTEM_LEGACY, When,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Compare, SeccompCondition, SeccompFilter,
@@ -77,6 +77,15 @@ pub(crate) fn client(network: bool) -> io::Result<[Program; 2]> {
     if network {
         allowed.extend(collect(CLIENT_NETWORK.iter())?);
     }
+    Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
+}
+
+/// Returns the filters of a jail with the machine's programs and a listener of the host: the sockets of TCP over IPv4, and no other.
+pub(crate) fn with_listener() -> io::Result<[Program; 2]> {
+    let [_, missing] = base(true)?;
+    let mut allowed = allowed(true)?;
+    // These rules replace the narrower ones.
+    allowed.extend(collect(LISTENER.iter())?);
     Ok([compile(allowed, SeccompAction::Errno(libc::EPERM as u32), SeccompAction::Allow)?, missing])
 }
 
@@ -178,7 +187,7 @@ mod tests {
             libc::SYS_memfd_create, libc::SYS_symlinkat, libc::SYS_linkat, libc::SYS_reboot, libc::SYS_swapon,
             libc::SYS_sethostname, libc::SYS_quotactl, libc::SYS_syslog, libc::SYS_openat2, libc::SYS_fchownat,
         ];
-        for rules in [PROGRAM, LEGACY, SYSTEM, SYSTEM_LEGACY, CLIENT_NETWORK, INIT] {
+        for rules in [PROGRAM, LEGACY, SYSTEM, SYSTEM_LEGACY, CLIENT_NETWORK, LISTENER, INIT] {
             let allowed = rules.iter().flat_map(|rule| rule.calls);
             let out: Vec<_> = allowed.filter(|call| never.contains(call)).collect();
             assert!(out.is_empty(), "allowed: {out:?}");
@@ -191,5 +200,6 @@ mod tests {
         for whether in [false, true] {
             base(whether).and(client(whether)).expect("the filters compile");
         }
+        with_listener().expect("the filters compile");
     }
 }

@@ -75,7 +75,8 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     require(report.no_capabilities(), format!("it has capabilities: {:?}", report.capabilities));
     require(report.no_new_privs, "it can gain privileges by executing a program".into());
     require(report.landlock, "it is in no Landlock domain".into());
-    require(report.interfaces == ["lo down"], format!("its network is {:?} and not `lo down`", report.interfaces));
+    let network = network_of(spec);
+    require(report.interfaces == [network], format!("its network is {:?} and not `{network}`", report.interfaces));
     let View { root, mounts: expected } = View::of(spec);
     require(report.root == root, format!("its root holds {:?} and not {root:?}", report.root));
     require(report.mounts == expected, format!("its mounts are {:?} and not {expected:?}", report.mounts));
@@ -86,6 +87,11 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     require(report.uid == uid && uid != 0, format!("its uid is {} and not {uid}", report.uid));
     require(report.gid == gid, format!("its gid is {} and not {gid}", report.gid));
     if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Returns the interfaces of the jail of a spec, in the form of a report.
+pub(super) const fn network_of(spec: &Spec) -> &'static str {
+    if spec.listener.is_some() { "lo up" } else { "lo down" }
 }
 
 /// The expected view of a jail from outside, in the form of a report.
@@ -228,6 +234,7 @@ mod tests {
             role: Role::Reader,
             mounts: vec![mount("in", true), mount("out", false)],
             system: None,
+            listener: None,
             identity: Identity::Mapped { uid: 70_000, gid: 70_001 },
             limits: Limits::default(),
         }
@@ -279,6 +286,16 @@ mod tests {
             let faults = verify(&report, &spec()).expect_err(word);
             assert!(faults.len() == 1 && faults[0].contains(word), "{word}: {faults:?}");
         }
+    }
+
+    #[test]
+    fn only_jail_with_a_listener_has_its_loopback_up() {
+        let with = Spec { listener: Some(8129), ..spec() };
+        let up = JailReport { interfaces: vec!["lo up".into()], ..good() };
+        assert_eq!(verify(&up, &with), Ok(()));
+        assert!(verify(&good(), &with).is_err());
+        let more = JailReport { interfaces: vec!["lo up".into(), "eth0 up".into()], ..good() };
+        assert!(verify(&more, &with).is_err());
     }
 
     #[test]

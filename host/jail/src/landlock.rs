@@ -25,7 +25,7 @@ const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_
 /// Enters the domain; returns whether the kernel enforces it, and an error if it has no sufficient Landlock.
 ///
 /// `root` is the jail's root before the pivot, with its mounts. TCP (from ABI 4 on), and abstract sockets and signals to the outside
-/// (from ABI 6 on), are denied because they have no rule; only a client has rules for ports. `no_new_privs` is set with the domain,
+/// (from ABI 6 on), are denied because they have no rule; only a client and a jail with a listener have rules for ports. `no_new_privs` is set with the domain,
 /// except by a test build.
 pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::Result<bool> {
     if sys::landlock_abi() < ABI_MIN {
@@ -47,6 +47,9 @@ pub(crate) fn restrict(root: &OwnedFd, spec: &Spec, no_new_privs: bool) -> io::R
     };
     if spec.system.is_some() {
         rules = with_system(rules, root)?;
+    }
+    if let Some(port) = spec.listener {
+        rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp)).map_err(io::Error::other)?;
     }
     let status = rules.no_new_privs(no_new_privs).restrict_self().map_err(io::Error::other)?;
     Ok(status.ruleset != RulesetStatus::NotEnforced)

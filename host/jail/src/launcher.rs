@@ -17,6 +17,7 @@ use ironclaw_contract::operator::JailReport;
 use nix::unistd::geteuid;
 use std::collections::HashMap;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -97,6 +98,8 @@ pub struct Jailed {
     pub pid: u32,
     /// Process id of process 1 of the jail, as the host sees it.
     pub init_pid: u32,
+    /// The listener in its network namespace, if its spec has one. Only the host holds it.
+    pub listener: Option<TcpListener>,
     id: u64,
     landlock: bool,
     exit: watch::Receiver<Option<Exit>>,
@@ -262,12 +265,13 @@ impl Shared {
     }
 
     /// Passes an event to the caller that waits for it.
-    fn dispatch(&self, event: Event) {
+    fn dispatch(&self, event: Event, descriptor: Option<OwnedFd>) {
         match event {
             Event::Started { id, pid, init_pid, landlock } => {
                 let (sender, exit) = watch::channel(None);
                 let requests = self.requests.clone();
-                let jailed = Jailed { pid: pid as u32, init_pid: init_pid as u32, id, landlock, exit, requests };
+                let (pid, init_pid, listener) = (pid as u32, init_pid as u32, descriptor.map(TcpListener::from));
+                let jailed = Jailed { pid, init_pid, listener, id, landlock, exit, requests };
                 let Some(Waiting::Launch(answer)) = self.forget(id) else {
                     return;
                 };
@@ -304,7 +308,7 @@ async fn write_requests(control: Arc<AsyncFd<OwnedFd>>, mut queue: mpsc::Unbound
 async fn read_events(control: Arc<AsyncFd<OwnedFd>>, shared: Arc<Shared>, dying: watch::Sender<bool>) {
     loop {
         match control.async_io(Interest::READABLE, wire::receive::<Event>).await {
-            Ok(Some(received)) => shared.dispatch(received.message),
+            Ok(Some(received)) => shared.dispatch(received.message, received.descriptor),
             Ok(None) => break,
             Err(error) => {
                 tracing::error!(%error, "cannot read from the launcher");

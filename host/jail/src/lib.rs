@@ -39,6 +39,8 @@ pub const HOSTNAME: &str = "ironclaw";
 pub const MOUNTS_MAX: usize = 16;
 /// Longest name of a jail, and of a directory in its root, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
+/// The lowest port of a listener. Lower ports need a capability.
+const PORT_MIN: u16 = 1024;
 /// Longest list of arguments of a program.
 pub const ARGUMENTS_MAX: usize = 32;
 /// Descriptor of the link in a program that runs in a jail.
@@ -59,6 +61,11 @@ pub struct Spec {
     pub mounts: Vec<Mount>,
     /// The host's programs, if it may execute any; without them nothing in the jail is executable.
     pub system: Option<System>,
+    /// The TCP port of 127.0.0.1 on which the host listens in the network namespace of the jail; see [`Jailed::listener`]. The jail may
+    /// connect to it, and to nothing else. Without it, the jail makes no socket of the Internet.
+    ///
+    /// [`Jailed::listener`]: launcher::Jailed::listener
+    pub listener: Option<u16>,
     /// The user of its processes, as the host sees it.
     pub identity: Identity,
     /// Resources that it may use.
@@ -243,6 +250,9 @@ impl Spec {
         {
             return unfit(format!("layer {} is not absolute", layer.display()));
         }
+        if self.listener.is_some() && !(self.takes_listener() && self.listener >= Some(PORT_MIN)) {
+            return unfit("only a jail with the machine's programs takes a listener, on a port from 1024 on".into());
+        }
         if let Role::Probe(Probe::Control(_)) = &self.role
             && !(self.mounts.is_empty() && self.system.is_none())
         {
@@ -257,6 +267,17 @@ impl Spec {
                 unfit("only root can give a jail a host uid of its own".into())
             }
             (Identity::Own | Identity::Mapped { .. }, _) => Ok(()),
+        }
+    }
+}
+
+impl Spec {
+    /// Returns whether its role may have a listener: a client with the machine's programs, and a probe.
+    const fn takes_listener(&self) -> bool {
+        match self.role {
+            Role::Client(_) => self.system.is_some(),
+            Role::Probe(_) => true,
+            Role::Sandbox { .. } | Role::Reader | Role::Noop { .. } => false,
         }
     }
 }

@@ -13,6 +13,7 @@
 //! 4. Process 1 gives up its rights too and opens the gate. From then on it only reaps.
 
 mod client_mounts;
+mod listener;
 pub(crate) mod overlay;
 mod program;
 mod rootfs;
@@ -79,12 +80,16 @@ pub(crate) struct Filters {
     client: [[Program; 2]; 2],
     /// For a jail that has the host's programs.
     with_system: [Program; 2],
+    with_listener: [Program; 2],
     init: Program,
 }
 
 impl Filters {
     /// Returns the filters for the program of a jail.
     fn of(&self, spec: &Spec) -> &[Program; 2] {
+        if spec.listener.is_some() {
+            return &self.with_listener;
+        }
         if spec.system.is_some() {
             return &self.with_system;
         }
@@ -97,7 +102,13 @@ impl Filters {
     /// Compiles them for this machine.
     pub(crate) fn compile() -> io::Result<Self> {
         let client = [filter::client(false)?, filter::client(true)?];
-        Ok(Self { program: filter::base(false)?, with_system: filter::base(true)?, client, init: filter::init()? })
+        Ok(Self {
+            program: filter::base(false)?,
+            client,
+            with_system: filter::base(true)?,
+            with_listener: filter::with_listener()?,
+            init: filter::init()?,
+        })
     }
 }
 

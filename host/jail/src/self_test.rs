@@ -63,8 +63,8 @@ pub struct HostTargets {
     pub host_files: Vec<(String, PathBuf)>,
 }
 
-/// Makes all attempts in the jails of `spec`, `reader` and `server`, and in a jail without one wall; replaces the roles of the
-/// specs.
+/// Makes all attempts in the jails of `spec`, `reader`, `server` and `commands`, and in jails without one wall; replaces the roles of
+/// the specs. `commands` is the jail of a command that reaches the network.
 ///
 /// The proof holds if it has no breach and its control is caught; an error if a jail could not be made or did not report.
 pub async fn prove(
@@ -72,6 +72,7 @@ pub async fn prove(
     spec: &Spec,
     reader: &Spec,
     server: Option<&Spec>,
+    commands: Option<&Spec>,
     surroundings: HostTargets,
 ) -> Result<Proof, Error> {
     let targets = Targets::open(&spec.name).map_err(Error::Targets)?;
@@ -95,9 +96,17 @@ pub async fn prove(
         Some(server) => all_attempts(launcher, server, &facts).await?,
         None => Vec::new(),
     };
+    let mut controls = vec![control(launcher, &bare, &facts).await?];
+    let commands = match commands {
+        Some(commands) => {
+            let bare = Spec { listener: commands.listener, ..bare };
+            controls.push(control(launcher, &bare, &facts).await?);
+            all_attempts(launcher, commands, &facts).await?
+        }
+        None => Vec::new(),
+    };
     attempts.push(targets.untouched());
-    let control = control(launcher, &bare, &facts).await?;
-    Ok(Proof { attempts, reader, server, controls: vec![control] })
+    Ok(Proof { attempts, reader, server, commands, controls })
 }
 
 /// Makes all attempts in one jail: from inside, from outside, and at its end.
@@ -229,7 +238,7 @@ fn silent(name: &str, why: impl ToString) -> Error {
 /// Returns the lines of all attempts in the jail of `spec`, in order.
 fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
     let groups = [
-        ("sockets", sockets::lines()),
+        ("sockets", sockets::lines(spec)),
         ("processes", processes::lines()),
         ("files", files::lines(spec, facts)),
         ("the host's programs", commands::lines(spec)),
@@ -264,12 +273,13 @@ mod tests {
 
     #[test]
     fn no_two_attempts_in_a_jail_have_one_name() {
-        for system in [None, Some(System::default())] {
-            no_two_attempts_have_one_name(system);
+        for (system, listener) in [(None, None), (Some(System::default()), None), (Some(System::default()), Some(8129))]
+        {
+            no_two_attempts_have_one_name(system, listener);
         }
     }
 
-    fn no_two_attempts_have_one_name(system: Option<System>) {
+    fn no_two_attempts_have_one_name(system: Option<System>, listener: Option<u16>) {
         let mount = |name: &str, read_only| Mount {
             source: "/x".into(),
             target: format!("/{name}"),
@@ -281,6 +291,7 @@ mod tests {
             role: Role::Reader,
             mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
             system,
+            listener,
             identity: Identity::Mapped { uid: 70_000, gid: 70_000 },
             limits: Limits::default(),
         };

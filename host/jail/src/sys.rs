@@ -99,6 +99,20 @@ pub(crate) fn keep_only<const N: usize>(kept: [OwnedFd; N], close: bool) -> io::
     Ok(std::array::from_fn(|index| own(FIRST_DESCRIPTOR + index as RawFd)))
 }
 
+/// Sets the interface `lo` of this network namespace up.
+pub(crate) fn raise_loopback() -> io::Result<()> {
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: all fields are plain data, for which zero bytes are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(*b"lo\0") {
+        *place = byte as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads one `ifreq`, which lives through the call.
+    checked(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) } as c_long)?;
+    Ok(())
+}
+
 /// Keeps a descriptor open in the program that is executed next.
 pub(crate) fn keep_across_exec(descriptor: &OwnedFd) -> io::Result<()> {
     // SAFETY: plain integer arguments on an open descriptor.

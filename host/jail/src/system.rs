@@ -30,7 +30,7 @@ pub const LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 /// Directories that the jail makes for its programs.
 const DIRECTORIES: [&str; 4] = ["dev", "etc", "tmp", "usr"];
 /// Devices of the host that every program expects.
-pub(crate) const DEVICES: [&str; 2] = ["dev/null", "dev/zero"];
+pub(crate) const DEVICES: [&str; 3] = ["dev/null", "dev/zero", "dev/urandom"];
 /// Directory of links with which a distribution selects one of several programs for a name.
 pub(crate) const ALTERNATIVES: &str = "etc/alternatives";
 /// The directories of the host that a jail with programs shows; the names in the root are links into the first.

@@ -14,6 +14,7 @@ pub mod verdict;
 pub use canonical::{CanonicalUrl, UrlError};
 pub use grant::{Grant, GrantError, GrantText, NoSecretName, SECRET_CHARACTERS_MAX, SECRET_PREFIX, SecretName};
 pub use host::{HostError, HostName, Loopback};
+pub use ironclaw_contract::seam::egress::Commands;
 pub use method::Method;
 pub use request::{Request, RequestError, RequestText};
 pub use template::{Slot, Template, TemplateError};

@@ -92,6 +92,9 @@ pub struct Manifest {
     pub class: Class,
     /// Where its effect is.
     pub reach: Reach,
+    /// Further kinds of its effect: a request must ask for all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Class>,
     /// True if the host can undo its effect.
     #[serde(default)]
     pub reversible: bool,
@@ -187,7 +190,9 @@ impl Manifest {
     pub fn classes(&self) -> Classes {
         match self.reach {
             Reach::Http => Classes::of(&[Class::Read, self.class]),
-            Reach::Contained | Reach::Action | Reach::Outside => Classes::of(&[self.class]),
+            Reach::Contained | Reach::Action | Reach::Outside => {
+                self.also.iter().fold(Classes::of(&[self.class]), |all, class| all.or(Classes::of(&[*class])))
+            }
         }
     }
 

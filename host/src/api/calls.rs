@@ -230,8 +230,9 @@ pub async fn egress_of(
 }
 
 fn grant(held: egress::EgressGrant) -> EgressGrant {
-    let Egress { host, port, methods, paths, secret, upload_bytes_max } = held.granted;
-    EgressGrant { agent: held.agent_name, host, port, methods, paths, secret, upload_bytes_max }
+    let Egress { host, port, methods, paths, secret, upload_bytes_max, commands } = held.granted;
+    let commands = commands.map(|commands| commands.name().to_owned());
+    EgressGrant { agent: held.agent_name, host, port, methods, paths, secret, upload_bytes_max, commands }
 }
 
 /// `POST /v1/tools/{tool}/test`

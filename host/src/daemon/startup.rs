@@ -20,6 +20,7 @@ use crate::mcp_jail::{DemoLayer, McpJails};
 use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
 use crate::model_socket::versions::VersionKeeper;
+use crate::network_command::CommandJails;
 use crate::observe::LogLevel;
 use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
@@ -172,22 +173,7 @@ async fn runtime(
         verified_layers: Arc::clone(&verified_layers),
         slots: Slots::default(),
     };
-    let executor = Executor {
-        record: Arc::clone(record),
-        settings: Arc::clone(&proposals.settings),
-        latch: Arc::clone(&latch),
-        requests,
-        fetchers: Fetchers::default(),
-        servers: Arc::new(servers),
-    };
-    let model_servers = model_servers(home, &proposals, (&turns, models, &latch), executor);
-    let outbound = Outbound {
-        turns: Arc::clone(&turns),
-        latch: Arc::clone(&latch),
-        dispatch: Arc::new(Dispatch::new(Arc::clone(record), jails.sessions_max())),
-        proposals: Arc::clone(&proposals),
-    };
-    let jails = Jails {
+    let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
         home: home.clone(),
         launcher,
@@ -195,11 +181,27 @@ async fn runtime(
         config: jails,
         at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers,
+    });
+    let executor = Executor {
+        record: Arc::clone(record),
+        settings: Arc::clone(&proposals.settings),
+        latch: Arc::clone(&latch),
+        requests,
+        fetchers: Fetchers::default(),
+        servers: Arc::new(servers),
+        command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
+    };
+    let model_servers = model_servers(home, &proposals, (&turns, models, &latch), executor);
+    let outbound = Outbound {
+        turns: Arc::clone(&turns),
+        latch: Arc::clone(&latch),
+        dispatch: Arc::new(Dispatch::new(Arc::clone(record), session_jails.config.sessions_max())),
+        proposals: Arc::clone(&proposals),
     };
     Ok(Runtime {
         settings: Arc::clone(&proposals.settings),
         turns,
-        jails: Arc::new(jails),
+        jails: session_jails,
         workspaces: Arc::new(Workspaces::new(home.clone(), Arc::clone(&proposals.settings))),
         models: Arc::new(model_servers),
         admission: Admission::new(Limits::of(&config.session)),

@@ -1,4 +1,4 @@
-//! The effect of a judged call by its source: a request over the network, or a call of a tool of an MCP server.
+//! The effect of a judged call by its source: a request over the network, a command that reaches it, or a call of a tool of an MCP server.
 //!
 //! Takes a proof that the call may run, and sends exactly the arguments that were hashed. See [`crate::turns::calls::http`] and
 //! [`crate::mcp`].
@@ -6,19 +6,23 @@
 use super::{Executor, Place};
 use crate::error::Error;
 use crate::mcp::{self, Open};
+use crate::network_command::{self, GrantedHost, Order};
 use crate::registry::mcp as catalogue;
 use crate::requests::Permitted;
-use crate::secrets;
+use crate::secrets::{self, SecretName};
 use crate::session::store;
+use crate::tools::NETWORK_COMMAND;
 use crate::tools::catalogue::OfServer;
 use crate::turns::calls::{self, Call, ResultBody, http};
 use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_judge::egress::Request;
 use ironclaw_ledger::Entry;
 use ironclaw_model::fetch::{Credential, Form, Limits};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::SecretText;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -27,6 +31,8 @@ use tokio::time::timeout;
 pub(super) enum Effect {
     /// A request over the network.
     Http(Box<HttpEffect>),
+    /// A command that reaches the network.
+    Command(Box<Order>),
     /// A call of a tool of an MCP server.
     Mcp {
         /// The server and the tool.
@@ -53,6 +59,10 @@ impl Effect {
     pub(super) fn note(&self, entry: Entry) -> Entry {
         match self {
             Self::Http(http) => entry.with("host", http.host.clone()),
+            Self::Command(order) => {
+                let hosts = order.hosts.iter().map(|host| host.grant.host().to_string());
+                entry.with("host", hosts.collect::<Vec<_>>().join(" "))
+            }
             Self::Mcp { of_server, .. } => entry.with("host", format!("mcp:{}", of_server.server)),
         }
     }
@@ -62,7 +72,7 @@ impl Effect {
         executor: &Executor,
         tx: &ReadTx<'_>,
         permitted: &Permitted,
-        (agent, call): (AgentId, &Call),
+        (place, agent, call): (&Place, AgentId, &Call),
         network: &http::Network,
     ) -> Result<Self, Error> {
         let id = permitted.call();
@@ -73,16 +83,25 @@ impl Effect {
         if let Some(of_server) = terms.of_server {
             return Ok(Self::Mcp { of_server, arguments });
         }
+        let secret_of = |name: &SecretName| {
+            let found = secrets::get(tx, &executor.record.wrapping, name).map_err(|_| changed())?;
+            found.ok_or_else(changed)
+        };
+        if call.tool == NETWORK_COMMAND {
+            let (command, seconds) = network_command::arguments(&arguments).map_err(|_| changed())?;
+            let granted = network.grants.iter().filter(|grant| grant.commands().is_some()).map(|grant| {
+                let secret = grant.secret().map(secret_of).transpose()?;
+                Ok(GrantedHost { grant: grant.clone(), secret })
+            });
+            let hosts = Arc::new(granted.collect::<Result<Vec<_>, ironclaw_state::Error>>()?);
+            let session = store::find(tx, place.session)?.ok_or_else(changed)?;
+            let loopback = network.loopback;
+            return Ok(Self::Command(Box::new(Order { session, command, seconds, hosts, loopback })));
+        }
         let (request, body) = http::request(&arguments, network).map_err(|_| changed())?;
         let (host, port) = (request.url().host().to_string(), request.url().port());
         let granted = http::allowed(&request, network).ok().and_then(|allowed| allowed.grant().secret().cloned());
-        let secret = match granted {
-            Some(name) => {
-                let found = secrets::get(tx, &executor.record.wrapping, &name).map_err(|_| changed())?;
-                Some(found.ok_or_else(changed)?)
-            }
-            None => None,
-        };
+        let secret = granted.as_ref().map(secret_of).transpose()?;
         Ok(Self::Http(Box::new(HttpEffect { request, body, host, port, secret })))
     }
 }
@@ -108,8 +127,15 @@ impl Executor {
     }
 
     /// Makes the effect happen, once, and returns its result.
-    pub(super) async fn act(&self, effect: &Effect, connection: Connection, left: Duration) -> ResultBody {
+    pub(super) async fn act(
+        &self,
+        place: &Place,
+        effect: &Effect,
+        connection: Connection,
+        left: Duration,
+    ) -> ResultBody {
         match effect {
+            Effect::Command(order) => self.run_command(place, order, left).await,
             Effect::Http(http) => self.fetch(http, left).await,
             Effect::Mcp { of_server: OfServer { server, tool, .. }, arguments } => match connection {
                 Some(Ok(open)) => {
@@ -123,6 +149,26 @@ impl Executor {
                 None => mcp::not_reached(server, "it has no connection"),
             },
         }
+    }
+
+    async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {
+        let fetcher = Arc::clone(self.fetchers.of(order.loopback));
+        let (result, traffic) = network_command::run(&*self.command_jails, fetcher, order, left).await;
+        let codes: BTreeSet<_> = traffic.refused.iter().map(|refused| refused.code.name()).collect();
+        let entry = Entry::new(LedgerEvent::CallNetwork).session(place.session).turn(place.turn);
+        let entry = entry
+            .with("call", place.call)
+            .with("requests", traffic.requests)
+            .with("refused", traffic.refusals)
+            .with("sent_bytes", traffic.sent_bytes)
+            .with("received_bytes", traffic.received_bytes)
+            .with("hosts", traffic.hosts.into_iter().collect::<Vec<_>>().join(" "))
+            .with("codes", codes.into_iter().collect::<Vec<_>>().join(" "));
+        let note = self.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from));
+        if let Err(error) = note.await {
+            tracing::error!(call = %place.call, %error, "cannot record the requests of a command");
+        }
+        result
     }
 
     async fn fetch(&self, effect: &HttpEffect, left: Duration) -> ResultBody {

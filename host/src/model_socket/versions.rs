@@ -107,7 +107,8 @@ impl Server {
 /// Returns whether a call may overwrite or delete files of the workspace.
 fn may_change_files(call: &Call) -> bool {
     let class = manifest::built_in(&call.tool).map(|manifest| manifest.class);
-    call.verdict == Verdict::Local && matches!(class, Some(Class::Write | Class::Exec))
+    let runs = call.verdict == Verdict::Local || call.verdict == Verdict::Await;
+    runs && matches!(class, Some(Class::Write | Class::Exec))
 }
 
 #[cfg(test)]

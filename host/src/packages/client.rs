@@ -242,6 +242,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
         role: Role::Client(client),
         mounts,
         system: None,
+        listener: None,
         identity: context.identity,
         limits,
     })

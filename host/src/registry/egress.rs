@@ -44,16 +44,24 @@ pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId, loopback: Loopback) -> Result<
     Ok(grants.filter_map(|grant| Grant::check(&text(&grant.granted), loopback).ok()).collect())
 }
 
+/// Returns whether commands of an agent may reach a host. Ignores the settings, with which the judgement of a request begins.
+///
+/// # Errors
+/// Errors of the record.
+pub fn has_commands(tx: &ReadTx<'_>, agent: AgentId) -> Result<bool, ironclaw_state::Error> {
+    Ok(egress_of(tx, agent)?.iter().any(|grant| grant.granted.commands.is_some()))
+}
+
 /// Returns the payload of a change as the text of a grant.
 pub fn text(egress: &Egress) -> GrantText {
-    let Egress { host, port, methods, paths, secret, upload_bytes_max } = egress.clone();
-    GrantText { host, port, methods, paths, secret, upload_bytes_max }
+    let Egress { host, port, methods, paths, secret, upload_bytes_max, commands } = egress.clone();
+    GrantText { host, port, methods, paths, secret, upload_bytes_max, commands }
 }
 
 /// Returns the text of a grant as the payload of a change.
 pub fn payload(text: GrantText) -> Egress {
-    let GrantText { host, port, methods, paths, secret, upload_bytes_max } = text;
-    Egress { host, port, methods, paths, secret, upload_bytes_max }
+    let GrantText { host, port, methods, paths, secret, upload_bytes_max, commands } = text;
+    Egress { host, port, methods, paths, secret, upload_bytes_max, commands }
 }
 
 /// Refuses one more grant than an agent may have.

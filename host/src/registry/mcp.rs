@@ -5,12 +5,12 @@
 
 pub mod listing;
 
-use super::{Agent, allowances, approved_entry, changed_entry};
+use super::{Agent, allowances, approved_entry, changed_entry, egress};
 use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
 use crate::tables::channels as table;
-use crate::tools::catalogue::{Catalogue, ServerTool, Terms};
+use crate::tools::catalogue::{Catalogue, CommandReach, ServerTool, Terms};
 use crate::tools::levels;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
@@ -144,14 +144,15 @@ pub fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<ServerTool>, iron
 
 /// Returns the catalogue of an agent.
 pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_state::Error> {
-    Ok(Catalogue::new(&agent.enabled_tools, tools_of(tx, agent.id)?))
+    let reach = CommandReach::of(egress::has_commands(tx, agent.id)?);
+    Ok(Catalogue::new(&agent.enabled_tools, reach, tools_of(tx, agent.id)?))
 }
 
 /// Returns the terms of a tool for an agent; `None` if there is no such tool, or if it is of a server and the agent does not have it.
 pub fn terms(tx: &ReadTx<'_>, agent: AgentId, tool: &str) -> Result<Option<Terms>, ironclaw_state::Error> {
     match Terms::of_built_in(tool) {
         Some(terms) => Ok(Some(terms)),
-        None => Ok(Catalogue::new(&[], tools_of(tx, agent)?).terms(tool)),
+        None => Ok(Catalogue::new(&[], CommandReach::Jail, tools_of(tx, agent)?).terms(tool)),
     }
 }
 

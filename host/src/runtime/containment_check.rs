@@ -48,7 +48,9 @@ impl Actor {
             Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&failure(proof)),
             Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
         };
-        let attempts = made.as_ref().map_or(0, |proof| proof.attempts.len() + proof.reader.len() + proof.server.len());
+        let attempts = made
+            .as_ref()
+            .map_or(0, |proof| proof.attempts.len() + proof.reader.len() + proof.server.len() + proof.commands.len());
         let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
         let recorded = self.state().write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
         recorded.map_err(|error| error.to_string())?;
@@ -73,7 +75,11 @@ async fn run_self_test(jails: &Jails, limits: TurnLimits, session: &Session) -> 
     let surroundings = HostTargets { host_socket: api_socket(jails), host_files: host_files(jails, session) };
     let state = jails.config.runtime.join(format!("self-test-{}", session.uid_offset));
     let server = mcp_jail::without_program(&state, jails.fetcher()).map_err(|error| error.to_string())?;
-    let proved = self_test::prove(&jails.launcher, &spec, &reader, server.as_ref(), surroundings).await;
+    // A machine that runs no server runs no command either.
+    let commands = server.as_ref().map(|_| jails.command_probe_spec(session)).transpose();
+    let commands = commands.map_err(|error| error.to_string())?;
+    let proved =
+        self_test::prove(&jails.launcher, &spec, &reader, server.as_ref(), commands.as_ref(), surroundings).await;
     if let Err(error) = home::remove_tree(&state) {
         tracing::warn!(%error, path = %state.display(), "the directory of a self-test stays");
     }

@@ -169,6 +169,9 @@ pub enum Error {
     /// The table of mounts is unreadable, so the check of a granted directory is not possible.
     #[error("cannot read the table of mounts: {0}")]
     Mounts(#[source] std::io::Error),
+    /// The agent of a command may no longer run commands.
+    #[error("the agent of {0} may not run commands")]
+    NoPrograms(ironclaw_contract::ids::SessionId),
     /// The agent's software differs from the fetched layer.
     #[error(transparent)]
     Layer(#[from] packages::Error),
@@ -222,6 +225,7 @@ impl Error {
             | Self::Walls { .. }
             | Self::Reader(_)
             | Self::Uids { .. }
+            | Self::NoPrograms(_)
             | Self::Layer(_)
             | Self::Mount { .. }
             | Self::Mounts(_)

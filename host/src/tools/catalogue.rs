@@ -2,7 +2,7 @@
 //!
 //! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
 
-use super::{FIND_TOOLS, HTTP_FETCH, Runs, Tool, find, handled, levels, offered};
+use super::{FIND_TOOLS, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, Tool, find, handled, levels, offered};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::{self, Manifest};
@@ -28,10 +28,28 @@ pub struct ServerTool {
     pub is_current: bool,
 }
 
+/// The hosts that commands of an agent reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CommandReach {
+    /// None.
+    #[default]
+    Jail,
+    /// Those that people granted for commands.
+    GrantedHosts,
+}
+
+impl CommandReach {
+    /// Returns the reach by whether a host is granted.
+    pub const fn of(has_hosts: bool) -> Self {
+        if has_hosts { Self::GrantedHosts } else { Self::Jail }
+    }
+}
+
 /// The tools of one agent.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     enabled: Vec<String>,
+    commands: CommandReach,
     of_servers: Vec<ServerTool>,
     is_large: bool,
 }
@@ -104,10 +122,10 @@ pub struct Offered<'a> {
 }
 
 impl Catalogue {
-    /// Returns the catalogue of an agent with these enabled tools and these tools of servers.
-    pub fn new(enabled: &[String], of_servers: Vec<ServerTool>) -> Self {
+    /// Returns the catalogue of an agent with these enabled tools, this reach of its commands, and these tools of servers.
+    pub fn new(enabled: &[String], commands: CommandReach, of_servers: Vec<ServerTool>) -> Self {
         let bytes: usize = of_servers.iter().filter(|tool| tool.is_current).map(levels::bytes_of).sum();
-        Self { enabled: enabled.to_vec(), of_servers, is_large: bytes > levels::DEFINITIONS_BYTES_MAX }
+        Self { enabled: enabled.to_vec(), commands, of_servers, is_large: bytes > levels::DEFINITIONS_BYTES_MAX }
     }
 
     /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
@@ -150,7 +168,7 @@ impl Catalogue {
         match self.find(name) {
             Some(Source::Server(tool)) if tool.is_current => None,
             Some(Source::Server(_)) => Some(DenialCode::CallServerChanged),
-            Some(Source::BuiltIn(tool)) if tool.name == FIND_TOOLS && self.is_large => None,
+            Some(Source::BuiltIn(tool)) if self.automatic().any(|automatic| automatic.name == tool.name) => None,
             Some(Source::BuiltIn(tool)) if offered(&self.enabled).any(|offered| offered.name == tool.name) => None,
             Some(Source::BuiltIn(_)) | None => Some(DenialCode::CallToolNotEnabled),
         }
@@ -158,8 +176,7 @@ impl Catalogue {
 
     /// Returns the tools whose definitions a model sees: all, or of a large catalogue those among `found`, the newest names first.
     pub fn offered(&self, found: &[String]) -> impl Iterator<Item = Offered<'_>> {
-        let finding = find(FIND_TOOLS).filter(|_| self.is_large);
-        let built_in = offered(&self.enabled).chain(finding).map(|tool| Offered {
+        let built_in = offered(&self.enabled).chain(self.automatic()).map(|tool| Offered {
             name: tool.name,
             description: tool.description,
             parameters: tool.parameters_for_model(),
@@ -176,7 +193,19 @@ impl Catalogue {
 
     /// Returns whether the agent has a tool with an effect outside of the session, so that typed values matter.
     pub fn has_outward(&self) -> bool {
-        !self.of_servers.is_empty() || self.enabled.iter().any(|name| name == HTTP_FETCH)
+        !self.of_servers.is_empty() || self.has_network_commands() || self.enabled.iter().any(|name| name == HTTP_FETCH)
+    }
+
+    /// Returns whether the agent may run commands, and they may reach a host.
+    fn has_network_commands(&self) -> bool {
+        self.commands == CommandReach::GrantedHosts && self.enabled.iter().any(|name| name == RUN_COMMAND)
+    }
+
+    /// Returns the tools that the agent has without enabling them.
+    fn automatic(&self) -> impl Iterator<Item = &'static Tool> {
+        let network = self.has_network_commands().then_some(NETWORK_COMMAND);
+        let finding = self.is_large.then_some(FIND_TOOLS);
+        network.into_iter().chain(finding).filter_map(find)
     }
 
     /// Returns the names of the built-in tools that the agent could have and does not have.
@@ -210,7 +239,7 @@ pub(super) mod tests {
 
     fn catalogue(count: usize) -> Catalogue {
         let tool = |n: usize| server_tool(&format!("s{}", n / 60), &format!("tool_{n}"), &"Does its work. ".repeat(12));
-        Catalogue::new(&["read_file".to_owned()], (0..count).map(tool).collect())
+        Catalogue::new(&["read_file".to_owned()], CommandReach::Jail, (0..count).map(tool).collect())
     }
 
     #[test]
@@ -232,6 +261,20 @@ pub(super) mod tests {
             (large.missing("s2__tool_130"), large.missing("s2__none")),
             (None, Some(DenialCode::CallToolNotEnabled))
         );
+    }
+
+    #[test]
+    fn network_command_needs_a_granted_host_and_run_command() {
+        for (tools, commands, is_there) in [
+            (&[RUN_COMMAND.to_owned()][..], CommandReach::GrantedHosts, true),
+            (&[RUN_COMMAND.to_owned()], CommandReach::Jail, false),
+            (&["read_file".to_owned()], CommandReach::GrantedHosts, false),
+        ] {
+            let catalogue = Catalogue::new(tools, commands, Vec::new());
+            assert_eq!(catalogue.missing(NETWORK_COMMAND).is_none(), is_there, "{tools:?} {commands:?}");
+            assert_eq!(catalogue.offered(&[]).any(|tool| tool.name == NETWORK_COMMAND), is_there);
+            assert_eq!(catalogue.has_outward(), is_there);
+        }
     }
 
     #[test]

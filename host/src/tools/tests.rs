@@ -8,7 +8,7 @@ use ironclaw_model::{Part, Prompt};
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
-const ASKED: [&str; 15] = [
+const ASKED: [&str; 16] = [
     "write a.txt: x",
     "append a.txt: x",
     "keep tea is green",
@@ -18,6 +18,7 @@ const ASKED: [&str; 15] = [
     "search a.*b in sub",
     "find a tool for sending letters",
     "run ls -l | wc",
+    "run online git fetch",
     "fetch https://a.example/",
     "schedule daily: look",
     "ask me which? red or blue",
@@ -116,7 +117,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         WORKSPACE
             .into_iter()
             .chain(MEMORY)
-            .chain([RUN_COMMAND, HTTP_FETCH, FIND_TOOLS])
+            .chain([RUN_COMMAND, NETWORK_COMMAND, HTTP_FETCH, FIND_TOOLS])
             .chain(ACTIONS)
             .collect::<Vec<_>>()
     );
@@ -124,7 +125,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
             name if MEMORY.contains(&name) || name == FIND_TOOLS => Runs::Host,
-            HTTP_FETCH => Runs::Await,
+            HTTP_FETCH | NETWORK_COMMAND => Runs::Await,
             _ => Runs::Row,
         };
         assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
@@ -139,10 +140,10 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
 fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
     let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
     let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
-    assert_eq!(offered.len() + UNHANDLED.len() + 1, all.len());
-    assert!(!offered.iter().any(|name| UNHANDLED.contains(name) || *name == FIND_TOOLS));
+    assert_eq!(offered.len() + UNHANDLED.len() + 2, all.len());
+    assert!(!offered.iter().any(|name| UNHANDLED.contains(name) || [NETWORK_COMMAND, FIND_TOOLS].contains(name)));
     assert!(usual().all(|name| offered.contains(&name)));
-    for name in UNHANDLED.into_iter().chain([FIND_TOOLS]) {
+    for name in UNHANDLED.into_iter().chain([NETWORK_COMMAND, FIND_TOOLS]) {
         let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
         assert_eq!(refusal.code, DenialCode::ToolUnhandled);
         assert!(refusal.hint.contains(REQUEST_CHANGE));
@@ -155,7 +156,7 @@ fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
 fn no_agent_runs_commands_unless_its_configuration_says_so() {
     assert!(usual().all(|name| find(name).is_some_and(|tool| class(tool) != Class::Exec)));
     let exec = builtin().iter().filter(|tool| class(tool) == Class::Exec).map(|tool| tool.name);
-    assert_eq!(exec.collect::<Vec<_>>(), [RUN_COMMAND]);
+    assert_eq!(exec.collect::<Vec<_>>(), [RUN_COMMAND, NETWORK_COMMAND]);
 }
 
 #[test]

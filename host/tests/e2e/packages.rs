@@ -2,7 +2,7 @@
 //!
 //! The tests need apt-get, dpkg-deb and npm, and fail with a message without them. See `host/examples/packages_driver.rs`.
 
-mod registry;
+pub(crate) mod registry;
 
 pub(crate) use registry::Registry;
 

@@ -250,6 +250,25 @@ fn jail_of_an_mcp_server_contains_every_attempt() {
 }
 
 #[test]
+fn jail_with_a_listener_reaches_the_listener_alone() {
+    play_each("listener", |user, result| {
+        let attempts = result["commands"].as_array().unwrap_or_else(|| panic!("{user:?}: {result}"));
+        let breached: Vec<_> = attempts.iter().filter(|attempt| attempt["contained"] != true).collect();
+        assert_eq!(breached, Vec::<&Value>::new(), "{user:?}");
+        for tried in [
+            "reach the gateway of the jail",
+            "reach another port of the jail",
+            "open a UDP socket",
+            "ask a name server",
+        ] {
+            assert!(attempts.iter().any(|attempt| attempt["name"] == tried), "{user:?}: {tried}");
+        }
+        let controls = result["controls"].as_array().expect("a list");
+        assert!(controls.len() == 2 && controls.iter().all(|control| control["caught"] == true), "{user:?}: {result}");
+    });
+}
+
+#[test]
 fn program_in_the_jail_of_a_server_talks_over_its_link() {
     play_each("server-programs", |user, result| {
         for (program, heard, errors) in

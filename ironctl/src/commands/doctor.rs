@@ -103,13 +103,15 @@ pub fn uncontrolled(proof: &Proof) -> Error {
         .hinting("install ironctl and ironclaw-host from one release")
 }
 
-/// Returns the report for a script: the attempts of the agent's jail and, separately, those of the jails of the reader and of an MCP server.
+/// Returns the report for a script: the attempts of the agent's jail and, separately, those of the jails of the reader, of an MCP server, and of a
+/// command that reaches the network.
 fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     let mut report = json!({ "ok": ok, "checks": checks });
     if let Some(proof) = proof {
         report["attempts"] = json!(proof.attempts);
         report["reader"] = json!(proof.reader);
         report["server"] = json!(proof.server);
+        report["commands"] = json!(proof.commands);
         report["controls"] = json!(proof.controls);
     }
     report
@@ -131,7 +133,8 @@ fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
     let held = |attempts: &[Attempt]| attempts.iter().filter(|attempt| attempt.contained).count();
     let agent = &proof.attempts;
     out.line(format!("\nagent's jail: {} of {} attempts pass", held(agent), agent.len()))?;
-    for (jail, attempts) in [("reader's", &proof.reader), ("MCP server's", &proof.server)] {
+    let others = [("reader's", &proof.reader), ("MCP server's", &proof.server), ("network command's", &proof.commands)];
+    for (jail, attempts) in others {
         if attempts.is_empty() {
             continue;
         }

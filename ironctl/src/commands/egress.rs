@@ -69,6 +69,10 @@ pub struct Grant {
     /// Name of the secret that each request carries
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
+    /// Let commands use the host too: git, npm, pip or other; without --path, npm and pip get the paths of packages, and git those of
+    /// all repositories
+    #[arg(long, value_name = "USE", value_parser = ["git", "npm", "pip", "other"])]
+    commands: Option<String>,
     /// Bytes of the body of a request [default: 65536 for methods with a body]
     #[arg(long, value_name = "BYTES")]
     upload_bytes_max: Option<u64>,
@@ -92,7 +96,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 }
 
 async fn grant(at: &At, args: Grant) -> Result<(), Error> {
-    let Grant { agent, host, port, method, path, secret, upload_bytes_max, yes } = args;
+    let Grant { agent, host, port, mut method, path, secret, commands, upload_bytes_max, yes } = args;
+    let path = commands.as_deref().map_or(Ok(path.clone()), |commands| paths_of_use(commands, &host, path))?;
+    if commands.as_deref() == Some("git") && method.is_empty() {
+        method = vec!["GET".to_owned(), "POST".to_owned()];
+    }
+    let upload_bytes_max = upload_bytes_max.or((commands.as_deref() == Some("git")).then_some(GIT_UPLOAD_BYTES));
     let methods = if method.is_empty() { vec!["GET".to_owned(), "HEAD".to_owned()] } else { method };
     let mut payload = json!({ "host": host, "methods": methods });
     let optional = [
@@ -100,6 +109,7 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
         ("paths", (!path.is_empty()).then(|| json!(path))),
         ("secret", secret.map(Value::from)),
         ("upload_bytes_max", upload_bytes_max.map(Value::from)),
+        ("commands", commands.map(Value::from)),
     ];
     for (name, value) in optional {
         if let Some(value) = value {
@@ -107,6 +117,34 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
         }
     }
     set(at, &agent, payload, yes).await
+}
+
+/// Bytes of the request in which git names what it has; a push is not possible.
+const GIT_UPLOAD_BYTES: u64 = 1 << 20;
+
+/// Returns the paths of a grant for commands. For git, a given path is that of a repository.
+fn paths_of_use(commands: &str, host: &str, given: Vec<String>) -> Result<Vec<String>, Error> {
+    let all = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect();
+    Ok(match (commands, given.is_empty()) {
+        ("git", is_empty) => {
+            let repositories = if is_empty { all(&["/{owner}/{repository}"]) } else { given };
+            let of_repository = |path: String| {
+                let path = path.trim_end_matches('/').to_owned();
+                [format!("{path}/info/refs?service=git-upload-pack"), format!("{path}/git-upload-pack")]
+            };
+            repositories.into_iter().flat_map(of_repository).collect()
+        }
+        ("npm", true) => {
+            all(&["/{package}", "/{package}/-/{file}", "/{scope}/{package}", "/{scope}/{package}/-/{file}"])
+        }
+        ("pip", true) if host.starts_with("files.") => all(&["/packages/{a}/{b}/{hash}/{file}"]),
+        ("pip", true) => all(&["/simple/{package}/"]),
+        ("other", true) => {
+            let hint = "name each path that a command may request: --path '/files/{name}'";
+            return Err(Error::usage("--commands other needs --path", hint));
+        }
+        _ => given,
+    })
 }
 
 async fn set(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
@@ -130,7 +168,7 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
         let host = grant.port.map_or_else(|| grant.host.clone(), |port| format!("{}:{port}", grant.host));
         let paths = if grant.paths.is_empty() { "typed addresses".to_owned() } else { grant.paths.join(" ") };
         let secret = grant.secret.map(|secret| format!("secret:{secret}")).unwrap_or_default();
-        [grant.agent, host, grant.methods.join(" "), paths, secret]
+        [grant.agent, host, grant.methods.join(" "), paths, secret, grant.commands.unwrap_or_default()]
     };
-    at.out.table(["AGENT", "HOST", "METHODS", "PATHS", "SECRET"], grants.into_iter().map(row))
+    at.out.table(["AGENT", "HOST", "METHODS", "PATHS", "SECRET", "COMMANDS"], grants.into_iter().map(row))
 }

@@ -250,7 +250,13 @@ mod tests {
             attempt("open a TCP socket", "seccomp"),
             attempt("write into the workspace", ""),
         ];
-        let shown = examples(&Proof { attempts, reader: Vec::new(), server: Vec::new(), controls: Vec::new() });
+        let shown = examples(&Proof {
+            attempts,
+            reader: Vec::new(),
+            server: Vec::new(),
+            commands: Vec::new(),
+            controls: Vec::new(),
+        });
         let names: Vec<&str> = shown.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["open a TCP socket", "write into the workspace"]);
     }

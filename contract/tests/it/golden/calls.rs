@@ -107,6 +107,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         paths: vec!["/repos/{owner}/issues".to_owned()],
         secret: Some("example".to_owned()),
         upload_bytes_max: Some(65_536),
+        commands: Some("git".to_owned()),
     };
     let cases = "[[case]]\nlang = \"en\"\ntext = \"mail it\"\nwants = [\"send\"]\n".to_owned();
     let measure = ScopeMeasure {

@@ -207,7 +207,8 @@ fn host() -> Vec<Shape> {
             &Proof {
                 attempts: vec![attempt.clone()],
                 reader: vec![attempt.clone()],
-                server: vec![attempt],
+                server: vec![attempt.clone()],
+                commands: vec![attempt],
                 controls: vec![control],
             },
         ),

@@ -8,6 +8,7 @@ use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpRegister, McpVariable, Mount, Packages,
     Payload, Settings,
 };
+use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
@@ -70,6 +71,7 @@ fn words() -> Vec<Shape> {
         word("words.engage", Engage::ALL),
         word("words.access", Access::ALL),
         word("words.agent_role", AgentRole::ALL),
+        word("words.commands", Commands::ALL),
         word("words.guard_mode", GuardMode::ALL),
     ]
 }

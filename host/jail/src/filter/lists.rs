@@ -343,6 +343,19 @@ pub(super) const CLIENT_NETWORK: &[Rule] = &[
     Rule { calls: &[libc::SYS_recvmmsg], when: Always },
 ];
 
+/// Network calls of a jail with a listener: a TCP connection over IPv4. Its network namespace has no other peer than the listener, and
+/// no process can make one. No unix socket is allowed.
+#[rustfmt::skip]
+pub(super) const LISTENER: &[Rule] = &[
+    Rule {
+        calls: &[libc::SYS_socket],
+        when: Socket(&[libc::AF_INET as u32], &[libc::SOCK_STREAM as u32], &[0, libc::IPPROTO_TCP as u32]),
+    },
+    Rule { calls: &[libc::SYS_sendto, libc::SYS_sendmmsg], when: Without(3, libc::MSG_FASTOPEN as u32) },
+    Rule { calls: &[libc::SYS_sendmsg], when: Without(2, libc::MSG_FASTOPEN as u32) },
+    Rule { calls: &[libc::SYS_recvmmsg], when: Always },
+];
+
 /// Calls of process 1: it reaps, reports and ends.
 #[rustfmt::skip]
 pub(super) const INIT: &[Rule] = &[Rule {

@@ -69,9 +69,16 @@ impl Error {
             return "";
         };
         match (failure.part, failure.errno) {
-            (Part::Namespaces | Part::Ids | Part::Root | Part::Privileges | Part::Landlock | Part::Seccomp, _) => {
-                "run `ironclaw-host preflight`: it tries each part of a jail and reports what this machine lacks"
-            }
+            (
+                Part::Namespaces
+                | Part::Ids
+                | Part::Network
+                | Part::Root
+                | Part::Privileges
+                | Part::Landlock
+                | Part::Seccomp,
+                _,
+            ) => "run `ironclaw-host preflight`: it tries each part of a jail and reports what this machine lacks",
             (Part::Source, libc::ENOTDIR | libc::ELOOP) => {
                 "the source of a mount must be a directory, not a link to one"
             }

@@ -78,8 +78,11 @@ struct Server {
     missing: Option<Wall>,
     jails: Vec<Jail>,
     /// Events for the host, in order.
-    events: Vec<Event>,
+    events: Vec<Report>,
 }
+
+/// An event, with the descriptor that is sent beside it.
+type Report = (Event, Option<OwnedFd>);
 
 /// A jail and its stage.
 struct Jail {
@@ -88,6 +91,7 @@ struct Jail {
     init_pid: i32,
     handshake: OwnedFd,
     stage: Stage,
+    listener: Option<OwnedFd>,
     ended: Option<Exit>,
 }
 
@@ -126,8 +130,8 @@ impl Server {
             if woken.has_request && !self.handle_request()? {
                 return Ok(());
             }
-            for event in self.events.drain(..) {
-                wire::send(&self.control, &event, None)?;
+            for (event, descriptor) in self.events.drain(..) {
+                wire::send(&self.control, &event, descriptor.as_ref())?;
             }
         }
     }
@@ -177,12 +181,12 @@ impl Server {
         match (received.message, received.descriptor) {
             (Request::Launch { id, spec }, Some(link)) => match self.launch(id, *spec, link) {
                 Ok(jail) => self.jails.push(jail),
-                Err(failure) => self.events.push(Event::Failed { id, failure }),
+                Err(failure) => self.events.push((Event::Failed { id, failure }, None)),
             },
             (Request::Launch { id, .. }, None) => {
                 let errno = if received.is_bare { libc::EMFILE } else { libc::EBADF };
                 let failure = Failure { part: Part::Launch, step: "receive the link".into(), errno };
-                self.events.push(Event::Failed { id, failure });
+                self.events.push((Event::Failed { id, failure }, None));
             }
             (Request::Kill { id }, _) => {
                 if let Some(jail) = self.jails.iter().find(|jail| jail.id == id) {
@@ -214,7 +218,7 @@ impl Server {
         };
         let allowed = Duration::from_millis(spec.limits.launch_ms);
         let stage = Stage::Starting { until: Instant::now() + allowed, allowed, program: None };
-        let mut jail = Jail { id, process, init_pid, handshake, stage, ended: None };
+        let mut jail = Jail { id, process, init_pid, handshake, stage, listener: None, ended: None };
         let begun = step(Part::Ids, "leave root's groups", alone)
             .and_then(|()| map_ids(init_pid, spec.identity, walls))
             .and_then(|()| step(Part::Launch, "start process 1", wire::send_bytes(&jail.handshake, &[1], None)));
@@ -227,7 +231,7 @@ impl Server {
 
 impl Jail {
     /// Handles one message, if there is one; returns whether there was.
-    fn handle_message(&mut self, events: &mut Vec<Event>) -> bool {
+    fn handle_message(&mut self, events: &mut Vec<Report>) -> bool {
         let mut ready = [PollFd::new(self.handshake.as_fd(), PollFlags::POLLIN)];
         if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(1)) {
             return false;
@@ -239,14 +243,16 @@ impl Jail {
             (Progress::Confined { landlock }, Stage::Starting { program, .. }) => {
                 *program = received.sender.map(|sender| (sender.pid(), landlock));
             }
+            (Progress::Listening, Stage::Starting { .. }) => self.listener = received.descriptor,
             (Progress::Closed, Stage::Starting { program: Some((pid, landlock)), .. }) => {
                 let (pid, landlock) = (*pid, *landlock);
-                events.push(Event::Started { id: self.id, pid, init_pid: self.init_pid, landlock });
+                let started = Event::Started { id: self.id, pid, init_pid: self.init_pid, landlock };
+                events.push((started, self.listener.take()));
                 self.stage = Stage::Running;
             }
             (Progress::Failed(failure), Stage::Starting { .. }) => self.fail(failure),
             (Progress::Ended(exit), _) => self.ended = Some(exit),
-            (Progress::Confined { .. } | Progress::Closed | Progress::Failed(_), _) => {}
+            (Progress::Confined { .. } | Progress::Listening | Progress::Closed | Progress::Failed(_), _) => {}
         }
         true
     }
@@ -279,7 +285,7 @@ impl Jail {
     }
 
     /// Handles the end of process 1; returns whether it has ended.
-    fn reap(&mut self, events: &mut Vec<Event>) -> io::Result<bool> {
+    fn reap(&mut self, events: &mut Vec<Report>) -> io::Result<bool> {
         let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG;
         let exit = match waitid(Id::PIDFd(self.process.as_fd()), flags)? {
             WaitStatus::Exited(_, code) => Exit::Code(code),
@@ -290,14 +296,15 @@ impl Jail {
         while self.handle_message(events) {}
         let exit = self.ended.unwrap_or(exit);
         let id = self.id;
-        events.push(match &self.stage {
+        let event = match &self.stage {
             Stage::Running => Event::Exited { id, exit },
             Stage::Failing(failure) => Event::Failed { id, failure: failure.clone() },
             Stage::Starting { .. } => {
                 let step = format!("build the jail: process 1 {exit}");
                 Event::Failed { id, failure: Failure { part: Part::Launch, step, errno: 0 } }
             }
-        });
+        };
+        events.push((event, None));
         Ok(true)
     }
 }

@@ -34,6 +34,7 @@ pub fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<b
         role: Role::Reader,
         mounts: Vec::new(),
         system,
+        listener: None,
         identity,
         limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
     };

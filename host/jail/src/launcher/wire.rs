@@ -29,7 +29,7 @@ pub(crate) enum Request {
 /// Messages from the launcher to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
-    /// The jail is closed and its program runs in it.
+    /// The jail is closed and its program runs in it. The descriptor of its listener is sent beside, if it has one.
     Started { id: u64, pid: i32, init_pid: i32, landlock: bool },
     /// The launch failed, and no process of the jail is left.
     Failed { id: u64, failure: Failure },
@@ -42,6 +42,8 @@ pub(crate) enum Event {
 pub(crate) enum Progress {
     /// The Landlock domain is in force. Process 2 sends this itself, so that the kernel identifies the sender.
     Confined { landlock: bool },
+    /// The listener of the jail; its descriptor is sent beside this message.
+    Listening,
     /// The host's root is detached, and process 1 has confined itself.
     Closed,
     /// A step failed.
@@ -73,6 +75,8 @@ pub enum Part {
     Ids,
     /// A directory of the host that the jail mounts.
     Source,
+    /// The listener in the jail's network namespace.
+    Network,
     /// The host's programs in the jail.
     System,
     /// The jail's root: its mounts, and the pivot into it.

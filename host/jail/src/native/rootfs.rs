@@ -3,7 +3,7 @@
 //! It uses the host's paths only at the beginning; later everything goes by descriptor. See [`crate::native::program`].
 
 use super::system_mounts::SystemMounts;
-use super::{LAUNCHER_IGNORES, client_mounts};
+use super::{LAUNCHER_IGNORES, client_mounts, listener};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use crate::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
@@ -63,6 +63,7 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sta
         step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
     }
     step(Part::Launch, "check the launcher", is_alive(launcher))?;
+    listener::pass(spec, launcher, walls)?;
     let (program, names) = opened.attach(spec, &root, walls)?;
     // Without a namespace of its own, this would change the name of the host.
     if walls.has(Wall::UtsNamespace) {

@@ -24,6 +24,7 @@ pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
     ("/tmp", None),
     ("/dev/null", Some(FsFlags::ST_NODEV)),
     ("/dev/zero", Some(FsFlags::ST_NODEV)),
+    ("/dev/urandom", Some(FsFlags::ST_NODEV)),
 ];
 /// A file of the host's configuration, which no jail has.
 const FAR: &str = "etc/shadow";
@@ -47,6 +48,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
         refused("open /dev", UNLISTED, |_| File::open("/dev")),
         allowed("write to /dev/null", |_| OpenOptions::new().write(true).open("/dev/null")?.write_all(b"x")),
         allowed("read from /dev/zero", |_| File::open("/dev/zero")?.read_exact(&mut [0; 16])),
+        allowed("read from /dev/urandom", |_| File::open("/dev/urandom")?.read_exact(&mut [0; 16])),
         refused("make a device in /dev", READ_ONLY_ROOT, |_| File::create("/dev/x")),
         refused("change a program of the host", READ_ONLY, |_| {
             fs::set_permissions("/usr/bin/env", PermissionsExt::from_mode(0o777))

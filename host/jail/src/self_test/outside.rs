@@ -55,7 +55,7 @@ fn program(report: &JailReport, spec: &Spec) -> Vec<Attempt> {
     lines.extend([
         line("names in the root of the program", &root.join(" "), report.root.join(" "), Wall::Root),
         line("mounts of the program", &mounts.join(", "), report.mounts.join(", "), Wall::ReadOnlyMounts),
-        line("network of the program", "lo down", report.interfaces.join(", "), Wall::NetworkNamespace),
+        line("network of the program", inspect::network_of(spec), report.interfaces.join(", "), Wall::NetworkNamespace),
         line("ids of the program on this machine", &format!("uid {uid} gid {gid}"), ids, own_uid),
         line("seccomp mode of the program", "2", report.seccomp.to_string(), Wall::Seccomp),
         line("capabilities of the program", "none", capabilities(report), Wall::Capabilities),

@@ -3,12 +3,14 @@
 //! They send no data: an established connection is the breach. See [`crate::self_test::processes`].
 
 use super::line::{Line, Refusals, SECCOMP, Scene, allowed, refused};
-use crate::Wall;
 use crate::sys::bare;
+use crate::{Spec, Wall};
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, connect, socketpair};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, SockaddrIn, SockaddrIn6, UnixAddr, connect, sendto, socketpair,
+};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 
 /// One more than the last family that a kernel knows; unknown families are refused like the others.
@@ -19,8 +21,50 @@ const TYPES: [i32; 7] = [1, 2, 3, 4, 5, 6, 10];
 const UNREACHABLE: Refusals =
     &[(Errno::EPERM, Wall::Seccomp), (Errno::EACCES, Wall::Landlock), (Errno::ENETUNREACH, Wall::NetworkNamespace)];
 
-pub(super) fn lines() -> Vec<Line> {
-    [forbidden(), local(), reached()].into_iter().flatten().collect()
+/// The same in a jail with a listener, where the loopback interface is up.
+const UNREACHABLE_WITH_LISTENER: Refusals = &[
+    (Errno::EPERM, Wall::Seccomp),
+    (Errno::EACCES, Wall::Landlock),
+    (Errno::ENETUNREACH, Wall::NetworkNamespace),
+    (Errno::ECONNREFUSED, Wall::NetworkNamespace),
+];
+
+pub(super) fn lines(spec: &Spec) -> Vec<Line> {
+    let Some(port) = spec.listener else {
+        let reached = reached(UNREACHABLE).into_iter().chain(by_unix_socket());
+        let tcp =
+            refused("open a TCP socket", SECCOMP, |_| bare::socket(libc::AF_INET, libc::SOCK_STREAM, 0).map(drop));
+        let unix =
+            allowed("open a unix stream socket", |_| bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0).map(drop));
+        let others = others((libc::AF_UNIX, libc::SOCK_STREAM));
+        return forbidden().into_iter().chain([tcp, unix, others]).chain(local()).chain(reached).collect();
+    };
+    let lines = forbidden().into_iter().chain([others((libc::AF_INET, libc::SOCK_STREAM))]).chain(local());
+    lines.chain(reached(UNREACHABLE_WITH_LISTENER)).chain(to_listener(port)).collect()
+}
+
+/// Attempts around the one listener of the host in the network namespace of the jail.
+fn to_listener(port: u16) -> Vec<Line> {
+    vec![
+        allowed("reach the gateway of the jail", move |_| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map(drop)),
+        refused("reach another port of the jail", UNREACHABLE_WITH_LISTENER, move |_| {
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port + 1)).map(drop)
+        }),
+        refused("send first bytes without a connection", SECCOMP, move |_| {
+            let socket = bare::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
+            let gateway = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
+            Ok(sendto(socket.as_raw_fd(), b"x", &gateway, MsgFlags::from_bits_retain(libc::MSG_FASTOPEN))?)
+        }),
+        refused("take a TCP port", SECCOMP, move |_| {
+            let socket = bare::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
+            let free = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port + 1));
+            Ok(nix::sys::socket::bind(socket.as_raw_fd(), &free)?)
+        }),
+        refused("listen on a TCP port", SECCOMP, |_| {
+            bare::listen(bare::socket(libc::AF_INET, libc::SOCK_STREAM, 0)?.as_fd())
+        }),
+        refused("open a unix stream socket", SECCOMP, |_| bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0).map(drop)),
+    ]
 }
 
 /// Attempts to open a socket of another family or type than unix streams.
@@ -29,7 +73,6 @@ fn forbidden() -> Vec<Line> {
         refused(name, SECCOMP, move |_| bare::socket(family, kind, protocol).map(drop))
     };
     vec![
-        open("open a TCP socket", libc::AF_INET, libc::SOCK_STREAM, 0),
         open("open a TCP socket (IPv6)", libc::AF_INET6, libc::SOCK_STREAM, 0),
         open("open a UDP socket", libc::AF_INET, libc::SOCK_DGRAM, 0),
         open("open a UDP socket (IPv6)", libc::AF_INET6, libc::SOCK_DGRAM, 0),
@@ -46,8 +89,11 @@ fn forbidden() -> Vec<Line> {
         open("open a TIPC socket", libc::AF_TIPC, libc::SOCK_STREAM, 0),
         open("open a unix datagram socket", libc::AF_UNIX, libc::SOCK_DGRAM, 0),
         open("open a unix packet socket", libc::AF_UNIX, libc::SOCK_SEQPACKET, 0),
-        refused("open a socket of any other family or type", SECCOMP, |_| every_family()),
     ]
+}
+
+fn others(allowed: (i32, i32)) -> Line {
+    refused("open a socket of any other family or type", SECCOMP, move |_| every_family(allowed))
 }
 
 /// Attempts with sockets without a peer outside: pairs, and unix sockets without a name.
@@ -66,7 +112,6 @@ fn local() -> Vec<Line> {
             socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
             Ok(())
         }),
-        allowed("open a unix stream socket", |_| bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0).map(drop)),
         refused("listen on a unix socket", SECCOMP, |_| {
             bare::listen(bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?.as_fd())
         }),
@@ -78,14 +123,30 @@ fn local() -> Vec<Line> {
 }
 
 /// Attempts to reach a listener of the host, of the machine's cloud, or of the network.
-fn reached() -> Vec<Line> {
+fn reached(unreachable: Refusals) -> Vec<Line> {
     vec![
-        refused("reach a listener of the host on 127.0.0.1", UNREACHABLE, |scene| {
+        refused("reach a listener of the host on 127.0.0.1", unreachable, |scene| {
             connect_v4(Ipv4Addr::LOCALHOST, scene.facts.tcp_port)
         }),
-        refused("reach a listener of the host on ::1", UNREACHABLE, |scene| {
+        refused("reach a listener of the host on ::1", unreachable, |scene| {
             connect_v6(Ipv6Addr::LOCALHOST, scene.facts.tcp6_port)
         }),
+        refused("reach the metadata address 169.254.169.254", unreachable, |_| {
+            connect_v4(Ipv4Addr::new(169, 254, 169, 254), 80)
+        }),
+        refused("reach the metadata address fd00:ec2::254", unreachable, |_| {
+            connect_v6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 80)
+        }),
+        refused("ask a name server", unreachable, |_| {
+            let socket = bare::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
+            Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(9, 9, 9, 9), 53)))?)
+        }),
+    ]
+}
+
+/// Attempts to reach a unix socket of the host. A jail with a listener makes no unix socket.
+fn by_unix_socket() -> [Line; 2] {
+    [
         // The Landlock domain and two namespaces would each stop this; the error is that of the network namespace.
         refused(
             "reach an abstract socket of the host",
@@ -96,23 +157,13 @@ fn reached() -> Vec<Line> {
             let socket = bare::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
             Ok(connect(socket.as_raw_fd(), &UnixAddr::new(&scene.facts.host_socket)?)?)
         }),
-        refused("reach the metadata address 169.254.169.254", UNREACHABLE, |_| {
-            connect_v4(Ipv4Addr::new(169, 254, 169, 254), 80)
-        }),
-        refused("reach the metadata address fd00:ec2::254", UNREACHABLE, |_| {
-            connect_v6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 80)
-        }),
-        refused("ask a name server", UNREACHABLE, |_| {
-            let socket = bare::socket(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-            Ok(connect(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(9, 9, 9, 9), 53)))?)
-        }),
     ]
 }
 
 /// Tries each family with each type except the allowed pair, and returns the first unexpected result.
-fn every_family() -> io::Result<()> {
+fn every_family(allowed: (i32, i32)) -> io::Result<()> {
     let all = (0..FAMILIES).flat_map(|family| TYPES.map(|kind| (family, kind)));
-    for (family, kind) in all.filter(|pair| *pair != (libc::AF_UNIX, libc::SOCK_STREAM)) {
+    for (family, kind) in all.filter(|pair| *pair != allowed) {
         match bare::socket(family, kind, 0) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
             other => return other.map(drop),

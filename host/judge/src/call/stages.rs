@@ -3,7 +3,7 @@
 //! A stage never depends on the answer of another one.
 
 use super::{CallContext, Granted, Mode, Reason, Stage};
-use crate::class::Class;
+use crate::class::{Class, Classes};
 use crate::manifest::{Manifest, Reach};
 use crate::principal::Principal;
 use crate::typed::is_typed_value;
@@ -54,10 +54,12 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
             let may = call.receiver.of(call.principal).may;
             // An approved change enabled the contained tool for the people of this agent.
             let is_own = manifest.is_contained() && call.principal == Principal::Person;
-            Found::fault_if(!is_own && !may.has(class), DenialCode::CallPrincipal)
+            Found::fault_if(!is_own && !has_all(may, class, manifest), DenialCode::CallPrincipal)
         }
         Stage::Budget => Found::fault_if(!call.has_room, DenialCode::CallNoRoom),
-        Stage::Scope => Found::reason_if(is_outward && !call.scope.has(class), stage, DenialCode::CallScope),
+        Stage::Scope => {
+            Found::reason_if(is_outward && !has_all(call.scope, class, manifest), stage, DenialCode::CallScope)
+        }
         Stage::Inputs => {
             let acts = matches!(class, Class::Write | Class::Send | Class::Exec | Class::Trade);
             Found::reason_if(is_outward && acts && call.has_external, stage, DenialCode::CallOrigin)
@@ -65,6 +67,11 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
         Stage::Outward => outward(manifest, class, call),
         Stage::AlwaysAsk => always_ask(manifest, class, call),
     }
+}
+
+/// Returns whether a set has the class of a call, and the further classes of its tool.
+fn has_all(set: Classes, class: Class, manifest: &Manifest) -> bool {
+    set.has(class) && manifest.also.iter().all(|also| set.has(*also))
 }
 
 /// Returns whether each argument of the call has a rule, and a request over the network was compared with the grants.

@@ -5,6 +5,7 @@
 use super::host::{HostError, HostName, Loopback};
 use super::method::{Method, UnknownMethod};
 use super::template::{Template, TemplateError};
+use ironclaw_contract::seam::egress::Commands;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,6 +45,9 @@ pub struct GrantText {
     /// Bytes of a body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upload_bytes_max: Option<u64>,
+    /// The use by commands; without it, no command reaches the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Commands>,
 }
 
 /// A checked grant.
@@ -55,6 +59,8 @@ pub struct Grant {
     paths: Vec<Template>,
     secret: Option<SecretName>,
     upload_bytes_max: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commands: Option<Commands>,
 }
 
 impl Grant {
@@ -76,7 +82,10 @@ impl Grant {
         }
         let mut paths = Vec::new();
         for path in &text.paths {
-            let template: Template = path.parse()?;
+            let template = match text.commands {
+                Some(Commands::Npm) => Template::of_registry(path)?,
+                _ => path.parse()?,
+            };
             if !paths.contains(&template) {
                 paths.push(template);
             }
@@ -91,8 +100,11 @@ impl Grant {
             (true, None, Some(_)) => return Err(GrantError::SecretNeedsPath),
             (true, None, None) | (false, _, _) => {}
         }
+        if text.commands.is_some() && paths.is_empty() {
+            return Err(GrantError::CommandsNeedPath);
+        }
         let upload_bytes_max = upload(text.upload_bytes_max, writes)?;
-        Ok(Self { host, port, methods, paths, secret, upload_bytes_max })
+        Ok(Self { host, port, methods, paths, secret, upload_bytes_max, commands: text.commands })
     }
 
     /// Returns the host.
@@ -125,6 +137,11 @@ impl Grant {
         self.upload_bytes_max
     }
 
+    /// Returns the use by commands; `None` if no command reaches the host.
+    pub const fn commands(&self) -> Option<Commands> {
+        self.commands
+    }
+
     /// Returns the grant as it is written in full: equal grants have equal texts.
     pub fn text(&self) -> GrantText {
         let is_usual = self.port == HTTPS_PORT && !self.host.is_loopback();
@@ -136,6 +153,7 @@ impl Grant {
             paths: self.paths.iter().map(ToString::to_string).collect(),
             secret: self.secret.as_ref().map(|secret| secret.as_str().to_owned()),
             upload_bytes_max: has_body.then_some(self.upload_bytes_max),
+            commands: self.commands,
         }
     }
 }
@@ -222,6 +240,9 @@ pub enum GrantError {
     /// A credential, and no path.
     #[error("a grant with a secret needs at least one path: write each path that may receive it")]
     SecretNeedsPath,
+    /// A use by commands, and no path.
+    #[error("a grant for commands needs at least one path: write each path that a command may request")]
+    CommandsNeedPath,
     /// The name of the secret.
     #[error(transparent)]
     Secret(#[from] NoSecretName),

@@ -1,7 +1,7 @@
 //! The template of a path in a grant, such as `/repos/{owner}/issues/{number}?state={state}&page={page?}`.
 //!
 //! A slot matches one segment or one value of the query, in one spelling, and never a dot segment or a slash. A template never
-//! matches every path. See [`written`] and [`super::canonical`].
+//! matches every path, except one of a package registry. See [`written`] and [`super::canonical`].
 
 mod written;
 

@@ -333,6 +333,7 @@ fn proposal(request: &Request) -> Option<GrantText> {
         paths: vec![Template::exact(url)?.to_string()],
         secret: request.secret().map(|secret| secret.as_str().to_owned()),
         upload_bytes_max: has_body.then_some(request.body_bytes()),
+        commands: None,
     };
     let loopback = if url.host().is_loopback() { Loopback::DangerousAllowed } else { Loopback::Refused };
     Grant::check(&text, loopback).ok().map(|grant| grant.text())

@@ -18,6 +18,12 @@ pub fn schema() -> Value {
         json!({
             "name": { "type": "string", "minLength": 1, "description": "The name of the tool; no other manifest has it." },
             "class": word(Class::ALL.map(Class::name), "The kind of its effect."),
+            "also": {
+                "type": "array",
+                "items": word(Class::ALL.map(Class::name), "A further kind of its effect."),
+                "default": [],
+                "description": "Further kinds of its effect: a request must ask for all of them.",
+            },
             "reach": word(Reach::ALL.map(Reach::name), "Where its effect is."),
             "reversible": flag("True if the host can undo its effect."),
             "always_ask": flag("True if every call needs a person."),
@@ -143,11 +149,11 @@ mod tests {
 
     #[test]
     fn schema_has_exactly_the_fields_of_a_manifest() {
-        let manifest = serde_json::to_value(manifest::built_in("http_fetch").expect("known")).expect("JSON");
+        let manifest = serde_json::to_value(manifest::built_in("network_command").expect("known")).expect("JSON");
         let root = schema();
         let names = |value: &Value| value.as_object().expect("fields").keys().cloned().collect::<BTreeSet<_>>();
         assert_eq!(names(&manifest), names(&root["$defs"]["manifest"]["properties"]));
-        assert_eq!(names(&manifest["arguments"]["url"]), names(&root["$defs"]["argument"]["properties"]));
+        assert_eq!(names(&manifest["arguments"]["command"]), names(&root["$defs"]["argument"]["properties"]));
     }
 
     /// The schema and the reader of manifests agree about each mistake, and the reader names it with what to write instead.

@@ -105,6 +105,7 @@ pub fn strictest(server: &str, tool: &str, schema: &Value) -> Result<Manifest, E
         name,
         class: Class::Send,
         reach: Reach::Outside,
+        also: Vec::new(),
         reversible: false,
         always_ask: false,
         effect: MCP_EFFECT.to_owned(),

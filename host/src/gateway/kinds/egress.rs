@@ -9,7 +9,7 @@ use crate::registry::{Agent, egress};
 use crate::secrets;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Egress};
-use ironclaw_judge::egress::{Grant, HostName};
+use ironclaw_judge::egress::{Commands, Grant, HostName};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
@@ -47,6 +47,7 @@ impl Check for Egress {
             paths: Vec::new(),
             secret: None,
             upload_bytes_max: None,
+            commands: None,
         };
         Ok(json!(had.map_or(none, |had| had.granted)))
     }
@@ -80,6 +81,19 @@ impl Page for Egress {
             )),
         }
         page.add("The host sends each request itself; the agent's jail gets no network.".to_owned());
+        match self.commands {
+            None => {}
+            Some(Commands::Git) => {
+                page.warn(format!("COMMANDS of {agent} may use it too: git finds repositories there."))
+            }
+            Some(Commands::Npm) => {
+                page.warn(format!("COMMANDS of {agent} may use it too: npm installs packages from it."))
+            }
+            Some(Commands::Pip) => {
+                page.warn(format!("COMMANDS of {agent} may use it too: pip installs packages from it."))
+            }
+            Some(Commands::Other) => page.warn(format!("COMMANDS of {agent} may use it too.")),
+        }
         let writes = self.methods.iter().any(|method| method != "GET" && method != "HEAD");
         if writes {
             let bytes = self.upload_bytes_max.unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::registry::Mode;
+use crate::tools::catalogue::CommandReach;
 use ironclaw_contract::seam::change::Access;
 use ironclaw_judge::call::Stage;
 use ironclaw_judge::manifest;
@@ -37,7 +38,7 @@ fn post() -> Value {
 #[test]
 fn bounds_of_uses_and_time_are_kept() {
     let code = |new: &New| {
-        check(new, &Catalogue::new(&new.agent.enabled_tools, Vec::new()), NOW)
+        check(new, &Catalogue::new(&new.agent.enabled_tools, CommandReach::Jail, Vec::new()), NOW)
             .map(|_| ())
             .map_err(|refusal| refusal.code)
     };
@@ -56,7 +57,7 @@ fn bounds_of_uses_and_time_are_kept() {
 fn only_control_fields_of_a_tool_that_asks_are_fixed() {
     let code = |tool: &str, fields: Value| {
         let new = new(tool, fields);
-        let catalogue = Catalogue::new(&new.agent.enabled_tools, Vec::new());
+        let catalogue = Catalogue::new(&new.agent.enabled_tools, CommandReach::Jail, Vec::new());
         check(&new, &catalogue, NOW).map(|_| ()).map_err(|refusal| refusal.code)
     };
     for (tool, fields, wanted) in [

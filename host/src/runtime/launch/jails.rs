@@ -5,6 +5,7 @@
 use super::Error;
 use crate::error::Error as PipelineError;
 use crate::gateway::live_settings::Live;
+use crate::network_command::{self, CommandJails, Launching};
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::registry::{self, mounts, software};
@@ -12,8 +13,9 @@ use crate::session::store::Session;
 use crate::tools;
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
 use ironclaw_jail::launcher::Launcher;
-use ironclaw_jail::{Identity, Limits, Mount, Role, Spec, System};
+use ironclaw_jail::{Client, Identity, Limits, Mount, Role, Spec, System};
 use ironclaw_state::home::{Home, LayerOwner};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -94,6 +96,7 @@ impl Jails {
             role: Role::Sandbox { program: self.config.sandbox.clone(), args },
             mounts,
             system,
+            listener: None,
             identity: identity(self.uid_of(session)?),
             limits: Limits::default(),
         })
@@ -141,6 +144,42 @@ impl Jails {
         Ok(Granted { mounts, system })
     }
 
+    /// Returns the specification of the jail of a command that reaches the network: the files of the session and the programs of its agent,
+    /// with the gateway as its only peer. It has no queue and no socket of the session.
+    async fn command_spec(&self, session: &Session, client: Client) -> Result<Spec, Error> {
+        let Granted { mounts, system } = self.granted(session).await?;
+        let system = system.ok_or(Error::NoPrograms(session.id))?;
+        self.command_jail(session, Role::Client(client), mounts, system)
+    }
+
+    /// Returns the same jail without granted directories and packages, for the self-test.
+    ///
+    /// # Errors
+    /// Fails if the range of uids is exhausted.
+    pub fn command_probe_spec(&self, session: &Session) -> Result<Spec, Error> {
+        self.command_jail(session, Role::Reader, Vec::new(), System { layer: None })
+    }
+
+    fn command_jail(&self, session: &Session, role: Role, granted: Vec<Mount>, system: System) -> Result<Spec, Error> {
+        let source = self.home.session(session.id).workspace();
+        let own = Mount { source, target: path::WORKSPACE.to_owned(), read_only: false, granted: false };
+        Ok(Spec {
+            name: format!("{}-network", session.id),
+            role,
+            mounts: std::iter::once(own).chain(granted).collect(),
+            system: Some(system),
+            listener: Some(network_command::PORT),
+            identity: identity(self.uid_of(session)?),
+            limits: Limits {
+                // The engine of npm reserves many times the memory that it uses.
+                address_space_bytes: 64 << 30,
+                open_files: 1024,
+                processes: 128,
+                ..Limits::default()
+            },
+        })
+    }
+
     /// Specifies the jail of a session's reader.
     ///
     /// # Errors
@@ -152,6 +191,7 @@ impl Jails {
             role: Role::Reader,
             mounts: vec![Mount { source, target: path::OUT.to_owned(), read_only: true, granted: false }],
             system: None,
+            listener: None,
             identity: identity(self.uid_of(session)?),
             limits: Limits::default(),
         })
@@ -160,6 +200,19 @@ impl Jails {
     /// Returns the user for package managers, which no session has.
     pub fn fetcher(&self) -> Identity {
         self.config.fetcher()
+    }
+}
+
+impl CommandJails for Jails {
+    fn launch<'a>(&'a self, session: &'a Session, client: Client, link: OwnedFd) -> Launching<'a> {
+        let launch = async move {
+            let _permit = self.at_once.acquire().await;
+            let spec = self.command_spec(session, client).await?;
+            let jailed = self.launcher.launch(spec.clone(), link).await?;
+            super::check_walls(session, &jailed, &spec)?;
+            Ok(jailed)
+        };
+        Box::pin(async move { launch.await.map_err(|error: Error| error.to_string()) })
     }
 }
 

@@ -243,6 +243,7 @@ fn kind_of(name: &str) -> Result<ChangeKind, String> {
 mod tests {
     use super::*;
     use crate::registry::Mode;
+    use crate::tools::catalogue::CommandReach;
     use ironclaw_contract::ids::AgentId;
     use ironclaw_judge::manifest;
     use std::collections::BTreeSet;
@@ -273,7 +274,7 @@ mod tests {
     }
 
     fn turn_of(agent: &Agent) -> TurnFacts {
-        TurnFacts { catalogue: Catalogue::new(&agent.enabled_tools, Vec::new()), ..turn() }
+        TurnFacts { catalogue: Catalogue::new(&agent.enabled_tools, CommandReach::Jail, Vec::new()), ..turn() }
     }
 
     fn judgement(agent: &Agent, tool: &str, arguments: &str) -> Judgement {

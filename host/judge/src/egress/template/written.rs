@@ -18,6 +18,22 @@ impl FromStr for Template {
     type Err = TemplateError;
 
     fn from_str(text: &str) -> Result<Self, TemplateError> {
+        let template = Self::of_registry(text)?;
+        let has_name = |segment: &Segment| matches!(segment, Segment::Fixed(fixed) if !fixed.is_empty());
+        let is_root = template.segments == [Segment::Fixed(String::new())];
+        match is_root || template.segments.iter().any(has_name) {
+            true => Ok(template),
+            false => Err(TemplateError::MatchesEverything(text.to_owned())),
+        }
+    }
+}
+
+impl Template {
+    /// Parses a template of a package registry: names of packages are the first part of a path there, so it may have slots alone.
+    ///
+    /// # Errors
+    /// As for any other template.
+    pub fn of_registry(text: &str) -> Result<Self, TemplateError> {
         if text.len() > TEMPLATE_BYTES_MAX {
             return Err(TemplateError::TooLong(text.len()));
         }
@@ -36,18 +52,11 @@ impl FromStr for Template {
             None => Vec::new(),
         };
         let template = Self { segments, parameters };
-        template.check(text)?;
+        template.check()?;
         Ok(template)
     }
-}
 
-impl Template {
-    fn check(&self, text: &str) -> Result<(), TemplateError> {
-        let has_name = |segment: &Segment| matches!(segment, Segment::Fixed(fixed) if !fixed.is_empty());
-        let is_root = self.segments == [Segment::Fixed(String::new())];
-        if !is_root && !self.segments.iter().any(has_name) {
-            return Err(TemplateError::MatchesEverything(text.to_owned()));
-        }
+    fn check(&self) -> Result<(), TemplateError> {
         let mut names = BTreeSet::new();
         if let Some(twice) = self.slots().find(|name| !names.insert(*name)) {
             return Err(TemplateError::SlotTwice(twice.to_owned()));

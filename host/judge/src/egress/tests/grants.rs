@@ -1,7 +1,9 @@
 //! Bad grants, each refused by its name.
 
 use super::{checked, text};
-use crate::egress::{Grant, GrantError, GrantText, HostError, Loopback, Method, SecretName, Template, TemplateError};
+use crate::egress::{
+    Commands, Grant, GrantError, GrantText, HostError, Loopback, Method, SecretName, Template, TemplateError,
+};
 use std::net::IpAddr;
 
 fn refused(text: &GrantText) -> GrantError {
@@ -144,4 +146,18 @@ fn written_grant_is_read_back() {
     assert_eq!(grant.secret().map(SecretName::as_str), Some("github"));
     assert_eq!(checked(&grant.text()), grant);
     assert_eq!(grant.text().paths[0], text.paths[0]);
+}
+
+#[test]
+fn only_registry_of_npm_has_templates_of_slots_alone() {
+    let of = |commands| GrantText { commands, ..text(&[], &["/{package}", "/{scope}/{package}"]) };
+    assert!(Grant::check(&of(Some(Commands::Npm)), Loopback::Refused).is_ok());
+    for commands in [None, Some(Commands::Git), Some(Commands::Pip), Some(Commands::Other)] {
+        assert!(
+            matches!(refused(&of(commands)), GrantError::Template(TemplateError::MatchesEverything(_))),
+            "{commands:?}"
+        );
+    }
+    let without_path = GrantText { commands: Some(Commands::Pip), ..text(&[], &[]) };
+    assert_eq!(refused(&without_path), GrantError::CommandsNeedPath);
 }

@@ -310,6 +310,7 @@ mod tests {
                 role: ironclaw_jail::Role::Reader,
                 mounts: vec![granted],
                 system: Some(ironclaw_jail::System::default()),
+                listener: None,
                 identity: ironclaw_jail::Identity::Own,
                 limits: ironclaw_jail::Limits::default(),
             };
