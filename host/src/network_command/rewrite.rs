@@ -27,7 +27,7 @@ impl Rewriter {
         Self { addresses, longest, held: Vec::new() }
     }
 
-    /// Adds a piece. Returns the bytes in which no address can begin any more.
+    /// Adds a piece. Returns the bytes in which no address can still begin.
     pub(super) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
         let sure = (self.held.len() + 1).saturating_sub(self.longest);

@@ -80,7 +80,7 @@ impl Answer {
         }
     }
 
-    /// Returns the bytes in which no form of the secret can begin any more.
+    /// Returns the bytes in which no form of the secret can still begin.
     fn release(&mut self, bytes: &[u8]) -> Vec<u8> {
         let Some(echo) = &self.echo else { return bytes.to_vec() };
         self.held.extend(bytes);
