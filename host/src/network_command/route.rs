@@ -33,7 +33,9 @@ pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h
         return Err(Refusal::new(DenialCode::EgressNewHost, words));
     }
     let (named, rest) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
-    let found = hosts.iter().find(|host| name(&host.grant).eq_ignore_ascii_case(named));
+    // pip encodes the colon before a port.
+    let named = named.replace("%3A", ":").replace("%3a", ":");
+    let found = hosts.iter().find(|host| name(&host.grant).eq_ignore_ascii_case(&named));
     let Some(host) = found else {
         let granted: Vec<_> = hosts.iter().map(|host| name(&host.grant)).collect();
         let words =

@@ -207,7 +207,11 @@ fn serve(stream: TcpStream, files: &Files) -> Option<()> {
         let found = files.lock().ok()?.get(&path).cloned();
         let (status, body) = found.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
         // pip takes a page of an index only with its type.
-        let media_type = if path.starts_with("/simple/") { "text/html" } else { "application/octet-stream" };
+        let media_type = match path.as_str() {
+            path if path.starts_with("/simple/") => "text/html",
+            path if path.starts_with("/npm/") && !path.ends_with(".tgz") => "application/json",
+            _ => "application/octet-stream",
+        };
         let length = body.len();
         write!(stream, "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n").ok()?;
         stream.write_all(&body).ok()?;
