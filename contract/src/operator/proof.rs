@@ -61,14 +61,14 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Returns all attempts in the jails with an unexpected result.
+    /// Returns the attempts in all jails.
+    pub fn all_attempts(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.iter().chain(&self.reader).chain(&self.server).chain(&self.commands)
+    }
+
+    /// Returns the attempts with an unexpected result.
     pub fn breaches(&self) -> impl Iterator<Item = &Attempt> {
-        self.attempts
-            .iter()
-            .chain(&self.reader)
-            .chain(&self.server)
-            .chain(&self.commands)
-            .filter(|attempt| !attempt.contained)
+        self.all_attempts().filter(|attempt| !attempt.contained)
     }
 
     /// Returns whether there were negative controls, and all of them were noticed.

@@ -48,9 +48,7 @@ impl Actor {
             Ok(proof) => Entry::new(LedgerEvent::JailNotProved).reason(&failure(proof)),
             Err(why) => Entry::new(LedgerEvent::JailNotProved).reason(why),
         };
-        let attempts = made
-            .as_ref()
-            .map_or(0, |proof| proof.attempts.len() + proof.reader.len() + proof.server.len() + proof.commands.len());
+        let attempts = made.as_ref().map_or(0, |proof| proof.all_attempts().count());
         let entry = entry.session(session.id).with("by", by).with("attempts", attempts);
         let recorded = self.state().write(move |tx| entry.append(tx).map(drop).map_err(Error::from)).await;
         recorded.map_err(|error| error.to_string())?;
