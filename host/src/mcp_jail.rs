@@ -35,10 +35,6 @@ const OWN_VARIABLES: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 const LANGUAGE: (&str, &str) = ("LANG", "C.UTF-8");
 /// Room for the variables of the jail itself, in bytes.
 const OWN_BYTES_MAX: usize = 1024;
-/// Processes and threads of a server.
-const PROCESSES_MAX: u64 = 128;
-/// Open descriptors of each process of a server.
-const OPEN_FILES_MAX: u64 = 1024;
 /// Largest file of a server, standard error included.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
@@ -265,18 +261,7 @@ fn jail(wanted: &Process, client: Client, identity: Identity) -> Spec {
         system: Some(System { layer: wanted.layer.clone() }),
         listener: None,
         identity,
-        limits: limits(),
-    }
-}
-
-fn limits() -> Limits {
-    Limits {
-        // The engine of node reserves many times the memory that it uses.
-        address_space_bytes: 64 << 30,
-        open_files: OPEN_FILES_MAX,
-        processes: PROCESSES_MAX,
-        file_bytes: FILE_BYTES_MAX,
-        ..Limits::default()
+        limits: Limits { file_bytes: FILE_BYTES_MAX, ..Limits::of_programs() },
     }
 }
 

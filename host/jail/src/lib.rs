@@ -180,6 +180,19 @@ pub struct Limits {
     pub launch_ms: u64,
 }
 
+impl Limits {
+    /// Returns limits for programs of the machine, such as package managers and servers of node.
+    pub fn of_programs() -> Self {
+        Self {
+            // The engine of node reserves many times the memory that it uses.
+            address_space_bytes: 64 << 30,
+            open_files: 1024,
+            processes: 128,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Limits {
     /// Returns limits that are enough for a sandbox with a dozen threads and two encrypted databases.
     fn default() -> Self {

@@ -229,14 +229,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
         streams: Streams::Output,
     };
     let mounts = vec![Mount { source: work_dir.work(), target: WORK.to_owned(), read_only: false, granted: false }];
-    let limits = Limits {
-        // The engine of npm reserves many times the memory that it uses.
-        address_space_bytes: 64 << 30,
-        open_files: 1024,
-        processes: 128,
-        file_bytes: room(config),
-        ..Limits::default()
-    };
+    let limits = Limits { file_bytes: room(config), ..Limits::of_programs() };
     Ok(Spec {
         name: "packages".to_owned(),
         role: Role::Client(client),

@@ -170,13 +170,7 @@ impl Jails {
             system: Some(system),
             listener: Some(network_command::PORT),
             identity: identity(self.uid_of(session)?),
-            limits: Limits {
-                // The engine of npm reserves many times the memory that it uses.
-                address_space_bytes: 64 << 30,
-                open_files: 1024,
-                processes: 128,
-                ..Limits::default()
-            },
+            limits: Limits::of_programs(),
         })
     }
 
