@@ -12,6 +12,7 @@ use crate::session::store::Session;
 use crate::turns::calls::ResultBody;
 use gateway::Gateway;
 pub use gateway::Traffic;
+use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_jail::client::{Client, Streams};
 use ironclaw_jail::launcher::{Exit, Jailed};
 use ironclaw_judge::egress::{Grant, Loopback};
@@ -33,8 +34,6 @@ use tokio::time::{Instant, timeout_at};
 
 /// The port of 127.0.0.1 in the jail on which the gateway listens.
 pub const PORT: u16 = 8129;
-/// The directory of the workspace in the jail.
-const WORKSPACE: &str = "/workspace";
 /// The time limit of a command if the call has none, and the longest one, in seconds.
 const SECONDS_MAX: u32 = crate::tools::COMMAND_SECONDS_MAX;
 /// Bytes of output in a result.
@@ -102,8 +101,8 @@ pub async fn run(
 ) -> (ResultBody, Traffic) {
     let until = Instant::now() + left.min(Duration::from_secs(order.seconds.into()));
     match started(jails, fetcher, order, until).await {
-        Ok((mut jailed, gateway, link)) => {
-            let ended = watch(&mut jailed, link, until).await;
+        Ok((jailed, gateway, link)) => {
+            let ended = watch(&jailed, link, until).await;
             let traffic = gateway.close();
             (outcome(&ended, &traffic), traffic)
         }
@@ -154,19 +153,11 @@ struct Ended {
 }
 
 /// Reads the output until no process of the command is left. At the time limit, all of them are killed.
-async fn watch(jailed: &mut Jailed, mut link: UnixStream, until: Instant) -> Ended {
+async fn watch(jailed: &Jailed, mut link: UnixStream, until: Instant) -> Ended {
     let mut ended = Ended { exit: None, output: Vec::new(), bytes: 0 };
-    let all = async {
-        let exit = async {
-            let exit = jailed.exited().await;
-            // It may have left processes that hold the link.
-            jailed.kill();
-            exit
-        };
-        tokio::join!(exit, read(&mut link, &mut ended.output, &mut ended.bytes)).0
-    };
+    let all = async { tokio::join!(jailed.exited(), read(&mut link, &mut ended.output, &mut ended.bytes)) };
     match timeout_at(until, all).await {
-        Ok(exit) => ended.exit = Some(exit),
+        Ok((exit, ())) => ended.exit = Some(exit),
         Err(_) => {
             jailed.kill();
             jailed.exited().await;

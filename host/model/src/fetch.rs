@@ -8,7 +8,7 @@ mod echo;
 pub mod outcome;
 mod stream;
 
-pub use check::{Credential, Form};
+pub use check::{Credential, Form, HEADERS};
 pub use echo::{REMOVED, without_secret};
 pub use outcome::{End, Failed, Failure, Fetched, NotFetched, Refused};
 pub use stream::{Answer, Piece};

@@ -121,11 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn only_permitted_local_calls_with_effects_need_copies() {
-        for tool in ["write_file", "run_command"] {
-            assert!(may_change_files(&call(tool, Verdict::Local)), "{tool}");
+    fn only_permitted_calls_that_may_change_files_need_copies() {
+        for (tool, verdict) in
+            [("write_file", Verdict::Local), ("run_command", Verdict::Local), ("network_command", Verdict::Await)]
+        {
+            assert!(may_change_files(&call(tool, verdict)), "{tool}");
             assert!(!may_change_files(&call(tool, Verdict::Row)), "{tool}");
         }
+        assert!(!may_change_files(&call("http_fetch", Verdict::Await)));
         for tool in ["read_file", "list_dir", "search_files", "no_such_tool"] {
             assert!(!may_change_files(&call(tool, Verdict::Local)), "{tool}");
         }

@@ -3,6 +3,7 @@
 //! Never has a secret. See [`super::gateway`].
 
 use super::{GrantedHost, PORT};
+use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_judge::egress::{Commands, Grant};
 
 /// Returns the origin of a granted host, with a slash at its end.
@@ -28,7 +29,7 @@ pub(super) fn name(grant: &Grant) -> String {
 pub(super) fn of(hosts: &[GrantedHost]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("HOME", super::WORKSPACE),
+        ("HOME", WORKSPACE),
         ("TMPDIR", "/tmp"),
         ("LANG", "C.UTF-8"),
         ("USER", "ironclaw"),

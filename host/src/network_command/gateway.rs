@@ -5,8 +5,9 @@
 
 use super::environment::{at_gateway, name};
 use super::rewrite::Rewriter;
-use super::route::{self, Refusal};
+use super::route;
 use super::{GrantedHost, Order};
+use crate::refusal::Refusal;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -14,8 +15,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
 use ironclaw_judge::egress::{Commands, Loopback};
-use ironclaw_model::fetch::{Answer, Credential, End, Fetcher, Form, Limits, NotFetched, Piece};
+use ironclaw_model::fetch::{Answer, Credential, End, Fetcher, Form, HEADERS, Limits, NotFetched, Piece};
 use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
@@ -32,8 +34,6 @@ use url::Url;
 const CONNECTIONS_MAX: usize = 64;
 /// Requests of one command.
 const REQUESTS_MAX: u64 = 5_000;
-/// Bytes of the largest body of any grant.
-const UPLOAD_BYTES_MAX: usize = 10 << 20;
 /// Refused requests in a report.
 const REFUSED_MAX: usize = 32;
 /// Bytes of the words about a request in a report.
@@ -44,17 +44,6 @@ const PIECES_MAX: usize = 4;
 const BEGIN_TIME_MAX: Duration = Duration::from_secs(30);
 /// The user of a secret in a request of git; hosts of repositories take a token as a password.
 const GIT_USER: &str = "x-access-token";
-/// The headers that a command may send along.
-const HEADERS: [&str; 8] = [
-    "accept",
-    "content-encoding",
-    "content-type",
-    "git-protocol",
-    "if-match",
-    "if-none-match",
-    "if-modified-since",
-    "range",
-];
 /// Bytes of the value of a header.
 const HEADER_BYTES_MAX: usize = 256;
 
@@ -146,12 +135,14 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let mut over = shared.is_over.subscribe();
     let answered = tokio::select! {
         biased;
-        _ = over.wait_for(|over| *over) => Err(Refusal::new(DenialCode::EgressTooMuch, "the command has ended")),
+        // No process of the command is left to read it.
+        _ = over.wait_for(|over| *over) => return plain(StatusCode::SERVICE_UNAVAILABLE, "the command has ended\n"),
         answered = shared.forward(request) => answered,
     };
     answered.unwrap_or_else(|refusal| {
         shared.note_refusal(what, refusal.code);
-        plain(StatusCode::FORBIDDEN, &format!("refused ({}): {}\n", refusal.code, refusal.words))
+        let hint = if refusal.hint.is_empty() { String::new() } else { format!("; {}", refusal.hint) };
+        plain(StatusCode::FORBIDDEN, &format!("refused ({}): {}{hint}\n", refusal.code, refusal.message))
     })
 }
 
@@ -194,7 +185,7 @@ impl Shared {
         }
         let (parts, body) = request.into_parts();
         let (host, url) = route::target(&parts, &self.hosts)?;
-        let body = axum::body::to_bytes(body, UPLOAD_BYTES_MAX).await.map_err(|_| {
+        let body = axum::body::to_bytes(body, UPLOAD_BYTES_MAX as usize).await.map_err(|_| {
             let words = format!("the body is longer than {UPLOAD_BYTES_MAX} bytes, or did not arrive");
             Refusal::new(DenialCode::EgressUpload, words)
         })?;

@@ -4,26 +4,15 @@
 
 use super::GrantedHost;
 use super::environment::{name, origin};
+use crate::refusal::Refusal;
+use crate::turns::calls::http;
 use axum::http::request::Parts;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_judge::egress::{Category, Commands, Grant, Loopback, Request, RequestText, judge};
+use ironclaw_judge::egress::{Commands, Grant, Loopback, Request, RequestText, judge};
 use std::collections::BTreeMap;
 
 /// The last part of the path of a push of git, and the service of its beginning.
 const PUSH: &str = "git-receive-pack";
-
-/// A refused request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) code: DenialCode,
-    pub(super) words: String,
-}
-
-impl Refusal {
-    pub(super) fn new(code: DenialCode, words: impl Into<String>) -> Self {
-        Self { code, words: words.into() }
-    }
-}
 
 /// Returns the granted host that a request names, and the URL that it means there.
 pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h GrantedHost, String), Refusal> {
@@ -78,25 +67,15 @@ pub(super) fn admitted(
     match judge(std::slice::from_ref(&host.grant), &request, &|_| false) {
         Ok(_) => Ok(request),
         Err(missing) => {
-            let code = missing.categories().first().map_or(DenialCode::EgressNewHost, |category| code(*category));
+            let code = http::code_of(&missing);
             let step = format!("{} --commands {}", missing.next_step("AGENT"), used(&host.grant));
-            Err(Refusal::new(code, format!("{}; {step}", missing.sentence())))
+            Err(Refusal::new(code, missing.sentence()).hint(step))
         }
     }
 }
 
 fn used(grant: &Grant) -> &'static str {
     grant.commands().unwrap_or(Commands::Other).name()
-}
-
-const fn code(category: Category) -> DenialCode {
-    match category {
-        Category::NewHost => DenialCode::EgressNewHost,
-        Category::NewMethod => DenialCode::EgressNewMethod,
-        Category::NewPath => DenialCode::EgressNewPath,
-        Category::CredentialReachesFurther => DenialCode::EgressCredential,
-        Category::UploadTooLarge => DenialCode::EgressUpload,
-    }
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId, loopback: Loopback) -> Result<
     Ok(grants.filter_map(|grant| Grant::check(&text(&grant.granted), loopback).ok()).collect())
 }
 
-/// Returns whether commands of an agent may reach a host. Ignores the settings, with which the judgement of a request begins.
+/// Returns whether commands of an agent may reach a host. A grant that the settings no longer admit counts too: the judgement of a request leaves it out.
 ///
 /// # Errors
 /// Errors of the record.

@@ -11,7 +11,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
 use crate::tables::channels as table;
 use crate::tools::catalogue::{Catalogue, CommandReach, ServerTool, Terms};
-use crate::tools::levels;
+use crate::tools::{RUN_COMMAND, levels};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -144,7 +144,8 @@ pub fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<ServerTool>, iron
 
 /// Returns the catalogue of an agent.
 pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_state::Error> {
-    let reach = CommandReach::of(egress::has_commands(tx, agent.id)?);
+    let may_run = agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND);
+    let reach = CommandReach::of(may_run && egress::has_commands(tx, agent.id)?);
     Ok(Catalogue::new(&agent.enabled_tools, reach, tools_of(tx, agent.id)?))
 }
 

@@ -6,6 +6,7 @@ use crate::e2e::calls::why_last_call;
 use crate::e2e::packages::registry::Registry;
 use crate::support::git_site::GitSite;
 use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::processes::descendants;
 use crate::support::site::{LOOPBACK, Site};
 use serde_json::{Value, json};
 
@@ -105,10 +106,9 @@ fn another_process_of_the_jail_uses_the_listener() {
     assert!(online(&host, &connect(8129)).contains("reached"));
     assert!(host.say("a", &format!("run {}", connect(8129))).contains("closed: "));
     // A process that a command leaves behind ends with it.
-    let left = format!("(sleep 2; {} > left) > /dev/null 2>&1 & echo begun", connect(8129));
-    assert!(online(&host, &left).contains("begun"));
-    let said = host.say("a", "run sleep 3; ls left");
-    assert!(said.contains("No such file"), "{said}");
+    assert!(online(&host, "sleep 98765 > /dev/null 2>&1 & echo begun").contains("begun"));
+    let left = descendants(host.pid().expect("a host"));
+    assert!(!left.values().any(|name| name == "sleep"), "{left:?}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub fn look(request: &Request, network: &Network) -> Looked {
     match allowed(request, network) {
         Ok(allowed) => Looked { granted: Granted::As(allowed.class()), detail: String::new() },
         Err(missing) => {
-            let code = missing.categories().first().map_or(DenialCode::EgressNewHost, |category| code(*category));
+            let code = code_of(&missing);
             let detail = format!("{}; {}", missing.sentence(), missing.next_step("AGENT"));
             Looked { granted: Granted::Missing(code), detail }
         }
@@ -78,6 +78,11 @@ pub fn look(request: &Request, network: &Network) -> Looked {
 /// The difference to the closest grant.
 pub fn allowed<'g>(request: &Request, network: &'g Network) -> Result<Allowed<'g>, Missing> {
     judge(&network.grants, request, &|value| network.typed.has(value))
+}
+
+/// Returns the code of the first difference to the grants.
+pub fn code_of(missing: &Missing) -> DenialCode {
+    missing.categories().first().map_or(DenialCode::EgressNewHost, |category| code(*category))
 }
 
 const fn code(category: Category) -> DenialCode {
