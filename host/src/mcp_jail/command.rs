@@ -47,9 +47,25 @@ pub(super) fn check(program: &[String]) -> Result<(), Refusal> {
         *manager == name && rest.iter().find(|word| !word.starts_with('-')).is_some_and(|w| words.contains(&w.as_str()))
     };
     if FETCHERS.contains(&name) || RUNNERS.iter().any(runs) {
-        return no(format!("{name} fetches a program that no person approved"), PACKAGE);
+        let hint = replacement(name, rest).unwrap_or_else(|| PACKAGE.to_owned());
+        return no(format!("{name} fetches a program that no person approved"), &hint);
     }
     Ok(())
+}
+
+/// Returns the words in place of `npx X …` and `uvx X …`. Most packages have a program of their name, without the scope.
+fn replacement(fetcher: &str, rest: &[String]) -> Option<String> {
+    let (option, version) = match fetcher {
+        "npx" => ("--npm", "@"),
+        "uvx" => ("--pypi", "=="),
+        _ => return None,
+    };
+    let rest = rest.strip_prefix(&["-y".to_owned()]).or(rest.strip_prefix(&["--yes".to_owned()])).unwrap_or(rest);
+    let (package, arguments) = rest.split_first().filter(|(package, _)| !package.starts_with('-'))?;
+    let unscoped = package.rsplit('/').next().unwrap_or(package);
+    let program = unscoped.split_once(version).map_or(unscoped, |(name, _)| name);
+    let words = [&[option, package, "--", program], &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..]];
+    Some(format!("type {} instead, with the name of its program after --", words.concat().join(" ")))
 }
 
 /// Returns whether a shell with these arguments runs a string: an option with `c` precedes the script.
@@ -100,6 +116,19 @@ mod tests {
             let refusal = check(&words(line)).expect_err("refused");
             assert_eq!(refusal.code, DenialCode::McpCommand, "{line:?}");
             assert!(refusal.message.contains(name) && refusal.hint.contains(remedy), "{line:?}: {refusal:?}");
+        }
+    }
+
+    #[test]
+    fn hint_replaces_a_fetcher_by_its_package() {
+        for (line, wanted) in [
+            (&["npx", "-y", "@a/b@1.2", "/x"][..], "--npm @a/b@1.2 -- b /x "),
+            (&["npx", "b"], "--npm b -- b "),
+            (&["uvx", "mcp-server-git==1"], "--pypi mcp-server-git==1 -- mcp-server-git "),
+            (&["npx", "-p", "x", "y"], PACKAGE),
+        ] {
+            let refusal = check(&words(line)).expect_err("refused");
+            assert!(refusal.hint.contains(wanted), "{line:?}: {refusal:?}");
         }
     }
 
