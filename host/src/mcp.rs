@@ -7,7 +7,7 @@
 mod answer;
 mod connect;
 
-pub use answer::{answer, no_answer, not_reached};
+pub use answer::not_reached;
 
 use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
@@ -21,7 +21,7 @@ use connect::{Connected, Failed};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{McpRegister, McpTool};
-use ironclaw_mcp::{Answer, CallLimits, NotAnswered};
+use ironclaw_mcp::CallLimits;
 use ironclaw_model::backoff::Backoff;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
@@ -230,8 +230,7 @@ impl Servers {
     }
 
     async fn list_again(&self, open: &Open) -> Result<(), Failed> {
-        let listed = open.connected.client.list().await?;
-        let listing = listing_of(&open.described, listed, &open.connected.secrets)?;
+        let listing = open.connected.list(&open.described).await?;
         self.note_listing(open, listing).await
     }
 
@@ -271,20 +270,17 @@ impl Open {
         !self.connected.client.has_changed() && (0..LISTING_AGE_MAX_MS).contains(&age_ms)
     }
 
-    /// Calls a tool, once.
-    ///
-    /// # Errors
-    /// The reason, and whether the call may have arrived.
-    pub async fn call(&self, tool: &str, arguments: Map<String, Value>, left: Duration) -> Result<Answer, NotAnswered> {
+    /// Calls a tool, once, and returns the result without the secrets of the connection.
+    pub async fn call(&self, tool: &str, arguments: Map<String, Value>, left: Duration) -> ResultBody {
         let limits = CallLimits::default();
         let limits = CallLimits { whole: limits.whole.min(left), ..limits };
-        self.connected.client.call(tool, arguments, limits).await
-    }
-
-    /// Removes the secrets of the connection from the result of a call.
-    pub fn without_secrets(&self, result: ResultBody) -> ResultBody {
-        let remove = |text: String, secret: &SecretText| ironclaw_model::fetch::without_secret(&text, secret);
-        ResultBody { text: self.connected.secrets.iter().fold(result.text, remove), ..result }
+        let Connected { client, secrets, .. } = &self.connected;
+        let (ok, words) = match client.call(tool, arguments, limits).await {
+            Ok(answered) => answer::answer(&self.described.name, answered),
+            Err(failed) => answer::no_answer(&self.described.name, &failed),
+        };
+        // Before the words are changed and cut, so that a cut leaves no part of a secret.
+        answer::body(ok, &connect::without_secrets(words, secrets))
     }
 }
 

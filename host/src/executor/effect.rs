@@ -138,13 +138,7 @@ impl Executor {
             Effect::Command(order) => self.run_command(place, order, left).await,
             Effect::Http(http) => self.fetch(http, left).await,
             Effect::Mcp { of_server: OfServer { server, tool, .. }, arguments } => match connection {
-                Some(Ok(open)) => {
-                    let result = match open.call(tool, arguments.clone(), left).await {
-                        Ok(answered) => mcp::answer(server, answered),
-                        Err(failed) => mcp::no_answer(server, &failed),
-                    };
-                    open.without_secrets(result)
-                }
+                Some(Ok(open)) => open.call(tool, arguments.clone(), left).await,
                 Some(Err(words)) => mcp::not_reached(server, &words),
                 None => mcp::not_reached(server, "it has no connection"),
             },

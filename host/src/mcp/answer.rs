@@ -9,8 +9,8 @@ use ironclaw_text::{lookalike, visible};
 /// Bytes of the text of an answer that a model gets.
 const TEXT_BYTES_MAX: usize = 96 * 1024;
 
-/// Returns the result of an answered call.
-pub fn answer(server: &str, answer: Answer) -> ResultBody {
+/// Returns the words of an answered call, and whether the tool worked.
+pub(super) fn answer(server: &str, answer: Answer) -> (bool, String) {
     match answer {
         Answer::Done(Output { text, is_error, structured, refused, .. }) => {
             let mut told = text;
@@ -21,9 +21,9 @@ pub fn answer(server: &str, answer: Answer) -> ResultBody {
                 // First, so that no long text of the server hides it behind the bound.
                 told = format!("{}\n{told}", asked(server, &refused));
             }
-            body(!is_error, &told)
+            (!is_error, told)
         }
-        Answer::WantsInput { asked: wanted, .. } => body(false, &asked(server, &wanted)),
+        Answer::WantsInput { asked: wanted, .. } => (false, asked(server, &wanted)),
     }
 }
 
@@ -41,10 +41,10 @@ fn asked(server: &str, wanted: &[Asked]) -> String {
     )
 }
 
-/// Returns the result of a call without an answer.
-pub fn no_answer(server: &str, failed: &NotAnswered) -> ResultBody {
+/// Returns the words of a call without an answer.
+pub(super) fn no_answer(server: &str, failed: &NotAnswered) -> (bool, String) {
     let effect = if failed.may_have_arrived { "it is unknown if the server acted" } else { "nothing was sent" };
-    body(false, &format!("failed: MCP server {server}: {}; {effect}", failed.error))
+    (false, format!("failed: MCP server {server}: {}; {effect}", failed.error))
 }
 
 /// Returns the result of a call whose server could not be reached.
@@ -52,7 +52,8 @@ pub fn not_reached(server: &str, words: &str) -> ResultBody {
     body(false, &format!("failed: MCP server {server} cannot be used: {words}; nothing was sent"))
 }
 
-fn body(ok: bool, text: &str) -> ResultBody {
+/// Returns the result of a call with words of a server, which have no secret.
+pub(super) fn body(ok: bool, text: &str) -> ResultBody {
     let text = lookalike::neutralise(text);
     let text = visible::without_hidden(&text);
     let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

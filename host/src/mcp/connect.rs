@@ -33,6 +33,12 @@ pub(super) struct Connected {
 }
 
 impl Connected {
+    /// Asks the server for its tools.
+    pub(super) async fn list(&self, described: &McpRegister) -> Result<Listing, Failed> {
+        let listed = self.client.list().await.map_err(|error| Failed::of_server(&error, &self.secrets))?;
+        listing_of(described, listed, &self.secrets)
+    }
+
     /// Ends the process of the server, also under a call that runs.
     pub(super) async fn end(&self) {
         if let Some(jailed) = &self.jailed {
@@ -46,9 +52,20 @@ impl Connected {
 pub(super) struct Failed(String);
 
 impl Failed {
+    /// Wraps words of this host.
     pub(super) fn words(words: String) -> Self {
         Self(words)
     }
+
+    /// Wraps words of a server that got these secrets, without them.
+    pub(super) fn of_server(words: &impl fmt::Display, secrets: &[SecretText]) -> Self {
+        Self(without_secrets(words.to_string(), secrets))
+    }
+}
+
+/// Removes the secrets that a server got from its words.
+pub(super) fn without_secrets(words: String, secrets: &[SecretText]) -> String {
+    secrets.iter().fold(words, |words, secret| fetch::without_secret(&words, secret))
 }
 
 impl fmt::Display for Failed {
@@ -61,12 +78,6 @@ impl From<ironclaw_state::Error> for Failed {
     fn from(error: ironclaw_state::Error) -> Self {
         tracing::error!(%error, "the record of an MCP server cannot be read or written");
         Self("the host could not read or write its record".to_owned())
-    }
-}
-
-impl From<ironclaw_mcp::Error> for Failed {
-    fn from(error: ironclaw_mcp::Error) -> Self {
-        Self(error.to_string())
     }
 }
 
@@ -93,12 +104,10 @@ pub(super) async fn connect(
                 begun => begun,
             };
             let (client, jailed) = begun.map_err(|(failed, _)| failed)?;
-            let secrets = jail.variables.into_iter().map(|(_, secret)| secret).collect();
-            Connected { client, secrets, jailed: Some(jailed) }
+            Connected { client, secrets: jail.secrets, jailed: Some(jailed) }
         }
     };
-    let listed = connected.client.list().await?;
-    let listing = listing_of(described, listed, &connected.secrets)?;
+    let listing = connected.list(described).await?;
     Ok((connected, listing))
 }
 
@@ -120,11 +129,10 @@ async fn over_jail(
             jailed.exited().await;
             let last = mcp_jail::errors_of(&stderr).unwrap_or_default();
             let last = last.lines().last().unwrap_or_default();
-            let last = jail.without_secrets(last.to_owned());
+            let last = without_secrets(last.to_owned(), &jail.secrets);
             let last: String = visible::line(&last).text.chars().take(SHOWN_CHARACTERS_MAX).collect();
             let says = if last.is_empty() { String::new() } else { format!("; its last words are {last:?}") };
-            let error = jail.without_secrets(error.to_string());
-            Err((Failed::words(format!("{error}{says}")), has_ended))
+            Err((Failed::of_server(&format!("{error}{says}"), &jail.secrets), has_ended))
         }
     }
 }
@@ -139,7 +147,8 @@ async fn over_http(
     let http = ironclaw_model::client_for(&url).map_err(Failed::words)?;
     let (record, named) = (Arc::clone(&servers.record), headers.to_vec());
     let (headers, secrets) = servers.record.state.read(move |tx| header_values(tx, &record, &named)).await?;
-    Ok((Client::over_http(url, headers, http, limits).await?, secrets))
+    let begun = Client::over_http(url, headers, http, limits).await;
+    Ok((begun.map_err(|error| Failed::of_server(&error, &secrets))?, secrets))
 }
 
 /// Returns the headers with the values of their secrets. An error names a secret that is missing.
@@ -170,8 +179,9 @@ fn header_values(
 struct Jail<'a> {
     described: &'a McpRegister,
     layer: Option<PathBuf>,
-    /// The variables with a secret.
-    variables: Vec<(String, SecretText)>,
+    /// The variables with a secret, and their secrets in the same order.
+    variables: Vec<String>,
+    secrets: Vec<SecretText>,
 }
 
 impl<'a> Jail<'a> {
@@ -197,9 +207,10 @@ impl<'a> Jail<'a> {
                 let found = found.ok_or_else(missing)?;
                 Ok::<_, Failed>((variable, found))
             };
-            Ok::<_, Failed>((layer, with_secret.map(value).collect::<Result<Vec<_>, Failed>>()?))
+            let (variables, secrets) = with_secret.map(value).collect::<Result<_, Failed>>()?;
+            Ok::<(_, Vec<_>, Vec<_>), Failed>((layer, variables, secrets))
         });
-        let (layer, variables) = read.await?;
+        let (layer, variables, secrets) = read.await?;
         let layer = match (mcp_jail::is_demo(&described.command), layer) {
             (true, None) => Some(servers.demo.get(&servers.home).await.map_err(|error| unstarted(described, &error))?),
             (_, Some(digest)) => {
@@ -210,12 +221,7 @@ impl<'a> Jail<'a> {
             }
             (false, None) => None,
         };
-        Ok(Self { described, layer, variables })
-    }
-
-    fn without_secrets(&self, text: String) -> String {
-        let remove = |text: String, (_, secret): &(String, SecretText)| fetch::without_secret(&text, secret);
-        self.variables.iter().fold(text, remove)
+        Ok(Self { described, layer, variables, secrets })
     }
 
     async fn launch(&self, servers: &Servers, agent: Option<AgentId>) -> Result<Running, Failed> {
@@ -229,8 +235,10 @@ impl<'a> Jail<'a> {
         // Another command under the same name never gets the files of this one.
         let of = Digest::of(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
         let user = format!("{}-{}", agent.map_or_else(|| "look".to_owned(), |agent| agent.to_string()), &of[..16]);
-        let with_text = described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?)));
-        let with_secret = self.variables.iter().map(|(name, secret)| (name.clone(), secret.expose().to_owned()));
+        let with_text =
+            described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?)));
+        let with_secret = self.variables.iter().zip(&self.secrets);
+        let with_secret = with_secret.map(|(name, secret)| (name.clone(), secret.expose().to_owned()));
         let process = Process {
             name: format!("mcp_{}", described.name),
             program: described.command.clone(),

@@ -136,3 +136,28 @@ fn program_in_a_jail_is_a_server_without_a_network() {
     let (_, answer) = call(&host, "t5", "/allow send -- use local__count");
     assert!(answer.contains("count 2"), "{answer}");
 }
+
+#[test]
+fn secret_in_an_error_of_a_listing_is_removed() {
+    const KEY: &str = "s3cret-of-papers-00000000";
+    let (server, directory) = (HttpServer::start(&["--behave", "leak"]), program());
+    let path = directory.path().to_str().expect("UTF-8");
+    let script = format!("/{}/server.pl", path.rsplit('/').next().expect("a name"));
+    let host = host();
+    host.configure(&format!("[mounts]\nallow = [{path:?}]\n"));
+    host.ctl(&["config", "reload"]).ok();
+    host.ctl_given(KEY, &["secret", "set", "papers"]).ok();
+    ready(&host, "web", &["--url", &server.url, "--header", "Authorization=Bearer secret:papers"], None);
+    ready(&host, "local", &["--mount", path, "--env", "KEY=secret:papers", "--", "perl", &script], None);
+    std::fs::write(directory.path().join("leak"), "").expect("written");
+    for name in ["web", "local"] {
+        let tested = host.ctl(&["mcp", "test", name]);
+        assert_eq!(tested.code, 1, "{}", tested.stderr);
+        let listed = host.ctl(&["--json", "mcp", "list"]).ok().stdout;
+        let (_, answer) = call(&host, name, &format!("/allow send -- use {name}__count"));
+        for words in [tested.stderr, listed, answer] {
+            assert!(words.contains("[secret removed]") && words.contains("is too old"), "{name}: {words}");
+            assert!(!words.contains(KEY), "{name}: {words}");
+        }
+    }
+}

@@ -90,6 +90,7 @@ while (my $line = <STDIN>) {
     my %answer = (jsonrpc => "2.0", id => $id); my $method = $asked->{method};
     if ($method eq "initialize") {
         $answer{result} = { protocolVersion => "2025-06-18", capabilities => { tools => {} }, serverInfo => { name => "script", version => "1" } } }
+    elsif ($method eq "tools/list" && -e "$here/leak") { $answer{error} = { code => -32001, message => "the key $ENV{KEY} is too old" } }
     elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("count"), tool("end"), tool("change"), tool("hang"), tool("hung")] } }
     elsif ($method eq "tools/call") {
         my $text = act($asked->{params}{name}, $asked->{params}{arguments} || {});

@@ -62,6 +62,8 @@ pub(crate) enum Behave {
     InputRequired,
     /// Answers a call with a request to open an address.
     OpenUrl,
+    /// Answers a listing after the first one with an error that has the header `authorization` of the request.
+    Leak,
     /// Acts, and then answers with HTTP status 401.
     Unauthorized,
 }
@@ -100,6 +102,7 @@ pub(crate) async fn misbehave(
         | Behave::ChangedSchema
         | Behave::ChangedAnnotation
         | Behave::ChangedInstructions
+        | Behave::Leak
         | Behave::Unauthorized => Ok(done.into()),
     }
 }
