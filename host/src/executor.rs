@@ -158,11 +158,10 @@ impl Executor {
             // The end of its turn marks the call as unknown.
             (When::InTurn, None) => Ok(requests::finish(tx, place.call, false)?),
             (When::Late, Some(result)) => late::settle(tx, &executor.record, &place, &result),
-            (When::Late, None) => {
-                let text =
-                    "failed: everything was stopped during the call; it is unknown if it had an effect".to_owned();
-                late::settle(tx, &executor.record, &place, &ResultBody { ok: false, text })
-            }
+            (When::Late, None) => match requests::of_call(tx, place.call)? {
+                Some(row) => late::lose(tx, &executor.record, &row, "everything was stopped"),
+                None => Ok(requests::finish(tx, place.call, false)?),
+            },
         };
         self.record.state.write(settle).await
     }

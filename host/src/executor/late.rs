@@ -133,20 +133,20 @@ impl Executor {
         let settle = self.record.state.write(move |tx| {
             requests::allowance::end_outdated(tx)?;
             for row in requests::running(tx)? {
-                turns::end_late_call(tx, row.call, CallState::Unknown)?;
-                requests::finish(tx, row.call, false)?;
-                let words = "was running when the host ended, so its outcome is unknown; it does not run again";
-                requests::inform(
-                    tx,
-                    &record,
-                    &row,
-                    &format!("Your approved call of {} ({}) {words}.", row.tool, row.id),
-                )?;
+                lose(tx, &record, &row, "the host ended")?;
             }
             Ok::<_, Error>(())
         });
         settle.await
     }
+}
+
+/// Marks a call that was running as unknown, and informs its session.
+pub(super) fn lose(tx: &mut WriteTx<'_>, record: &Record, row: &Row, when: &str) -> Result<(), Error> {
+    turns::end_late_call(tx, row.call, CallState::Unknown)?;
+    requests::finish(tx, row.call, false)?;
+    let words = format!("was running when {when}, so its outcome is unknown; it does not run again");
+    requests::inform(tx, record, row, &format!("Your approved call of {} ({}) {words}.", row.tool, row.id))
 }
 
 /// Returns the approved requests whose call no open turn waits for.

@@ -4,7 +4,7 @@
 
 use super::{SHORT_TURNS, say, why_of};
 use crate::e2e::mcp::{call, host, ready};
-use crate::e2e::requests::answered;
+use crate::e2e::requests::{answered, approve, request, waiting};
 use crate::support::client::Raw;
 use crate::support::host_fixture::{TestHost, kill, wait_for};
 use crate::support::mcp_server::{HttpServer, program};
@@ -58,6 +58,26 @@ fn cancelled_and_stopped_calls_are_cancelled_at_the_server() {
     // The message waits again, and the model gets the unknown outcome. The call is not made again.
     answered(&host, &message);
     assert_eq!((server.counted(), host.entries("call.started").len()), (1, 2));
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn late_call_at_an_emergency_stop_is_unknown() {
+    let server = HttpServer::start(&["--behave", "hang"]);
+    let host = host();
+    ready(&host, "hang", &["--url", &server.url], None);
+    let raw = Raw::of(&host);
+    let message = say(&raw, "use hang__count");
+    answered(&host, &message);
+    let entry = waiting(&raw);
+    assert_eq!(approve(&raw, &entry).0, 200);
+    wait_for("the act", || server.counted() == 1);
+    host.ctl(&["panic"]).ok();
+    wait_for("the cancellation", || server.cancelled() == 1);
+    wait_for("the outcome", || why_of(&host, &message) == "unknown");
+    assert_eq!(request(&raw, &entry["id"])["status"], "unknown");
+    host.ctl(&["resume"]).ok();
+    assert_eq!((server.counted(), host.entries("call.ran").len()), (1, 0));
     host.ctl(&["audit", "verify"]).ok();
 }
 
