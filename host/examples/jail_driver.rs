@@ -290,7 +290,10 @@ fn server(home: &Path, words: &[&str]) -> Spec {
     let client = Client {
         program: words.first().map_or_else(String::new, |word| format!("/usr/bin/{word}")),
         args: words.iter().skip(1).map(ToString::to_string).collect(),
-        environment: vec![("PATH".to_owned(), "/usr/bin".to_owned()), ("HOME".to_owned(), "/state".to_owned())],
+        environment: vec![
+            ("PATH".to_owned(), "/usr/bin".to_owned().into()),
+            ("HOME".to_owned(), "/state".to_owned().into()),
+        ],
         directory: "/state".to_owned(),
         streams: Streams::Both { errors },
         ..Client::default()

@@ -71,7 +71,7 @@ async fn look(launcher: &Launcher, work: &Path, script: &str, ports: &Value) -> 
     let client = Client {
         program: "/usr/bin/bash".to_owned(),
         args: vec!["-c".to_owned(), script.to_owned()],
-        environment: vec![("PATH".to_owned(), "/usr/bin".to_owned())],
+        environment: vec![("PATH".to_owned(), "/usr/bin".to_owned().into())],
         directory: "/work".to_owned(),
         bind_mounts: vec![sight("/usr", client::Kind::Programs), sight("/dev/null", client::Kind::Device)],
         links: ["bin", "lib", "lib64"].map(|name| (name.to_owned(), format!("usr/{name}"))).to_vec(),

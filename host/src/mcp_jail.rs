@@ -9,7 +9,7 @@ mod state;
 
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_jail::client::{Client, Streams, WORDS_BYTES_MAX};
+use ironclaw_jail::client::{Client, Streams, Variable, WORDS_BYTES_MAX};
 use ironclaw_jail::launcher::{self, Jailed, Launcher};
 use ironclaw_jail::system::Names;
 use ironclaw_jail::{Identity, Limits, MOUNTS_MAX, Mount, Role, Spec, System, inspect, is_reserved, target_name};
@@ -46,7 +46,7 @@ pub struct Process {
     /// The argument vector. The first word is a name in [`PATH`], or an absolute path in the jail.
     pub program: Vec<String>,
     /// Variables beside those of the jail.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(String, Variable)>,
     /// A directory whose `usr` is laid over the machine's.
     pub layer: Option<PathBuf>,
     /// Directories that people granted. No component of a source may be a link.
@@ -192,8 +192,8 @@ fn find(wanted: &Process) -> Result<String, Refusal> {
 /// Refuses all but a missing program.
 fn check(wanted: &Process) -> Result<(), Refusal> {
     let no = |code, message: String, hint: &str| Err(Refusal::new(code, message).hint(hint));
-    let variables = wanted.environment.iter().flat_map(|(name, value)| [name, value]);
-    let bytes: usize = wanted.program.iter().chain(variables).map(String::len).sum();
+    let variables = wanted.environment.iter().flat_map(|(name, value)| [name.as_str(), value.expose()]);
+    let bytes: usize = wanted.program.iter().map(String::as_str).chain(variables).map(str::len).sum();
     if bytes > WORDS_BYTES_MAX - OWN_BYTES_MAX {
         let message = format!("the command and the variables of a server have {bytes} bytes");
         return no(DenialCode::McpCommand, message, "pass long settings in a granted directory");
@@ -202,7 +202,7 @@ fn check(wanted: &Process) -> Result<(), Refusal> {
     for (name, value) in &wanted.environment {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         let digit = name.starts_with(|first: char| first.is_ascii_digit());
-        if name.is_empty() || digit || !name.bytes().all(plain) || value.contains('\0') {
+        if name.is_empty() || digit || !name.bytes().all(plain) || value.expose().contains('\0') {
             let hint = "a name has letters, digits and _; a value has no null byte";
             return no(DenialCode::McpEnvironment, format!("{name:?} is no variable for a server"), hint);
         }
@@ -231,13 +231,13 @@ fn check(wanted: &Process) -> Result<(), Refusal> {
 
 fn spec(wanted: &Process, identity: Identity) -> Result<Spec, Refusal> {
     let program = find(wanted)?;
-    let mut environment = vec![
-        ("PATH".to_owned(), PATH.join(":")),
-        ("HOME".to_owned(), format!("{STATE}/{}", state::HOME)),
-        ("TMPDIR".to_owned(), format!("{STATE}/{}", state::TEMPORARY)),
+    let mut environment: Vec<(String, Variable)> = vec![
+        ("PATH".to_owned(), PATH.join(":").into()),
+        ("HOME".to_owned(), format!("{STATE}/{}", state::HOME).into()),
+        ("TMPDIR".to_owned(), format!("{STATE}/{}", state::TEMPORARY).into()),
     ];
     if !wanted.environment.iter().any(|(name, _)| name == LANGUAGE.0) {
-        environment.push((LANGUAGE.0.to_owned(), LANGUAGE.1.to_owned()));
+        environment.push((LANGUAGE.0.to_owned(), LANGUAGE.1.to_owned().into()));
     }
     environment.extend(wanted.environment.iter().cloned());
     let client = Client {
@@ -297,12 +297,13 @@ mod tests {
     #[test]
     fn variable_that_the_jail_sets_is_refused_by_name() {
         for names in [&["PATH"][..], &["HOME"], &["A", "A"], &["A=B"], &[""], &["1A"], &["Ä"]] {
-            let environment = names.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
+            let environment = names.iter().map(|name| ((*name).to_owned(), "x".to_owned().into())).collect();
             let refusal = refused(&Process { environment, ..process() }, false).expect("refused");
             assert_eq!(refusal.code, DenialCode::McpEnvironment, "{names:?}");
             assert!(refusal.message.contains(names[0]), "{refusal}");
         }
-        let environment = vec![("API_KEY".to_owned(), "x y".to_owned()), ("LANG".to_owned(), "de".to_owned())];
+        let environment = [("API_KEY", "x y"), ("LANG", "de")];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned().into())).to_vec();
         assert_eq!(refused(&Process { environment, ..process() }, false), None);
     }
 

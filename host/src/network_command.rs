@@ -132,10 +132,11 @@ async fn started(
 }
 
 fn client(order: &Order) -> Client {
+    let environment = environment::of(&order.hosts);
     Client {
         program: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), order.command.clone()],
-        environment: environment::of(&order.hosts),
+        environment: environment.into_iter().map(|(name, value)| (name, value.into())).collect(),
         directory: WORKSPACE.to_owned(),
         streams: Streams::Output,
         ..Client::default()

@@ -104,7 +104,7 @@ async fn attempts(jails: &McpJails, home: &Path) -> Value {
         "program of the machine": "subprocess.run(['true'], check=True)",
     });
     let mounts = vec![granted(home, "data", true), granted(home, "shared", false)];
-    let environment = vec![("TOKEN".to_owned(), "x".to_owned())];
+    let environment = vec![("TOKEN".to_owned(), "x".to_owned().into())];
     let wanted = Process { mounts, environment, ..server(home, "one", &["python3", "-c", TRY]) };
     let mut running = jails.launch(&wanted).await.expect("the server runs");
     running.write.write_all(format!("{acts}\n").as_bytes()).await.expect("it reads");

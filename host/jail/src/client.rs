@@ -4,9 +4,11 @@
 //! `crate::native::client_mounts`, which attaches the bind mounts.
 
 use super::Mount;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
+use zeroize::Zeroizing;
 
 /// Bind mounts that a client may have; no client needs as many.
 pub const BIND_MOUNTS_MAX: usize = 48;
@@ -24,7 +26,7 @@ pub struct Client {
     /// Its arguments, without its name.
     pub args: Vec<String>,
     /// All variables of its environment.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(String, Variable)>,
     /// Its working directory: the target of a mount, or below one.
     pub directory: String,
     /// Files of the machine that it sees.
@@ -35,6 +37,34 @@ pub struct Client {
     pub network: Option<Network>,
     /// The use of its link.
     pub streams: Streams,
+}
+
+/// The value of a variable, which may be a secret. It does not print, and wipes itself.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String")]
+pub struct Variable(#[serde(serialize_with = "as_text")] Zeroizing<String>);
+
+impl Variable {
+    /// Returns the value, for the one place that starts the program.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Variable {
+    fn from(value: String) -> Self {
+        Self(Zeroizing::new(value))
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Variable")
+    }
+}
+
+fn as_text<S: Serializer>(value: &Zeroizing<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(value)
 }
 
 /// The standard streams of a client that are its link. The others are the null device.
@@ -119,12 +149,12 @@ impl Client {
         if self.network.as_ref().is_some_and(|network| network.ports.len() > PORTS_MAX) {
             return Err(format!("more than {PORTS_MAX} ports"));
         }
-        let variables = self.environment.iter().flat_map(|(name, value)| [name, value]);
-        let words = || self.args.iter().chain(variables.clone());
+        let variables = self.environment.iter().flat_map(|(name, value)| [name.as_str(), value.expose()]);
+        let words = || self.args.iter().map(String::as_str).chain(variables.clone());
         if words().any(|word| word.contains('\0')) || self.environment.iter().any(|(name, _)| name.contains('=')) {
             return Err("an argument or a variable with a null byte, or a name with =".to_owned());
         }
-        if words().map(String::len).sum::<usize>() > WORDS_BYTES_MAX {
+        if words().map(str::len).sum::<usize>() > WORDS_BYTES_MAX {
             return Err(format!("arguments and variables of more than {WORDS_BYTES_MAX} bytes"));
         }
         Ok(())
@@ -162,6 +192,16 @@ mod tests {
         for client in [network, mount, link] {
             assert!(client.check(&[], true).is_err(), "{client:?}");
         }
+    }
+
+    #[test]
+    fn value_of_a_variable_is_sent_and_not_printed() {
+        let environment = vec![("KEY".to_owned(), "s3cret".to_owned().into())];
+        let client = Client { environment, ..Client::default() };
+        assert!(!format!("{client:?}").contains("s3cret"));
+        let sent = serde_json::to_string(&client).expect("JSON");
+        assert_eq!(serde_json::from_str::<Client>(&sent).expect("a client"), client);
+        assert!(sent.contains(r#"["KEY","s3cret"]"#), "{sent}");
     }
 
     #[test]

@@ -236,9 +236,9 @@ impl<'a> Jail<'a> {
         let of = Digest::of(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
         let user = format!("{}-{}", agent.map_or_else(|| "look".to_owned(), |agent| agent.to_string()), &of[..16]);
         let with_text =
-            described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?)));
+            described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?.into())));
         let with_secret = self.variables.iter().zip(&self.secrets);
-        let with_secret = with_secret.map(|(name, secret)| (name.clone(), secret.expose().to_owned()));
+        let with_secret = with_secret.map(|(name, secret)| (name.clone(), secret.expose().to_owned().into()));
         let process = Process {
             name: format!("mcp_{}", described.name),
             program: described.command.clone(),

@@ -203,7 +203,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
     }
     bind_mounts.extend(DEVICES.into_iter().map(|path| BindMount { kind: Kind::Device, ..data(path) }));
     bind_mounts.extend(task.bind_mounts.iter().cloned());
-    let mut environment = vec![
+    let mut environment: Vec<(String, String)> = vec![
         ("PATH".to_owned(), "/usr/sbin:/usr/bin".to_owned()),
         ("HOME".to_owned(), format!("{WORK}/home")),
         ("TMPDIR".to_owned(), format!("{WORK}/tmp")),
@@ -221,7 +221,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
     let client = Client {
         program: task.program.to_string_lossy().into_owned(),
         args: task.args.clone(),
-        environment,
+        environment: environment.into_iter().map(|(name, value)| (name, value.into())).collect(),
         directory: WORK.to_owned(),
         bind_mounts,
         links,

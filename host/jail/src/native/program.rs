@@ -179,7 +179,7 @@ fn execute_client(client: &Client, link: &OwnedFd) -> i32 {
             .map(string)
             .collect();
         let environment: Vec<_> =
-            client.environment.iter().map(|(name, value)| string(&format!("{name}={value}"))).collect();
+            client.environment.iter().map(|(name, value)| string(&format!("{name}={}", value.expose()))).collect();
         Err(sys::execute_path(&string(&client.program), &arguments, &environment))
     };
     let Err(error) = became();

@@ -69,7 +69,7 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
     let url = url.map(|url| check_url(&url).map_err(|why| bad_url(&name, why))).transpose()?;
     if url.is_none() {
         let variables =
-            environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default())).collect();
+            environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default().into())).collect();
         let process =
             Process { name: name.clone(), program: command.clone(), environment: variables, ..Process::default() };
         mcp_jail::refused(&process, !packages.is_empty()).map_or(Ok(()), Err)?;
