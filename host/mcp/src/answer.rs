@@ -43,7 +43,7 @@ pub struct Output {
 }
 
 /// A request of a server for input, a sample or roots.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The server's key for the request in a result, else empty.
     pub key: String,

@@ -127,7 +127,7 @@ impl Client {
         arguments: Map<String, Value>,
         limits: CallLimits,
     ) -> Result<Answer, NotAnswered> {
-        let unsent = |error| NotAnswered { error, may_have_arrived: false };
+        let unsent = |error| NotAnswered { error, may_have_arrived: false, refused: Vec::new() };
         if let Some(error) = self.protocol.traffic().ended() {
             return Err(unsent(error));
         }
@@ -143,7 +143,7 @@ impl Client {
             Ok(answer) => Ok(answer),
             Err(error) => {
                 let may_have_arrived = !matches!(error, Error::Unreachable(_));
-                Err(NotAnswered { error, may_have_arrived })
+                Err(NotAnswered { error, may_have_arrived, refused: self.protocol.traffic().take_asked() })
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Never holds a raw body. See [`crate::Client`].
 
+use crate::answer::Asked;
 use ironclaw_text::visible;
 
 /// Characters of a server's text in an error.
@@ -77,6 +78,8 @@ pub struct NotAnswered {
     pub error: Error,
     /// Whether the server may have got the call, and so may have acted. False only if no byte of it was sent.
     pub may_have_arrived: bool,
+    /// The requests that the server made during this call or another one at the same time, at most 4. They were refused.
+    pub refused: Vec<Asked>,
 }
 
 impl Error {

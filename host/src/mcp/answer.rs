@@ -44,7 +44,11 @@ fn asked(server: &str, wanted: &[Asked]) -> String {
 /// Returns the words of a call without an answer.
 pub(super) fn no_answer(server: &str, failed: &NotAnswered) -> (bool, String) {
     let effect = if failed.may_have_arrived { "it is unknown if the server acted" } else { "nothing was sent" };
-    (false, format!("failed: MCP server {server}: {}; {effect}", failed.error))
+    let refused = match failed.refused.as_slice() {
+        [] => String::new(),
+        refused => format!("\n{}", asked(server, refused)),
+    };
+    (false, format!("failed: MCP server {server}: {}; {effect}{refused}", failed.error))
 }
 
 /// Returns the result of a call whose server could not be reached.

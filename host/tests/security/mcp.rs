@@ -64,12 +64,13 @@ fn error(stderr: &str) -> Value {
 #[test]
 fn misbehaving_server_acts_once_and_the_outcome_is_honest() {
     let host = host();
-    let cases: [(&str, &[&str], &[&str]); 8] = [
+    let cases: [(&str, &[&str], &[&str]); 9] = [
         ("crash", &[], &["failed", "unknown if the server acted"]),
         ("flood", &[], &["failed", "unknown if the server acted"]),
         ("huge", &[], &["failed", "unknown if the server acted"]),
         ("unasked", &[], &["asked"]),
         ("elicit", &[], &["elicitation/create", "Type your password.", "Nothing was answered"]),
+        ("elicit-crash", &[], &["unknown if the server acted", "Type your password.", "Nothing was answered"]),
         ("input-required", &["--stateless"], &["elicitation/create", "Type your password.", "Nothing was answered"]),
         (
             "open-url",

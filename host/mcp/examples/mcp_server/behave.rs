@@ -58,6 +58,8 @@ pub(crate) enum Behave {
     Progress,
     /// Asks for a password during a call.
     Elicit,
+    /// Asks for a password during a call, and ends then.
+    ElicitCrash,
     /// Answers a call with a request for input.
     InputRequired,
     /// Answers a call with a request to open an address.
@@ -93,6 +95,10 @@ pub(crate) async fn misbehave(
             report(context, 1.0).await;
             tokio::time::sleep(PROGRESS_EVERY).await;
         },
+        Behave::ElicitCrash => {
+            let _ = elicited(context).await;
+            process::exit(3)
+        }
         Behave::Elicit if !arguments.stateless => Ok(elicited(context).await.into()),
         Behave::Elicit | Behave::InputRequired => Ok(input_required(&password())),
         Behave::OpenUrl => Ok(input_required(&json!({"mode": "url", "message": HIDDEN, "url": OPENED}))),

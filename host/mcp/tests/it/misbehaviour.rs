@@ -126,6 +126,17 @@ async fn an_elicitation_is_refused_and_shown() {
 }
 
 #[tokio::test]
+async fn an_elicitation_before_a_crash_is_in_the_failure() {
+    for way in [Way::Streams, Way::Http] {
+        let connected = connect((way, Era::Session), &["--behave=elicit-crash"]).await;
+        let failed = connected.call("count", json!({})).await.expect_err("no answer");
+        assert!(failed.may_have_arrived, "{way:?}: {failed:?}");
+        let messages: Vec<_> = failed.refused.iter().map(|asked| asked.message.as_str()).collect();
+        assert_eq!(messages, ["Type your password."], "{way:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_for_input_is_not_answered() {
     for (way, era) in [(Way::Streams, Era::Stateless), (Way::Http, Era::Stateless)] {
         for behave in ["--behave=input-required", "--behave=elicit"] {
