@@ -57,7 +57,10 @@ impl Protocol {
         let lifecycle = match era {
             Some(Era::Session) => ClientLifecycleMode::Initialize,
             Some(Era::Stateless) => ClientLifecycleMode::Discover { preferred_versions },
-            None => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+            None => ClientLifecycleMode::Auto {
+                preferred_versions,
+                legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+            },
         };
         let running =
             Ours.serve_with_lifecycle(Pipe(wire), lifecycle).await.map_err(|error| start_error(&error, &traffic))?;
@@ -145,6 +148,7 @@ impl ClientHandler for Ours {
     fn get_info(&self) -> ClientConfig {
         let ours = Implementation::new("ironclaw", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), ours)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 }
 
@@ -191,10 +195,9 @@ fn to_message(response: Response) -> ServerJsonRpcMessage {
     let id_of = NumberOrString::Number(id);
     match content {
         // `rmcp` would not try `initialize` with a server that names only older versions.
-        Err(why) if method == "server/discover" && is_older(&why) => {
-            let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "the server speaks older versions only", None);
-            ServerJsonRpcMessage::error(error, Some(id_of))
-        }
+        Err(why) if method == "server/discover" && is_older(&why) => older(id_of),
+        // Some older servers answer each unknown method with an empty result.
+        Ok(result) if method == "server/discover" && result == json!({}) => older(id_of),
         Err(why) => ServerJsonRpcMessage::error(error(why), Some(id_of)),
         Ok(result) if method == "initialize" || method == "server/discover" => {
             let whole = json!({"jsonrpc": "2.0", "id": id, "result": result});
@@ -205,6 +208,11 @@ fn to_message(response: Response) -> ServerJsonRpcMessage {
         }
         Ok(result) => ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(result)), id_of),
     }
+}
+
+fn older(id: NumberOrString) -> ServerJsonRpcMessage {
+    let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "the server speaks older versions only", None);
+    ServerJsonRpcMessage::error(error, Some(id))
 }
 
 /// Returns whether an error says that the server supports versions with a session only.
