@@ -171,7 +171,7 @@ fn published() -> [Published; 4] {
 
 #[test]
 #[ignore = "it needs the registries of npm and PyPI; `.ci/long mcp` runs it"]
-fn published_servers_answer_calls_in_their_jails() {
+fn published_mcp_servers_answer_calls_in_their_jails() {
     let above = tempfile::tempdir().expect("a temporary directory");
     let directory = above.path().join("papers");
     std::fs::create_dir(&directory).expect("made");

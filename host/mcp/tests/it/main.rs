@@ -1,6 +1,7 @@
 //! The client against the example `mcp_server`, over streams and over HTTP, in both eras.
 
 mod answers;
+mod conformance;
 mod misbehaviour;
 mod requests;
 mod server;

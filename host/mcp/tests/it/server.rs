@@ -4,6 +4,7 @@ use ironclaw_mcp::{Answer, CallLimits, Client, Era, Error, Limits, NotAnswered, 
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value};
 use std::env;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -93,11 +94,16 @@ pub(crate) fn http() -> reqwest::Client {
     builder.retry(reqwest::retry::never()).build().expect("a client without certificates and files cannot fail")
 }
 
-fn start(way: Way, era: Era, arguments: &[&str]) -> Child {
+/// Returns the program of an example.
+pub(crate) fn example(name: &str) -> PathBuf {
     // The test is in `deps`, the example beside it in `examples`.
     let test = env::current_exe().expect("a process knows its program");
     let profile = test.ancestors().nth(2).expect("a test is in the directory deps of a profile");
-    let mut command = Command::new(profile.join("examples/mcp_server"));
+    profile.join("examples").join(name)
+}
+
+fn start(way: Way, era: Era, arguments: &[&str]) -> Child {
+    let mut command = Command::new(example("mcp_server"));
     command.args(arguments).args((era == Era::Stateless).then_some("--stateless"));
     command.args((way == Way::Http).then_some("--http=0"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
