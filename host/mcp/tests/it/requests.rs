@@ -29,27 +29,39 @@ impl Script {
         request
     }
 
-    /// Answers as a server that only knows `initialize`.
-    async fn begin(&mut self) {
+    /// Answers as a server that only knows `initialize`, which has this answer to the first request.
+    async fn begin(&mut self, mut first: Value) {
         let discover = self.read().await;
         assert_eq!(discover["method"], "server/discover");
-        self.write(json!({"jsonrpc": "2.0", "id": discover["id"], "error": {"code": -32601, "message": "no"}})).await;
+        (first["jsonrpc"], first["id"]) = (json!("2.0"), discover["id"].clone());
+        self.write(first).await;
         let info = json!({"name": "script", "version": "1"});
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": info});
         let initialize = self.answer(hello).await;
         assert_eq!(initialize["params"]["capabilities"], json!({}), "nothing is offered");
+        assert_eq!(initialize["params"]["protocolVersion"], "2025-11-25", "the newest version with initialize");
         assert_eq!(self.read().await["method"], "notifications/initialized");
     }
 }
 
-/// Connects a client to a script.
+/// Connects a client to a script that does not know the first request.
 async fn scripted(limits: Limits) -> (Client, Script) {
+    scripted_with(limits, json!({"error": {"code": -32601, "message": "no"}})).await
+}
+
+async fn scripted_with(limits: Limits, first: Value) -> (Client, Script) {
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (read, write) = tokio::io::split(theirs);
     let mut script = Script { lines: BufReader::new(read).lines(), write };
     let (read, write) = tokio::io::split(ours);
-    let (client, ()) = tokio::join!(Client::over_streams(read, write, limits), script.begin());
+    let (client, ()) = tokio::join!(Client::over_streams(read, write, limits), script.begin(first));
     (client.unwrap(), script)
+}
+
+#[tokio::test]
+async fn an_empty_first_answer_starts_a_session() {
+    let (client, _script) = scripted_with(Limits::default(), json!({"result": {}})).await;
+    assert_eq!(client.server().era, ironclaw_mcp::Era::Session);
 }
 
 #[tokio::test]
