@@ -4,7 +4,7 @@
 //! the operator's own key storage; it tells the operator how instead. See [`ironclaw_state::rekey`].
 
 use crate::gateway::store as changes;
-use crate::registry::channels;
+use crate::registry::{channels, mcp::login};
 use crate::secrets;
 use crate::session::store;
 use ironclaw_contract::operator::LedgerEvent;
@@ -248,6 +248,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
         let sessions = store::rewrap(tx, &from, &to)?;
         head::rewrap(tx, &from, &to)?;
         secrets::rewrap(tx, &from, &to)?;
+        login::rewrap(tx, &from, &to)?;
         channels::rewrap(tx, &from, &to)?;
         changes::rewrap(tx, &old.approval_root(), &fresh.approval_root())?;
         Entry::new(LedgerEvent::KeyRotated)

@@ -6,6 +6,7 @@
 
 mod answer;
 mod connect;
+pub mod oauth;
 
 pub use answer::not_reached;
 
@@ -15,7 +16,7 @@ use crate::mcp_jail::{DemoLayer, McpJails};
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::mcp::{self, listing::Listing};
+use crate::registry::mcp::{self, listing::Listing, login};
 use crate::turns::calls::ResultBody;
 use connect::{Connected, Failed};
 use ironclaw_contract::ids::AgentId;
@@ -26,9 +27,10 @@ use ironclaw_model::backoff::Backoff;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::SecretText;
+use oauth::Logins;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -68,6 +70,10 @@ pub struct Open {
     connected: Connected,
     described: McpRegister,
     listed_at: AtomicI64,
+    /// The time of the tokens of its requests.
+    login: Option<i64>,
+    /// Whether the server refused the token.
+    is_refused: AtomicBool,
 }
 
 /// The connections to MCP servers.
@@ -86,6 +92,8 @@ pub struct Servers {
     pub demo: DemoLayer,
     /// Layers of software that were verified since the host started.
     pub verified_layers: Arc<VerifiedLayers>,
+    /// The logins at servers with OAuth.
+    pub logins: Arc<Logins>,
     /// The connections by their users.
     pub slots: Slots,
 }
@@ -101,6 +109,11 @@ impl Servers {
     /// Refuses an unknown server, one that cannot be reached, and one that does not list the tools of its registration.
     pub async fn look(&self, name: &str) -> Result<(), Denied> {
         let described = self.described(name).await?;
+        if described.oauth.is_some() && self.login(name).await?.is_none() {
+            let refusal =
+                Refusal::new(DenialCode::McpLoginNeeded, format!("a person has to log in at MCP server {name}"));
+            return Err(refusal.hint(format!("log in: ironctl mcp login {name}")).into());
+        }
         let slot = self.slot(&Key { server: name.to_owned(), agent: None });
         let mut slot = slot.lock().await;
         slot.end().await;
@@ -136,7 +149,12 @@ impl Servers {
         let agent = described.url.is_none().then_some(agent);
         let slot = self.slot(&Key { server: name.to_owned(), agent });
         let mut slot = slot.lock().await;
-        match slot.open.clone().filter(|open| open.is_usable(&described)) {
+        if slot.open.as_ref().is_some_and(|open| open.is_refused.load(Ordering::Relaxed)) {
+            self.logins.refused(name).await.map_err(|error| Failed::from(error).to_string())?;
+            slot.end().await;
+        }
+        let login = self.needed_login(&described).await.map_err(|failed| failed.to_string())?;
+        match slot.open.clone().filter(|open| open.is_usable(&described, login)) {
             Some(open) if open.is_fresh() => return Ok(open),
             // Over the same connection, because a second process would have the same directory.
             Some(open) => match self.list_again(&open).await {
@@ -196,8 +214,8 @@ impl Servers {
         Ok(())
     }
 
-    /// Lets the next call of each agent try a server at once, because the server answered.
-    fn forget_failures(&self, name: &str) {
+    /// Lets the next call of each agent try a server at once, because the server answered, or a person logged in.
+    pub fn forget_failures(&self, name: &str) {
         let all = self.slots.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, slot) in all.iter().filter(|(key, _)| key.server == name) {
             // A locked slot is in an attempt of its own.
@@ -213,6 +231,23 @@ impl Servers {
         Ok(found.ok_or_else(|| mcp::unknown(name))?.described)
     }
 
+    /// Returns the time of the tokens for a server, after a renewal that is due; `None` without a login.
+    async fn login(&self, server: &str) -> Result<Option<i64>, ironclaw_state::Error> {
+        self.logins.renew_if_due(server).await?;
+        let named = server.to_owned();
+        let found = self.record.state.read(move |tx| login::find(tx, &named)).await?;
+        Ok(found.filter(|login| login.wrapped.is_some()).map(|login| login.made_at))
+    }
+
+    /// Returns the time of the tokens for a server that needs a login; `None` for another server.
+    async fn needed_login(&self, described: &McpRegister) -> Result<Option<i64>, Failed> {
+        if described.oauth.is_none() {
+            return Ok(None);
+        }
+        let login = self.login(&described.name).await?;
+        login.map(Some).ok_or_else(|| Failed::login_needed(&described.name))
+    }
+
     fn slot(&self, key: &Key) -> Arc<tokio::sync::Mutex<Slot>> {
         let mut all = self.slots.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(key.clone()).or_default())
@@ -223,14 +258,21 @@ impl Servers {
         if self.latch.is_shut() {
             return Err(Failed::words("the emergency stop is active".to_owned()));
         }
+        let login = self.needed_login(described).await?;
         let (connected, listing) = connect::connect(self, described, agent).await?;
-        let open = Open { connected, described: described.clone(), listed_at: AtomicI64::new(i64::MIN) };
+        let open = Open {
+            connected,
+            described: described.clone(),
+            listed_at: AtomicI64::new(i64::MIN),
+            login,
+            is_refused: AtomicBool::new(false),
+        };
         self.note_listing(&open, listing).await?;
         Ok(open)
     }
 
     async fn list_again(&self, open: &Open) -> Result<(), Failed> {
-        let listing = open.connected.list(&open.described).await?;
+        let listing = open.connected.list(self, &open.described).await?;
         self.note_listing(open, listing).await
     }
 
@@ -261,8 +303,8 @@ fn note(slot: &mut Slot, opened: Result<Open, Failed>) -> Result<Arc<Open>, Stri
 }
 
 impl Open {
-    fn is_usable(&self, described: &McpRegister) -> bool {
-        !self.connected.client.is_closed() && self.described == *described
+    fn is_usable(&self, described: &McpRegister, login: Option<i64>) -> bool {
+        !self.connected.client.is_closed() && self.described == *described && self.login == login
     }
 
     fn is_fresh(&self) -> bool {
@@ -277,7 +319,12 @@ impl Open {
         let Connected { client, secrets, .. } = &self.connected;
         let (ok, words) = match client.call(tool, arguments, limits).await {
             Ok(answered) => answer::answer(&self.described.name, answered),
-            Err(failed) => answer::no_answer(&self.described.name, &failed),
+            Err(failed) => {
+                if self.login.is_some() && connect::is_unauthorized(&failed.error) {
+                    self.is_refused.store(true, Ordering::Relaxed);
+                }
+                answer::no_answer(&self.described.name, &failed)
+            }
         };
         // Before the words are changed and cut, so that a cut leaves no part of a secret.
         answer::body(ok, &connect::without_secrets(words, secrets))

@@ -10,6 +10,7 @@ mod support {
     pub(crate) mod git_site;
     pub(crate) mod hooks;
     pub(crate) mod host_fixture;
+    pub(crate) mod issuer;
     pub(crate) mod jail_fixture;
     pub(crate) mod many_sessions;
     pub(crate) mod mcp_server;
@@ -38,6 +39,7 @@ mod e2e {
     mod images;
     pub(crate) mod mcp;
     mod mcp_demo;
+    mod mcp_login;
     mod mcp_many;
     mod mcp_packages;
     mod memory;

@@ -344,6 +344,12 @@ denial_codes! {
     McpUnseen = "mcp_unseen", 409, Operator, "The host has no listing of the server.";
     McpUnconfirmed = "mcp_unconfirmed", 409, Operator, "People did not confirm the tools of the server.";
     McpDigest = "mcp_digest", 409, Operator, "The server lists something else than the person saw.";
+    McpOauth = "mcp_oauth", 400, Operator, "The login of the server is refused, or its issuer does not support it.";
+    McpIssuer = "mcp_issuer", 403, Operator, "The login is of another issuer than people approved.";
+    McpLogin = "mcp_login", 409, Operator, "The issuer refused the login, or did not answer.";
+    McpLoginAddress = "mcp_login_address", 400, Operator, "The address does not answer the login that waits.";
+    McpLoginUnknown = "mcp_login_unknown", 409, Operator, "No login at the server waits, or its time is over.";
+    McpLoginNeeded = "mcp_login_needed", 409, Operator, "A person has to log in at the server.";
     McpUnreachable = "mcp_unreachable", 409, Operator, "The server does not answer as an MCP server.";
 
     // Channels

@@ -186,6 +186,9 @@ events! {
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
     CallNetwork = "call.network", [Kind::Meta], "call requests refused sent_bytes received_bytes hosts codes", "A command used the gateway: its requests, and the codes of the refused ones.";
+    McpLoggedIn = "mcp.logged_in", [Kind::Meta], "server issuer by", "A person logged in at an MCP server.";
+    McpLoggedOut = "mcp.logged_out", [Kind::Meta], "server by", "A person ended the login at an MCP server.";
+    McpLoginEnded = "mcp.login_ended", [Kind::Meta], "server reason", "The login at an MCP server ended by itself.";
     McpGranted = "mcp.granted", [Kind::Meta], "agent server before after by change", "An agent got tools of an MCP server.";
     ChannelAdded = "channel.added", [Kind::Meta], "channel kind idempotent url_digest by", "A channel was added.";
     ChannelRemoved = "channel.removed", [Kind::Meta], "channel by", "A channel was removed.";

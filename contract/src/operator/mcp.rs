@@ -4,6 +4,7 @@ use super::{AgentMount, AgentPackages};
 use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The effect of a tool in the strictest manifest. No word of the server is part of it.
 pub const MCP_EFFECT: &str = "gives the server every argument below";
@@ -49,6 +50,9 @@ pub struct McpServer {
     pub problem: Option<String>,
     /// Headers of each request to it.
     pub headers: Vec<McpServerHeader>,
+    /// The login at it, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<McpServerLogin>,
     /// The agents that may call some of its tools.
     pub agents: Vec<McpHolder>,
     /// The confirmed manifests, TOML.
@@ -103,6 +107,65 @@ pub struct McpServerHeader {
     /// The word before the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
+}
+
+/// The login at an MCP server with OAuth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServerLogin {
+    /// The issuer that people approved.
+    pub issuer: String,
+    /// The scopes that a login asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// Id of the host as a client of the issuer; absent: the host registers itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
+    /// `active`: the host has a token. `needed`: a person has to log in.
+    pub state: String,
+    /// The reason why the last login ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The end of the present token, RFC 3339; absent if the issuer names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+/// `POST /v1/mcp/{server}/login`: begins a login.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewMcpLogin {
+    /// The address to which the issuer sends the browser: `http://127.0.0.1:PORT/callback`.
+    pub redirect_uri: String,
+}
+
+/// A login that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpLoginBegun {
+    /// The issuer that people approved.
+    pub issuer: String,
+    /// The page of the issuer, for a browser.
+    pub url: String,
+    /// The end of the wait, RFC 3339.
+    pub expires_at: String,
+}
+
+/// `POST /v1/mcp/{server}/login/finish`: completes a login.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct McpLoginAnswer {
+    /// The whole address to which the issuer sent the browser.
+    pub address: String,
+}
+
+impl fmt::Debug for McpLoginAnswer {
+    /// Never shows the address, which has a code.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpLoginAnswer").finish_non_exhaustive()
+    }
 }
 
 /// A variable of the environment: with a secret, or with a text.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// A request of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "an action is read from one row and used at once; no list holds many")]
 pub enum Action {
     /// Runs a prompt later, once or repeatedly.
     ScheduleTask(ScheduleTask),

@@ -47,6 +47,9 @@ pub struct McpRegister {
     /// Headers of each request to the URL; every value is a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<McpHeader>,
+    /// The login of people at the URL. Excludes a header `authorization`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oauth: Option<Box<McpOauth>>,
     /// True to remove the server with all access to it. Excludes all other fields but the name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove: bool,
@@ -74,6 +77,20 @@ pub struct McpHeader {
     /// A word before the value, e.g. `Bearer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
+}
+
+/// The login at an MCP server with OAuth.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpOauth {
+    /// The issuer of tokens: a URL. The host accepts no other one.
+    pub issuer: String,
+    /// The scopes that a login asks for; empty: those that the issuer chooses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<String>,
+    /// Id of the host as a client of the issuer; absent: the host registers itself at each login.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<String>,
 }
 
 /// A variable of the environment: with a secret of the operator, or with a text that people see.
@@ -112,10 +129,10 @@ impl McpAccess {
 
 impl McpRegister {
     pub(super) fn within_bounds(&self) -> Result<(), String> {
-        let Self { name, url, command, packages, environment, mounts, tools, headers, remove } = self;
+        let Self { name, url, command, packages, environment, mounts, tools, headers, oauth, remove } = self;
         text("name", name, NAME_BYTES_MAX)?;
         let has_of_jail = !packages.is_empty() || !environment.is_empty() || !mounts.is_empty();
-        let has_lists = has_of_jail || !tools.is_empty() || !headers.is_empty();
+        let has_lists = has_of_jail || !tools.is_empty() || !headers.is_empty() || oauth.is_some();
         match (url, command.is_empty(), remove) {
             (None, true, true) if !has_lists => return Ok(()),
             (_, _, true) => return Err("remove excludes all other fields but the name".to_owned()),
@@ -128,7 +145,7 @@ impl McpRegister {
     }
 
     fn lists_within_bounds(&self) -> Result<(), String> {
-        let Self { url, command, packages, environment, mounts, tools, headers, .. } = self;
+        let Self { url, command, packages, environment, mounts, tools, headers, oauth, .. } = self;
         if command.len() > ENTRIES_MAX || command.iter().any(|word| word.len() > PATH_BYTES_MAX) {
             return Err(format!("command has at most {ENTRIES_MAX} words of at most {PATH_BYTES_MAX} bytes"));
         }
@@ -141,6 +158,10 @@ impl McpRegister {
         if url.is_none() && !headers.is_empty() {
             return Err("headers need a url: a command gets no request".to_owned());
         }
+        if url.is_none() && oauth.is_some() {
+            return Err("oauth needs a url: a command gets no request".to_owned());
+        }
+        oauth.as_ref().map_or(Ok(()), |oauth| oauth.within_bounds())?;
         super::bounds::mounts_within_bounds(mounts)?;
         packages.within_bounds()?;
         let variables: Vec<_> = environment.iter().map(|one| one.variable.clone()).collect();
@@ -157,6 +178,14 @@ impl McpRegister {
             text("secret", &header.secret, NAME_BYTES_MAX)?;
             text("scheme", header.scheme.as_deref().unwrap_or("-"), NAME_BYTES_MAX)
         })
+    }
+}
+
+impl McpOauth {
+    fn within_bounds(&self) -> Result<(), String> {
+        text("issuer", &self.issuer, PATH_BYTES_MAX)?;
+        text("client_id", self.client_id.as_deref().unwrap_or("-"), PATH_BYTES_MAX)?;
+        names("a scope", &self.scopes)
     }
 }
 
@@ -212,6 +241,10 @@ mod tests {
                 "either",
             ),
             (json!({"name": "n", "remove": true, "packages": {"apt": ["s"]}}), "remove"),
+            (json!({"name": "n", "remove": true, "oauth": {"issuer": "https://i"}}), "remove"),
+            (json!({"name": "n", "command": ["s"], "oauth": {"issuer": "https://i"}}), "oauth"),
+            (json!({"name": "n", "url": "https://x", "oauth": {}}), "issuer"),
+            (json!({"name": "n", "url": "https://x", "oauth": {"issuer": "https://i", "secret": "s"}}), "secret"),
             (json!({"name": "n", "command": "server --stdio"}), "sequence"),
         ] {
             let error = register(payload.clone()).expect_err("refused");

@@ -204,8 +204,10 @@ const INSIDE: &[&str] = &[
     "Egress",          // Action, in its payload
     "McpHeader",       // Action, in its payload
     "McpHolder",       // McpServer
+    "McpOauth",        // Action, in its payload
     "McpRegister",     // Action, in its payload
     "McpServerHeader", // McpServer
+    "McpServerLogin",  // McpServer
     "McpServerTool",   // McpServer
     "McpTool",         // Action, in its payload
     "MessageFile",     // NewMessage

@@ -62,7 +62,7 @@ impl Default for Limits {
 pub struct Fetcher {
     lookup: Arc<dyn Lookup>,
     secure_reach: Reach,
-    /// Plain http, to loopback; `None` outside of tests.
+    /// Plain http, to loopback; `None` if loopback is not reached.
     plain: Option<Client>,
     /// Made at the first use, because it reads the certificates of the system.
     secure: OnceLock<Option<Client>>,
@@ -86,7 +86,7 @@ impl Fetcher {
         Self::over(Reach::Public, Arc::new(System))
     }
 
-    /// Makes one that also reaches loopback, there over plain http as well. For tests.
+    /// Makes one that also reaches loopback, there over plain http as well. For tests, and for the login at an MCP server on loopback.
     pub fn dangerous_with_loopback() -> Self {
         Self::over(Reach::DangerousLoopback, Arc::new(System))
     }

@@ -34,9 +34,9 @@ pub enum Reach {
     Anywhere,
     /// Requests for agents: the public Internet, and no address of this machine.
     Public,
-    /// As [`Self::Public`], and loopback. For tests.
+    /// As [`Self::Public`], and loopback. For tests, and for the login at an MCP server on loopback.
     DangerousLoopback,
-    /// Loopback alone. For tests.
+    /// Loopback alone. For the same.
     DangerousLoopbackOnly,
 }
 

@@ -3,6 +3,10 @@
 //! Changes nothing but the last listing of a server: a server enters the catalogue, and its tools are confirmed, by approved changes. See
 //! [`crate::registry::mcp`].
 
+mod login;
+
+pub use login::{begin_login, finish_login, log_out};
+
 use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::refusal::Denied;
@@ -90,6 +94,7 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     };
     let at = |time: &Option<(String, i64)>| time.as_ref().map(|(_, at)| ironclaw_ledger::rfc3339(*at));
     Ok(McpServer {
+        login: login::view(tx, &server)?,
         transport: if server.described.url.is_some() { "http" } else { "stdio" }.to_owned(),
         state: server.state().name().to_owned(),
         era: seen.as_ref().map(|seen| seen.era.clone()),

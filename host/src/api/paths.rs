@@ -97,6 +97,14 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         get("/v1/mcp", Admin, "Every MCP server of the catalogue, with the agents that have its tools", mcp::list),
         get("/v1/mcp/{server}", Admin, "One MCP server, with the table of its tools", mcp::show),
         post("/v1/mcp/{server}/look", Admin, "Ask an MCP server for its tools now", mcp::look).up_to(MESSAGE_BYTES_MAX),
+        post("/v1/mcp/{server}/login", Admin, "Begin a login at an MCP server with OAuth", mcp::begin_login),
+        post(
+            "/v1/mcp/{server}/login/finish",
+            Admin,
+            "Complete a login with the address to which the issuer sent the browser",
+            mcp::finish_login,
+        ),
+        post("/v1/mcp/{server}/logout", Admin, "Remove the tokens of the login at an MCP server", mcp::log_out),
     ]
 }
 

@@ -15,6 +15,7 @@ use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
 use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
+use crate::mcp::oauth::Logins;
 use crate::mcp::{Servers, Slots};
 use crate::mcp_jail::{DemoLayer, McpJails};
 use crate::model_socket::ModelServers;
@@ -171,6 +172,7 @@ async fn runtime(
         settings: Arc::clone(&proposals.settings),
         demo: DemoLayer::default(),
         verified_layers: Arc::clone(&verified_layers),
+        logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(&latch))),
         slots: Slots::default(),
     };
     let session_jails = Arc::new(Jails {

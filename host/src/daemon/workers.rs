@@ -10,6 +10,7 @@ use crate::changes::ChangeWorker;
 use crate::config::Config;
 use crate::executor::LateCalls;
 use crate::maintenance::HeadPublisher;
+use crate::mcp::oauth::LoginRenewal;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
 use crate::shutdown::Shutdown;
@@ -57,6 +58,7 @@ impl Workers {
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
         let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
         tokio::spawn(late.run(shutdown.clone()));
+        tokio::spawn(LoginRenewal { logins: Arc::clone(&executor.servers.logins) }.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),

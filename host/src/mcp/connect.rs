@@ -3,9 +3,9 @@
 use super::{Servers, listing_of};
 use crate::mcp_jail::{self, Process, Running};
 use crate::record::Record;
-use crate::registry::mcp::{self, listing::Listing};
+use crate::registry::mcp::{self, listing::Listing, login};
 use crate::secrets::{self, SecretName};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{McpHeader, McpRegister};
@@ -34,9 +34,11 @@ pub(super) struct Connected {
 
 impl Connected {
     /// Asks the server for its tools.
-    pub(super) async fn list(&self, described: &McpRegister) -> Result<Listing, Failed> {
-        let listed = self.client.list().await.map_err(|error| Failed::of_server(&error, &self.secrets))?;
-        listing_of(described, listed, &self.secrets)
+    pub(super) async fn list(&self, servers: &Servers, described: &McpRegister) -> Result<Listing, Failed> {
+        match self.client.list().await {
+            Ok(listed) => listing_of(described, listed, &self.secrets),
+            Err(error) => Err(refused(servers, described, &error, &self.secrets).await),
+        }
     }
 
     /// Ends the process of the server, also under a call that runs.
@@ -60,6 +62,10 @@ impl Failed {
     /// Wraps words of a server that got these secrets, without them.
     pub(super) fn of_server(words: &impl fmt::Display, secrets: &[SecretText]) -> Self {
         Self(without_secrets(words.to_string(), secrets))
+    }
+
+    pub(super) fn login_needed(server: &str) -> Self {
+        Self(format!("a person has to log in at it: ironctl mcp login {server}"))
     }
 }
 
@@ -90,7 +96,7 @@ pub(super) async fn connect(
     let limits = Limits::default();
     let connected = match &described.url {
         Some(url) => {
-            let (client, secrets) = over_http(servers, url, &described.headers, limits).await?;
+            let (client, secrets) = over_http(servers, url, described, limits).await?;
             Connected { client, secrets, jailed: None }
         }
         None => {
@@ -107,8 +113,29 @@ pub(super) async fn connect(
             Connected { client, secrets: jail.secrets, jailed: Some(jailed) }
         }
     };
-    let listing = connected.list(described).await?;
+    let listing = connected.list(servers, described).await?;
     Ok((connected, listing))
+}
+
+/// Returns whether a server refused a request for want of a login.
+pub(super) fn is_unauthorized(error: &ironclaw_mcp::Error) -> bool {
+    matches!(error, ironclaw_mcp::Error::Refused { code: 401, .. })
+}
+
+/// Returns the failure of a request without the secrets of the connection. A refused token is renewed before the next attempt.
+async fn refused(
+    servers: &Servers,
+    described: &McpRegister,
+    error: &ironclaw_mcp::Error,
+    secrets: &[SecretText],
+) -> Failed {
+    if described.oauth.is_some()
+        && is_unauthorized(error)
+        && let Err(error) = servers.logins.refused(&described.name).await
+    {
+        return error.into();
+    }
+    Failed::of_server(error, secrets)
 }
 
 /// Starts the process of a server and connects to it. A failure says whether the server ended by itself.
@@ -140,15 +167,36 @@ async fn over_jail(
 async fn over_http(
     servers: &Servers,
     url: &str,
-    headers: &[McpHeader],
+    described: &McpRegister,
     limits: Limits,
 ) -> Result<(Client, Vec<SecretText>), Failed> {
     let url: Url = url.parse().map_err(|_| Failed::words("its address is not a URL".to_owned()))?;
     let http = ironclaw_model::client_for(&url).map_err(Failed::words)?;
-    let (record, named) = (Arc::clone(&servers.record), headers.to_vec());
-    let (headers, secrets) = servers.record.state.read(move |tx| header_values(tx, &record, &named)).await?;
-    let begun = Client::over_http(url, headers, http, limits).await;
-    Ok((begun.map_err(|error| Failed::of_server(&error, &secrets))?, secrets))
+    let (record, wanted) = (Arc::clone(&servers.record), described.clone());
+    let read = servers.record.state.read(move |tx| {
+        let (mut headers, mut secrets) = header_values(tx, &record, &wanted.headers)?;
+        if wanted.oauth.is_some() {
+            let (value, token) = bearer(tx, &record, &wanted.name)?;
+            headers.insert(header::AUTHORIZATION, value);
+            secrets.push(token);
+        }
+        Ok::<_, Failed>((headers, secrets))
+    });
+    let (headers, secrets) = read.await?;
+    match Client::over_http(url, headers, http, limits).await {
+        Ok(client) => Ok((client, secrets)),
+        Err(error) => Err(refused(servers, described, &error, &secrets).await),
+    }
+}
+
+/// Returns the token of the login at a server, alone and as the value of a header.
+fn bearer(tx: &ReadTx<'_>, record: &Record, server: &str) -> Result<(HeaderValue, SecretText), Failed> {
+    let needed = || Failed::login_needed(server);
+    let login = login::find(tx, server)?.ok_or_else(needed)?;
+    let token = login::tokens(&record.wrapping, &login)?.ok_or_else(needed)?.access;
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose())).map_err(|_| needed())?;
+    value.set_sensitive(true);
+    Ok((value, token))
 }
 
 /// Returns the headers with the values of their secrets. An error names a secret that is missing.

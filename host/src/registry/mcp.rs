@@ -3,7 +3,9 @@
 //! Never contacts a server and never holds the value of a secret: a header names the secret. See [`crate::gateway`], and [`listing`] for
 //! the pins.
 
+pub mod address;
 pub mod listing;
+pub mod login;
 
 use super::{Agent, allowances, approved_entry, changed_entry, egress};
 use crate::gateway::decide::proof::Approved;
@@ -206,6 +208,9 @@ pub fn register(
             grant(tx, approved, held.agent, &wanted.name, &left)?;
             losing += 1;
         }
+    }
+    if let Some(was) = &was {
+        login::remove_unless_same(tx, &was.described, wanted)?;
     }
     let before = was.as_ref().map(|was| canonical::to_string(&was.described)).unwrap_or_default();
     let after = match wanted.remove {

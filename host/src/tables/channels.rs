@@ -1,4 +1,5 @@
-//! Channels with their wirings, and MCP servers with their grants. Tables: `channels`, `wirings`, `mcp_servers`, `mcp_grants`.
+//! Channels with their wirings, and MCP servers with their grants and logins. Tables: `channels`, `wirings`, `mcp_servers`, `mcp_grants`,
+//! `mcp_logins`.
 
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
@@ -292,6 +293,61 @@ pub fn put_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str, tools: &[St
 /// Deletes the grant of an MCP server to an agent.
 pub fn delete_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM mcp_grants WHERE agent_id = ?1 AND server = ?2", params![agent, server])?;
+    Ok(())
+}
+
+/// The login at an MCP server. All times are in milliseconds since the epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpLogin {
+    /// Name of the server.
+    pub server: String,
+    /// The tokens, wrapped by the master key; `None` after the end of the login.
+    pub wrapped: Option<Vec<u8>>,
+    /// The reason of the end.
+    pub reason: Option<String>,
+    /// The time of the tokens.
+    pub made_at: i64,
+    /// The end of the access token; `None` if the issuer names none.
+    pub expires_at: Option<i64>,
+    /// The time to renew the tokens.
+    pub renew_at: Option<i64>,
+}
+
+fn read_login(row: &Row<'_>) -> rusqlite::Result<McpLogin> {
+    Ok(McpLogin {
+        server: row.get("server")?,
+        wrapped: row.get("wrapped")?,
+        reason: row.get("reason")?,
+        made_at: row.get("made_at")?,
+        expires_at: row.get("expires_at")?,
+        renew_at: row.get("renew_at")?,
+    })
+}
+
+/// Returns every login, by server.
+pub fn logins(tx: &ReadTx<'_>) -> Result<Vec<McpLogin>, Error> {
+    tx.list("SELECT * FROM mcp_logins ORDER BY server", [], read_login)
+}
+
+/// Returns the login at a server.
+pub fn login(tx: &ReadTx<'_>, server: &str) -> Result<Option<McpLogin>, Error> {
+    tx.find("SELECT * FROM mcp_logins WHERE server = ?1", [server], read_login)
+}
+
+/// Inserts or replaces the login at a server.
+pub fn put_login(tx: &mut WriteTx<'_>, login: &McpLogin) -> Result<(), Error> {
+    let McpLogin { server, wrapped, reason, made_at, expires_at, renew_at } = login;
+    tx.execute(
+        "INSERT OR REPLACE INTO mcp_logins (server, wrapped, reason, made_at, expires_at, renew_at) \
+         VALUES (?1,?2,?3,?4,?5,?6)",
+        params![server, wrapped, reason, made_at, expires_at, renew_at],
+    )?;
+    Ok(())
+}
+
+/// Deletes the login at a server.
+pub fn delete_login(tx: &mut WriteTx<'_>, server: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM mcp_logins WHERE server = ?1", [server])?;
     Ok(())
 }
 

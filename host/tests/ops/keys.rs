@@ -227,6 +227,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
         "ledger_keys.wrapped",
         "secrets.wrapped",
         "channels.wrapped",
+        "mcp_logins.wrapped",
         "items.body",
         "messages.images",
         "requests.arguments",

@@ -1,9 +1,10 @@
-//! `ironctl mcp`: adds, lists, shows, tests, confirms, grants, revokes and removes MCP servers.
+//! `ironctl mcp`: adds, lists, shows, tests, confirms, grants, revokes and removes MCP servers, and logs in at them.
 //!
 //! Never sets a server or an access itself: each change goes through the gateway. See [`crate::commands::propose`].
 
 mod add;
 mod confirm;
+mod login;
 mod manifest;
 mod show;
 mod table;
@@ -58,6 +59,14 @@ pub enum Action {
         #[arg(long)]
         yes: bool,
     },
+    /// Log in at a server with OAuth: prints the page of its issuer for a browser, and waits for the answer
+    Login(login::Args),
+    /// Remove the tokens of the login at a server
+    #[command(after_help = "Example:\n  ironctl mcp logout calendar")]
+    Logout {
+        /// Name of the server
+        server: String,
+    },
     /// Take a server back from an agent
     #[command(after_help = "Example:\n  ironctl mcp revoke assistant calendar")]
     Revoke {
@@ -98,6 +107,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             }
             access(at, &agent, payload, yes).await
         }
+        Action::Login(args) => login::run(at, args).await,
+        Action::Logout { server } => login::out(at, &server).await,
         Action::Revoke { agent, server, yes } => {
             access(at, &agent, json!({ "server": server, "tools": [] }), yes).await
         }
@@ -134,9 +145,10 @@ async fn list(at: &At) -> Result<(), Error> {
     let attention: Vec<String> = servers.iter().filter_map(attention_with_repair).collect();
     let row = |server: McpServer| {
         let place = place(&server);
+        let state = if wording::needs_login(&server) { "login needed".to_owned() } else { server.state };
         let agents: Vec<String> = server.agents.into_iter().map(|holder| holder.agent).collect();
         let tools = server.tools.iter().filter(|tool| tool.listed != "gone").count();
-        [server.name, server.transport, server.state, place, tools.to_string(), agents.join(" ")]
+        [server.name, server.transport, state, place, tools.to_string(), agents.join(" ")]
     };
     at.out.table(["SERVER", "TRANSPORT", "STATE", "AT", "TOOLS", "AGENTS"], servers.into_iter().map(row))?;
     attention.into_iter().try_for_each(|line| at.out.remark(line))

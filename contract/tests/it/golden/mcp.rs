@@ -3,7 +3,8 @@
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool, McpServerVariable,
+    AgentMount, AgentPackages, McpHolder, McpLoginAnswer, McpLoginBegun, McpLook, McpServer, McpServerHeader,
+    McpServerLogin, McpServerTool, McpServerVariable, NewMcpLogin,
 };
 use std::collections::BTreeMap;
 
@@ -43,12 +44,28 @@ fn server() -> McpServer {
             secret: "files".to_owned(),
             scheme: Some("Bearer".to_owned()),
         }],
+        login: None,
         agents: vec![McpHolder { agent: "clerk".to_owned(), tools: vec!["read".to_owned()] }],
         manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()),
         made_at: AT.to_owned(),
         seen_at: Some(AT.to_owned()),
         confirmed_at: Some(AT.to_owned()),
         failure: None,
+    }
+}
+
+fn with_login() -> McpServer {
+    McpServer {
+        headers: Vec::new(),
+        login: Some(McpServerLogin {
+            issuer: "https://login.example".to_owned(),
+            scopes: vec!["files".to_owned()],
+            client_id: Some("ironclaw".to_owned()),
+            state: "needed".to_owned(),
+            reason: Some("the issuer refused to renew it: invalid_grant".to_owned()),
+            expires_at: Some(AT.to_owned()),
+        }),
+        ..server()
     }
 }
 
@@ -93,6 +110,20 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape(
             "operator.mcp_server.variable",
             McpServerVariable { variable: "LEVEL".to_owned(), secret: None, text: Some("debug".to_owned()) },
+        ),
+        shape_by_bytes("operator.mcp_server.login", &with_login()),
+        shape("operator.new_mcp_login", NewMcpLogin { redirect_uri: "http://127.0.0.1:8931/callback".to_owned() }),
+        shape(
+            "operator.mcp_login_begun",
+            McpLoginBegun {
+                issuer: "https://login.example".to_owned(),
+                url: "https://login.example/authorize?state=s".to_owned(),
+                expires_at: AT.to_owned(),
+            },
+        ),
+        shape(
+            "operator.mcp_login_answer",
+            McpLoginAnswer { address: "http://127.0.0.1:8931/callback?code=c&state=s".to_owned() },
         ),
         shape("operator.mcp_look", McpLook { manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()) }),
         shape("operator.mcp_look.bare", McpLook::default()),

@@ -5,8 +5,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpRegister, McpVariable, Mount, Packages,
-    Payload, Settings,
+    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpOauth, McpRegister, McpVariable, Mount,
+    Packages, Payload, Settings,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -416,6 +416,19 @@ fn of_people() -> Vec<Shape> {
         shape(
             "mcp_register.variable",
             McpVariable { variable: "LEVEL".to_owned(), text: Some("debug".to_owned()), ..McpVariable::default() },
+        ),
+        shape(
+            "mcp_register.oauth",
+            McpRegister {
+                name: "calendar".to_owned(),
+                url: Some("https://calendar.example/mcp".to_owned()),
+                oauth: Some(Box::new(McpOauth {
+                    issuer: "https://login.example".to_owned(),
+                    scopes: vec!["events".to_owned()],
+                    client_id: Some("ironclaw".to_owned()),
+                })),
+                ..McpRegister::default()
+            },
         ),
         shape("mcp_register.remove", McpRegister { name: "files".to_owned(), remove: true, ..McpRegister::default() }),
         shape(

@@ -329,6 +329,41 @@ fn server_that_would_leak_secrets_or_is_malformed_is_refused() {
     });
 }
 
+#[test]
+fn login_at_an_unsafe_issuer_is_refused() {
+    on_record(|tx, scene| {
+        let server = |url: &str, oauth: Value| {
+            let payload = json!({ "name": "files", "url": url, "oauth": oauth });
+            scene.by_owner(ChangeKind::McpRegister, payload)
+        };
+        let (far, near) = ("https://mcp.example/", "http://127.0.0.1:9/mcp");
+        let issuer = |issuer: &str| json!({ "issuer": issuer });
+        for (url, oauth) in [
+            (far, issuer("http://login.example")),
+            (far, issuer("http://127.0.0.1:9")),
+            (far, issuer("https://169.254.169.254")),
+            (far, issuer("https://user:word@login.example")),
+            (far, issuer("https://login.example?tenant=1")),
+            (far, issuer("login.example")),
+            (far, json!({ "issuer": "https://login.example", "scopes": ["read write"] })),
+            (far, json!({ "issuer": "https://login.example", "client_id": "a\u{202e}b" })),
+        ] {
+            scene.refused(tx, server(url, oauth), DenialCode::McpOauth);
+        }
+        let both = json!({
+            "name": "files",
+            "url": far,
+            "oauth": issuer("https://login.example"),
+            "headers": [{ "name": "Authorization", "secret": "token" }],
+        });
+        scene.refused(tx, scene.by_owner(ChangeKind::McpRegister, both), DenialCode::McpOauth);
+        assert!(scene.looked(tx, server(near, issuer("http://127.0.0.1:10"))).is_ok());
+        let checked = scene.looked(tx, server(far, json!({ "issuer": "https://login.example", "scopes": ["b", "a"] })));
+        let payload: Value = checked.expect("good").proposed.change.payload().into();
+        assert_eq!(payload["oauth"], json!({ "issuer": "https://login.example", "scopes": ["a", "b"] }));
+    });
+}
+
 /// Confirms these tools of the server `files`, which is in the catalogue.
 pub(in crate::gateway) fn confirm(tx: &mut WriteTx<'_>, scene: &Scene, tools: &[&str]) {
     let tool = |name: &&str| json!({ "name": name, "inputSchema": { "type": "object" } });

@@ -66,12 +66,15 @@ impl Check for McpAccess {
         {
             tools.extend(manifests.into_iter().map(|(tool, manifest)| (tool, manifest.class.name().into())));
         }
-        let facts = json!({
+        let mut facts = json!({
             "at": server.place(),
             "is_local": server.described.url.is_none(),
             "tools": tools,
             "headers": server.described.headers,
         });
+        if let Some(oauth) = &server.described.oauth {
+            facts["issuer"] = json!(oauth.issuer);
+        }
         Ok(json!({ "servers": { self.server.as_str(): facts } }))
     }
 
@@ -122,6 +125,12 @@ impl Page for McpAccess {
         let secrets: Vec<&str> = headers.into_iter().flatten().filter_map(|header| header["secret"].as_str()).collect();
         if !secrets.is_empty() {
             page.warn(format!("Each call carries these SECRETS of this host to the server: {}.", page.list(secrets)));
+        }
+        if let Some(issuer) = page.facts["servers"][self.server.as_str()]["issuer"].as_str() {
+            let issuer = page.show(issuer);
+            page.warn(format!(
+                "Each call carries the token of a LOGIN at {issuer}: it has the rights of that person there."
+            ));
         }
         page.warn(
             "The answers of the server come back to the model, and can contain INSTRUCTIONS to the agent.".to_owned(),

@@ -44,6 +44,15 @@ pub struct Args {
     /// Header of each request to the URL, as NAME=secret:SECRET or 'NAME=Bearer secret:SECRET'; repeatable
     #[arg(long, value_name = "HEADER")]
     header: Vec<String>,
+    /// Issuer at which a person logs in, for a URL: its page asks for the password, and each request carries its token
+    #[arg(long, value_name = "ISSUER")]
+    oauth: Option<String>,
+    /// Scope that the login asks for; repeatable [default: those that the issuer chooses]
+    #[arg(long, value_name = "SCOPE", requires = "oauth")]
+    scope: Vec<String>,
+    /// Id of the host as a client of the issuer [default: the host registers itself]
+    #[arg(long, value_name = "ID", requires = "oauth")]
+    client_id: Option<String>,
     /// Package of npm for the command, as NAME or NAME@VERSION; repeatable
     #[arg(long, value_name = "PACKAGE")]
     npm: Vec<String>,
@@ -76,6 +85,7 @@ pub struct Args {
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let payload = payload(&args)?;
     let patience = patience(&args);
+    let has_login = args.oauth.is_some();
     let Args { name, manifest, yes, .. } = args;
     let manifest = manifest.as_deref().map(confirm::read_manifest).transpose()?;
     let client = at.client()?;
@@ -84,6 +94,13 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     if let Some(change) = decided.as_ref().filter(|change| change.status != "applied") {
         at.out.json(&json!({ "change": change.id, "server": name, "digest": null, "tools": [] }))?;
         return at.out.remark(format!("once it is applied: ironctl mcp test {}", quoted(&name)));
+    }
+    if has_login {
+        let change = decided.map(|change| change.id);
+        at.out.json(&json!({ "change": change, "server": name, "digest": null, "tools": [] }))?;
+        return at
+            .out
+            .remark(format!("log in before the host can ask it for its tools: ironctl mcp login {}", quoted(&name)));
     }
     at.out.remark(format!("asking {name} for its tools"))?;
     let look = McpLook { manifest: manifest.clone() };
@@ -150,7 +167,9 @@ fn payload(args: &Args) -> Result<Value, Error> {
     let mut payload = json!({ "name": name });
     match (url, command.as_slice()) {
         (Some(_), [_, ..]) => return Err(Error::usage("a server has a URL or a command, not both", both_ways)),
-        (None, []) if name == DEMO && header.is_empty() && !has_of_jail => payload["command"] = json!(DEMO_COMMAND),
+        (None, []) if name == DEMO && header.is_empty() && args.oauth.is_none() && !has_of_jail => {
+            payload["command"] = json!(DEMO_COMMAND)
+        }
         (None, []) => return Err(Error::usage("the URL or the command of the server is missing", both_ways)),
         (Some(url), []) => {
             let given = [("--npm", npm), ("--pypi", pypi), ("--apt", apt), ("--env", env), ("--mount", mount)];
@@ -162,6 +181,10 @@ fn payload(args: &Args) -> Result<Value, Error> {
             payload["url"] = json!(url);
         }
         (None, command) => {
+            if args.oauth.is_some() {
+                let hint = "leave out --oauth, or name the address of the server: --url URL";
+                return Err(Error::usage("--oauth is for a URL: a command gets no request", hint));
+            }
             if !header.is_empty() {
                 let hint = "leave out --header, or name the address of the server: --url URL";
                 return Err(Error::usage("--header is for a URL: a command gets no request", hint));
@@ -183,6 +206,15 @@ fn payload(args: &Args) -> Result<Value, Error> {
     for (field, list) in lists {
         if !list.is_empty() {
             payload[field] = json!(list);
+        }
+    }
+    if let Some(issuer) = &args.oauth {
+        payload["oauth"] = json!({ "issuer": issuer });
+        if !args.scope.is_empty() {
+            payload["oauth"]["scopes"] = json!(args.scope);
+        }
+        if let Some(client_id) = &args.client_id {
+            payload["oauth"]["client_id"] = json!(client_id);
         }
     }
     Ok(payload)

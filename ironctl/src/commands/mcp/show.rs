@@ -9,7 +9,7 @@ use crate::commands::At;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{
-    AgentMount, McpHolder, McpServer, McpServerHeader, McpServerTool, McpServerVariable,
+    AgentMount, McpHolder, McpServer, McpServerHeader, McpServerLogin, McpServerTool, McpServerVariable,
 };
 use serde_json::json;
 
@@ -55,6 +55,7 @@ fn rows(server: &McpServer) -> Vec<[String; 2]> {
         let scheme = scheme.as_ref().map(|scheme| format!("{scheme} ")).unwrap_or_default();
         add("header", format!("{name}: {scheme}secret:{secret}"));
     }
+    login(server).into_iter().for_each(|(what, text)| add(what, text));
     add("state", wording::state(server).to_owned());
     for (what, text) in [("failure", &server.failure), ("problem", &server.problem)] {
         if let Some(text) = text {
@@ -78,6 +79,20 @@ fn rows(server: &McpServer) -> Vec<[String; 2]> {
         let tools: Vec<String> = tools.iter().map(|tool| name(tool)).collect();
         add("agent", format!("{agent}: {}", tools.join(" ")));
     }
+    rows
+}
+
+/// Returns the rows about the login at a server.
+fn login(server: &McpServer) -> Vec<(&'static str, String)> {
+    let Some(McpServerLogin { issuer, scopes, client_id, expires_at, .. }) = &server.login else { return Vec::new() };
+    let mut rows = vec![("issuer", wording::prose(issuer))];
+    if !scopes.is_empty() {
+        rows.push(("scopes", scopes.join(" ")));
+    }
+    rows.extend(client_id.clone().map(|client_id| ("client", client_id)));
+    let until = expires_at.as_ref().map(|at| format!("; its token ends at {}", clock::date_and_time(at)));
+    let active = || format!("active{}", until.unwrap_or_default());
+    rows.push(("login", wording::login_needed(server).unwrap_or_else(active)));
     rows
 }
 

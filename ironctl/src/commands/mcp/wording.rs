@@ -21,15 +21,31 @@ const BAR_TO_LEFT: &str = "    | ⟦right to left⟧ ";
 
 /// Returns a sentence about a server that needs the operator; `None` if it needs none.
 pub fn attention(server: &McpServer) -> Option<String> {
+    if let Some(needed) = login_needed(server) {
+        return Some(needed);
+    }
     let failure = server.failure.as_ref().map(|why| format!("the host cannot reach it: {}", prose(why)));
     let changed = (server.state == "changed").then(|| "it lists something else than people confirmed".to_owned());
     let sentences: Vec<String> = [changed, failure].into_iter().flatten().collect();
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
-/// Returns the command that shows the defect of a server.
+/// Returns the command that shows or removes the defect of a server.
 pub fn repair(server: &McpServer) -> String {
-    format!("ironctl mcp test {}", quoted(&server.name))
+    let verb = if needs_login(server) { "login" } else { "test" };
+    format!("ironctl mcp {verb} {}", quoted(&server.name))
+}
+
+/// Returns whether a person has to log in before the host can use a server.
+pub fn needs_login(server: &McpServer) -> bool {
+    server.login.as_ref().is_some_and(|login| login.state != "active")
+}
+
+/// Returns a sentence about the login that a server needs; `None` if it needs none.
+pub fn login_needed(server: &McpServer) -> Option<String> {
+    let login = server.login.as_ref().filter(|_| needs_login(server))?;
+    let reason = login.reason.as_ref().map(|why| format!(", because its login ended: {}", prose(why)));
+    Some(format!("a person has to log in at it{}", reason.unwrap_or_default()))
 }
 
 /// Returns [`attention`] with the name of the server and the next command.

@@ -9,15 +9,14 @@ use crate::gateway::HostPolicy;
 use crate::mcp_jail::{self, Process};
 use crate::packages;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::mcp::address;
 use crate::registry::{Agent, mcp};
 use crate::secrets::{self, SecretName};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, McpHeader, McpRegister, McpVariable};
-use ironclaw_model::reach;
+use ironclaw_contract::seam::change::{Change, McpHeader, McpOauth, McpRegister, McpVariable};
 use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
-use url::{Host, Url};
 
 /// Characters of a server's name, which begins the names of its tools for a model.
 const NAME_CHARACTERS_MAX: usize = 32;
@@ -58,7 +57,8 @@ impl Check for McpRegister {
 
 /// Checks a server, and returns it with its parsed address, its completed mounts and sorted lists.
 fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> Result<McpRegister, Denied> {
-    let McpRegister { name, url, command, mut packages, environment, mounts, mut tools, headers, remove } = wanted;
+    let McpRegister { name, url, command, mut packages, environment, mounts, mut tools, headers, oauth, remove } =
+        wanted;
     check_name(&name)?;
     if remove {
         return match mcp::find(tx, &name)? {
@@ -66,7 +66,7 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
             None => Err(mcp::unknown(&name).into()),
         };
     }
-    let url = url.map(|url| check_url(&url).map_err(|why| bad_url(&name, why))).transpose()?;
+    let url = url.map(|url| address::parse(&url).map_err(|why| bad_url(&name, why))).transpose()?;
     if url.is_none() {
         let variables =
             environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default().into())).collect();
@@ -95,8 +95,10 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
     let mut headers =
         headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, Denied>>()?;
     headers.sort_by(|one, other| one.name.cmp(&other.name));
+    let is_near = url.as_ref().is_some_and(address::is_near);
+    let oauth = oauth.map(|oauth| complete_oauth(oauth, &name, &headers, is_near)).transpose()?;
     let url = url.map(String::from);
-    Ok(McpRegister { name, url, command, packages, environment, mounts, tools, headers, remove })
+    Ok(McpRegister { name, url, command, packages, environment, mounts, tools, headers, oauth, remove })
 }
 
 /// Refuses a name that cannot begin the names of tools for a model.
@@ -118,26 +120,31 @@ fn bad_url(name: &str, why: &str) -> Refusal {
         .hint("use https, or http on this machine; put a password into a secret and name the secret in a header")
 }
 
-fn check_url(text: &str) -> Result<Url, &'static str> {
-    let url: Url = text.parse().map_err(|_| "it is not a URL")?;
-    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err("it has a user name, a password or a #");
+/// Checks the issuer of a login, and returns it with sorted scopes. Its text stays, because it is compared exactly.
+fn complete_oauth(
+    mut oauth: Box<McpOauth>,
+    server: &str,
+    headers: &[McpHeader],
+    is_near: bool,
+) -> Result<Box<McpOauth>, Refusal> {
+    let refuse = |why: &str| Refusal::new(DenialCode::McpOauth, format!("the login at MCP server {server}: {why}"));
+    let issuer = address::parse(&oauth.issuer).map_err(|why| refuse(&format!("the issuer cannot be used: {why}")))?;
+    if issuer.query().is_some() {
+        return Err(refuse("the issuer has a ?"));
     }
-    if reach::check_literal(&url).is_err() {
-        return Err("the host never contacts link-local addresses or a cloud's metadata service");
+    if issuer.scheme() == "http" && !is_near {
+        return Err(refuse("the issuer of a server on another machine needs https"));
     }
-    let near = match url.host() {
-        None => return Err("it names no host"),
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-    };
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if near => Ok(url),
-        "http" => Err("plain http to another machine is not encrypted"),
-        _ => Err("it is neither http nor https"),
+    if headers.iter().any(|header| header.name == "authorization") {
+        let refusal = refuse("its token takes the header authorization");
+        return Err(refusal.hint("leave out the header, or --oauth"));
     }
+    let is_token = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
+    if !oauth.scopes.iter().chain(&oauth.client_id).all(is_token) {
+        return Err(refuse("a scope and the id of a client have visible ASCII characters only"));
+    }
+    oauth.scopes.sort();
+    Ok(oauth)
 }
 
 fn complete_header(tx: &ReadTx<'_>, header: McpHeader) -> Result<McpHeader, Denied> {

@@ -56,7 +56,8 @@ fn named(page: &Effects<'_>, McpTool { name, description }: &McpTool) -> String 
 /// Describes the place of a server: its address, or its command with what its jail has.
 fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
     if let Some(url) = &server.url {
-        return page.add(format!("It is at {}. The host makes each request itself.", page.show(url)));
+        page.add(format!("It is at {}. The host makes each request itself.", page.show(url)));
+        return put_login(page, server);
     }
     let words: Vec<String> = server.command.iter().map(|word| page.show(word)).collect();
     page.add(format!("The host starts this program, with each word as shown: {}.", words.join(" ")));
@@ -90,6 +91,33 @@ fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
             )),
             _ => page.warn(format!("The server can READ {source} of this machine, which it sees at {target}.")),
         }
+    }
+}
+
+/// Describes the login of a server at a URL.
+fn put_login(page: &mut Effects<'_>, server: &McpRegister) {
+    let had = page.before["oauth"]["issuer"].as_str().unwrap_or_default();
+    let Some(oauth) = &server.oauth else {
+        if !had.is_empty() {
+            page.add(format!("Its login at {} ends.", page.show(had)));
+        }
+        return;
+    };
+    let issuer = page.show(&oauth.issuer);
+    page.add("A person logs in at its issuer. Each request then carries the token of that login.".to_owned());
+    page.warn(match had {
+        "" => format!("LOGIN at {issuer}: check that this page may ask people for a password."),
+        had if had == oauth.issuer => format!("As now, people log in at {issuer}."),
+        had => {
+            format!("The LOGIN moves from {} to {issuer}: check that this page may ask for a password.", page.show(had))
+        }
+    });
+    if !oauth.scopes.is_empty() {
+        let scopes = page.list(oauth.scopes.iter().map(String::as_str).collect::<Vec<_>>());
+        page.add(format!("The login asks for these scopes: {scopes}."));
+    }
+    if let Some(client_id) = &oauth.client_id {
+        page.add(format!("The host is the client {} of the issuer.", page.show(client_id)));
     }
 }
 

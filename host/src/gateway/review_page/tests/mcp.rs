@@ -43,3 +43,32 @@ fn confirmation_names_each_loosened_new_and_changed_tool() {
     let first = Asked { before: Value::Null, ..asked };
     assert_not_shown(&first, "is NEW");
 }
+
+#[test]
+fn login_is_named_with_its_issuer_and_a_move_of_it() {
+    let server = |oauth: Value| json!({"name": "files", "url": "https://mcp.example", "oauth": oauth});
+    let of = |before: Value, oauth: Value| {
+        let mut asked = Asked::of(ChangeKind::McpRegister, server(oauth));
+        asked.before = before;
+        asked.facts = json!({"secrets": {}, "grants": {}});
+        asked
+    };
+    let issuer = |issuer: &str| json!({"issuer": issuer, "scopes": ["events"]});
+    let first = of(Value::Null, issuer("https://login.example"));
+    assert_shown(
+        &first,
+        &["  !! LOGIN at \"https://login.example\": check", "The login asks for these scopes: \"events\"."],
+    );
+    let again = of(server(issuer("https://login.example")), issuer("https://login.example"));
+    assert_shown(&again, &["  !! As now, people log in at \"https://login.example\"."]);
+    let moved = of(server(issuer("https://old.example")), issuer("https://login.example"));
+    assert_shown(&moved, &["  !! The LOGIN moves from \"https://old.example\" to"]);
+}
+
+#[test]
+fn access_names_the_login_that_each_call_uses() {
+    let mut asked = sample(ChangeKind::McpAccess);
+    assert_not_shown(&asked, "LOGIN");
+    asked.facts["servers"]["files"]["issuer"] = json!("https://login.example");
+    assert_shown(&asked, &["  !! Each call carries the token of a LOGIN at \"https://login.example\""]);
+}

@@ -1,0 +1,267 @@
+//! Logins at MCP servers with OAuth: a person logs in at the issuer that people approved, and the host keeps and renews the tokens.
+//!
+//! Never follows a redirect, never contacts another issuer, and accepts only logins with S256. An address that a server or an issuer names
+//! is reached under the rules of requests for agents. See [`crate::registry::mcp::login`] for the tokens, and [`attempt`] for the answer of
+//! a browser.
+
+mod attempt;
+mod discovery;
+mod renewal;
+mod token;
+
+pub use renewal::LoginRenewal;
+
+use crate::latch::Latch;
+use crate::record::Record;
+use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::mcp::{self, address, login};
+use attempt::{Attempt, Pair};
+use axum::http::HeaderMap;
+use discovery::{Found, Http};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_ledger::Entry;
+use ironclaw_mcp::{Client, Limits};
+use ironclaw_model::fetch::Fetcher;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tokio::sync::Notify;
+use url::Url;
+
+/// The longest time between the begin of a login and its answer.
+const ATTEMPT_MS_MAX: i64 = 600_000;
+
+/// Characters of a text of an issuer in a refusal.
+const SHOWN_CHARACTERS_MAX: usize = 200;
+
+/// A login that waits for a person.
+pub struct Begun {
+    /// The issuer that people approved.
+    pub issuer: String,
+    /// Its page, for a browser.
+    pub url: Url,
+    /// The end of the wait, in milliseconds since the epoch.
+    pub until: i64,
+}
+
+/// The logins of one host.
+pub struct Logins {
+    record: Arc<Record>,
+    latch: Arc<Latch>,
+    /// The logins that wait, by server. A restart forgets them.
+    attempts: Mutex<HashMap<String, Attempt>>,
+    /// The locks of renewals, by server.
+    renewals: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    public: Fetcher,
+    /// Made for a server on this machine.
+    with_loopback: OnceLock<Fetcher>,
+    /// Wakes the renewal after a login.
+    bell: Notify,
+}
+
+impl Logins {
+    /// Makes the logins of a record.
+    pub fn new(record: Arc<Record>, latch: Arc<Latch>) -> Self {
+        let (attempts, renewals, bell) = (Mutex::default(), Mutex::default(), Notify::new());
+        Self { record, latch, attempts, renewals, public: Fetcher::new(), with_loopback: OnceLock::new(), bell }
+    }
+
+    /// Begins a login at a server. It replaces a login there that waits.
+    ///
+    /// # Errors
+    /// Refuses a server without an approved issuer, another issuer than the approved one, and an issuer without S256.
+    pub async fn begin(&self, server: &str, redirect_uri: &str, by: PersonId) -> Result<Begun, Denied> {
+        attempt::check_redirect(redirect_uri)?;
+        let described = self.described(server).await?;
+        let (url, http) = self.http(&described)?;
+        let challenge = challenge(&url).await;
+        let resource = discovery::resource(&http, &url, challenge.as_deref()).await;
+        let Some(oauth) = described.oauth.clone() else {
+            return Err(unapproved(server, &url, resource.ok().as_deref()).into());
+        };
+        let issuers = resource.map_err(|why| failed(server, &why))?;
+        if !issuers.contains(&oauth.issuer) {
+            return Err(other_issuer(server, &oauth.issuer, &issuers).into());
+        }
+        let found = discovery::issuer(&http, &oauth.issuer).await.map_err(|why| unsupported(&oauth.issuer, &why))?;
+        let client_id = match &oauth.client_id {
+            Some(client_id) => client_id.clone(),
+            None => register(&http, &found, redirect_uri).await.map_err(|why| unsupported(&oauth.issuer, &why))?,
+        };
+        let Pair { verifier, challenge } = Pair::new();
+        let until = ironclaw_state::wall_clock().saturating_add(ATTEMPT_MS_MAX);
+        let attempt = Attempt {
+            by,
+            described,
+            names_issuer: found.names_issuer,
+            state: attempt::random(),
+            verifier,
+            redirect_uri: redirect_uri.to_owned(),
+            client_id,
+            token_endpoint: found.token,
+            until,
+        };
+        let page = attempt.page(found.authorization, &oauth.scopes, &url, &challenge);
+        self.waiting().insert(server.to_owned(), attempt);
+        Ok(Begun { issuer: oauth.issuer, url: page, until })
+    }
+
+    /// Completes a login with the address to which the issuer sent the browser. A code is used once.
+    ///
+    /// # Errors
+    /// Refuses an address of another login, of another issuer or of another person, and passes the refusal of the issuer on.
+    pub async fn finish(&self, server: &str, address: &str, by: PersonId) -> Result<(), Denied> {
+        let (code, attempt) = self.take(server, address, by)?;
+        let (url, http) = self.http(&attempt.described)?;
+        let form = [
+            ("grant_type", "authorization_code"),
+            ("code", &code),
+            ("redirect_uri", &attempt.redirect_uri),
+            ("client_id", &attempt.client_id),
+            ("code_verifier", &attempt.verifier),
+            ("resource", url.as_str()),
+        ];
+        let issued = token::ask(&http, &attempt.token_endpoint, &form).await;
+        let issued = issued.map_err(|error| failed(server, &error.to_string()))?;
+        let (record, server) = (Arc::clone(&self.record), server.to_owned());
+        let finish = self.record.state.decide(move |tx| {
+            let Attempt { by, described, client_id, token_endpoint, .. } = attempt;
+            if mcp::find(tx, &server)?.is_none_or(|now| now.described != described) {
+                return Err(Denied::from(attempt::unknown(&server)));
+            }
+            let (tokens, times) = issued.tokens(None, client_id, token_endpoint.into());
+            login::put(tx, &record.wrapping, &server, &tokens, times)?;
+            let issuer = described.oauth.map(|oauth| oauth.issuer).unwrap_or_default();
+            let entry = Entry::new(LedgerEvent::McpLoggedIn).with("server", server).with("issuer", issuer);
+            entry.with("by", by).append(tx)?;
+            Ok::<_, Denied>(())
+        });
+        finish.await?;
+        self.bell.notify_one();
+        Ok(())
+    }
+
+    /// Removes the login at a server, and one that waits. The issuer is not asked. Returns whether there was a login.
+    ///
+    /// # Errors
+    /// Refuses an unknown server.
+    pub async fn remove(&self, server: &str, by: PersonId) -> Result<bool, Denied> {
+        self.described(server).await?;
+        self.waiting().remove(server);
+        let server = server.to_owned();
+        Ok(self.record.state.write(move |tx| login::remove(tx, &server, by)).await?)
+    }
+
+    /// Uses up the attempt that an address answers.
+    fn take(&self, server: &str, address: &str, by: PersonId) -> Result<(String, Attempt), Refusal> {
+        let mut waiting = self.waiting();
+        let Some(attempt) = waiting.get(server).filter(|attempt| attempt.by == by) else {
+            return Err(attempt::unknown(server));
+        };
+        let read = attempt.code(address, ironclaw_state::wall_clock());
+        if read.as_ref().is_err_and(|refusal| !attempt::waits_after(refusal)) {
+            waiting.remove(server);
+        }
+        let code = read?;
+        let attempt = waiting.remove(server).ok_or_else(|| attempt::unknown(server))?;
+        Ok((code, attempt))
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<String, Attempt>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn described(&self, server: &str) -> Result<McpRegister, Denied> {
+        let named = server.to_owned();
+        let found = self.record.state.read(move |tx| mcp::find(tx, &named)).await?;
+        Ok(found.ok_or_else(|| mcp::unknown(server))?.described)
+    }
+
+    /// Returns the address of a server, and the requests that its login may make.
+    fn http(&self, described: &McpRegister) -> Result<(Url, Http<'_>), Refusal> {
+        let name = &described.name;
+        if self.latch.is_shut() {
+            return Err(failed(name, "the emergency stop is active"));
+        }
+        let Some(url) = described.url.as_deref().and_then(|url| address::parse(url).ok()) else {
+            let refusal = Refusal::new(DenialCode::McpOauth, format!("MCP server {name} is a command"));
+            return Err(refusal.hint("only a server at a URL has a login"));
+        };
+        let is_near = address::is_near(&url);
+        let fetcher = match is_near {
+            true => self.with_loopback.get_or_init(Fetcher::dangerous_with_loopback),
+            false => &self.public,
+        };
+        Ok((url, Http { fetcher, is_near }))
+    }
+}
+
+/// Returns the header of the refusal of a server without a login.
+async fn challenge(url: &Url) -> Option<String> {
+    let http = ironclaw_model::client_for(url).ok()?;
+    match Client::over_http(url.clone(), HeaderMap::new(), http, Limits::default()).await {
+        Err(ironclaw_mcp::Error::Refused { www_authenticate, .. }) => www_authenticate,
+        _ => None,
+    }
+}
+
+/// Registers the host as a client of an issuer, and returns its id there.
+async fn register(http: &Http<'_>, found: &Found, redirect_uri: &str) -> Result<String, String> {
+    let Some(endpoint) = &found.registration else {
+        return Err("it registers no clients; register IronClaw there and name its id with --client-id".to_owned());
+    };
+    let client = serde_json::json!({
+        "client_name": "IronClaw",
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    });
+    let (status, answer) = http.post(endpoint, "application/json", client.to_string()).await?;
+    match answer["client_id"].as_str() {
+        Some(id) if (200..300).contains(&status) && answer.get("client_secret").is_none() => Ok(id.to_owned()),
+        Some(_) if answer.get("client_secret").is_some() => {
+            Err("it registers only clients with a secret, which the host does not use".to_owned())
+        }
+        _ => Err(format!("it refused to register the host, with HTTP status {status}")),
+    }
+}
+
+/// Returns a text of an issuer on one line.
+fn shown(text: &str) -> String {
+    let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
+    ironclaw_text::visible::line(&start.replace(['\n', '\r'], " ")).text
+}
+
+fn failed(server: &str, why: &str) -> Refusal {
+    Refusal::new(DenialCode::McpLogin, format!("the login at MCP server {server} failed: {why}"))
+        .hint(format!("`ironctl mcp login {server}` tries again"))
+}
+
+fn unsupported(issuer: &str, why: &str) -> Refusal {
+    Refusal::new(DenialCode::McpOauth, format!("the issuer {} cannot be used: {why}", shown(issuer)))
+}
+
+fn unapproved(server: &str, url: &Url, issuers: Option<&[String]>) -> Refusal {
+    let message = format!("people approved no issuer for MCP server {server}");
+    let refusal = Refusal::new(DenialCode::McpOauth, message);
+    match issuers.and_then(<[String]>::first) {
+        Some(issuer) => refusal.hint(format!(
+            "the server names {0}; if you trust it: ironctl mcp add {server} --url {url} --oauth {0}",
+            shown(issuer)
+        )),
+        None => refusal.hint("the server names no issuer either; it may take a secret in a header"),
+    }
+}
+
+fn other_issuer(server: &str, approved: &str, issuers: &[String]) -> Refusal {
+    let named: Vec<String> = issuers.iter().map(|issuer| shown(issuer)).collect();
+    let message = format!(
+        "MCP server {server} names the issuer {}, and people approved {}",
+        if named.is_empty() { "of no login".to_owned() } else { named.join(", ") },
+        shown(approved)
+    );
+    Refusal::new(DenialCode::McpIssuer, message)
+        .hint("ask the operator of the server; if the new issuer is right, add the server again with --oauth")
+}

@@ -1,0 +1,222 @@
+//! The documents of a server and of its issuer: RFC 9728 and RFC 8414, or the one of OpenID Connect.
+//!
+//! Never follows a redirect. Every address in a document is https, or on this machine if the server is. See [`super::Logins`].
+
+use crate::registry::mcp::address;
+use ironclaw_model::fetch::{End, Fetched, Fetcher, Limits, Request};
+use reqwest::Method;
+use serde_json::Value;
+use std::time::Duration;
+use url::Url;
+
+/// The bounds of one request.
+const LIMITS: Limits =
+    Limits { begin: Duration::from_secs(10), whole: Duration::from_secs(15), body_bytes_max: 64 * 1024 };
+
+/// Issuers that a server names.
+const ISSUERS_MAX: usize = 16;
+
+/// The requests that the login at one server may make.
+pub(super) struct Http<'a> {
+    pub(super) fetcher: &'a Fetcher,
+    /// Whether the server is on this machine.
+    pub(super) is_near: bool,
+}
+
+/// The addresses of an issuer.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) authorization: Url,
+    pub(super) token: Url,
+    pub(super) registration: Option<Url>,
+    /// Whether it names itself in the address for the browser.
+    pub(super) names_issuer: bool,
+}
+
+impl Http<'_> {
+    /// Parses an address of a document.
+    fn address(&self, text: &str) -> Result<Url, String> {
+        let url = address::parse(text).map_err(|why| format!("an address of it cannot be used: {why}"))?;
+        match url.scheme() == "https" || self.is_near {
+            true => Ok(url),
+            false => Err("an address of it is plain http".to_owned()),
+        }
+    }
+
+    /// Returns a document, or `None` if it does not exist.
+    async fn get(&self, url: &Url) -> Result<Option<Value>, String> {
+        match self.send(Method::GET, url, None).await? {
+            Fetched { status: 200, body, end: End::Whole, .. } => {
+                serde_json::from_slice(&body).map(Some).map_err(|_| format!("{url} is not JSON"))
+            }
+            Fetched { status: 404 | 405 | 410, .. } => Ok(None),
+            Fetched { status, .. } => Err(format!("{url} has HTTP status {status}")),
+        }
+    }
+
+    /// Sends a body, and returns the status with the answer; null if it is not JSON.
+    pub(super) async fn post(&self, url: &Url, media_type: &str, body: String) -> Result<(u16, Value), String> {
+        let answer = self.send(Method::POST, url, Some((media_type, body))).await?;
+        match answer.end {
+            End::Whole => Ok((answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())),
+            _ => Err("its answer is too long or ends early".to_owned()),
+        }
+    }
+
+    async fn send(&self, method: Method, url: &Url, body: Option<(&str, String)>) -> Result<Fetched, String> {
+        let mut headers = vec![("accept", "application/json")];
+        headers.extend(body.as_ref().map(|(media_type, _)| ("content-type", *media_type)));
+        let body = body.as_ref().map(|(_, body)| body.clone().into_bytes());
+        let request = Request { method, url: url.as_str(), headers, body, credential: None };
+        let answer = self.fetcher.fetch(request, LIMITS).await;
+        let answer =
+            answer.map_err(|error| format!("{} cannot be reached: {error}", url.origin().ascii_serialization()))?;
+        match answer.redirect {
+            None => Ok(answer),
+            Some(_) => Err(format!("{} redirects, which the host does not follow", url.origin().ascii_serialization())),
+        }
+    }
+}
+
+/// Returns the issuers that a server names in its document. `challenge` is the header of its refusal.
+pub(super) async fn resource(http: &Http<'_>, server: &Url, challenge: Option<&str>) -> Result<Vec<String>, String> {
+    let named = challenge.and_then(|challenge| parameter(challenge, "resource_metadata"));
+    let places = match named {
+        Some(named) => vec![http.address(&named)?],
+        None => vec![well_known(server, "oauth-protected-resource"), {
+            let mut root = server.clone();
+            root.set_path("/");
+            well_known(&root, "oauth-protected-resource")
+        }],
+    };
+    for place in places {
+        let Some(document) = http.get(&place).await? else { continue };
+        if !document["resource"].as_str().is_some_and(|resource| covers(resource, server)) {
+            return Err("its document is about another server".to_owned());
+        }
+        let issuers = document["authorization_servers"].as_array().into_iter().flatten();
+        return Ok(issuers.filter_map(Value::as_str).map(str::to_owned).take(ISSUERS_MAX).collect());
+    }
+    Err("it names no issuer".to_owned())
+}
+
+/// Returns the addresses of an issuer, which supports S256.
+pub(super) async fn issuer(http: &Http<'_>, issuer: &str) -> Result<Found, String> {
+    let url = http.address(issuer)?;
+    let mut below = url.clone();
+    below.set_path(&format!("{}/.well-known/openid-configuration", url.path().trim_end_matches('/')));
+    for place in [well_known(&url, "oauth-authorization-server"), well_known(&url, "openid-configuration"), below] {
+        let Some(document) = http.get(&place).await? else { continue };
+        return read(http, issuer, &document);
+    }
+    Err("it has no document about itself".to_owned())
+}
+
+fn read(http: &Http<'_>, issuer: &str, document: &Value) -> Result<Found, String> {
+    if document["issuer"].as_str() != Some(issuer) {
+        let named = super::shown(document["issuer"].as_str().unwrap_or_default());
+        return Err(format!("its document is of the issuer {named:?}"));
+    }
+    let has = |field: &str, wanted: &str| {
+        document[field].as_array().is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(wanted)))
+    };
+    if !has("code_challenge_methods_supported", "S256") {
+        return Err("it does not support S256".to_owned());
+    }
+    let wanted = |field: &str| {
+        let text = document[field].as_str().ok_or_else(|| format!("its document has no {field}"))?;
+        http.address(text)
+    };
+    let registration = document.get("registration_endpoint").map(|_| wanted("registration_endpoint")).transpose()?;
+    Ok(Found {
+        authorization: wanted("authorization_endpoint")?,
+        token: wanted("token_endpoint")?,
+        registration,
+        names_issuer: document["authorization_response_iss_parameter_supported"] == true,
+    })
+}
+
+/// Returns the place of a document about an address: before its path.
+fn well_known(url: &Url, name: &str) -> Url {
+    let mut place = url.clone();
+    place.set_query(None);
+    place.set_path(&format!("/.well-known/{name}{}", url.path().trim_end_matches('/')));
+    place
+}
+
+/// Returns whether a resource is the server, or a place above it.
+fn covers(resource: &str, server: &Url) -> bool {
+    let Ok(resource) = resource.parse::<Url>() else { return false };
+    let above = resource.path().trim_end_matches('/');
+    let rest = server.path().strip_prefix(above);
+    resource.origin() == server.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns the quoted value of a parameter of a challenge.
+fn parameter(challenge: &str, name: &str) -> Option<String> {
+    let (_, rest) = challenge.split_once(&format!("{name}=\""))?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn document() -> Value {
+        json!({
+            "issuer": "https://login.example",
+            "authorization_endpoint": "https://login.example/authorize",
+            "token_endpoint": "https://login.example/token",
+            "code_challenge_methods_supported": ["S256"],
+        })
+    }
+
+    #[test]
+    fn document_of_an_issuer_is_refused_unless_safe() {
+        let fetcher = Fetcher::new();
+        let http = Http { fetcher: &fetcher, is_near: false };
+        let issuer = "https://login.example";
+        assert!(read(&http, issuer, &document()).is_ok());
+        for (field, value, words) in [
+            ("issuer", json!("https://login.example/"), "is of the issuer"),
+            ("code_challenge_methods_supported", json!(["plain"]), "S256"),
+            ("code_challenge_methods_supported", Value::Null, "S256"),
+            ("token_endpoint", json!("http://login.example/token"), "plain http"),
+            ("token_endpoint", json!("http://127.0.0.1/token"), "plain http"),
+            ("token_endpoint", json!("https://169.254.169.254/token"), "metadata"),
+            ("authorization_endpoint", Value::Null, "authorization_endpoint"),
+            ("registration_endpoint", json!("ftp://login.example/x"), "neither http nor https"),
+        ] {
+            let mut document = document();
+            document[field] = value;
+            let why = read(&http, issuer, &document).expect_err(field);
+            assert!(why.contains(words), "{field}: {why}");
+        }
+    }
+
+    #[test]
+    fn document_of_a_server_is_about_this_server() {
+        let server: Url = "https://calendar.example/mcp".parse().expect("a URL");
+        for (resource, is_it) in [
+            ("https://calendar.example/mcp", true),
+            ("https://calendar.example", true),
+            ("https://calendar.example/m", false),
+            ("https://calendar.example/mcp/other", false),
+            ("https://evil.example/mcp", false),
+            ("http://calendar.example/mcp", false),
+            ("mcp", false),
+        ] {
+            assert_eq!(covers(resource, &server), is_it, "{resource}");
+        }
+        let place = well_known(&server, "oauth-protected-resource");
+        assert_eq!(place.as_str(), "https://calendar.example/.well-known/oauth-protected-resource/mcp");
+    }
+
+    #[test]
+    fn place_of_the_document_is_read_from_a_challenge() {
+        let challenge = "Bearer realm=\"x\", resource_metadata=\"https://a.example/r\"";
+        assert_eq!(parameter(challenge, "resource_metadata").as_deref(), Some("https://a.example/r"));
+        assert_eq!(parameter("Bearer", "resource_metadata"), None);
+    }
+}

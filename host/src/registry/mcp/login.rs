@@ -1,0 +1,132 @@
+//! The logins of people at MCP servers: the tokens, wrapped by the master key, and the end of a login.
+//!
+//! Never contacts an issuer, and gives tokens only to the code that sends them. See [`crate::mcp::oauth`].
+
+use crate::tables::channels as table;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_ledger::Entry;
+use ironclaw_state::keys::{self, SecretText, WrappingKey};
+use ironclaw_state::{Error, WriteTx};
+use serde::{Deserialize, Serialize};
+
+pub use table::{McpLogin as Login, login as find, logins as all};
+
+/// The tokens of a login, and the data for their renewal.
+pub struct Tokens {
+    /// The token of each request.
+    pub access: SecretText,
+    /// The token for the next renewal.
+    pub refresh: Option<SecretText>,
+    /// Id of the host as a client of the issuer.
+    pub client_id: String,
+    /// The address at which the issuer gives tokens.
+    pub token_endpoint: String,
+}
+
+/// The times of tokens, in milliseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// The time of the answer of the issuer.
+    pub made_at: i64,
+    /// The end of the access token.
+    pub expires_at: Option<i64>,
+    /// The time to renew the tokens.
+    pub renew_at: Option<i64>,
+}
+
+/// The stored form of tokens.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    access: String,
+    refresh: Option<String>,
+    client_id: String,
+    token_endpoint: String,
+}
+
+/// Returns the name under which the tokens of a server are wrapped. No secret of the operator has such a name.
+fn wrapped_name(server: &str) -> String {
+    format!("mcp login {server}")
+}
+
+fn unopened(server: &str, error: &keys::Error) -> Error {
+    Error::Stored(format!("the login at MCP server {server}: {error}"))
+}
+
+/// Opens the tokens of a login; `None` after its end.
+pub fn tokens(wrapping: &WrappingKey, login: &Login) -> Result<Option<Tokens>, Error> {
+    let Some(wrapped) = &login.wrapped else { return Ok(None) };
+    let opened = wrapping.secret(&wrapped_name(&login.server), wrapped);
+    let opened = opened.map_err(|error| unopened(&login.server, &error))?;
+    let read = serde_json::from_str(opened.expose());
+    let Stored { access, refresh, client_id, token_endpoint } =
+        read.map_err(|_| Error::Stored(format!("the login at MCP server {} is not readable", login.server)))?;
+    let (access, refresh) = (SecretText::new(access), refresh.map(SecretText::new));
+    Ok(Some(Tokens { access, refresh, client_id, token_endpoint }))
+}
+
+/// Stores the tokens of a login, in the place of earlier ones.
+pub fn put(
+    tx: &mut WriteTx<'_>,
+    wrapping: &WrappingKey,
+    server: &str,
+    tokens: &Tokens,
+    times: Times,
+) -> Result<(), Error> {
+    let stored = Stored {
+        access: tokens.access.expose().to_owned(),
+        refresh: tokens.refresh.as_ref().map(|refresh| refresh.expose().to_owned()),
+        client_id: tokens.client_id.clone(),
+        token_endpoint: tokens.token_endpoint.clone(),
+    };
+    let text = SecretText::new(serde_json::to_string(&stored).expect("four texts are JSON"));
+    drop((SecretText::new(stored.access), stored.refresh.map(SecretText::new)));
+    let wrapped = wrapping.wrap_secret(&wrapped_name(server), &text).map_err(|error| unopened(server, &error))?;
+    let Times { made_at, expires_at, renew_at } = times;
+    let server = server.to_owned();
+    table::put_login(tx, &Login { server, wrapped: Some(wrapped), reason: None, made_at, expires_at, renew_at })
+}
+
+/// Sets the time of the next renewal.
+pub fn renew_at(tx: &mut WriteTx<'_>, login: Login, at: i64) -> Result<(), Error> {
+    table::put_login(tx, &Login { renew_at: Some(at), ..login })
+}
+
+/// Ends a login by itself. A person has to log in again.
+pub fn end(tx: &mut WriteTx<'_>, login: Login, reason: &str) -> Result<(), Error> {
+    Entry::new(LedgerEvent::McpLoginEnded)
+        .with("server", login.server.clone())
+        .with("reason", reason.to_owned())
+        .append(tx)?;
+    table::put_login(tx, &Login { wrapped: None, reason: Some(reason.to_owned()), renew_at: None, ..login })
+}
+
+/// Removes the login at a server for a person. Returns whether there was one.
+pub fn remove(tx: &mut WriteTx<'_>, server: &str, by: PersonId) -> Result<bool, Error> {
+    if find(tx, server)?.is_none() {
+        return Ok(false);
+    }
+    table::delete_login(tx, server)?;
+    Entry::new(LedgerEvent::McpLoggedOut).with("server", server.to_owned()).with("by", by).append(tx)?;
+    Ok(true)
+}
+
+/// Removes the login at a server that is registered with another address or another issuer, because people approved the old ones.
+pub fn remove_unless_same(tx: &mut WriteTx<'_>, was: &McpRegister, becomes: &McpRegister) -> Result<(), Error> {
+    if (&was.url, &was.oauth) == (&becomes.url, &becomes.oauth) {
+        return Ok(());
+    }
+    table::delete_login(tx, &was.name)
+}
+
+/// Wraps the tokens of each login under another key.
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<(), Error> {
+    for login in all(tx)? {
+        let Some(wrapped) = &login.wrapped else { continue };
+        let passed = old.rewrap_secret(new, &wrapped_name(&login.server), wrapped);
+        let wrapped = Some(passed.map_err(|error| unopened(&login.server, &error))?);
+        table::put_login(tx, &Login { wrapped, ..login })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! Tests of logins at MCP servers: from `ironctl mcp login` to a call with the token, its renewal, and its end.
+//!
+//! They use the real programs with the scripted model, and the stand-in of `support::issuer`.
+
+use super::mcp::{add, call, host, show};
+use crate::support::client::Raw;
+use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::issuer::{Behaviour, Issuer};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+/// The address for the browser in logins without `ironctl`.
+const CALLBACK: &str = "http://127.0.0.1:9/callback";
+
+/// Returns a host with the server of a stand-in.
+fn host_with(behaviour: Behaviour) -> (TestHost, Issuer) {
+    let (issuer, host) = (Issuer::start(behaviour), host());
+    add(&host, "s", &["--url", &issuer.server, "--oauth", &issuer.origin]);
+    (host, issuer)
+}
+
+/// Begins a login over the API.
+fn begin(raw: &Raw) -> (u16, Value) {
+    raw.ask("POST", "/v1/mcp/s/login", &json!({ "redirect_uri": CALLBACK }).to_string())
+}
+
+fn finish(raw: &Raw, address: &str) -> (u16, Value) {
+    raw.ask("POST", "/v1/mcp/s/login/finish", &json!({ "address": address }).to_string())
+}
+
+fn code(answer: &(u16, Value)) -> &str {
+    answer.1["error"]["code"].as_str().unwrap_or_default()
+}
+
+/// Logs in over the API.
+fn log_in(host: &TestHost, issuer: &Issuer) {
+    let raw = Raw::of(host);
+    let (status, begun) = begin(&raw);
+    assert_eq!(status, 200, "{begun}");
+    let address = issuer.browse(begun["url"].as_str().expect("a page"));
+    let (status, finished) = finish(&raw, &address);
+    assert_eq!((status, &finished["login"]["state"]), (200, &json!("active")), "{finished}");
+}
+
+/// Confirms what the server lists, and grants it.
+fn confirm(host: &TestHost) {
+    host.ctl(&["mcp", "test", "s"]);
+    let digest = show(host, "s")["digest"].as_str().expect("a digest").to_owned();
+    host.ctl(&["mcp", "confirm", "s", "--digest", &digest, "--yes"]).ok();
+    host.ctl(&["mcp", "grant", "a", "s", "--yes"]).ok();
+}
+
+#[test]
+fn person_logs_in_with_a_browser_and_the_agent_calls() {
+    let (host, issuer) = host_with(Behaviour::default());
+    let refused = host.ctl(&["--json", "mcp", "test", "s"]).refused("login");
+    assert!(refused.stderr.contains("mcp_login_needed"), "{}", refused.stderr);
+    let listed = host.ctl(&["mcp", "list"]).ok();
+    assert!(listed.stdout.contains("login needed"), "{}", listed.stdout);
+    assert!(listed.stderr.contains("ironctl mcp login s"), "{}", listed.stderr);
+
+    let mut command = host.command("ironctl");
+    command.arg("--home").arg(&host.home).args(["mcp", "login", "s"]);
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ironctl runs");
+    let mut lines = BufReader::new(running.stderr.take().expect("piped")).lines();
+    let page = lines.by_ref().map(|line| line.expect("UTF-8")).find(|line| line.starts_with("http")).expect("a page");
+    let address = issuer.browse(&page);
+    // Another program on this machine does not end the wait.
+    visit(&address.replace("state=", "state=x"));
+    visit("http://127.0.0.1/favicon.ico".replace("127.0.0.1", host_of(&address)).as_str());
+    visit(&address);
+    let rest: Vec<String> = lines.map(|line| line.expect("UTF-8")).collect();
+    let said = running.wait_with_output().expect("ended");
+    assert!(said.status.success(), "{rest:?}");
+    assert!(String::from_utf8_lossy(&said.stdout).contains("logged in at"), "{said:?}");
+
+    confirm(&host);
+    let (said, answer) = call(&host, "t", "/allow send -- use s__count");
+    assert_eq!((&said["status"], issuer.acts()), (&json!("done"), 1), "{said} {answer}");
+    assert_eq!(host.entries("mcp.logged_in").len(), 1);
+    let ledger = serde_json::to_string(&host.ledger()).expect("JSON");
+    assert!(!ledger.contains("zinnober") && !ledger.contains("karmin"), "a token is in the ledger");
+
+    host.ctl(&["mcp", "logout", "s"]).ok();
+    let (said, answer) = call(&host, "t2", "/allow send -- use s__count");
+    assert!(answer.contains("nothing was sent") && answer.contains("ironctl mcp login s"), "{said} {answer}");
+    assert_eq!((issuer.acts(), host.entries("mcp.logged_out").len()), (1, 1));
+}
+
+/// Returns the host with the port in an address.
+fn host_of(address: &str) -> &str {
+    address.trim_start_matches("http://").split('/').next().expect("a host")
+}
+
+/// Opens an address of this machine as a browser.
+fn visit(address: &str) {
+    let host = host_of(address);
+    let path = address.split_once(host).expect("its host").1;
+    let mut stream = TcpStream::connect(host).expect("ironctl listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\n\r\n").expect("written");
+    stream.read_to_string(&mut String::new()).expect("an answer");
+}
+
+#[test]
+fn pasted_address_completes_a_login_once() {
+    let (host, issuer) = host_with(Behaviour::default());
+    let raw = Raw::of(&host);
+    let begun = begin(&raw).1;
+    let address = issuer.browse(begun["url"].as_str().expect("a page"));
+    for (wrong, refusal) in [
+        (address.replace("state=", "state=x"), "mcp_login_address"),
+        (address.replace("iss=http", "iss=https"), "mcp_issuer"),
+        (address.replace(":9/", ":10/"), "mcp_login_address"),
+        ("tulips".to_owned(), "mcp_login_address"),
+    ] {
+        let answer = finish(&raw, &wrong);
+        assert_eq!(code(&answer), refusal, "{wrong}: {}", answer.1);
+        assert!(!answer.1.to_string().contains("code-"), "{}", answer.1);
+    }
+    host.ctl(&["person", "add", "mara", "--role", "admin"]).ok();
+    let other = Raw::of_person(&host, "mara");
+    assert_eq!(code(&finish(&other, &address)), "mcp_login_unknown", "a login is of the person who began it");
+    assert_eq!(finish(&raw, &address).0, 200, "a wrong address did not end the login");
+    assert_eq!(code(&finish(&raw, &address)), "mcp_login_unknown", "a code is used once");
+
+    // Through ironctl, with nothing to read from the pasted line but a wrong address.
+    let refused = host.ctl_given("http://127.0.0.1:9/callback?code=x\n", &["--json", "mcp", "login", "s", "--paste"]);
+    assert!(refused.stderr.contains("mcp_login_address"), "{}", refused.stderr);
+}
+
+#[test]
+fn unsafe_issuer_is_refused() {
+    for (behaviour, words) in [
+        (Behaviour { plain_challenges: true, ..Behaviour::default() }, "S256"),
+        (Behaviour { redirects: true, ..Behaviour::default() }, "redirects"),
+    ] {
+        let (host, _issuer) = host_with(behaviour);
+        let answer = begin(&Raw::of(&host));
+        assert_eq!(code(&answer), "mcp_oauth", "{}", answer.1);
+        assert!(answer.1.to_string().contains(words), "{}", answer.1);
+    }
+}
+
+#[test]
+fn login_of_another_issuer_than_approved_is_refused() {
+    let (host, issuer) = host_with(Behaviour { names_other: true, ..Behaviour::default() });
+    let raw = Raw::of(&host);
+    let begun = begin(&raw).1;
+    let answer = finish(&raw, &issuer.browse(begun["url"].as_str().expect("a page")));
+    assert_eq!(code(&answer), "mcp_issuer", "{}", answer.1);
+
+    add(&host, "s", &["--url", &issuer.server, "--oauth", "https://login.example"]);
+    assert_eq!(code(&begin(&raw)), "mcp_issuer", "the server names another one");
+    host.ctl(&["mcp", "add", "s", "--url", &issuer.server, "--yes"]);
+    let answer = begin(&raw);
+    assert_eq!(code(&answer), "mcp_oauth", "people approved none");
+    let hint = format!("--oauth {}", issuer.origin);
+    assert!(answer.1["error"]["hint"].as_str().is_some_and(|text| text.contains(&hint)), "{}", answer.1);
+
+    let words =
+        ["--json", "mcp", "add", "r", "--yes", "--url", "https://r.example/mcp", "--oauth", "http://login.example"];
+    let refused = host.ctl(&words).refused("encrypted");
+    assert!(refused.stderr.contains("mcp_oauth"), "{}", refused.stderr);
+    let words = ["--json", "mcp", "add", "r", "--yes", "--url", "https://r.example/mcp", "--oauth", &issuer.origin];
+    let refused = host.ctl(&words).refused("https");
+    assert!(refused.stderr.contains("mcp_oauth"), "{}", refused.stderr);
+}
+
+#[test]
+fn token_is_in_no_result_and_in_no_error() {
+    let (host, issuer) = host_with(Behaviour::default());
+    log_in(&host, &issuer);
+    confirm(&host);
+    for tool in ["leak", "fail"] {
+        let (said, answer) = call(&host, tool, &format!("/allow send -- use s__{tool}"));
+        assert!(!format!("{said}{answer}").contains(&issuer.access()), "{said} {answer}");
+    }
+    let shown = show(&host, "s").to_string();
+    assert!(!shown.contains("zinnober") && !shown.contains("karmin"), "{shown}");
+}
+
+#[test]
+fn token_is_not_in_an_error_in_place_of_a_listing() {
+    let (host, issuer) = host_with(Behaviour { lists_nothing: true, ..Behaviour::default() });
+    log_in(&host, &issuer);
+    let refused = host.ctl(&["--json", "mcp", "test", "s"]).refused("tools/list");
+    assert!(refused.stderr.contains("mcp_unreachable"), "{}", refused.stderr);
+    let said = format!("{}{}", refused.stderr, show(&host, "s"));
+    assert!(!said.contains(&issuer.access()), "{said}");
+}
+
+#[test]
+fn token_is_renewed_ahead_and_after_a_restart() {
+    let (host, issuer) = host_with(Behaviour { lifetime: Some(2), ..Behaviour::default() });
+    log_in(&host, &issuer);
+    wait_for("a renewal", || issuer.renewals() >= 2);
+    host.down();
+    let before = issuer.renewals();
+    host.up();
+    wait_for("a renewal after the start", || issuer.renewals() > before);
+    assert_eq!(show(&host, "s")["login"]["state"], "active");
+    assert_eq!(host.entries("mcp.login_ended").len(), 0);
+}
+
+#[test]
+fn refused_renewal_is_one_notice_with_the_command() {
+    let (host, issuer) = host_with(Behaviour { refuses_renewals: true, ..Behaviour::default() });
+    log_in(&host, &issuer);
+    confirm(&host);
+    // The server refuses the token, so that the host renews it before its time.
+    issuer.end_access();
+    host.ctl(&["mcp", "test", "s"]);
+    wait_for("the end of the login", || show(&host, "s")["login"]["state"] == "needed");
+    call(&host, "t", "/allow send -- use s__count");
+    host.ctl(&["mcp", "test", "s"]);
+    assert_eq!((issuer.renewals(), issuer.acts(), host.entries("mcp.login_ended").len()), (1, 0, 1));
+    for words in [["mcp", "list"].as_slice(), &["status"]] {
+        let said = host.ctl(words);
+        let said = format!("{}{}", said.stdout, said.stderr);
+        let notices: Vec<&str> = said.lines().filter(|line| line.contains("MCP server s")).collect();
+        assert_eq!(notices.len(), 1, "{said}");
+        assert!(notices[0].contains("invalid_grant") && notices[0].ends_with("ironctl mcp login s"), "{said}");
+    }
+    let found = host.ctl(&["doctor"]).stdout;
+    assert_eq!(found.matches("ironctl mcp login s").count(), 1, "{found}");
+    log_in(&host, &issuer);
+    call(&host, "t2", "/allow send -- use s__count");
+    assert_eq!(issuer.acts(), 1);
+}
+
+#[test]
+fn call_that_acted_before_a_refusal_is_not_sent_again() {
+    let (host, issuer) = host_with(Behaviour { acts_and_refuses: true, ..Behaviour::default() });
+    log_in(&host, &issuer);
+    confirm(&host);
+    let (said, answer) = call(&host, "t", "/allow send -- use s__count");
+    assert_eq!(issuer.acts(), 1, "{said}");
+    assert!(answer.contains("unknown if the server acted"), "{answer}");
+    // The next call has a new token.
+    let (said, _) = call(&host, "t2", "/allow send -- use s__leak");
+    assert_eq!((&said["status"], issuer.renewals()), (&json!("done"), 1), "{said}");
+    assert_eq!(issuer.acts(), 1);
+}
+
+#[test]
+fn login_survives_a_rotation_of_the_master_key() {
+    let (host, issuer) = host_with(Behaviour::default());
+    log_in(&host, &issuer);
+    confirm(&host);
+    host.down();
+    host.ctl(&["key", "rotate", "master", "--yes"]).ok();
+    host.up();
+    let (said, answer) = call(&host, "t", "/allow send -- use s__count");
+    assert_eq!(issuer.acts(), 1, "{said} {answer}");
+}
+
+#[test]
+fn server_at_another_place_has_no_login() {
+    let (host, issuer) = host_with(Behaviour::default());
+    log_in(&host, &issuer);
+    // The same registration keeps the login, and another place or issuer does not.
+    add(&host, "s", &["--url", &issuer.server, "--oauth", &issuer.origin]);
+    assert_eq!(show(&host, "s")["login"]["state"], "active");
+    add(&host, "s", &["--url", &format!("{}/other", issuer.server), "--oauth", &issuer.origin]);
+    assert_eq!(show(&host, "s")["login"]["state"], "needed");
+}

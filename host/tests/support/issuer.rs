@@ -1,0 +1,245 @@
+//! A stand-in for an issuer of tokens, and an MCP server that takes its tokens, on one port of loopback.
+//!
+//! The pages are as RFC 8414, RFC 9728, RFC 7591 and RFC 9207 describe them; a field of [`Behaviour`] breaks one rule.
+
+use axum::Json;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use url::{Url, form_urlencoded};
+
+/// The rules that the stand-in breaks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Behaviour {
+    /// Without S256.
+    pub(crate) plain_challenges: bool,
+    /// Its document redirects.
+    pub(crate) redirects: bool,
+    /// The address for the browser names another issuer.
+    pub(crate) names_other: bool,
+    /// Seconds of an access token.
+    pub(crate) lifetime: Option<u64>,
+    /// Refuses each renewal.
+    pub(crate) refuses_renewals: bool,
+    /// The server acts on a call of `count`, and refuses its token then.
+    pub(crate) acts_and_refuses: bool,
+    /// The server answers a request for its tools with an error that has the token.
+    pub(crate) lists_nothing: bool,
+}
+
+#[derive(Default)]
+struct Book {
+    /// The challenge and the address for the browser of each code.
+    codes: HashMap<String, (String, String)>,
+    access: Option<String>,
+    refresh: Option<String>,
+    made: u32,
+    renewals: u32,
+    acts: u32,
+}
+
+#[derive(Clone)]
+struct Shared {
+    origin: String,
+    behaviour: Behaviour,
+    book: Arc<Mutex<Book>>,
+}
+
+/// A running stand-in, which ends with the value.
+pub(crate) struct Issuer {
+    /// The issuer.
+    pub(crate) origin: String,
+    /// The MCP server.
+    pub(crate) server: String,
+    shared: Shared,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Issuer {
+    /// Starts the stand-in.
+    pub(crate) fn start(behaviour: Behaviour) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let origin = format!("http://{}", listener.local_addr().expect("an address"));
+        let shared = Shared { origin: origin.clone(), behaviour, book: Arc::default() };
+        let app = Router::new()
+            .route("/.well-known/oauth-protected-resource/mcp", get(resource))
+            .route("/.well-known/oauth-authorization-server", get(about))
+            .route("/moved", get(about))
+            .route("/register", post(register))
+            .route("/authorize", get(authorize))
+            .route("/token", post(token))
+            .route("/mcp", post(mcp))
+            .with_state(shared.clone());
+        runtime.spawn(async move { axum::serve(listener, app).await });
+        Self { server: format!("{origin}/mcp"), origin, shared, _runtime: runtime }
+    }
+
+    /// Opens a page of the issuer as a browser whose person agrees, and returns the address to which it leads.
+    pub(crate) fn browse(&self, page: &str) -> String {
+        let page: Url = page.parse().expect("a URL");
+        let asked: HashMap<String, String> = page.query_pairs().into_owned().collect();
+        assert!(page.as_str().starts_with(&self.origin), "{page}");
+        agree(&self.shared, &asked)
+    }
+
+    /// Makes the server refuse the present token.
+    pub(crate) fn end_access(&self) {
+        self.shared.book().access = None;
+    }
+
+    /// Returns the present access token.
+    pub(crate) fn access(&self) -> String {
+        self.shared.book().access.clone().expect("a token")
+    }
+
+    /// Returns the number of renewals that it was asked for.
+    pub(crate) fn renewals(&self) -> u32 {
+        self.shared.book().renewals
+    }
+
+    /// Returns the number of calls on which the server acted.
+    pub(crate) fn acts(&self) -> u32 {
+        self.shared.book().acts
+    }
+}
+
+impl Shared {
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().expect("no panic while locked")
+    }
+}
+
+async fn resource(State(shared): State<Shared>) -> Json<Value> {
+    let Shared { origin, .. } = shared;
+    Json(json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }))
+}
+
+async fn about(State(shared): State<Shared>) -> Response {
+    let Shared { origin, behaviour, .. } = shared;
+    if behaviour.redirects {
+        return (StatusCode::FOUND, [(header::LOCATION, format!("{origin}/moved"))]).into_response();
+    }
+    let challenges = if behaviour.plain_challenges { "plain" } else { "S256" };
+    Json(json!({
+        "issuer": origin,
+        "authorization_endpoint": format!("{origin}/authorize"),
+        "token_endpoint": format!("{origin}/token"),
+        "registration_endpoint": format!("{origin}/register"),
+        "code_challenge_methods_supported": [challenges],
+        "authorization_response_iss_parameter_supported": true,
+    }))
+    .into_response()
+}
+
+async fn register(Json(client): Json<Value>) -> Response {
+    let public = client["token_endpoint_auth_method"] == "none";
+    let status = if public { StatusCode::CREATED } else { StatusCode::BAD_REQUEST };
+    (status, Json(json!({ "client_id": "client", "redirect_uris": client["redirect_uris"] }))).into_response()
+}
+
+async fn authorize(State(shared): State<Shared>, Query(asked): Query<HashMap<String, String>>) -> Response {
+    (StatusCode::FOUND, [(header::LOCATION, agree(&shared, &asked))]).into_response()
+}
+
+fn agree(shared: &Shared, asked: &HashMap<String, String>) -> String {
+    let field = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    let wanted = (field("response_type"), field("client_id"), field("code_challenge_method"), field("resource"));
+    let right = ("code".to_owned(), "client".to_owned(), "S256".to_owned(), format!("{}/mcp", shared.origin));
+    assert_eq!(wanted, right);
+    let mut book = shared.book();
+    book.made += 1;
+    let code = format!("code-{}", book.made);
+    book.codes.insert(code.clone(), (field("code_challenge"), field("redirect_uri")));
+    let issuer = if shared.behaviour.names_other { "https://other.example" } else { &shared.origin };
+    let mut address: Url = field("redirect_uri").parse().expect("a URL");
+    address
+        .query_pairs_mut()
+        .append_pair("code", &code)
+        .append_pair("state", &field("state"))
+        .append_pair("iss", issuer);
+    address.into()
+}
+
+async fn token(State(shared): State<Shared>, body: Bytes) -> Response {
+    let form: HashMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
+    let field = |name: &str| form.get(name).cloned().unwrap_or_default();
+    let refused = || (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" }))).into_response();
+    let mut book = shared.book();
+    let is_good = match field("grant_type").as_str() {
+        "authorization_code" => book.codes.remove(&field("code")).is_some_and(|(challenge, redirect)| {
+            let of = URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier").as_bytes()));
+            challenge == of && redirect == field("redirect_uri")
+        }),
+        "refresh_token" => {
+            book.renewals += 1;
+            !shared.behaviour.refuses_renewals && book.refresh.as_deref() == Some(&field("refresh_token"))
+        }
+        _ => false,
+    };
+    if !is_good || field("client_id") != "client" || field("resource") != format!("{}/mcp", shared.origin) {
+        return refused();
+    }
+    book.made += 1;
+    let (access, refresh) = (format!("zinnober-{}", book.made), format!("karmin-{}", book.made));
+    let answer = json!({
+        "access_token": access,
+        "refresh_token": refresh,
+        "token_type": "Bearer",
+        "expires_in": shared.behaviour.lifetime.unwrap_or(3600),
+    });
+    (book.access, book.refresh) = (Some(access), Some(refresh));
+    Json(answer).into_response()
+}
+
+/// The MCP server: `echo` gives a text back, `leak` the header with the token, `fail` an error with it, and `count` acts.
+async fn mcp(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let refused = || {
+        let origin = &shared.origin;
+        let challenge = format!("Bearer resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"");
+        (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)]).into_response()
+    };
+    let wanted = shared.book().access.clone().map(|access| format!("Bearer {access}"));
+    if wanted.as_deref() != Some(&given) {
+        return refused();
+    }
+    let asked: Value = serde_json::from_slice(&body).expect("JSON");
+    let Some(id) = asked.get("id") else { return StatusCode::ACCEPTED.into_response() };
+    let tool = |name: &str| json!({ "name": name, "description": "A tool.", "inputSchema": { "type": "object", "properties": {} } });
+    let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }], "isError": false });
+    let result =
+        match (asked["method"].as_str().unwrap_or_default(), asked["params"]["name"].as_str().unwrap_or_default()) {
+            ("initialize", _) => json!({
+                "protocolVersion": "2025-06-18",
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "stand-in", "version": "1" },
+            }),
+            ("tools/list", _) if !shared.behaviour.lists_nothing => {
+                json!({ "tools": [tool("leak"), tool("fail"), tool("count")] })
+            }
+            ("tools/call", "leak") => text(&format!("you sent {given}")),
+            ("tools/call", "count") => {
+                shared.book().acts += 1;
+                if shared.behaviour.acts_and_refuses {
+                    return refused();
+                }
+                text("counted")
+            }
+            (method, _) => {
+                let error = json!({ "code": -32000, "message": format!("no {method} for {given}") });
+                return Json(json!({ "jsonrpc": "2.0", "id": id, "error": error })).into_response();
+            }
+        };
+    Json(json!({ "jsonrpc": "2.0", "id": id, "result": result })).into_response()
+}
