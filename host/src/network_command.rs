@@ -1,12 +1,14 @@
 //! Commands that reach the network: each in a jail of its own, with the gateway of the host as its only peer.
 //!
 //! Never gives a command a secret, and never lets one run beside another in the same jail. The jail of the session has no network. See
-//! [`gateway`] for the requests, and `runtime::launch::Jails` for the jail.
+//! [`gateway`] for the requests, [`tunnel`] for connections of its own, and `runtime::launch::Jails` for the jail.
 
+mod client_hello;
 mod environment;
 mod gateway;
 mod rewrite;
 mod route;
+mod tunnel;
 
 use crate::session::store::Session;
 use crate::turns::calls::ResultBody;
@@ -71,6 +73,8 @@ pub struct Order {
     pub seconds: u32,
     /// The hosts that it may reach.
     pub hosts: Arc<Vec<GrantedHost>>,
+    /// The grants of tunnels.
+    pub tunnels: Vec<Grant>,
     /// Whether a host of this machine may be granted.
     pub loopback: Loopback,
 }
@@ -132,7 +136,7 @@ async fn started(
 }
 
 fn client(order: &Order) -> Client {
-    let environment = environment::of(&order.hosts);
+    let environment = environment::of(&order.hosts, !order.tunnels.is_empty());
     Client {
         program: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), order.command.clone()],

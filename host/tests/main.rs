@@ -21,6 +21,7 @@ mod support {
     pub(crate) mod record;
     pub(crate) mod site;
     pub(crate) mod terminal;
+    pub(crate) mod tls_site;
 }
 
 /// The features of the host, through the real programs.
@@ -47,7 +48,7 @@ mod e2e {
     pub(crate) mod models;
     mod modes;
     mod mounts;
-    mod network_commands;
+    pub(crate) mod network_commands;
     pub(crate) mod packages;
     mod packages_change;
     mod people;
@@ -60,6 +61,7 @@ mod e2e {
     mod small_model;
     pub(crate) mod streaming;
     mod tools;
+    mod tunnels;
     mod versions;
     mod webhook;
 }

@@ -148,9 +148,9 @@ pub struct EgressGrant {
     pub paths: Vec<String>,
     /// The name of the secret that each request carries.
     pub secret: Option<String>,
-    /// Bytes of the body of a request.
+    /// Bytes of the body of a request; in tunnels, bytes that one command sends.
     pub upload_bytes_max: Option<u64>,
-    /// The use by commands: `git`, `npm`, `pip` or `other`; without it, no command reaches the host.
+    /// The use by commands: `git`, `npm`, `pip`, `other` or `tunnel`; without it, no command reaches the host.
     #[serde(default)]
     pub commands: Option<String>,
 }

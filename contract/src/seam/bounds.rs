@@ -169,6 +169,9 @@ mod tests {
             (ChangeKind::Egress, json!({"host": "a.example", "port": 0, "methods": ["GET"]})),
             (ChangeKind::Egress, json!({"host": "a.example", "methods": [], "paths": ["/"]})),
             (ChangeKind::Egress, json!({"host": "", "methods": []})),
+            (ChangeKind::Egress, json!({"host": "a.example", "methods": ["GET"], "commands": "tunnel"})),
+            (ChangeKind::Egress, json!({"host": "a.example", "methods": [], "paths": ["/"], "commands": "tunnel"})),
+            (ChangeKind::Egress, json!({"host": "a.example", "methods": [], "secret": "x", "commands": "tunnel"})),
             (
                 ChangeKind::Egress,
                 json!({"host": "a.example", "methods": ["PUT"], "paths": ["/"], "upload_bytes_max": 0}),

@@ -4,6 +4,7 @@
 //! public Internet. See [`crate::reach`] and [`outcome`].
 
 mod check;
+mod connect;
 mod echo;
 pub mod outcome;
 mod stream;

@@ -196,7 +196,11 @@ impl Resolver {
         Self { reach, lookup }
     }
 
-    async fn addresses(self, name: String) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
+    /// Returns the allowed addresses of a name; the port of each is 0.
+    pub(crate) async fn addresses(
+        self,
+        name: String,
+    ) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
         let found = if is_localhost(&name) {
             let own = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
             own.map(|address| SocketAddr::new(address, 0)).to_vec()

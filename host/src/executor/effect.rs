@@ -60,7 +60,8 @@ impl Effect {
         match self {
             Self::Http(http) => entry.with("host", http.host.clone()),
             Self::Command(order) => {
-                let hosts = order.hosts.iter().map(|host| host.grant.host().to_string());
+                let hosts = order.hosts.iter().map(|host| &host.grant).chain(order.tunnels.iter());
+                let hosts = hosts.map(|grant| grant.host().to_string());
                 entry.with("host", hosts.collect::<Vec<_>>().join(" "))
             }
             Self::Mcp { of_server, .. } => entry.with("host", format!("mcp:{}", of_server.server)),
@@ -89,14 +90,16 @@ impl Effect {
         };
         if call.tool == NETWORK_COMMAND {
             let (command, seconds) = network_command::arguments(&arguments).map_err(|_| changed())?;
-            let granted = network.grants.iter().filter(|grant| grant.commands().is_some()).map(|grant| {
+            let granted = network.grants.iter().filter(|grant| grant.commands().is_some() && !grant.is_tunnel());
+            let granted = granted.map(|grant| {
                 let secret = grant.secret().map(secret_of).transpose()?;
                 Ok(GrantedHost { grant: grant.clone(), secret })
             });
             let hosts = Arc::new(granted.collect::<Result<Vec<_>, ironclaw_state::Error>>()?);
+            let tunnels = network.grants.iter().filter(|grant| grant.is_tunnel()).cloned().collect();
             let session = store::find(tx, place.session)?.ok_or_else(changed)?;
             let loopback = network.loopback;
-            return Ok(Self::Command(Box::new(Order { session, command, seconds, hosts, loopback })));
+            return Ok(Self::Command(Box::new(Order { session, command, seconds, hosts, tunnels, loopback })));
         }
         let (request, body) = http::request(&arguments, network).map_err(|_| changed())?;
         let (host, port) = (request.url().host().to_string(), request.url().port());
@@ -153,6 +156,7 @@ impl Executor {
         let entry = entry
             .with("call", place.call)
             .with("requests", traffic.requests)
+            .with("tunnels", traffic.tunnels)
             .with("refused", traffic.refusals)
             .with("sent_bytes", traffic.sent_bytes)
             .with("received_bytes", traffic.received_bytes)

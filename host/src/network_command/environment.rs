@@ -26,7 +26,7 @@ pub(super) fn name(grant: &Grant) -> String {
 }
 
 /// Returns the variables of a command.
-pub(super) fn of(hosts: &[GrantedHost]) -> Vec<(String, String)> {
+pub(super) fn of(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", WORKSPACE),
@@ -51,6 +51,15 @@ pub(super) fn of(hosts: &[GrantedHost]) -> Vec<(String, String)> {
     let registry = of_use(Commands::Npm).find_map(|grant| base(grant, |_| true));
     // The page of a package is a directory, and its files are not.
     let index = of_use(Commands::Pip).find_map(|grant| base(grant, |path| path.ends_with('/')));
+    if has_tunnels {
+        for name in ["https_proxy", "HTTPS_PROXY"] {
+            all.push((name.to_owned(), format!("http://127.0.0.1:{PORT}")));
+        }
+        // The addresses at the gateway are plain http, and no program asks a proxy for them.
+        for name in ["no_proxy", "NO_PROXY"] {
+            all.push((name.to_owned(), "127.0.0.1".to_owned()));
+        }
+    }
     all.extend(registry.map(|address| ("npm_config_registry".to_owned(), address)));
     all.extend(index.map(|address| ("PIP_INDEX_URL".to_owned(), address)));
     all
@@ -77,7 +86,7 @@ mod tests {
             host("files.pythonhosted.org", Commands::Pip, &["/packages/{file}"]),
             host("pypi.org", Commands::Pip, &["/simple/{package}/"]),
         ];
-        let all = of(&hosts);
+        let all = of(&hosts, false);
         let value = |name: &str| all.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
         assert_eq!(value("GIT_CONFIG_COUNT"), Some("4"));
         assert_eq!(value("GIT_CONFIG_KEY_0"), Some("url.http://127.0.0.1:8129/github.com/.insteadOf"));
@@ -88,14 +97,23 @@ mod tests {
 
     #[test]
     fn registry_may_be_below_a_path() {
-        let all = of(&[host("forge.example", Commands::Npm, &["/api/npm/{package}"])]);
+        let all = of(&[host("forge.example", Commands::Npm, &["/api/npm/{package}"])], false);
         let address = "http://127.0.0.1:8129/forge.example/api/npm/".to_owned();
         assert!(all.contains(&("npm_config_registry".to_owned(), address)), "{all:?}");
     }
 
     #[test]
     fn program_without_a_granted_host_has_no_address() {
-        let all = of(&[host("example.org", Commands::Other, &["/a"])]);
+        let all = of(&[host("example.org", Commands::Other, &["/a"])], false);
         assert!(!all.iter().any(|(name, _)| name == "npm_config_registry" || name == "PIP_INDEX_URL"));
+    }
+
+    #[test]
+    fn proxy_is_named_only_with_a_tunnel() {
+        let is_proxy = |(name, _): &(String, String)| name.eq_ignore_ascii_case("https_proxy");
+        assert!(!of(&[], false).iter().any(is_proxy));
+        let all = of(&[], true);
+        assert!(all.iter().any(is_proxy));
+        assert!(all.contains(&("no_proxy".to_owned(), "127.0.0.1".to_owned())), "{all:?}");
     }
 }

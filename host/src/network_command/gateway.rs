@@ -6,13 +6,14 @@
 use super::environment::{at_gateway, name};
 use super::rewrite::Rewriter;
 use super::route;
+use super::tunnel::{self, Tunnel};
 use super::{GrantedHost, Order};
 use crate::refusal::Refusal;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
@@ -52,11 +53,13 @@ const HEADER_BYTES_MAX: usize = 256;
 pub struct Traffic {
     /// All requests.
     pub requests: u64,
+    /// Those of them that asked for a granted tunnel.
+    pub tunnels: u64,
     /// Refused ones.
     pub refusals: u64,
-    /// Bytes of bodies that were sent.
+    /// Bytes of bodies that were sent, and those in tunnels.
     pub sent_bytes: u64,
-    /// Bytes of bodies that the command got.
+    /// Bytes of bodies that the command got, and those in tunnels.
     pub received_bytes: u64,
     /// The asked hosts, by name.
     pub hosts: BTreeSet<String>,
@@ -67,7 +70,7 @@ pub struct Traffic {
 /// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedRequest {
-    /// The method and the path, as the command wrote them.
+    /// The method and the path, as the command wrote them; of a tunnel, also the reason.
     pub what: String,
     /// The code.
     pub code: DenialCode,
@@ -79,13 +82,15 @@ pub(super) struct Gateway {
     server: JoinHandle<()>,
 }
 
-struct Shared {
+/// The state that all connections of a command share.
+pub(super) struct Shared {
     hosts: Arc<Vec<GrantedHost>>,
+    pub(super) tunnels: Vec<Arc<Tunnel>>,
     loopback: Loopback,
-    fetcher: Arc<Fetcher>,
-    until: Instant,
+    pub(super) fetcher: Arc<Fetcher>,
+    pub(super) until: Instant,
     /// True after the end of the command.
-    is_over: watch::Sender<bool>,
+    pub(super) is_over: watch::Sender<bool>,
     traffic: Mutex<Traffic>,
 }
 
@@ -101,6 +106,7 @@ impl Gateway {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let shared = Arc::new(Shared {
             hosts: Arc::clone(&order.hosts),
+            tunnels: order.tunnels.iter().map(|grant| Arc::new(Tunnel::of(grant))).collect(),
             loopback: order.loopback,
             fetcher,
             until,
@@ -137,7 +143,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         biased;
         // No process of the command is left to read it.
         _ = over.wait_for(|over| *over) => return plain(StatusCode::SERVICE_UNAVAILABLE, "the command has ended\n"),
-        answered = shared.forward(request) => answered,
+        answered = shared.forward(request, &what) => answered,
     };
     answered.unwrap_or_else(|refusal| {
         shared.note_refusal(what, refusal.code);
@@ -151,7 +157,7 @@ fn words(request: &Request) -> String {
     text.chars().take(WORDS_BYTES_MAX).collect()
 }
 
-fn plain(status: StatusCode, text: &str) -> Response {
+pub(super) fn plain(status: StatusCode, text: &str) -> Response {
     let mut response = Response::new(Body::from(text.to_owned()));
     *response.status_mut() = status;
     response.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -159,11 +165,11 @@ fn plain(status: StatusCode, text: &str) -> Response {
 }
 
 impl Shared {
-    fn traffic(&self) -> MutexGuard<'_, Traffic> {
+    pub(super) fn traffic(&self) -> MutexGuard<'_, Traffic> {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_refusal(&self, what: String, code: DenialCode) {
+    pub(super) fn note_refusal(&self, what: String, code: DenialCode) {
         let mut traffic = self.traffic();
         traffic.refusals += 1;
         let refused = RefusedRequest { what, code };
@@ -173,7 +179,7 @@ impl Shared {
     }
 
     /// Sends a granted request, once, and returns its answer.
-    async fn forward(self: &Arc<Self>, request: Request) -> Result<Response, Refusal> {
+    async fn forward(self: &Arc<Self>, request: Request, what: &str) -> Result<Response, Refusal> {
         let count = {
             let mut traffic = self.traffic();
             traffic.requests += 1;
@@ -182,6 +188,9 @@ impl Shared {
         if count > REQUESTS_MAX {
             let words = format!("a command makes at most {REQUESTS_MAX} requests");
             return Err(Refusal::new(DenialCode::EgressTooMuch, words));
+        }
+        if request.method() == Method::CONNECT {
+            return tunnel::open(self, request, what).await;
         }
         let (parts, body) = request.into_parts();
         let (host, url) = route::target(&parts, &self.hosts)?;

@@ -75,7 +75,7 @@ pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, host: &str) -> Result<(), Den
     Err(refusal.hint("revoke one: `ironctl egress revoke AGENT HOST`").into())
 }
 
-/// Sets the grant of a host to an agent; a payload without methods removes it.
+/// Sets the grant of a host to an agent, or removes it.
 pub fn set(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
@@ -84,8 +84,8 @@ pub fn set(
 ) -> Result<(), ironclaw_state::Error> {
     let had = egress_of(tx, agent)?.into_iter().find(|grant| grant.host == egress.host);
     let before = had.map(|grant| canonical::to_string(&grant.granted)).unwrap_or_default();
-    let after = if egress.methods.is_empty() { String::new() } else { canonical::to_string(egress) };
-    if egress.methods.is_empty() {
+    let after = if egress.removes() { String::new() } else { canonical::to_string(egress) };
+    if egress.removes() {
         table::delete_egress(tx, agent, &egress.host)?;
     } else {
         table::put_egress(tx, agent, egress)?;

@@ -24,7 +24,7 @@ fn host_with(port: u16, grant: &Value) -> TestHost {
 }
 
 /// Runs a command with the network, and approves it if it waits. Returns its result.
-fn online(host: &TestHost, command: &str) -> String {
+pub(crate) fn online(host: &TestHost, command: &str) -> String {
     let ran = host.entries("call.ran").len();
     let answer = host.ctl(&["--json", "chat", "a", &format!("/allow exec send\nrun online {command}")]);
     if answer.code == 1 {
@@ -47,7 +47,7 @@ fn request(method: &str, path: &str) -> String {
 }
 
 /// Returns a command that tries a TCP connection.
-fn connect(port: u16) -> String {
+pub(crate) fn connect(port: u16) -> String {
     format!(
         "perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(PeerAddr => \"127.0.0.1:{port}\") ? \"reached\" : \"closed: $!\"'"
     )

@@ -50,12 +50,12 @@ pub enum Action {
 /// Options of `ironctl egress grant`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl egress grant assistant docs.rs --path '/{crate}'\n  ironctl egress grant assistant api.github.com --method GET --method POST --path '/repos/{owner}/{repo}/issues' --secret github"
+    after_help = "Example:\n  ironctl egress grant assistant docs.rs --path '/{crate}'\n  ironctl egress grant assistant api.github.com --method GET --method POST --path '/repos/{owner}/{repo}/issues' --secret github\n  ironctl egress grant assistant db.example.com:5443 --commands tunnel"
 )]
 pub struct Grant {
     /// Name or id of the agent
     agent: String,
-    /// Name of the host, without a wildcard
+    /// Name of the host, without a wildcard; with its port as HOST:PORT, or by --port
     host: String,
     /// Port, if it is not 443
     #[arg(long)]
@@ -70,10 +70,10 @@ pub struct Grant {
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
     /// Let commands use the host too: git, npm, pip or other; without --path, npm and pip get the paths of packages, and git those of
-    /// all repositories
-    #[arg(long, value_name = "USE", value_parser = ["git", "npm", "pip", "other"])]
+    /// all repositories. With tunnel, only commands use it, by TLS connections that the host cannot read
+    #[arg(long, value_name = "USE", value_parser = ["git", "npm", "pip", "other", TUNNEL])]
     commands: Option<String>,
-    /// Bytes of the body of a request [default: 65536 for methods with a body]
+    /// Bytes of the body of a request, or that a command sends in tunnels [default: 65536 for methods with a body and tunnels]
     #[arg(long, value_name = "BYTES")]
     upload_bytes_max: Option<u64>,
     /// Approve the change without a question
@@ -97,12 +97,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 
 async fn grant(at: &At, args: Grant) -> Result<(), Error> {
     let Grant { agent, host, port, mut method, path, secret, commands, upload_bytes_max, yes } = args;
+    let (host, port) = host_and_port(host, port)?;
     let path = commands.as_deref().map_or(Ok(path.clone()), |commands| paths_of_use(commands, &host, path))?;
     if commands.as_deref() == Some("git") && method.is_empty() {
         method = vec!["GET".to_owned(), "POST".to_owned()];
     }
     let upload_bytes_max = upload_bytes_max.or((commands.as_deref() == Some("git")).then_some(GIT_UPLOAD_BYTES));
-    let methods = if method.is_empty() { vec!["GET".to_owned(), "HEAD".to_owned()] } else { method };
+    let is_usual = method.is_empty() && commands.as_deref() != Some(TUNNEL);
+    let methods = if is_usual { vec!["GET".to_owned(), "HEAD".to_owned()] } else { method };
     let mut payload = json!({ "host": host, "methods": methods });
     let optional = [
         ("port", port.map(Value::from)),
@@ -117,6 +119,22 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
         }
     }
     set(at, &agent, payload, yes).await
+}
+
+/// The use by connections that the host cannot read.
+const TUNNEL: &str = "tunnel";
+
+/// Splits a port off the host.
+fn host_and_port(host: String, port: Option<u16>) -> Result<(String, Option<u16>), Error> {
+    let split = host.rsplit_once(':').filter(|(name, _)| !name.contains(':'));
+    match split.and_then(|(name, digits)| Some((name, digits.parse().ok()?))) {
+        Some((_, of_host)) if port.is_some_and(|port| port != of_host) => {
+            Err(Error::usage("two ports", "write the port once: behind the host, or as --port"))
+        }
+        Some((name, of_host)) => Ok((name.to_owned(), Some(of_host))),
+        // The host names the wrong part.
+        None => Ok((host, port)),
+    }
 }
 
 /// Bytes of the request in which git names what it has; a push is not possible.
@@ -166,7 +184,11 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
     }
     let row = |grant: EgressGrant| {
         let host = grant.port.map_or_else(|| grant.host.clone(), |port| format!("{}:{port}", grant.host));
-        let paths = if grant.paths.is_empty() { "typed addresses".to_owned() } else { grant.paths.join(" ") };
+        let paths = match grant.commands.as_deref() {
+            Some(TUNNEL) => "not limited".to_owned(),
+            _ if grant.paths.is_empty() => "typed addresses".to_owned(),
+            _ => grant.paths.join(" "),
+        };
         let secret = grant.secret.map(|secret| format!("secret:{secret}")).unwrap_or_default();
         [grant.agent, host, grant.methods.join(" "), paths, secret, grant.commands.unwrap_or_default()]
     };

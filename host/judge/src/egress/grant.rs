@@ -21,6 +21,8 @@ pub const UPLOAD_BYTES_DEFAULT: u64 = 64 << 10;
 pub const SECRET_PREFIX: &str = "secret:";
 /// Characters of the name of a secret.
 pub const SECRET_CHARACTERS_MAX: usize = 64;
+/// The ports of name resolution, which no tunnel reaches.
+const NAME_PORTS: [u16; 2] = [53, 853];
 /// The port of https.
 const HTTPS_PORT: u16 = 443;
 
@@ -76,6 +78,9 @@ impl Grant {
             None if host.is_loopback() => return Err(GrantError::LoopbackPort(host)),
             None => HTTPS_PORT,
         };
+        if text.commands == Some(Commands::Tunnel) {
+            return Self::tunnel(text, host, port);
+        }
         let mut methods = text.methods.iter().map(|word| word.parse()).collect::<Result<BTreeSet<Method>, _>>()?;
         if methods.is_empty() {
             methods = BTreeSet::from([Method::Get, Method::Head]);
@@ -107,6 +112,26 @@ impl Grant {
         Ok(Self { host, port, methods, paths, secret, upload_bytes_max, commands: text.commands })
     }
 
+    fn tunnel(text: &GrantText, host: HostName, port: u16) -> Result<Self, GrantError> {
+        let named = [
+            ("methods", !text.methods.is_empty()),
+            ("paths", !text.paths.is_empty()),
+            ("a secret", text.secret.is_some()),
+        ];
+        if let Some((what, _)) = named.into_iter().find(|(_, is_named)| *is_named) {
+            return Err(GrantError::TunnelHas(what));
+        }
+        if host.is_address() {
+            return Err(GrantError::TunnelAddress(host));
+        }
+        if NAME_PORTS.contains(&port) {
+            return Err(GrantError::TunnelPort(port));
+        }
+        let upload_bytes_max = upload(text.upload_bytes_max, Some(Method::Post))?;
+        let (methods, paths, commands) = (BTreeSet::new(), Vec::new(), text.commands);
+        Ok(Self { host, port, methods, paths, secret: None, upload_bytes_max, commands })
+    }
+
     /// Returns the host.
     pub const fn host(&self) -> &HostName {
         &self.host
@@ -132,7 +157,7 @@ impl Grant {
         self.secret.as_ref()
     }
 
-    /// Returns the bytes of the largest body.
+    /// Returns the bytes of the largest body; of a tunnel, the bytes that one command may send.
     pub const fn upload_bytes_max(&self) -> u64 {
         self.upload_bytes_max
     }
@@ -142,10 +167,15 @@ impl Grant {
         self.commands
     }
 
+    /// Returns whether it admits tunnels of commands, and no request that the host sends.
+    pub fn is_tunnel(&self) -> bool {
+        self.commands == Some(Commands::Tunnel)
+    }
+
     /// Returns the grant as it is written in full: equal grants have equal texts.
     pub fn text(&self) -> GrantText {
         let is_usual = self.port == HTTPS_PORT && !self.host.is_loopback();
-        let has_body = self.methods.iter().any(|method| !method.only_reads());
+        let has_body = self.is_tunnel() || self.methods.iter().any(|method| !method.only_reads());
         GrantText {
             host: self.host.to_string(),
             port: (!is_usual).then_some(self.port),
@@ -243,6 +273,17 @@ pub enum GrantError {
     /// A use by commands, and no path.
     #[error("a grant for commands needs at least one path: write each path that a command may request")]
     CommandsNeedPath,
+    /// A tunnel, with a part of a request.
+    #[error(
+        "a tunnel has no requests that the host can read, so it takes no methods, paths and secret: leave out {0}, or grant another use"
+    )]
+    TunnelHas(&'static str),
+    /// A tunnel to an address.
+    #[error("{0} is an address, and a tunnel needs a name: write the name that its certificate has")]
+    TunnelAddress(HostName),
+    /// A tunnel for name resolution.
+    #[error("port {0} is for name resolution, and the host resolves names: write the port of a service over TLS")]
+    TunnelPort(u16),
     /// The name of the secret.
     #[error(transparent)]
     Secret(#[from] NoSecretName),

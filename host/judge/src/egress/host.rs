@@ -7,8 +7,6 @@ use std::fmt;
 use std::net::IpAddr;
 use url::Host;
 
-/// Characters of a host name (RFC 1035).
-const HOST_CHARACTERS_MAX: usize = 253;
 /// Characters of one label of a host name.
 const LABEL_CHARACTERS_MAX: usize = 63;
 
@@ -28,6 +26,9 @@ pub enum Loopback {
 pub struct HostName(String);
 
 impl HostName {
+    /// Characters of a host name (RFC 1035).
+    pub const CHARACTERS_MAX: usize = 253;
+
     /// Returns the host as it is in a URL; an IPv6 address has its brackets.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -35,7 +36,12 @@ impl HostName {
 
     /// Returns whether it means this machine.
     pub fn is_loopback(&self) -> bool {
-        is_localhost(&self.0) || Host::parse(&self.0).is_ok_and(|host| address(&host).is_some())
+        is_localhost(&self.0) || self.is_address()
+    }
+
+    /// Returns whether it is an address.
+    pub fn is_address(&self) -> bool {
+        Host::parse(&self.0).is_ok_and(|host| address(&host).is_some())
     }
 
     /// Parses the host of a grant.
@@ -100,7 +106,7 @@ impl fmt::Display for HostName {
 }
 
 fn check_labels(name: &str) -> Result<(), HostError> {
-    if name.len() > HOST_CHARACTERS_MAX {
+    if name.len() > HostName::CHARACTERS_MAX {
         return Err(HostError::NoName(name.to_owned()));
     }
     for label in name.split('.') {

@@ -247,7 +247,7 @@ pub fn judge<'g>(
 }
 
 fn is_host_of(grant: &Grant, request: &Request) -> bool {
-    grant.host() == request.url().host() && grant.port() == request.url().port()
+    !grant.is_tunnel() && grant.host() == request.url().host() && grant.port() == request.url().port()
 }
 
 fn admit<'g>(

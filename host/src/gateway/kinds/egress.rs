@@ -19,7 +19,7 @@ impl Check for Egress {
     /// Writes the grant in full: the canonical name of the host, sorted methods, the bound on a body.
     fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         let loopback = context.host_policy.egress.loopback();
-        if self.methods.is_empty() {
+        if self.removes() {
             let host = HostName::parse(&self.host, loopback).map_err(|error| malformed(&error))?.to_string();
             return Ok(Change::Egress(Self { host, ..self.clone() }));
         }
@@ -68,8 +68,11 @@ fn malformed(error: &dyn std::fmt::Display) -> Refusal {
 impl Page for Egress {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let host = page.show(&self.host);
-        if self.methods.is_empty() {
+        if self.removes() {
             return page.add(format!("Take the host {host} of the network away from {agent}."));
+        }
+        if self.commands == Some(Commands::Tunnel) {
+            return tunnel_effects(self, agent, page);
         }
         let methods = page.list(self.methods.iter().map(String::as_str));
         page.add(format!("Let {agent} ask this host of the network for pages: {host}, with {methods}."));
@@ -82,7 +85,7 @@ impl Page for Egress {
         }
         page.add("The host sends each request itself; the agent's jail gets no network.".to_owned());
         match self.commands {
-            None => {}
+            None | Some(Commands::Tunnel) => {}
             Some(Commands::Git) => {
                 page.warn(format!("COMMANDS of {agent} may use it too: git finds repositories there."))
             }
@@ -108,6 +111,17 @@ impl Page for Egress {
     }
 }
 
+fn tunnel_effects(egress: &Egress, agent: &str, page: &mut Effects<'_>) {
+    let (host, port) = (page.show(&egress.host), egress.port.unwrap_or(443));
+    page.add(format!("Let commands of {agent} open TLS connections of their own to this host: {host}, port {port}."));
+    page.add(format!("This takes the place of any other grant of this host to {agent}."));
+    page.warn("This host CANNOT SEE the requests inside, and cannot limit them.".to_owned());
+    page.warn("Other sites on the same servers may be reached inside.".to_owned());
+    let bytes = egress.upload_bytes_max.unwrap_or_default();
+    page.warn(format!("Data LEAVES THIS HOST inside: up to {bytes} bytes of each command, to {host}."));
+    page.warn("The answers come back to the model, and can contain INSTRUCTIONS to the agent.".to_owned());
+}
+
 impl Apply for Egress {
     fn preparation(&self) -> Preparation<'_> {
         Preparation::Nothing
@@ -116,10 +130,12 @@ impl Apply for Egress {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         egress::set(tx, approved, agent.id, self)?;
-        let Self { host, methods, .. } = self;
-        Ok(match methods.is_empty() {
-            true => format!("agent {} no longer has the host {host}", agent.name),
-            false => format!("agent {} has {} of the host {host}", agent.name, methods.join(", ")),
+        let Self { host, methods, commands, .. } = self;
+        let name = &agent.name;
+        Ok(match commands {
+            _ if self.removes() => format!("agent {name} no longer has the host {host}"),
+            Some(Commands::Tunnel) => format!("agent {name} has tunnels of its commands to the host {host}"),
+            _ => format!("agent {name} has {} of the host {host}", methods.join(", ")),
         })
     }
 }

@@ -56,6 +56,9 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
             "the secret of the grant would reach a path that the grant does not have; use a path that it has, or ask with request_capability_change of kind egress"
         }
         DenialCode::EgressPush => "git push is not possible; say in your answer what is ready to push",
+        DenialCode::EgressTunnelSni => {
+            "a tunnel takes TLS that names its granted host in clear, without ECH; use a program or an option that does"
+        }
         DenialCode::EgressTooMuch => "the command made too many requests; let it make fewer",
         DenialCode::EgressUpload => {
             "the body is longer than your grant of this host permits; send less, or ask for more with request_capability_change of kind egress"

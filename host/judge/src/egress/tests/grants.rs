@@ -1,8 +1,9 @@
 //! Bad grants, each refused by its name.
 
-use super::{checked, text};
+use super::{checked, get, text};
 use crate::egress::{
-    Commands, Grant, GrantError, GrantText, HostError, Loopback, Method, SecretName, Template, TemplateError,
+    Category, Commands, Grant, GrantError, GrantText, HostError, Loopback, Method, SecretName, Template, TemplateError,
+    judge,
 };
 use std::net::IpAddr;
 
@@ -160,4 +161,31 @@ fn only_registry_of_npm_has_templates_of_slots_alone() {
     }
     let without_path = GrantText { commands: Some(Commands::Pip), ..text(&[], &[]) };
     assert_eq!(refused(&without_path), GrantError::CommandsNeedPath);
+}
+
+#[test]
+fn tunnel_has_no_part_of_a_request() {
+    let tunnel = || GrantText { commands: Some(Commands::Tunnel), ..text(&[], &[]) };
+    let grant = checked(&tunnel());
+    assert!(grant.is_tunnel() && grant.methods().is_empty() && grant.paths().is_empty());
+    assert_eq!(grant.upload_bytes_max(), 65_536);
+    assert_eq!(checked(&grant.text()), grant);
+    let of = |methods: &[&str], paths: &[&str]| GrantText { commands: Some(Commands::Tunnel), ..text(methods, paths) };
+    assert_eq!(refused(&of(&["GET"], &[])), GrantError::TunnelHas("methods"));
+    assert_eq!(refused(&of(&[], &["/a"])), GrantError::TunnelHas("paths"));
+    let with_secret = GrantText { secret: Some("github".to_owned()), ..tunnel() };
+    assert_eq!(refused(&with_secret), GrantError::TunnelHas("a secret"));
+    for port in [53, 853] {
+        assert_eq!(refused(&GrantText { port: Some(port), ..tunnel() }), GrantError::TunnelPort(port));
+    }
+    let address = GrantText { host: "127.0.0.1".to_owned(), port: Some(443), ..tunnel() };
+    let refused = Grant::check(&address, Loopback::DangerousAllowed).expect_err("an address");
+    assert!(matches!(refused, GrantError::TunnelAddress(_)), "{refused}");
+}
+
+#[test]
+fn request_of_the_host_never_uses_a_tunnel() {
+    let grant = checked(&GrantText { commands: Some(Commands::Tunnel), ..text(&[], &[]) });
+    let missing = judge(&[grant], &get("https://api.example.com/"), &|_| true).expect_err("no grant");
+    assert_eq!(missing.categories(), [Category::NewHost]);
 }

@@ -16,6 +16,12 @@ async fn is_refused(kind: Special, addresses: &[&'static str]) {
         let in_url = refused(&public(&names), get(url.as_str())).await;
         assert_eq!(in_url, Refused::Address(AddressRefused::Special(kind)), "{address}");
         assert_eq!(names.asked().len(), 1);
+
+        let names = Names::of(&[&[address]]);
+        let in_tunnel = public(&names).connect("page.example", 443, CONNECT_TIME_MAX).await;
+        let expected = NotFetched::Refused(Refused::Address(AddressRefused::Special(kind)));
+        assert_eq!(in_tunnel.err(), Some(expected), "{address}");
+        assert_eq!(names.asked(), ["page.example"]);
     }
 }
 

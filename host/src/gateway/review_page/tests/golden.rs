@@ -35,8 +35,16 @@ fn cases() -> Vec<(String, Asked)> {
         facts: json!({"identities": {}}),
         ..Asked::of(ChangeKind::Permissions, json!({"access": "everyone"}))
     };
+    let tunnel = Asked {
+        before: json!({"host": "api.example", "methods": ["GET"], "paths": ["/repos/{owner}/issues"]}),
+        ..Asked::of(
+            ChangeKind::Egress,
+            json!({"host": "api.example", "methods": [], "upload_bytes_max": 65536, "commands": "tunnel"}),
+        )
+    };
     let variants = [
         ("hostile", hostile()),
+        ("egress_tunnel", tunnel),
         ("mcp_register_replace", registered_again(header, grants)),
         ("mounts_write", sample(ChangeKind::Mounts)),
         ("permissions_everyone", everyone),

@@ -1,0 +1,159 @@
+//! A TLS server on loopback with a certificate for `localhost`, which counts its connections and keeps their requests.
+//!
+//! For tests of tunnels. They need `openssl`, as the tests of `ironclaw-model` do.
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The words of its page.
+pub(crate) const PAGE: &str = "A page about tulips.";
+
+/// The server.
+pub(crate) struct TlsSite {
+    pub(crate) port: u16,
+    /// Its certificate, which is its own authority, as PEM.
+    pub(crate) certificate: String,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    opened: AtomicUsize,
+    open: AtomicUsize,
+    /// Raw bytes that arrived.
+    bytes: AtomicUsize,
+    requests: Mutex<Vec<String>>,
+}
+
+/// A connection whose raw bytes are counted.
+struct Counted(TcpStream, Arc<Counts>);
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.0.read(into)?;
+        self.1.bytes.fetch_add(length, Ordering::SeqCst);
+        Ok(length)
+    }
+}
+
+impl Write for Counted {
+    fn write(&mut self, from: &[u8]) -> std::io::Result<usize> {
+        self.0.write(from)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl TlsSite {
+    pub(crate) fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+            .args(["-subj", "/CN=test", "-addext", "subjectAltName=DNS:localhost"])
+            .args(["-keyout", "key.pem", "-out", "certificate.pem"])
+            .current_dir(directory.path())
+            .output()
+            .expect("openssl is installed");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let certificate = std::fs::read_to_string(directory.path().join("certificate.pem")).expect("a certificate");
+        let own = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_file(directory.path().join("key.pem")).expect("a key");
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![own], key)
+            .expect("a pair");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let (config, counts) = (Arc::new(config), Arc::<Counts>::default());
+        let kept = Arc::clone(&counts);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                kept.opened.fetch_add(1, Ordering::SeqCst);
+                kept.open.fetch_add(1, Ordering::SeqCst);
+                let (config, counts) = (Arc::clone(&config), Arc::clone(&kept));
+                std::thread::spawn(move || {
+                    serve(&config, stream, &counts);
+                    counts.open.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Self { port, certificate, counts }
+    }
+
+    /// Returns the connections so far.
+    pub(crate) fn opened(&self) -> usize {
+        self.counts.opened.load(Ordering::SeqCst)
+    }
+
+    /// Returns the connections that are open now.
+    pub(crate) fn open(&self) -> usize {
+        self.counts.open.load(Ordering::SeqCst)
+    }
+
+    /// Returns the raw bytes that arrived.
+    pub(crate) fn bytes(&self) -> usize {
+        self.counts.bytes.load(Ordering::SeqCst)
+    }
+
+    /// Returns the requests so far, up to 64 KiB of each.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.counts.requests.lock().expect("a list").clone()
+    }
+}
+
+fn serve(config: &Arc<ServerConfig>, stream: TcpStream, counts: &Arc<Counts>) {
+    let server = ServerConnection::new(Arc::clone(config)).expect("a server");
+    let mut stream = StreamOwned::new(server, Counted(stream, Arc::clone(counts)));
+    let (mut request, mut length) = (vec![0; 64 << 10], 0);
+    // The client may leave at each point.
+    while let Ok(read @ 1..) = stream.read(&mut request[length..]) {
+        length += read;
+        let text = String::from_utf8_lossy(&request[..length]);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let wanted = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")?.parse().ok()).unwrap_or(0);
+        if body.len() >= wanted {
+            break;
+        }
+    }
+    if length > 0 {
+        counts.requests.lock().expect("a list").push(String::from_utf8_lossy(&request[..length]).into_owned());
+    }
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", PAGE.len());
+    let _ = stream.write_all(format!("{head}{PAGE}").as_bytes());
+    stream.conn.send_close_notify();
+    let _ = stream.flush();
+}
+
+/// Returns the first bytes of a TLS client that names this server and offers `h2`.
+pub(crate) fn client_hello(name: &str) -> Vec<u8> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let name = name.to_owned().try_into().expect("a name");
+    let mut client = ClientConnection::new(Arc::new(config), name).expect("a client");
+    let mut bytes = Vec::new();
+    client.write_tls(&mut bytes).expect("bytes");
+    bytes
+}
+
+/// Returns the same with an encrypted ClientHello: the extension of `h2` has its number.
+pub(crate) fn client_hello_with_ech(name: &str) -> Vec<u8> {
+    let mut bytes = client_hello(name);
+    let h2 = [0, 16, 0, 5, 0, 3, 2, b'h', b'2'];
+    let at = bytes.windows(h2.len()).position(|part| part == h2).expect("the extension");
+    bytes[at..at + 2].copy_from_slice(&0xfe0d_u16.to_be_bytes());
+    bytes
+}
