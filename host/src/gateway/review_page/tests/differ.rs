@@ -66,7 +66,7 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
                 json!({"server": server, "digest": Digest::of(listing.as_bytes()), "manifest": manifest})
             })
             .boxed(),
-        ChangeKind::Egress => (words(), prop::collection::vec(words(), 1..3), list(), words())
+        ChangeKind::Egress => (words(), prop::collection::btree_set(words(), 1..3), list(), words())
             .prop_map(|(host, methods, paths, secret)| {
                 json!({"host": host, "methods": methods, "paths": paths, "secret": secret})
             })
