@@ -7,6 +7,7 @@ mod client_hello;
 mod environment;
 mod gateway;
 mod rewrite;
+pub mod roots;
 mod route;
 mod tunnel;
 

@@ -14,6 +14,7 @@ mod unpack;
 mod verified;
 
 pub use config::Config;
+pub(crate) use fetch::ROOTS;
 pub use layer::verify;
 pub use verified::VerifiedLayers;
 

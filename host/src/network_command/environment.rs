@@ -2,6 +2,7 @@
 //!
 //! Never has a secret. See [`super::gateway`].
 
+use super::roots::Roots;
 use super::{GrantedHost, PORT};
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_judge::egress::{Commands, Grant};
@@ -59,6 +60,7 @@ pub(super) fn of(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, Strin
         for name in ["no_proxy", "NO_PROXY"] {
             all.push((name.to_owned(), "127.0.0.1".to_owned()));
         }
+        all.extend(Roots::of_machine().iter().flat_map(Roots::variables));
     }
     all.extend(registry.map(|address| ("npm_config_registry".to_owned(), address)));
     all.extend(index.map(|address| ("PIP_INDEX_URL".to_owned(), address)));

@@ -21,7 +21,7 @@ const ARCHIVES_MAX: usize = 2_000;
 const MANIFEST_BYTES_MAX: u64 = 4 << 20;
 
 /// Usual files of the certificates that a machine trusts.
-pub(super) const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+pub(crate) const ROOTS: [&str; 2] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// The machine's settings of apt, without `auth.conf`. Since the others may hold passwords too, only the client for apt sees them.
 pub(super) const APT_SETTINGS: [&str; 10] = [

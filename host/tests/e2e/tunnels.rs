@@ -76,6 +76,11 @@ fn command_makes_its_own_tls_connection_in_a_tunnel() {
     // The command of the same agent without a network has neither the tunnel nor the variable.
     let said = host.say("a", "run env");
     assert!(!said.contains("https_proxy"), "{said}");
+    // Without another file, programs trust the certificates of the machine, and cannot change them.
+    let said = online(&host, "grep -c BEGIN $SSL_CERT_FILE; touch $SSL_CERT_FILE.new; env");
+    let has_roots = std::path::Path::new("/etc/ssl/certs/ca-certificates.crt").is_file();
+    assert_eq!(said.contains("CURL_CA_BUNDLE=/certificates/") && said.contains("Read-only"), has_roots, "{said}");
+    assert!(said.contains("https_proxy=http://127.0.0.1:8129"), "{said}");
     // The certificate decides for the command, and the host does not.
     let said = online(&host, &curl(&site, "").replace("ca.pem", "none.pem"));
     assert!(!said.contains(PAGE), "{said}");

@@ -5,6 +5,7 @@
 use super::Error;
 use crate::error::Error as PipelineError;
 use crate::gateway::live_settings::Live;
+use crate::network_command::roots::{self, Roots};
 use crate::network_command::{self, CommandJails, Launching};
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
@@ -145,7 +146,7 @@ impl Jails {
     }
 
     /// Returns the specification of the jail of a command that reaches the network: the files of the session and the programs of its agent,
-    /// with the gateway as its only peer. It has no queue and no socket of the session.
+    /// with the gateway as its only peer, and the certificates that the machine trusts. It has no queue and no socket of the session.
     async fn command_spec(&self, session: &Session, client: Client) -> Result<Spec, Error> {
         let Granted { mounts, system } = self.granted(session).await?;
         let system = system.ok_or(Error::NoPrograms(session.id))?;
@@ -161,12 +162,14 @@ impl Jails {
     }
 
     fn command_jail(&self, session: &Session, role: Role, granted: Vec<Mount>, system: System) -> Result<Spec, Error> {
-        let source = self.home.session(session.id).workspace();
-        let own = Mount { source, target: path::WORKSPACE.to_owned(), read_only: false, granted: false };
+        let own =
+            |source, target: &str, read_only| Mount { source, target: target.to_owned(), read_only, granted: false };
+        let workspace = own(self.home.session(session.id).workspace(), path::WORKSPACE, false);
+        let roots = Roots::of_machine().map(|roots| own(roots.directory, roots::TARGET, true));
         Ok(Spec {
             name: format!("{}-network", session.id),
             role,
-            mounts: std::iter::once(own).chain(granted).collect(),
+            mounts: std::iter::once(workspace).chain(roots).chain(granted).collect(),
             system: Some(system),
             listener: Some(network_command::PORT),
             identity: identity(self.uid_of(session)?),
