@@ -14,6 +14,7 @@ pub use late::LateCalls;
 
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
+use crate::jail_network::Fetchers;
 use crate::latch::Latch;
 use crate::mcp::Servers;
 use crate::network_command::CommandJails;
@@ -32,34 +33,13 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
-use ironclaw_judge::egress::Loopback;
 use ironclaw_ledger::Entry;
 use ironclaw_model::WantedCall;
-use ironclaw_model::fetch::Fetcher;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// The senders of requests to granted hosts.
-#[derive(Debug, Default)]
-pub struct Fetchers {
-    public: Arc<Fetcher>,
-    with_loopback: OnceLock<Arc<Fetcher>>,
-}
-
-impl Fetchers {
-    /// Returns the sender for the present settings.
-    fn of(&self, loopback: Loopback) -> &Arc<Fetcher> {
-        match loopback {
-            Loopback::Refused => &self.public,
-            Loopback::DangerousAllowed => {
-                self.with_loopback.get_or_init(|| Arc::new(Fetcher::dangerous_with_loopback()))
-            }
-        }
-    }
-}
 
 /// Runs the calls that the host runs.
 pub struct Executor {
@@ -72,7 +52,7 @@ pub struct Executor {
     /// Have the approvals.
     pub requests: Arc<Requests>,
     /// Sends the requests.
-    pub fetchers: Fetchers,
+    pub fetchers: Arc<Fetchers>,
     /// Have the connections to MCP servers.
     pub servers: Arc<Servers>,
     /// Make the jails of commands that reach the network.

@@ -17,6 +17,7 @@ pub mod error;
 pub mod executor;
 pub mod gateway;
 pub mod inbound;
+pub mod jail_network;
 pub mod key_rotation;
 pub mod latch;
 pub mod maintenance;

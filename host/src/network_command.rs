@@ -1,26 +1,17 @@
 //! Commands that reach the network: each in a jail of its own, with the gateway of the host as its only peer.
 //!
 //! Never gives a command a secret, and never lets one run beside another in the same jail. The jail of the session has no network. See
-//! [`gateway`] for the requests, [`tunnel`] for connections of its own, and `runtime::launch::Jails` for the jail.
+//! [`crate::jail_network`] for the gateway, and `runtime::launch::Jails` for the jail.
 
-mod client_hello;
 mod environment;
-mod gateway;
-mod rewrite;
-pub mod roots;
-mod route;
-mod tunnel;
 
+use crate::jail_network::{Gateway, Reach, Traffic};
 use crate::session::store::Session;
 use crate::turns::calls::ResultBody;
-use gateway::Gateway;
-pub use gateway::Traffic;
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_jail::client::{Client, Streams};
 use ironclaw_jail::launcher::{Exit, Jailed};
-use ironclaw_judge::egress::{Grant, Loopback};
 use ironclaw_model::fetch::Fetcher;
-use ironclaw_state::keys::SecretText;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,18 +26,14 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout_at};
 
-/// The port of 127.0.0.1 in the jail on which the gateway listens.
-pub const PORT: u16 = 8129;
 /// The time limit of a command if the call has none, and the longest one, in seconds.
 const SECONDS_MAX: u32 = crate::tools::COMMAND_SECONDS_MAX;
 /// Bytes of output in a result.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
-/// The refused requests that a result names.
-const REFUSALS_SHOWN_MAX: usize = 8;
 
 /// Makes the jails of commands.
 pub trait CommandJails: Send + Sync {
-    /// Starts a program in a jail with the files of a session and a listener on [`PORT`], after a check of its walls.
+    /// Starts a program in a jail with the files of a session and a listener on [`crate::jail_network::PORT`], after a check of its walls.
     ///
     /// # Errors
     /// A sentence with the reason. No process is left then.
@@ -55,14 +42,6 @@ pub trait CommandJails: Send + Sync {
 
 /// A jail that is being made.
 pub type Launching<'a> = Pin<Box<dyn Future<Output = Result<Jailed, String>> + Send + 'a>>;
-
-/// A host that is granted for commands.
-pub struct GrantedHost {
-    /// The grant.
-    pub grant: Grant,
-    /// Its secret, if it has one.
-    pub secret: Option<SecretText>,
-}
 
 /// A command that may run.
 pub struct Order {
@@ -73,11 +52,7 @@ pub struct Order {
     /// Its time limit.
     pub seconds: u32,
     /// The hosts that it may reach.
-    pub hosts: Arc<Vec<GrantedHost>>,
-    /// The grants of tunnels.
-    pub tunnels: Vec<Grant>,
-    /// Whether a host of this machine may be granted.
-    pub loopback: Loopback,
+    pub reach: Reach,
 }
 
 #[derive(Deserialize)]
@@ -132,12 +107,12 @@ async fn started(
     let (ours, theirs) = pair().map_err(|error| error.to_string())?;
     let mut jailed = jails.launch(&order.session, client(order), theirs).await?;
     let listener = jailed.listener.take().ok_or("the host has no descriptor left for its gateway")?;
-    let gateway = Gateway::start(listener, order, fetcher, until).map_err(|error| error.to_string())?;
+    let gateway = Gateway::start(listener, &order.reach, fetcher, Some(until)).map_err(|error| error.to_string())?;
     Ok((jailed, gateway, ours))
 }
 
 fn client(order: &Order) -> Client {
-    let environment = environment::of(&order.hosts, !order.tunnels.is_empty());
+    let environment = environment::of(&order.reach.hosts, !order.reach.tunnels.is_empty());
     Client {
         program: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), order.command.clone()],
@@ -192,12 +167,7 @@ fn outcome(ended: &Ended, traffic: &Traffic) -> ResultBody {
         let _ =
             writeln!(text, "[{} bytes of output, of which the first {} are shown]", ended.bytes, ended.output.len());
     }
-    for refused in traffic.refused.iter().take(REFUSALS_SHOWN_MAX) {
-        let _ = writeln!(text, "[the gateway refused {}: {}]", lookalike::neutralise(&refused.what), refused.code);
-    }
-    if traffic.refusals > REFUSALS_SHOWN_MAX as u64 {
-        let _ = writeln!(text, "[the gateway refused {} requests]", traffic.refusals);
-    }
+    text.push_str(&traffic.refusals_shown());
     let _ = match ended.exit {
         Some(Exit::Code(code)) => write!(text, "[exit code {code}]"),
         Some(exit @ Exit::Signal(_)) => write!(text, "[{exit}]"),

@@ -21,7 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["secrets", "registry"],
     &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "mcp_jail", "quota"],
     &["turns::calls", "session", "record", "latch", "backup"],
-    &["turns::context", "turns::budget", "inbound::channel", "inbound::scope"],
+    &["turns::context", "turns::budget", "inbound::channel", "inbound::scope", "jail_network"],
     &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
     &["gateway"],
     &["error", "worker"],

@@ -9,7 +9,7 @@ use super::{mount_policy, reload, socket_directory};
 use crate::changes::Changes;
 use crate::config::{self, Config, Values};
 use crate::emergency_stop::EmergencyStop;
-use crate::executor::{Executor, Fetchers};
+use crate::executor::Executor;
 use crate::gateway::live_settings::Live;
 use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
@@ -189,7 +189,7 @@ async fn runtime(
         settings: Arc::clone(&proposals.settings),
         latch: Arc::clone(&latch),
         requests,
-        fetchers: Fetchers::default(),
+        fetchers: Arc::default(),
         servers: Arc::new(servers),
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
     };

@@ -5,8 +5,9 @@
 
 use super::{Executor, Place};
 use crate::error::Error;
+use crate::jail_network::{GrantedHost, Reach};
 use crate::mcp::{self, Open};
-use crate::network_command::{self, GrantedHost, Order};
+use crate::network_command::{self, Order};
 use crate::registry::mcp as catalogue;
 use crate::requests::Permitted;
 use crate::secrets::{self, SecretName};
@@ -60,7 +61,7 @@ impl Effect {
         match self {
             Self::Http(http) => entry.with("host", http.host.clone()),
             Self::Command(order) => {
-                let hosts = order.hosts.iter().map(|host| &host.grant).chain(order.tunnels.iter());
+                let hosts = order.reach.hosts.iter().map(|host| &host.grant).chain(&order.reach.tunnels);
                 let hosts = hosts.map(|grant| grant.host().to_string());
                 entry.with("host", hosts.collect::<Vec<_>>().join(" "))
             }
@@ -99,7 +100,8 @@ impl Effect {
             let tunnels = network.grants.iter().filter(|grant| grant.is_tunnel()).cloned().collect();
             let session = store::find(tx, place.session)?.ok_or_else(changed)?;
             let loopback = network.loopback;
-            return Ok(Self::Command(Box::new(Order { session, command, seconds, hosts, tunnels, loopback })));
+            let reach = Reach { hosts, tunnels, loopback };
+            return Ok(Self::Command(Box::new(Order { session, command, seconds, reach })));
         }
         let (request, body) = http::request(&arguments, network).map_err(|_| changed())?;
         let (host, port) = (request.url().host().to_string(), request.url().port());
@@ -149,7 +151,7 @@ impl Executor {
     }
 
     async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {
-        let fetcher = Arc::clone(self.fetchers.of(order.loopback));
+        let fetcher = Arc::clone(self.fetchers.of(order.reach.loopback));
         let (result, traffic) = network_command::run(&*self.command_jails, fetcher, order, left).await;
         let codes: BTreeSet<_> = traffic.refused.iter().map(|refused| refused.code.name()).collect();
         let entry = Entry::new(LedgerEvent::CallNetwork).session(place.session).turn(place.turn);

@@ -1,30 +1,12 @@
 //! The environment of a command that reaches the network: git, npm and pip find the granted hosts at the gateway.
 //!
-//! Never has a secret. See [`super::gateway`].
+//! Never has a secret. See [`crate::jail_network`].
 
-use super::roots::Roots;
-use super::{GrantedHost, PORT};
+use crate::jail_network::GrantedHost;
+use crate::jail_network::address::{self, at_gateway, origin};
+use crate::jail_network::roots::Roots;
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_judge::egress::{Commands, Grant};
-
-/// Returns the origin of a granted host, with a slash at its end.
-pub(super) fn origin(grant: &Grant) -> String {
-    let scheme = if grant.host().is_loopback() { "http" } else { "https" };
-    format!("{scheme}://{}/", name(grant))
-}
-
-/// Returns the address of a granted host at the gateway, with a slash at its end.
-pub(super) fn at_gateway(grant: &Grant) -> String {
-    format!("http://127.0.0.1:{PORT}/{}/", name(grant))
-}
-
-/// Returns the name of a granted host in paths of the gateway: with its port, if that is not 443.
-pub(super) fn name(grant: &Grant) -> String {
-    match grant.port() {
-        443 if !grant.host().is_loopback() => grant.host().to_string(),
-        port => format!("{}:{port}", grant.host()),
-    }
-}
 
 /// Returns the variables of a command.
 pub(super) fn of(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, String)> {
@@ -53,13 +35,7 @@ pub(super) fn of(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, Strin
     // The page of a package is a directory, and its files are not.
     let index = of_use(Commands::Pip).find_map(|grant| base(grant, |path| path.ends_with('/')));
     if has_tunnels {
-        for name in ["https_proxy", "HTTPS_PROXY"] {
-            all.push((name.to_owned(), format!("http://127.0.0.1:{PORT}")));
-        }
-        // The addresses at the gateway are plain http, and no program asks a proxy for them.
-        for name in ["no_proxy", "NO_PROXY"] {
-            all.push((name.to_owned(), "127.0.0.1".to_owned()));
-        }
+        all.extend(address::proxy());
         all.extend(Roots::of_machine().iter().flat_map(Roots::variables));
     }
     all.extend(registry.map(|address| ("npm_config_registry".to_owned(), address)));
@@ -77,8 +53,8 @@ fn base(grant: &Grant, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::route::tests::host;
     use super::*;
+    use crate::jail_network::route::tests::host;
 
     #[test]
     fn programs_find_their_hosts_at_the_gateway() {

@@ -5,8 +5,9 @@
 use super::Error;
 use crate::error::Error as PipelineError;
 use crate::gateway::live_settings::Live;
-use crate::network_command::roots::{self, Roots};
-use crate::network_command::{self, CommandJails, Launching};
+use crate::jail_network;
+use crate::jail_network::roots::{self, Roots};
+use crate::network_command::{CommandJails, Launching};
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::registry::{self, mounts, software};
@@ -171,7 +172,7 @@ impl Jails {
             role,
             mounts: std::iter::once(workspace).chain(roots).chain(granted).collect(),
             system: Some(system),
-            listener: Some(network_command::PORT),
+            listener: Some(jail_network::PORT),
             identity: identity(self.uid_of(session)?),
             limits: Limits::of_programs(),
         })

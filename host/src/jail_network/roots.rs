@@ -1,11 +1,11 @@
 //! The certificates that this machine trusts, for programs that check a server in a tunnel.
 //!
-//! Never shows another directory than those that the jails of package clients show too. See [`super::environment`].
+//! Never shows another directory than those that the jails of package clients show too. See [`super::tunnel`].
 
 use crate::packages::ROOTS;
 use std::path::PathBuf;
 
-/// Their directory in the jail of a command.
+/// Their directory in a jail.
 pub const TARGET: &str = "/certificates";
 /// The directories that may be shown; the host does not start with files of its own in them.
 const SHOWN: [&str; 3] = ["/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust"];
@@ -30,8 +30,8 @@ impl Roots {
         is_shown.then_some(Self { directory, name })
     }
 
-    /// Returns the variables of a command that may use tunnels.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (String, String)> {
+    /// Returns the variables of a program that may use tunnels.
+    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let file = format!("{TARGET}/{}", self.name);
         VARIABLES.into_iter().map(move |name| (name.to_owned(), file.clone()))
     }

@@ -3,7 +3,7 @@
 //! Keeps less than the longest address between two pieces. See [`super::gateway`].
 
 use super::GrantedHost;
-use super::environment::{at_gateway, name, origin};
+use super::address::{at_gateway, name, origin};
 
 /// The first byte of every address.
 const FIRST: u8 = b'h';

@@ -1,13 +1,13 @@
-//! The gateway of one command: it takes plain requests in the jail's network namespace, and the host sends the granted ones.
+//! The gateway of one jail: it takes plain requests in the jail's network namespace, and the host sends the granted ones.
 //!
-//! Lives no longer than its command. Adds the secret of a grant, and removes it from the answer. Never follows a redirect. See
+//! Lives no longer than its jail. Adds the secret of a grant, and removes it from the answer. Never follows a redirect. See
 //! [`super::route`] for the judgement.
 
-use super::environment::{at_gateway, name};
+use super::address::{at_gateway, name};
 use super::rewrite::Rewriter;
 use super::route;
 use super::tunnel::{self, Tunnel};
-use super::{GrantedHost, Order};
+use super::{GrantedHost, Reach};
 use crate::refusal::Refusal;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -33,7 +33,7 @@ use url::Url;
 
 /// Connections at once; others wait.
 const CONNECTIONS_MAX: usize = 64;
-/// Requests of one command.
+/// Requests of one call.
 const REQUESTS_MAX: u64 = 5_000;
 /// Refused requests in a report.
 const REFUSED_MAX: usize = 32;
@@ -43,12 +43,14 @@ const WORDS_BYTES_MAX: usize = 200;
 const PIECES_MAX: usize = 4;
 /// Longest time to the headers of an answer.
 const BEGIN_TIME_MAX: Duration = Duration::from_secs(30);
+/// Longest time of a request of a jail without an end.
+const WHOLE_TIME_MAX: Duration = Duration::from_secs(120);
 /// The user of a secret in a request of git; hosts of repositories take a token as a password.
 const GIT_USER: &str = "x-access-token";
 /// Bytes of the value of a header.
 const HEADER_BYTES_MAX: usize = 256;
 
-/// The requests of a command.
+/// The requests of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
     /// All requests.
@@ -76,38 +78,41 @@ pub struct RefusedRequest {
     pub code: DenialCode,
 }
 
-/// The gateway of one command. Dropping it ends its connections.
-pub(super) struct Gateway {
+/// The gateway of one jail. Dropping it ends its connections.
+pub struct Gateway {
     shared: Arc<Shared>,
     server: JoinHandle<()>,
 }
 
-/// The state that all connections of a command share.
+/// The state that all connections of a jail share.
 pub(super) struct Shared {
     hosts: Arc<Vec<GrantedHost>>,
     pub(super) tunnels: Vec<Arc<Tunnel>>,
     loopback: Loopback,
     pub(super) fetcher: Arc<Fetcher>,
-    pub(super) until: Instant,
-    /// True after the end of the command.
+    until: Option<Instant>,
+    /// True after the end of the jail.
     pub(super) is_over: watch::Sender<bool>,
     traffic: Mutex<Traffic>,
 }
 
 impl Gateway {
-    /// Starts to accept.
-    pub(super) fn start(
+    /// Starts to accept, until the gateway is dropped. `until` is the end of its jail, if that is known.
+    ///
+    /// # Errors
+    /// Errors of the listener.
+    pub fn start(
         listener: std::net::TcpListener,
-        order: &Order,
+        reach: &Reach,
         fetcher: Arc<Fetcher>,
-        until: Instant,
+        until: Option<Instant>,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let shared = Arc::new(Shared {
-            hosts: Arc::clone(&order.hosts),
-            tunnels: order.tunnels.iter().map(|grant| Arc::new(Tunnel::of(grant))).collect(),
-            loopback: order.loopback,
+            hosts: Arc::clone(&reach.hosts),
+            tunnels: reach.tunnels.iter().map(|grant| Arc::new(Tunnel::of(grant))).collect(),
+            loopback: reach.loopback,
             fetcher,
             until,
             is_over: watch::Sender::new(false),
@@ -123,9 +128,15 @@ impl Gateway {
     }
 
     /// Ends all connections; returns the requests.
-    pub(super) fn close(self) -> Traffic {
+    pub fn close(self) -> Traffic {
         self.shared.is_over.send_replace(true);
-        self.shared.traffic().clone()
+        self.take()
+    }
+
+    /// Returns the requests since the last time, and counts anew from here, the bytes in tunnels too.
+    pub fn take(&self) -> Traffic {
+        self.shared.tunnels.iter().for_each(|tunnel| tunnel.count_anew());
+        std::mem::take(&mut *self.shared.traffic())
     }
 }
 
@@ -142,7 +153,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let answered = tokio::select! {
         biased;
         // No process of the command is left to read it.
-        _ = over.wait_for(|over| *over) => return plain(StatusCode::SERVICE_UNAVAILABLE, "the command has ended\n"),
+        _ = over.wait_for(|over| *over) => return plain(StatusCode::SERVICE_UNAVAILABLE, "the program has ended\n"),
         answered = shared.forward(request, &what) => answered,
     };
     answered.unwrap_or_else(|refusal| {
@@ -167,6 +178,11 @@ pub(super) fn plain(status: StatusCode, text: &str) -> Response {
 impl Shared {
     pub(super) fn traffic(&self) -> MutexGuard<'_, Traffic> {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time that is left for a request.
+    pub(super) fn left(&self) -> Duration {
+        self.until.map_or(WHOLE_TIME_MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 
     pub(super) fn note_refusal(&self, what: String, code: DenialCode) {
@@ -235,7 +251,7 @@ impl Shared {
             body: has_body.then(|| body.to_vec()),
             credential,
         };
-        let whole = self.until.saturating_duration_since(Instant::now());
+        let whole = self.left();
         self.fetcher.open(request, Limits { begin: BEGIN_TIME_MAX.min(whole), whole, ..Limits::default() }).await
     }
 

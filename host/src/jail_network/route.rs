@@ -3,7 +3,7 @@
 //! Pure. Never sends a request. See [`ironclaw_judge::egress`].
 
 use super::GrantedHost;
-use super::environment::{name, origin};
+use super::address::{name, origin};
 use crate::refusal::Refusal;
 use crate::turns::calls::http;
 use axum::http::request::Parts;
@@ -79,12 +79,12 @@ fn used(grant: &Grant) -> &'static str {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use ironclaw_judge::egress::GrantText;
 
     /// Returns a host that is granted for commands, with GET and POST.
-    pub(in crate::network_command) fn host(name: &str, commands: Commands, paths: &[&str]) -> GrantedHost {
+    pub(crate) fn host(name: &str, commands: Commands, paths: &[&str]) -> GrantedHost {
         let text = GrantText {
             host: name.to_owned(),
             methods: vec!["GET".to_owned(), "POST".to_owned()],

@@ -1,10 +1,10 @@
-//! The tunnels of one command: connections of its own over TLS, which the gateway passes on and cannot read.
+//! The tunnels of one jail: connections of its own over TLS, which the gateway passes on and cannot read.
 //!
 //! Never carries a byte before the connection names the granted host in clear, never more than the grant admits, and never a secret of
 //! the host. See [`super::client_hello`] and [`super::gateway`].
 
+use super::address::name;
 use super::client_hello::{HELLO_BYTES_MAX, NoName, server_name};
-use super::environment::name;
 use super::gateway::{Shared, plain};
 use crate::refusal::Refusal;
 use axum::body::Body;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// Longest time to the end of the ClientHello.
 const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
@@ -40,6 +40,11 @@ pub(super) struct Tunnel {
 impl Tunnel {
     pub(super) fn of(grant: &Grant) -> Self {
         Self { grant: grant.clone(), sent_bytes: AtomicU64::new(0) }
+    }
+
+    /// Forgets the bytes that were sent.
+    pub(super) fn count_anew(&self) {
+        self.sent_bytes.store(0, Ordering::Relaxed);
     }
 
     /// Counts bytes before they are sent; returns whether the grant admits them.
@@ -71,7 +76,7 @@ pub(super) async fn open(shared: &Arc<Shared>, mut request: Request, what: &str)
         traffic.tunnels += 1;
         traffic.hosts.insert(name(&tunnel.grant));
     }
-    let left = shared.until.saturating_duration_since(Instant::now());
+    let left = shared.left();
     match shared.fetcher.connect(tunnel.grant.host().as_str(), tunnel.grant.port(), left).await {
         Ok(there) => {
             let upgrade = hyper::upgrade::on(&mut request);

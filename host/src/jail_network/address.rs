@@ -1,0 +1,41 @@
+//! The addresses of granted hosts: on the network, and at the gateway.
+//!
+//! Pure. See [`super::gateway`].
+
+use super::PORT;
+use ironclaw_judge::egress::Grant;
+
+/// Returns the origin of a granted host, with a slash at its end.
+pub(crate) fn origin(grant: &Grant) -> String {
+    let scheme = if grant.host().is_loopback() { "http" } else { "https" };
+    format!("{scheme}://{}/", name(grant))
+}
+
+/// Returns the address of a granted host at the gateway, with a slash at its end.
+pub(crate) fn at_gateway(grant: &Grant) -> String {
+    format!("http://127.0.0.1:{PORT}/{}/", name(grant))
+}
+
+/// Returns the name of a granted host in paths of the gateway: with its port, if that is not 443.
+pub(crate) fn name(grant: &Grant) -> String {
+    match grant.port() {
+        443 if !grant.host().is_loopback() => grant.host().to_string(),
+        port => format!("{}:{port}", grant.host()),
+    }
+}
+
+/// The variables with which programs find the tunnels of the gateway.
+pub(crate) fn proxy() -> Vec<(String, String)> {
+    let gateway = format!("http://127.0.0.1:{PORT}");
+    [
+        ("https_proxy", &*gateway),
+        ("HTTPS_PROXY", &gateway),
+        // The addresses at the gateway are plain http, and no program asks a proxy for them.
+        ("no_proxy", "127.0.0.1"),
+        ("NO_PROXY", "127.0.0.1"),
+        // Node reads the others only with this one.
+        ("NODE_USE_ENV_PROXY", "1"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
