@@ -17,6 +17,7 @@ use ironclaw_judge::egress::{Grant, Loopback};
 use ironclaw_model::fetch::Fetcher;
 use ironclaw_state::keys::SecretText;
 use ironclaw_text::lookalike;
+use roots::Roots;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
@@ -61,6 +62,12 @@ pub struct Reach {
     pub tunnels: Vec<Grant>,
     /// Whether a host of this machine may be granted.
     pub loopback: Loopback,
+}
+
+/// Returns the variables with which a program finds the tunnels of its gateway, and the certificates that the machine trusts.
+pub fn tunnel_variables() -> Vec<(String, String)> {
+    let roots = Roots::of_machine();
+    address::proxy().into_iter().chain(roots.iter().flat_map(Roots::variables)).collect()
 }
 
 impl Traffic {

@@ -11,6 +11,7 @@ pub mod oauth;
 pub use answer::not_reached;
 
 use crate::gateway::live_settings::Live;
+use crate::jail_network::{Fetchers, Gateway, Traffic};
 use crate::latch::Latch;
 use crate::mcp_jail::{DemoLayer, McpJails};
 use crate::packages::VerifiedLayers;
@@ -92,6 +93,8 @@ pub struct Servers {
     pub demo: DemoLayer,
     /// Layers of software that were verified since the host started.
     pub verified_layers: Arc<VerifiedLayers>,
+    /// Send the requests of gateways.
+    pub fetchers: Arc<Fetchers>,
     /// The logins at servers with OAuth.
     pub logins: Arc<Logins>,
     /// The connections by their users.
@@ -312,11 +315,17 @@ impl Open {
         !self.connected.client.has_changed() && (0..LISTING_AGE_MAX_MS).contains(&age_ms)
     }
 
-    /// Calls a tool, once, and returns the result without the secrets of the connection.
-    pub async fn call(&self, tool: &str, arguments: Map<String, Value>, left: Duration) -> ResultBody {
+    /// Calls a tool, once. Returns the result without the secrets of the connection, and the requests of a server with a gateway since the
+    /// call before.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        left: Duration,
+    ) -> (ResultBody, Option<Traffic>) {
         let limits = CallLimits::default();
         let limits = CallLimits { whole: limits.whole.min(left), ..limits };
-        let Connected { client, secrets, .. } = &self.connected;
+        let Connected { client, secrets, gateway, .. } = &self.connected;
         let (ok, words) = match client.call(tool, arguments, limits).await {
             Ok(answered) => answer::answer(&self.described.name, answered),
             Err(failed) => {
@@ -327,7 +336,12 @@ impl Open {
             }
         };
         // Before the words are changed and cut, so that a cut leaves no part of a secret.
-        answer::body(ok, &connect::without_secrets(words, secrets))
+        let mut result = answer::body(ok, &connect::without_secrets(words, secrets));
+        let traffic = gateway.as_ref().map(Gateway::take);
+        if let Some(refusals) = traffic.as_ref().map(Traffic::refusals_shown).filter(|lines| !lines.is_empty()) {
+            result.text = format!("{}\n{}", result.text, refusals.trim_end());
+        }
+        (result, traffic)
     }
 }
 

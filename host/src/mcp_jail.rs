@@ -27,8 +27,8 @@ pub use state::errors_of;
 pub const STATE: &str = "/state";
 /// The directories of programs in the jail of a server, in the order of the search.
 pub const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
-/// Directories that a server may have beside its state.
-pub const GRANTED_MAX: usize = MOUNTS_MAX - 1;
+/// Directories that a server may have beside its state and the certificates.
+pub const GRANTED_MAX: usize = MOUNTS_MAX - 2;
 /// Variables that the jail sets.
 const OWN_VARIABLES: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 /// The language of messages, unless the environment of the server has it.
@@ -47,6 +47,10 @@ pub struct Process {
     pub program: Vec<String>,
     /// Variables beside those of the jail.
     pub environment: Vec<(String, Variable)>,
+    /// The port of the gateway, if the server reaches hosts of the network.
+    pub listener: Option<u16>,
+    /// The certificates that the machine trusts.
+    pub roots: Option<Mount>,
     /// A directory whose `usr` is laid over the machine's.
     pub layer: Option<PathBuf>,
     /// Directories that people granted. No component of a source may be a link.
@@ -257,9 +261,9 @@ fn jail(wanted: &Process, client: Client, identity: Identity) -> Spec {
     Spec {
         name: wanted.name.clone(),
         role: Role::Client(client),
-        mounts: std::iter::once(own).chain(granted).collect(),
+        mounts: std::iter::once(own).chain(wanted.roots.clone()).chain(granted).collect(),
         system: Some(System { layer: wanted.layer.clone() }),
-        listener: None,
+        listener: wanted.listener,
         identity,
         limits: Limits { file_bytes: FILE_BYTES_MAX, ..Limits::of_programs() },
     }

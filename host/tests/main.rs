@@ -40,6 +40,7 @@ mod e2e {
     mod images;
     pub(crate) mod mcp;
     mod mcp_demo;
+    mod mcp_hosts;
     mod mcp_login;
     mod mcp_many;
     mod mcp_packages;

@@ -331,6 +331,7 @@ denial_codes! {
     McpHeader = "mcp_header", 400, Operator, "A header of the server is refused.";
     McpCommand = "mcp_command", 400, Operator, "The command of the server is refused.";
     McpProgram = "mcp_program", 400, Operator, "The jail of the server has no such program.";
+    McpHost = "mcp_host", 400, Operator, "The server may not reach a host that it names.";
     McpEnvironment = "mcp_environment", 400, Operator, "A variable of the server is refused.";
     EgressMalformed = "egress_malformed", 400, Operator, "The grant of a host of the network is not valid.";
     EgressTooMany = "egress_too_many", 409, Operator, "The agent has the most granted hosts that an agent may have.";

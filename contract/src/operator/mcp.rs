@@ -31,6 +31,9 @@ pub struct McpServer {
     /// Directories of the host in the jail of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<AgentMount>,
+    /// Hosts of the network that the command reaches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<McpServerHost>,
     /// `new`: the host has no listing of it. `proposed`: people did not confirm the listing. `confirmed`: it lists what people confirmed.
     /// `changed`: it lists something else than people confirmed.
     pub state: String,
@@ -107,6 +110,19 @@ pub struct McpServerHeader {
     /// The word before the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
+}
+
+/// A host of the network that the command of a server reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpServerHost {
+    /// Its name.
+    pub host: String,
+    /// The port; absent: 443.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Bytes that the command sends there in the time of one call.
+    pub upload_bytes_max: u64,
 }
 
 /// The login at an MCP server with OAuth.

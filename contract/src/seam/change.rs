@@ -4,7 +4,7 @@
 //! [`crate::seam::action`].
 
 pub use super::egress::Egress;
-pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpOauth, McpRegister, McpTool, McpVariable};
+pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpHost, McpOauth, McpRegister, McpTool, McpVariable};
 pub use super::settings::{GuardMode, Settings};
 
 use super::message::word;

@@ -4,7 +4,9 @@
 
 use super::change::{Mount, Packages};
 use super::field::{names, text};
-use super::limits::{ENTRIES_MAX, MANIFEST_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, REASON_BYTES_MAX};
+use super::limits::{
+    ENTRIES_MAX, MANIFEST_BYTES_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX, REASON_BYTES_MAX, UPLOAD_BYTES_MAX,
+};
 use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +43,9 @@ pub struct McpRegister {
     /// Directories of the host in the jail of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
+    /// Hosts of the network that the command reaches, over connections that the host of IronClaw cannot read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<McpHost>,
     /// The only tools that people may confirm; empty: all that the server lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<McpTool>,
@@ -53,6 +58,20 @@ pub struct McpRegister {
     /// True to remove the server with all access to it. Excludes all other fields but the name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remove: bool,
+}
+
+/// A host of the network for the command of an MCP server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct McpHost {
+    /// Name of the host. Never a wildcard, never an address.
+    pub host: String,
+    /// The port; absent: 443.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Bytes that the command sends there in the time of one call; absent: the bound of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upload_bytes_max: Option<u64>,
 }
 
 /// A tool of an MCP server.
@@ -129,9 +148,9 @@ impl McpAccess {
 
 impl McpRegister {
     pub(super) fn within_bounds(&self) -> Result<(), String> {
-        let Self { name, url, command, packages, environment, mounts, tools, headers, oauth, remove } = self;
+        let Self { name, url, command, packages, environment, mounts, hosts, tools, headers, oauth, remove } = self;
         text("name", name, NAME_BYTES_MAX)?;
-        let has_of_jail = !packages.is_empty() || !environment.is_empty() || !mounts.is_empty();
+        let has_of_jail = !packages.is_empty() || !environment.is_empty() || !mounts.is_empty() || !hosts.is_empty();
         let has_lists = has_of_jail || !tools.is_empty() || !headers.is_empty() || oauth.is_some();
         match (url, command.is_empty(), remove) {
             (None, true, true) if !has_lists => return Ok(()),
@@ -145,7 +164,7 @@ impl McpRegister {
     }
 
     fn lists_within_bounds(&self) -> Result<(), String> {
-        let Self { url, command, packages, environment, mounts, tools, headers, oauth, .. } = self;
+        let Self { url, command, packages, environment, mounts, hosts, tools, headers, oauth, .. } = self;
         if command.len() > ENTRIES_MAX || command.iter().any(|word| word.len() > PATH_BYTES_MAX) {
             return Err(format!("command has at most {ENTRIES_MAX} words of at most {PATH_BYTES_MAX} bytes"));
         }
@@ -154,6 +173,9 @@ impl McpRegister {
         }
         if url.is_some() && !(packages.is_empty() && environment.is_empty()) {
             return Err("packages and environment need a command: a server at a URL has no jail".to_owned());
+        }
+        if url.is_some() && !hosts.is_empty() {
+            return Err("hosts need a command: a server at a URL has no jail".to_owned());
         }
         if url.is_none() && !headers.is_empty() {
             return Err("headers need a url: a command gets no request".to_owned());
@@ -167,6 +189,10 @@ impl McpRegister {
         let variables: Vec<_> = environment.iter().map(|one| one.variable.clone()).collect();
         names("a variable", &variables)?;
         environment.iter().try_for_each(McpVariable::within_bounds)?;
+        let host_names: Vec<_> =
+            hosts.iter().map(|one| format!("{}:{}", one.host.to_lowercase(), one.port.unwrap_or(443))).collect();
+        names("a host", &host_names)?;
+        hosts.iter().try_for_each(McpHost::within_bounds)?;
         let tool_names: Vec<_> = tools.iter().map(|tool| tool.name.clone()).collect();
         names("a tool", &tool_names)?;
         if tools.iter().any(|tool| tool.description.len() > REASON_BYTES_MAX) {
@@ -186,6 +212,19 @@ impl McpOauth {
         text("issuer", &self.issuer, PATH_BYTES_MAX)?;
         text("client_id", self.client_id.as_deref().unwrap_or("-"), PATH_BYTES_MAX)?;
         names("a scope", &self.scopes)
+    }
+}
+
+impl McpHost {
+    fn within_bounds(&self) -> Result<(), String> {
+        text("host", &self.host, NAME_BYTES_MAX)?;
+        match (self.port, self.upload_bytes_max) {
+            (Some(0), _) => Err("port must be 1 to 65535".to_owned()),
+            (_, Some(bytes)) if !(1..=UPLOAD_BYTES_MAX).contains(&bytes) => {
+                Err(format!("upload_bytes_max must be 1 to {UPLOAD_BYTES_MAX}"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -234,6 +273,13 @@ mod tests {
                 json!({"name": "n", "url": "https://x", "environment": [{"variable": "A", "secret": "b"}]}),
                 "environment",
             ),
+            (json!({"name": "n", "url": "https://x", "hosts": [{"host": "a.example"}]}), "hosts"),
+            (
+                json!({"name": "n", "command": ["s"], "hosts": [{"host": "a.example"}, {"host": "A.example", "port": 443}]}),
+                "twice",
+            ),
+            (json!({"name": "n", "command": ["s"], "hosts": [{"host": "a.example", "port": 0}]}), "port"),
+            (json!({"name": "n", "command": ["s"], "hosts": [{"host": "a.example", "upload_bytes_max": 0}]}), "upload"),
             (json!({"name": "n", "command": ["s"], "environment": [{"variable": "A", "value": "b"}]}), "value"),
             (json!({"name": "n", "command": ["s"], "environment": [{"variable": "A"}]}), "either"),
             (

@@ -14,9 +14,10 @@ use crate::registry::mcp::{self, Server, listing::Listing};
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpHolder, McpLook, McpServer, McpServerHeader, McpServerTool, McpServerVariable,
+    AgentMount, AgentPackages, McpHolder, McpLook, McpServer, McpServerHeader, McpServerHost, McpServerTool,
+    McpServerVariable,
 };
-use ironclaw_contract::seam::change::{McpHeader, McpVariable, Mount, Packages};
+use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_state::ReadTx;
@@ -76,15 +77,13 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
         Ok(manifests) => (manifests, None),
         Err(refusal) => (BTreeMap::new(), Some(refusal.message)),
     };
-    let mut tools: Vec<McpServerTool> = seen
-        .iter()
-        .flat_map(Listing::names)
-        .map(|name| tool(name, seen.as_ref(), confirmed.as_ref(), manifests.get(name)))
-        .collect();
-    let gone = confirmed.iter().flat_map(Listing::names);
-    let gone = gone.filter(|name| seen.as_ref().is_none_or(|seen| seen.tool(name).is_none()));
-    tools.extend(gone.map(|name| tool(name, None, confirmed.as_ref(), None)));
+    let tools = table(seen.as_ref(), confirmed.as_ref(), &manifests);
     let holders = mcp::holders(tx, server.name())?.into_iter();
+    let reached = |McpHost { host, port, upload_bytes_max }| McpServerHost {
+        host,
+        port,
+        upload_bytes_max: upload_bytes_max.unwrap_or_default(),
+    };
     let header = |McpHeader { name, secret, scheme }| McpServerHeader { name, secret, scheme };
     let variable = |McpVariable { variable, secret, text }| McpServerVariable { variable, secret, text };
     let mount = |Mount { source, target, read_only }| AgentMount {
@@ -117,8 +116,22 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
         }),
         environment: server.described.environment.into_iter().map(variable).collect(),
         mounts: server.described.mounts.into_iter().map(mount).collect(),
+        hosts: server.described.hosts.into_iter().map(reached).collect(),
         headers: server.described.headers.into_iter().map(header).collect(),
     })
+}
+
+/// Returns the tools of the last listing, and then the confirmed ones that it no longer has.
+fn table(
+    seen: Option<&Listing>,
+    confirmed: Option<&Listing>,
+    manifests: &BTreeMap<String, Manifest>,
+) -> Vec<McpServerTool> {
+    let listed = seen.into_iter().flat_map(Listing::names);
+    let listed = listed.map(|name| tool(name, seen, confirmed, manifests.get(name)));
+    let gone = confirmed.into_iter().flat_map(Listing::names);
+    let gone = gone.filter(|name| seen.is_none_or(|seen| seen.tool(name).is_none()));
+    listed.chain(gone.map(|name| tool(name, None, confirmed, None))).collect()
 }
 
 fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, manifest: Option<&Manifest>) -> McpServerTool {

@@ -13,6 +13,7 @@ use crate::executor::Executor;
 use crate::gateway::live_settings::Live;
 use crate::gateway::policy;
 use crate::gateway::proposals::Proposals;
+use crate::jail_network::Fetchers;
 use crate::latch::{self, Latch};
 use crate::maintenance::HeadPublisher;
 use crate::mcp::oauth::Logins;
@@ -164,6 +165,7 @@ async fn runtime(
     let latch = Arc::<Latch>::default();
     let verified_layers = Arc::<VerifiedLayers>::default();
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
+    let fetchers = Arc::<Fetchers>::default();
     let servers = Servers {
         record: Arc::clone(record),
         home: home.clone(),
@@ -172,6 +174,7 @@ async fn runtime(
         settings: Arc::clone(&proposals.settings),
         demo: DemoLayer::default(),
         verified_layers: Arc::clone(&verified_layers),
+        fetchers: Arc::clone(&fetchers),
         logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(&latch))),
         slots: Slots::default(),
     };
@@ -189,7 +192,7 @@ async fn runtime(
         settings: Arc::clone(&proposals.settings),
         latch: Arc::clone(&latch),
         requests,
-        fetchers: Arc::default(),
+        fetchers,
         servers: Arc::new(servers),
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
     };

@@ -5,7 +5,7 @@
 
 use super::{Executor, Place};
 use crate::error::Error;
-use crate::jail_network::{GrantedHost, Reach};
+use crate::jail_network::{GrantedHost, Reach, Traffic};
 use crate::mcp::{self, Open};
 use crate::network_command::{self, Order};
 use crate::registry::mcp as catalogue;
@@ -143,7 +143,13 @@ impl Executor {
             Effect::Command(order) => self.run_command(place, order, left).await,
             Effect::Http(http) => self.fetch(http, left).await,
             Effect::Mcp { of_server: OfServer { server, tool, .. }, arguments } => match connection {
-                Some(Ok(open)) => open.call(tool, arguments.clone(), left).await,
+                Some(Ok(open)) => {
+                    let (result, traffic) = open.call(tool, arguments.clone(), left).await;
+                    if let Some(traffic) = traffic {
+                        self.note_traffic(place, traffic).await;
+                    }
+                    result
+                }
                 Some(Err(words)) => mcp::not_reached(server, &words),
                 None => mcp::not_reached(server, "it has no connection"),
             },
@@ -153,6 +159,12 @@ impl Executor {
     async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {
         let fetcher = Arc::clone(self.fetchers.of(order.reach.loopback));
         let (result, traffic) = network_command::run(&*self.command_jails, fetcher, order, left).await;
+        self.note_traffic(place, traffic).await;
+        result
+    }
+
+    /// Records the requests of a call to the gateway of its jail.
+    async fn note_traffic(&self, place: &Place, traffic: Traffic) {
         let codes: BTreeSet<_> = traffic.refused.iter().map(|refused| refused.code.name()).collect();
         let entry = Entry::new(LedgerEvent::CallNetwork).session(place.session).turn(place.turn);
         let entry = entry
@@ -166,9 +178,8 @@ impl Executor {
             .with("codes", codes.into_iter().collect::<Vec<_>>().join(" "));
         let note = self.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from));
         if let Err(error) = note.await {
-            tracing::error!(call = %place.call, %error, "cannot record the requests of a command");
+            tracing::error!(call = %place.call, %error, "cannot record the requests to a gateway");
         }
-        result
     }
 
     async fn fetch(&self, effect: &HttpEffect, left: Duration) -> ResultBody {

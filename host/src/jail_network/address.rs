@@ -25,7 +25,7 @@ pub(crate) fn name(grant: &Grant) -> String {
 }
 
 /// The variables with which programs find the tunnels of the gateway.
-pub(crate) fn proxy() -> Vec<(String, String)> {
+pub(super) fn proxy() -> Vec<(String, String)> {
     let gateway = format!("http://127.0.0.1:{PORT}");
     [
         ("https_proxy", &*gateway),

@@ -3,10 +3,11 @@
 //! Never shows another directory than those that the jails of package clients show too. See [`super::tunnel`].
 
 use crate::packages::ROOTS;
+use ironclaw_jail::Mount;
 use std::path::PathBuf;
 
 /// Their directory in a jail.
-pub const TARGET: &str = "/certificates";
+const TARGET: &str = "/certificates";
 /// The directories that may be shown; the host does not start with files of its own in them.
 const SHOWN: [&str; 3] = ["/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust"];
 /// The variables by which programs find them: OpenSSL and those that follow it, curl, git, requests of Python, node.
@@ -15,8 +16,7 @@ const VARIABLES: [&str; 5] =
 
 /// The file of the trusted certificates.
 pub struct Roots {
-    /// Its directory on the machine.
-    pub directory: PathBuf,
+    directory: PathBuf,
     name: String,
 }
 
@@ -30,8 +30,13 @@ impl Roots {
         is_shown.then_some(Self { directory, name })
     }
 
+    /// Returns their directory as a part of a jail.
+    pub fn mount(self) -> Mount {
+        Mount { source: self.directory, target: TARGET.to_owned(), read_only: true, granted: false }
+    }
+
     /// Returns the variables of a program that may use tunnels.
-    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
+    pub(super) fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let file = format!("{TARGET}/{}", self.name);
         VARIABLES.into_iter().map(move |name| (name.to_owned(), file.clone()))
     }

@@ -1,6 +1,8 @@
 //! One connection: the request headers with their secrets, or the process in its jail, and the first listing.
 
 use super::{Servers, listing_of};
+use crate::jail_network::roots::Roots;
+use crate::jail_network::{self, Gateway, Reach, tunnel_variables};
 use crate::mcp_jail::{self, Process, Running};
 use crate::record::Record;
 use crate::registry::mcp::{self, listing::Listing, login};
@@ -11,6 +13,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{McpHeader, McpRegister};
 use ironclaw_jail::Mount;
 use ironclaw_jail::launcher::Jailed;
+use ironclaw_judge::egress::{Grant, Loopback};
 use ironclaw_mcp::{Client, Era, Limits};
 use ironclaw_model::fetch;
 use ironclaw_state::ReadTx;
@@ -29,6 +32,8 @@ const SHOWN_CHARACTERS_MAX: usize = 300;
 pub(super) struct Connected {
     pub(super) client: Client,
     pub(super) secrets: Vec<SecretText>,
+    /// The network of its jail, if it has one.
+    pub(super) gateway: Option<Gateway>,
     jailed: Option<Jailed>,
 }
 
@@ -97,7 +102,7 @@ pub(super) async fn connect(
     let connected = match &described.url {
         Some(url) => {
             let (client, secrets) = over_http(servers, url, described, limits).await?;
-            Connected { client, secrets, jailed: None }
+            Connected { client, secrets, gateway: None, jailed: None }
         }
         None => {
             let jail = Jail::of(servers, described).await?;
@@ -109,8 +114,8 @@ pub(super) async fn connect(
                 }
                 begun => begun,
             };
-            let (client, jailed) = begun.map_err(|(failed, _)| failed)?;
-            Connected { client, secrets: jail.secrets, jailed: Some(jailed) }
+            let (client, jailed, gateway) = begun.map_err(|(failed, _)| failed)?;
+            Connected { client, secrets: jail.secrets, gateway, jailed: Some(jailed) }
         }
     };
     let listing = connected.list(servers, described).await?;
@@ -144,11 +149,13 @@ async fn over_jail(
     jail: &Jail<'_>,
     agent: Option<AgentId>,
     limits: Limits,
-) -> Result<(Client, Jailed), (Failed, bool)> {
-    let Running { read, write, jailed, stderr } =
+) -> Result<(Client, Jailed, Option<Gateway>), (Failed, bool)> {
+    let Running { read, write, mut jailed, stderr } =
         jail.launch(servers, agent).await.map_err(|failed| (failed, false))?;
+    // Before the server can ask for a connection in vain.
+    let gateway = jail.gateway(servers, &mut jailed).map_err(|failed| (failed, false))?;
     match Client::over_streams(read, write, limits).await {
-        Ok(client) => Ok((client, jailed)),
+        Ok(client) => Ok((client, jailed, gateway)),
         Err(error) => {
             let has_ended = matches!(error, ironclaw_mcp::Error::Gone);
             // The next process has the same directory.
@@ -230,6 +237,9 @@ struct Jail<'a> {
     /// The variables with a secret, and their secrets in the same order.
     variables: Vec<String>,
     secrets: Vec<SecretText>,
+    /// The hosts that it reaches, with the present settings.
+    tunnels: Vec<Grant>,
+    loopback: Loopback,
 }
 
 impl<'a> Jail<'a> {
@@ -269,7 +279,20 @@ impl<'a> Jail<'a> {
             }
             (false, None) => None,
         };
-        Ok(Self { described, layer, variables, secrets })
+        let loopback = servers.settings.now().host_policy.egress.loopback();
+        let tunnels = mcp::hosts::grants(&described.hosts, loopback);
+        let tunnels = tunnels.map_err(|error| Failed::words(error.to_string()))?;
+        Ok(Self { described, layer, variables, secrets, tunnels, loopback })
+    }
+
+    /// Starts the gateway of a launched jail.
+    fn gateway(&self, servers: &Servers, jailed: &mut Jailed) -> Result<Option<Gateway>, Failed> {
+        let Some(listener) = jailed.listener.take() else { return Ok(None) };
+        let (hosts, tunnels, loopback) = (Arc::default(), self.tunnels.clone(), self.loopback);
+        let reach = Reach { hosts, tunnels, loopback };
+        let fetcher = Arc::clone(servers.fetchers.of(loopback));
+        let gateway = Gateway::start(listener, &reach, fetcher, None);
+        gateway.map(Some).map_err(|error| Failed::words(format!("its gateway cannot be started: {error}")))
     }
 
     async fn launch(&self, servers: &Servers, agent: Option<AgentId>) -> Result<Running, Failed> {
@@ -287,10 +310,15 @@ impl<'a> Jail<'a> {
             described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?.into())));
         let with_secret = self.variables.iter().zip(&self.secrets);
         let with_secret = with_secret.map(|(name, secret)| (name.clone(), secret.expose().to_owned().into()));
+        let has_network = !self.tunnels.is_empty();
+        let of_network = if has_network { tunnel_variables() } else { Vec::new() };
+        let of_network = of_network.into_iter().map(|(name, value)| (name, value.into()));
         let process = Process {
             name: format!("mcp_{}", described.name),
             program: described.command.clone(),
-            environment: with_text.chain(with_secret).collect(),
+            environment: with_text.chain(with_secret).chain(of_network).collect(),
+            listener: has_network.then_some(jail_network::PORT),
+            roots: Roots::of_machine().filter(|_| has_network).map(|roots| roots.mount()),
             layer: self.layer.clone(),
             mounts: described.mounts.iter().map(mount).collect(),
             state: servers.home.mcp_state(&described.name, &user),

@@ -2,9 +2,8 @@
 //!
 //! Never has a secret. See [`crate::jail_network`].
 
-use crate::jail_network::GrantedHost;
-use crate::jail_network::address::{self, at_gateway, origin};
-use crate::jail_network::roots::Roots;
+use crate::jail_network::address::{at_gateway, origin};
+use crate::jail_network::{GrantedHost, tunnel_variables};
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_judge::egress::{Commands, Grant};
 
@@ -35,8 +34,7 @@ pub(super) fn of(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, Strin
     // The page of a package is a directory, and its files are not.
     let index = of_use(Commands::Pip).find_map(|grant| base(grant, |path| path.ends_with('/')));
     if has_tunnels {
-        all.extend(address::proxy());
-        all.extend(Roots::of_machine().iter().flat_map(Roots::variables));
+        all.extend(tunnel_variables());
     }
     all.extend(registry.map(|address| ("npm_config_registry".to_owned(), address)));
     all.extend(index.map(|address| ("PIP_INDEX_URL".to_owned(), address)));

@@ -4,6 +4,7 @@
 //! the pins.
 
 pub mod address;
+pub mod hosts;
 pub mod listing;
 pub mod login;
 

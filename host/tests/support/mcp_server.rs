@@ -78,6 +78,10 @@ sub act { my ($tool, $with) = @_;
         my $file = "/state/count"; my $count = 0;
         if (open my $in, "<", $file) { $count = <$in>; }
         open my $out, ">", $file or return "cannot write: $!"; print $out ++$count; close $out; return "count $count" }
+    if ($tool eq "ask") {
+        my @send = $with->{bytes} ? ("--data", "x" x $with->{bytes}) : ();
+        open my $said, "-|", "sh", "-c", 'exec "$@" 2>&1', "sh", "curl", "--silent", "--show-error", "--cacert", "$here/ca.pem", @send, $with->{url} or return "no curl: $!";
+        local $/; return <$said> // "" }
     if ($tool eq "end") { exit 3 }
     if ($tool eq "hang") { open my $out, ">>", "/state/hung" or return "cannot write: $!"; print $out "."; close $out; sleep 1000 }
     if ($tool eq "hung") { return "hung " . ((-s "/state/hung") || 0) }
@@ -91,7 +95,7 @@ while (my $line = <STDIN>) {
     if ($method eq "initialize") {
         $answer{result} = { protocolVersion => "2025-06-18", capabilities => { tools => {} }, serverInfo => { name => "script", version => "1" } } }
     elsif ($method eq "tools/list" && -e "$here/leak") { $answer{error} = { code => -32001, message => "the key $ENV{KEY} is too old" } }
-    elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("count"), tool("end"), tool("change"), tool("hang"), tool("hung")] } }
+    elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("ask", "url", "bytes"), tool("count"), tool("end"), tool("change"), tool("hang"), tool("hung")] } }
     elsif ($method eq "tools/call") {
         my $text = act($asked->{params}{name}, $asked->{params}{arguments} || {});
         $answer{result} = { content => [{ type => "text", text => $text }], isError => JSON::PP::false } }

@@ -4,7 +4,7 @@ use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
     AgentMount, AgentPackages, McpHolder, McpLoginAnswer, McpLoginBegun, McpLook, McpServer, McpServerHeader,
-    McpServerLogin, McpServerTool, McpServerVariable, NewMcpLogin,
+    McpServerHost, McpServerLogin, McpServerTool, McpServerVariable, NewMcpLogin,
 };
 use std::collections::BTreeMap;
 
@@ -33,6 +33,7 @@ fn server() -> McpServer {
         packages: None,
         environment: Vec::new(),
         mounts: Vec::new(),
+        hosts: Vec::new(),
         state: "confirmed".to_owned(),
         era: Some("session".to_owned()),
         digest: Some(Digest::of(b"listing")),
@@ -86,6 +87,7 @@ fn command() -> McpServer {
             secret: Some("files".to_owned()),
             text: None,
         }],
+        hosts: vec![McpServerHost { host: "forge.example".to_owned(), port: Some(8443), upload_bytes_max: 65_536 }],
         mounts: vec![AgentMount { source: "/srv/papers".to_owned(), target: "/papers".to_owned(), read_only: true }],
         state: "new".to_owned(),
         era: None,
@@ -107,6 +109,10 @@ pub(super) fn shapes() -> Vec<Shape> {
     vec![
         shape_by_bytes("operator.mcp_server", &server()),
         shape_by_bytes("operator.mcp_server.command", &command()),
+        shape(
+            "operator.mcp_server.host",
+            McpServerHost { host: "forge.example".to_owned(), port: None, upload_bytes_max: 65_536 },
+        ),
         shape(
             "operator.mcp_server.variable",
             McpServerVariable { variable: "LEVEL".to_owned(), secret: None, text: Some("debug".to_owned()) },

@@ -5,8 +5,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpOauth, McpRegister, McpVariable, Mount,
-    Packages, Payload, Settings,
+    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpHost, McpOauth, McpRegister, McpVariable,
+    Mount, Packages, Payload, Settings,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -413,6 +413,7 @@ fn of_people() -> Vec<Shape> {
                 ..McpRegister::default()
             },
         ),
+        shape("mcp_register.host", McpHost { host: "forge.example".to_owned(), ..McpHost::default() }),
         shape(
             "mcp_register.variable",
             McpVariable { variable: "LEVEL".to_owned(), text: Some("debug".to_owned()), ..McpVariable::default() },
@@ -427,6 +428,19 @@ fn of_people() -> Vec<Shape> {
                     scopes: vec!["events".to_owned()],
                     client_id: Some("ironclaw".to_owned()),
                 })),
+                ..McpRegister::default()
+            },
+        ),
+        shape(
+            "mcp_register.hosts",
+            McpRegister {
+                name: "forge".to_owned(),
+                command: vec!["forge-server".to_owned()],
+                hosts: vec![McpHost {
+                    host: "forge.example".to_owned(),
+                    port: Some(8443),
+                    upload_bytes_max: Some(100_000),
+                }],
                 ..McpRegister::default()
             },
         ),

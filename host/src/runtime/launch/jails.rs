@@ -6,7 +6,7 @@ use super::Error;
 use crate::error::Error as PipelineError;
 use crate::gateway::live_settings::Live;
 use crate::jail_network;
-use crate::jail_network::roots::{self, Roots};
+use crate::jail_network::roots::Roots;
 use crate::network_command::{CommandJails, Launching};
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
@@ -166,7 +166,7 @@ impl Jails {
         let own =
             |source, target: &str, read_only| Mount { source, target: target.to_owned(), read_only, granted: false };
         let workspace = own(self.home.session(session.id).workspace(), path::WORKSPACE, false);
-        let roots = Roots::of_machine().map(|roots| own(roots.directory, roots::TARGET, true));
+        let roots = Roots::of_machine().map(Roots::mount);
         Ok(Spec {
             name: format!("{}-network", session.id),
             role,

@@ -68,6 +68,12 @@ pub struct Args {
     /// Directory of this machine for the command, read only, or writable with :rw at its end; repeatable
     #[arg(long, value_name = "DIR[:rw]")]
     mount: Vec<String>,
+    /// Host of the network that the command reaches, as HOST or HOST:PORT; repeatable [default: none]
+    #[arg(long, value_name = "HOST")]
+    host: Vec<String>,
+    /// Bytes that the command sends to each host in the time of one call [default: 65536]
+    #[arg(long, value_name = "BYTES", requires = "host")]
+    upload_bytes: Option<u64>,
     /// Tool that people may confirm; repeatable [default: all that the server lists]
     #[arg(long, value_name = "TOOL")]
     tool: Vec<String>,
@@ -161,19 +167,20 @@ fn for_scripts(tool: &ironclaw_contract::operator::McpServerTool) -> Value {
 
 /// Returns the payload of the change; refuses a command line that no server can have.
 fn payload(args: &Args) -> Result<Value, Error> {
-    let Args { name, url, header, npm, pypi, apt, env, mount, tool, command, .. } = args;
-    let has_of_jail = [npm, pypi, apt, env, mount].into_iter().any(|given| !given.is_empty());
+    let Args { name, url, header, npm, pypi, apt, env, mount, host, tool, command, .. } = args;
+    let of_jail =
+        [("--npm", npm), ("--pypi", pypi), ("--apt", apt), ("--env", env), ("--mount", mount), ("--host", host)];
+    let of_jail = of_jail.into_iter().find(|(_, given)| !given.is_empty()).map(|(option, _)| option);
     let both_ways = "name one of them: --url URL, or -- PROGRAM ARGUMENT…";
     let mut payload = json!({ "name": name });
     match (url, command.as_slice()) {
         (Some(_), [_, ..]) => return Err(Error::usage("a server has a URL or a command, not both", both_ways)),
-        (None, []) if name == DEMO && header.is_empty() && args.oauth.is_none() && !has_of_jail => {
+        (None, []) if name == DEMO && header.is_empty() && args.oauth.is_none() && of_jail.is_none() => {
             payload["command"] = json!(DEMO_COMMAND)
         }
         (None, []) => return Err(Error::usage("the URL or the command of the server is missing", both_ways)),
         (Some(url), []) => {
-            let given = [("--npm", npm), ("--pypi", pypi), ("--apt", apt), ("--env", env), ("--mount", mount)];
-            if let Some((option, _)) = given.into_iter().find(|(_, given)| !given.is_empty()) {
+            if let Some(option) = of_jail {
                 let hint = format!("leave out {option}, or name the command of the server: -- PROGRAM ARGUMENT…");
                 return Err(Error::usage(format!("{option} is for a command: a server at a URL has no jail"), hint));
             }
@@ -202,22 +209,29 @@ fn payload(args: &Args) -> Result<Value, Error> {
             payload["packages"][of] = json!(names);
         }
     }
-    let lists = [("environment", environment), ("mounts", mounts), ("headers", headers), ("tools", tools)];
+    let hosts = host.iter().map(|host| read_host(host, args.upload_bytes)).collect::<Result<Vec<Value>, Error>>()?;
+    let lists =
+        [("environment", environment), ("mounts", mounts), ("hosts", hosts), ("headers", headers), ("tools", tools)];
     for (field, list) in lists {
         if !list.is_empty() {
             payload[field] = json!(list);
         }
     }
     if let Some(issuer) = &args.oauth {
-        payload["oauth"] = json!({ "issuer": issuer });
-        if !args.scope.is_empty() {
-            payload["oauth"]["scopes"] = json!(args.scope);
-        }
-        if let Some(client_id) = &args.client_id {
-            payload["oauth"]["client_id"] = json!(client_id);
-        }
+        payload["oauth"] = oauth(issuer, args);
     }
     Ok(payload)
+}
+
+fn oauth(issuer: &str, args: &Args) -> Value {
+    let mut oauth = json!({ "issuer": issuer });
+    if !args.scope.is_empty() {
+        oauth["scopes"] = json!(args.scope);
+    }
+    if let Some(client_id) = &args.client_id {
+        oauth["client_id"] = json!(client_id);
+    }
+    oauth
 }
 
 /// Refuses a line for a shell in the place of a command.
@@ -259,6 +273,28 @@ fn is_loopback(host: &str) -> bool {
         Ok(address) => address.is_loopback(),
         Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
+}
+
+/// Reads `HOST` or `HOST:PORT`. The host checks the name.
+fn read_host(given: &str, upload_bytes_max: Option<u64>) -> Result<Value, Error> {
+    let (name, port) = match given.rsplit_once(':') {
+        None => (given, None),
+        Some((name, port)) => (name, Some(port)),
+    };
+    let mut host = json!({ "host": name });
+    if let Some(port) = port {
+        let read = port.parse::<u16>().map_err(|_| {
+            Error::usage(
+                format!("--host {given:?} has no valid port"),
+                "write it as HOST or HOST:PORT, without https://",
+            )
+        })?;
+        host["port"] = json!(read);
+    }
+    if let Some(bytes) = upload_bytes_max {
+        host["upload_bytes_max"] = json!(bytes);
+    }
+    Ok(host)
 }
 
 /// Reads `NAME=[SCHEME ]secret:SECRET`. The refusal does not repeat the value, which may be a key.
@@ -348,6 +384,11 @@ mod tests {
             "environment": [{"variable": "API_KEY", "secret": "k"}],
         });
         assert_eq!(read(&words).expect("valid"), wanted);
+        let reaching = read(&["--host", "a.example", "--host", "b.example:8443", "--upload-bytes", "9", "--", "s"]);
+        let hosts = json!([
+            {"host": "a.example", "upload_bytes_max": 9}, {"host": "b.example", "port": 8443, "upload_bytes_max": 9},
+        ]);
+        assert_eq!(reaching.expect("valid")["hosts"], hosts);
         let level = read(&["--env", "LEVEL=text:debug=1", "--", "s"]).expect("valid");
         assert_eq!(level["environment"], json!([{"variable": "LEVEL", "text": "debug=1"}]));
         let headers = ["--header", "Authorization=Bearer secret:k", "--header", "X-Key=secret:k"];
@@ -376,6 +417,8 @@ mod tests {
             (&[][..], "--url URL"),
             (&["--url", "https://x/", "--", "p"], "-- PROGRAM"),
             (&["--", "npx server --stdio"], "-- npx server --stdio"),
+            (&["--url", "https://x/", "--host", "a.example"], "--host"),
+            (&["--host", "https://a.example", "--", "p"], "HOST:PORT"),
             (&["--url", "http://x/"], "https://"),
             (&["--url", "ftp://x/"], "https://"),
             (&["--url", "mcp.example"], "https://"),

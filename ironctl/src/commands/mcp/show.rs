@@ -9,7 +9,7 @@ use crate::commands::At;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{
-    AgentMount, McpHolder, McpServer, McpServerHeader, McpServerLogin, McpServerTool, McpServerVariable,
+    AgentMount, McpHolder, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerTool, McpServerVariable,
 };
 use serde_json::json;
 
@@ -50,6 +50,10 @@ fn rows(server: &McpServer) -> Vec<[String; 2]> {
     }
     for AgentMount { source, target, read_only } in &server.mounts {
         add("mount", format!("{source} at {target}, {}", if *read_only { "read only" } else { "writable" }));
+    }
+    for McpServerHost { host, port, upload_bytes_max } in &server.hosts {
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        add("host", format!("{host}{port}, up to {upload_bytes_max} bytes in a call"));
     }
     for McpServerHeader { name, secret, scheme } in &server.headers {
         let scheme = scheme.as_ref().map(|scheme| format!("{scheme} ")).unwrap_or_default();

@@ -6,6 +6,7 @@ use super::super::mounts::{complete as complete_mounts, of_sources};
 use super::super::packages::clients;
 use super::super::{Check, CheckContext};
 use crate::gateway::HostPolicy;
+use crate::jail_network::tunnel_variables;
 use crate::mcp_jail::{self, Process};
 use crate::packages;
 use crate::refusal::{Denied, Refusal};
@@ -15,6 +16,7 @@ use crate::secrets::{self, SecretName};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpHeader, McpOauth, McpRegister, McpVariable};
+use ironclaw_judge::egress::GrantError;
 use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};
 
@@ -57,7 +59,7 @@ impl Check for McpRegister {
 
 /// Checks a server, and returns it with its parsed address, its completed mounts and sorted lists.
 fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> Result<McpRegister, Denied> {
-    let McpRegister { name, url, command, mut packages, environment, mounts, mut tools, headers, oauth, remove } =
+    let McpRegister { name, url, command, mut packages, environment, mounts, hosts, mut tools, headers, oauth, remove } =
         wanted;
     check_name(&name)?;
     if remove {
@@ -68,8 +70,9 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
     }
     let url = url.map(|url| address::parse(&url).map_err(|why| bad_url(&name, why))).transpose()?;
     if url.is_none() {
-        let variables =
-            environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default().into())).collect();
+        let own = environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default()));
+        let of_network = if hosts.is_empty() { Vec::new() } else { tunnel_variables() };
+        let variables = own.chain(of_network).map(|(variable, value)| (variable, value.into())).collect();
         let process =
             Process { name: name.clone(), program: command.clone(), environment: variables, ..Process::default() };
         mcp_jail::refused(&process, !packages.is_empty()).map_or(Ok(()), Err)?;
@@ -97,8 +100,10 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
     headers.sort_by(|one, other| one.name.cmp(&other.name));
     let is_near = url.as_ref().is_some_and(address::is_near);
     let oauth = oauth.map(|oauth| complete_oauth(oauth, &name, &headers, is_near)).transpose()?;
+    let loopback = host_policy.egress.loopback();
+    let hosts = mcp::hosts::complete(&hosts, loopback).map_err(|error| bad_host(&name, &error))?;
     let url = url.map(String::from);
-    Ok(McpRegister { name, url, command, packages, environment, mounts, tools, headers, oauth, remove })
+    Ok(McpRegister { name, url, command, packages, environment, mounts, hosts, tools, headers, oauth, remove })
 }
 
 /// Refuses a name that cannot begin the names of tools for a model.
@@ -118,6 +123,12 @@ fn bad_url(name: &str, why: &str) -> Refusal {
     let message = format!("the address of MCP server {name} cannot be used: {why}");
     Refusal::new(DenialCode::McpUrl, message)
         .hint("use https, or http on this machine; put a password into a secret and name the secret in a header")
+}
+
+fn bad_host(name: &str, error: &GrantError) -> Refusal {
+    let message = format!("MCP server {name} cannot reach a host that it names: {error}");
+    Refusal::new(DenialCode::McpHost, message)
+        .hint("name each host of the network that it may reach: HOST or HOST:PORT")
 }
 
 /// Checks the issuer of a login, and returns it with sorted scopes. Its text stays, because it is compared exactly.

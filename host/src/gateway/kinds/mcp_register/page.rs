@@ -61,9 +61,9 @@ fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
     }
     let words: Vec<String> = server.command.iter().map(|word| page.show(word)).collect();
     page.add(format!("The host starts this program, with each word as shown: {}.", words.join(" ")));
-    page.add(
-        "It runs in a jail of its own: no network, no workspace, a directory of its own for its files.".to_owned(),
-    );
+    let network = if server.hosts.is_empty() { "no network" } else { "no network but these hosts" };
+    page.add(format!("It runs in a jail of its own: {network}, no workspace, a directory of its own for its files."));
+    put_hosts(page, server);
     if !server.packages.is_empty() {
         let names = put_names(page, &server.packages);
         page.add(format!("Install software in its jail, together with the packages that it depends on: {names}."));
@@ -91,6 +91,24 @@ fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
             )),
             _ => page.warn(format!("The server can READ {source} of this machine, which it sees at {target}.")),
         }
+    }
+}
+
+/// Warns about each host of the network that the command reaches.
+fn put_hosts(page: &mut Effects<'_>, server: &McpRegister) {
+    let before: Vec<&Value> = page.before["hosts"].as_array().into_iter().flatten().collect();
+    let gone = before.iter().filter(|old| !server.hosts.iter().any(|new| new.host == old["host"]));
+    let gone: Vec<&str> = gone.filter_map(|old| old["host"].as_str()).collect();
+    for one in &server.hosts {
+        let (host, port) = (page.show(&one.host), one.port.unwrap_or(443));
+        let bytes = one.upload_bytes_max.unwrap_or_default();
+        let known = if before.iter().any(|old| **old == json!(one)) { "As now, the" } else { "The" };
+        page.warn(format!(
+            "{known} server REACHES {host}, port {port}: up to {bytes} bytes in a call, of everything that it has, and this host CANNOT READ them."
+        ));
+    }
+    if !gone.is_empty() {
+        page.add(format!("It no longer reaches these hosts: {}.", page.list(gone)));
     }
 }
 
