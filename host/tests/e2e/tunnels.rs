@@ -211,6 +211,8 @@ fn credential_through_a_tunnel_is_refused() {
     for part in [["--secret", "forge"], ["--method", "GET"], ["--path", "/page"]] {
         host.ctl(&[&at[..], &part].concat()).refused("takes no methods, paths and secret: leave them out");
     }
+    let two_ports = host.ctl(&[&at[..], &["--port", "444"]].concat());
+    assert!(two_ports.code == 2 && two_ports.stderr.contains("two ports"), "{}", two_ports.stderr);
     let port = git.port.to_string();
     let of_git =
         ["egress", "grant", "a", "127.0.0.1", "--port", &port, "--commands", "git", "--secret", "forge", "--yes"];
