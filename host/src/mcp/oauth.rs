@@ -5,6 +5,7 @@
 //! a browser.
 
 mod attempt;
+mod client;
 mod discovery;
 mod renewal;
 mod token;
@@ -17,7 +18,7 @@ use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::mcp::{self, address, login};
 use attempt::{Attempt, Pair};
 use axum::http::HeaderMap;
-use discovery::{Found, Http};
+use discovery::{Http, Named};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::McpRegister;
@@ -78,17 +79,18 @@ impl Logins {
         let challenge = challenge(&url).await;
         let resource = discovery::resource(&http, &url, challenge.as_deref()).await;
         let Some(oauth) = described.oauth.clone() else {
-            return Err(unapproved(server, &url, resource.ok().as_deref()).into());
+            return Err(unapproved(server, &url, resource.ok().as_ref()).into());
         };
-        let issuers = resource.map_err(|why| failed(server, &why))?;
+        let Named { issuers, .. } = resource.map_err(|why| failed(server, &why))?;
         if !issuers.contains(&oauth.issuer) {
             return Err(other_issuer(server, &oauth.issuer, &issuers).into());
         }
         let found = discovery::issuer(&http, &oauth.issuer).await.map_err(|why| unsupported(&oauth.issuer, &why))?;
-        let client_id = match &oauth.client_id {
-            Some(client_id) => client_id.clone(),
-            None => register(&http, &found, redirect_uri).await.map_err(|why| unsupported(&oauth.issuer, &why))?,
+        let client = match oauth.client_id {
+            Some(id) => Ok(client::approved(&found, id)),
+            None => client::register(&http, &found, redirect_uri).await,
         };
+        let client = client.map_err(|why| unsupported(&oauth.issuer, &why))?;
         let Pair { verifier, challenge } = Pair::new();
         let until = ironclaw_state::wall_clock().saturating_add(ATTEMPT_MS_MAX);
         let attempt = Attempt {
@@ -98,8 +100,7 @@ impl Logins {
             state: attempt::random(),
             verifier,
             redirect_uri: redirect_uri.to_owned(),
-            client_id,
-            token_endpoint: found.token,
+            client,
             until,
         };
         let page = attempt.page(found.authorization, &oauth.scopes, &url, &challenge);
@@ -118,19 +119,18 @@ impl Logins {
             ("grant_type", "authorization_code"),
             ("code", &code),
             ("redirect_uri", &attempt.redirect_uri),
-            ("client_id", &attempt.client_id),
             ("code_verifier", &attempt.verifier),
             ("resource", url.as_str()),
         ];
-        let issued = token::ask(&http, &attempt.token_endpoint, &form).await;
+        let issued = token::ask(&http, &attempt.client, &form).await;
         let issued = issued.map_err(|error| failed(server, &error.to_string()))?;
         let (record, server) = (Arc::clone(&self.record), server.to_owned());
         let finish = self.record.state.decide(move |tx| {
-            let Attempt { by, described, client_id, token_endpoint, .. } = attempt;
+            let Attempt { by, described, client, .. } = attempt;
             if mcp::find(tx, &server)?.is_none_or(|now| now.described != described) {
                 return Err(Denied::from(attempt::unknown(&server)));
             }
-            let (tokens, times) = issued.tokens(None, client_id, token_endpoint.into());
+            let (tokens, times) = issued.tokens(None, client);
             login::put(tx, &record.wrapping, &server, &tokens, times)?;
             let issuer = described.oauth.map(|oauth| oauth.issuer).unwrap_or_default();
             let entry = Entry::new(LedgerEvent::McpLoggedIn).with("server", server).with("issuer", issuer);
@@ -206,28 +206,6 @@ async fn challenge(url: &Url) -> Option<String> {
     }
 }
 
-/// Registers the host as a client of an issuer, and returns its id there.
-async fn register(http: &Http<'_>, found: &Found, redirect_uri: &str) -> Result<String, String> {
-    let Some(endpoint) = &found.registration else {
-        return Err("it registers no clients; register IronClaw there and name its id with --client-id".to_owned());
-    };
-    let client = serde_json::json!({
-        "client_name": "IronClaw",
-        "redirect_uris": [redirect_uri],
-        "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
-        "token_endpoint_auth_method": "none",
-    });
-    let (status, answer) = http.post(endpoint, "application/json", client.to_string()).await?;
-    match answer["client_id"].as_str() {
-        Some(id) if (200..300).contains(&status) && answer.get("client_secret").is_none() => Ok(id.to_owned()),
-        Some(_) if answer.get("client_secret").is_some() => {
-            Err("it registers only clients with a secret, which the host does not use".to_owned())
-        }
-        _ => Err(format!("it refused to register the host, with HTTP status {status}")),
-    }
-}
-
 /// Returns a text of an issuer on one line.
 fn shown(text: &str) -> String {
     let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
@@ -243,16 +221,25 @@ fn unsupported(issuer: &str, why: &str) -> Refusal {
     Refusal::new(DenialCode::McpOauth, format!("the issuer {} cannot be used: {why}", shown(issuer)))
 }
 
-fn unapproved(server: &str, url: &Url, issuers: Option<&[String]>) -> Refusal {
+fn unapproved(server: &str, url: &Url, named: Option<&Named>) -> Refusal {
     let message = format!("people approved no issuer for MCP server {server}");
     let refusal = Refusal::new(DenialCode::McpOauth, message);
-    match issuers.and_then(<[String]>::first) {
-        Some(issuer) => refusal.hint(format!(
-            "the server names {0}; if you trust it: ironctl mcp add {server} --url {url} --oauth {0}",
-            shown(issuer)
-        )),
-        None => refusal.hint("the server names no issuer either; it may take a secret in a header"),
+    let Some((issuer, named)) = named.and_then(|named| Some((named.issuers.first()?, named))) else {
+        return refusal.hint("the server names no issuer either; it may take a secret in a header");
+    };
+    if !named.scopes.iter().chain([issuer]).all(|word| is_plain(word)) {
+        return refusal.hint(format!("the server names {}, and no command can have its words", shown(issuer)));
     }
+    let scopes: String = named.scopes.iter().map(|scope| format!(" --scope {scope}")).collect();
+    refusal.hint(format!(
+        "the server names {issuer}; if you trust it: ironctl mcp add {server} --url {url} --oauth {issuer}{scopes}"
+    ))
+}
+
+/// Returns whether a shell reads a text of a server as one word without a meaning of its own.
+fn is_plain(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&byte);
+    (1..=SHOWN_CHARACTERS_MAX).contains(&text.len()) && text.bytes().all(plain)
 }
 
 fn other_issuer(server: &str, approved: &str, issuers: &[String]) -> Refusal {

@@ -5,7 +5,7 @@
 use super::mcp::{add, call, host, show};
 use crate::support::client::Raw;
 use crate::support::host_fixture::{TestHost, wait_for};
-use crate::support::issuer::{Behaviour, Issuer};
+use crate::support::issuer::{Behaviour, Issuer, SECRET};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -145,7 +145,8 @@ fn unsafe_issuer_is_refused() {
 
 #[test]
 fn login_of_another_issuer_than_approved_is_refused() {
-    let (host, issuer) = host_with(Behaviour { names_other: true, ..Behaviour::default() });
+    let scopes = &["day:read", "day:write"];
+    let (host, issuer) = host_with(Behaviour { names_other: true, scopes, ..Behaviour::default() });
     let raw = Raw::of(&host);
     let begun = begin(&raw).1;
     let answer = finish(&raw, &issuer.browse(begun["url"].as_str().expect("a page")));
@@ -156,8 +157,8 @@ fn login_of_another_issuer_than_approved_is_refused() {
     host.ctl(&["mcp", "add", "s", "--url", &issuer.server, "--yes"]);
     let answer = begin(&raw);
     assert_eq!(code(&answer), "mcp_oauth", "people approved none");
-    let hint = format!("--oauth {}", issuer.origin);
-    assert!(answer.1["error"]["hint"].as_str().is_some_and(|text| text.contains(&hint)), "{}", answer.1);
+    let hint = format!("--oauth {} --scope day:read --scope day:write", issuer.origin);
+    assert!(answer.1["error"]["hint"].as_str().is_some_and(|text| text.ends_with(&hint)), "{}", answer.1);
 
     let words =
         ["--json", "mcp", "add", "r", "--yes", "--url", "https://r.example/mcp", "--oauth", "http://login.example"];
@@ -166,6 +167,36 @@ fn login_of_another_issuer_than_approved_is_refused() {
     let words = ["--json", "mcp", "add", "r", "--yes", "--url", "https://r.example/mcp", "--oauth", &issuer.origin];
     let refused = host.ctl(&words).refused("https");
     assert!(refused.stderr.contains("mcp_oauth"), "{}", refused.stderr);
+}
+
+#[test]
+fn hint_has_no_words_of_a_server_that_a_shell_reads() {
+    let scopes = &["day:read;touch", "x"];
+    let issuer = Issuer::start(Behaviour { scopes, ..Behaviour::default() });
+    let host = host();
+    host.ctl(&["mcp", "add", "s", "--url", &issuer.server, "--yes"]);
+    let answer = begin(&Raw::of(&host));
+    assert_eq!(code(&answer), "mcp_oauth", "{}", answer.1);
+    let hint = answer.1["error"]["hint"].as_str().expect("a hint");
+    assert!(hint.contains(&issuer.origin) && !hint.contains("ironctl") && !hint.contains("touch"), "{hint}");
+}
+
+#[test]
+fn secret_of_a_registration_proves_the_host_at_each_request() {
+    for method in ["client_secret_basic", "client_secret_post"] {
+        let (host, issuer) =
+            host_with(Behaviour { client_method: Some(method), lifetime: Some(2), ..Behaviour::default() });
+        log_in(&host, &issuer);
+        host.down();
+        host.up();
+        let before = issuer.renewals();
+        wait_for("a renewal after the start", || issuer.renewals() > before);
+        let said = format!("{}{:?}", show(&host, "s"), host.ledger());
+        assert!(said.contains("active") && !said.contains(SECRET), "{said}");
+        assert_eq!(host.entries("mcp.login_ended").len(), 0, "{method}");
+    }
+    let (host, _issuer) = host_with(Behaviour { client_method: Some("private_key_jwt"), ..Behaviour::default() });
+    assert_eq!(code(&begin(&Raw::of(&host))), "mcp_oauth");
 }
 
 #[test]

@@ -34,7 +34,14 @@ pub(crate) struct Behaviour {
     pub(crate) acts_and_refuses: bool,
     /// The server answers a request for its tools with an error that has the token.
     pub(crate) lists_nothing: bool,
+    /// The only way in which its clients prove themselves, with [`SECRET`].
+    pub(crate) client_method: Option<&'static str>,
+    /// The scopes that the server names.
+    pub(crate) scopes: &'static [&'static str],
 }
+
+/// The secret of a client, with characters that a form encodes.
+pub(crate) const SECRET: &str = "indigo 1+1:2";
 
 #[derive(Default)]
 struct Book {
@@ -121,8 +128,9 @@ impl Shared {
 }
 
 async fn resource(State(shared): State<Shared>) -> Json<Value> {
-    let Shared { origin, .. } = shared;
-    Json(json!({ "resource": format!("{origin}/mcp"), "authorization_servers": [origin] }))
+    let Shared { origin, behaviour, .. } = shared;
+    let resource = format!("{origin}/mcp");
+    Json(json!({ "resource": resource, "authorization_servers": [origin], "scopes_supported": behaviour.scopes }))
 }
 
 async fn about(State(shared): State<Shared>) -> Response {
@@ -137,15 +145,33 @@ async fn about(State(shared): State<Shared>) -> Response {
         "token_endpoint": format!("{origin}/token"),
         "registration_endpoint": format!("{origin}/register"),
         "code_challenge_methods_supported": [challenges],
+        "token_endpoint_auth_methods_supported": [behaviour.client_method.unwrap_or("none")],
         "authorization_response_iss_parameter_supported": true,
     }))
     .into_response()
 }
 
-async fn register(Json(client): Json<Value>) -> Response {
-    let public = client["token_endpoint_auth_method"] == "none";
-    let status = if public { StatusCode::CREATED } else { StatusCode::BAD_REQUEST };
-    (status, Json(json!({ "client_id": "client", "redirect_uris": client["redirect_uris"] }))).into_response()
+async fn register(State(shared): State<Shared>, Json(client): Json<Value>) -> Response {
+    let method = shared.behaviour.client_method;
+    let is_right = client["token_endpoint_auth_method"] == method.unwrap_or("none");
+    let status = if is_right { StatusCode::CREATED } else { StatusCode::BAD_REQUEST };
+    let secret = method.map(|_| SECRET);
+    let about = json!({ "client_id": "client", "client_secret": secret, "redirect_uris": client["redirect_uris"] });
+    (status, Json(about)).into_response()
+}
+
+/// Returns whether a request has the id and the secret of the client in the one right place.
+fn is_client(shared: &Shared, headers: &HeaderMap, form: &HashMap<String, String>) -> bool {
+    let fields = ["client_id", "client_secret"].map(|name| form.get(name).map(String::as_str));
+    let pair = form_urlencoded::byte_serialize(b"client").chain([":"]);
+    let pair: String = pair.chain(form_urlencoded::byte_serialize(SECRET.as_bytes())).collect();
+    let basic = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
+    let header = headers.get(header::AUTHORIZATION).map(|value| value.to_str().expect("ASCII"));
+    match shared.behaviour.client_method {
+        Some("client_secret_basic") => (fields, header) == ([None, None], Some(&basic)),
+        Some(_) => (fields, header) == ([Some("client"), Some(SECRET)], None),
+        None => (fields, header) == ([Some("client"), None], None),
+    }
 }
 
 async fn authorize(State(shared): State<Shared>, Query(asked): Query<HashMap<String, String>>) -> Response {
@@ -171,7 +197,7 @@ fn agree(shared: &Shared, asked: &HashMap<String, String>) -> String {
     address.into()
 }
 
-async fn token(State(shared): State<Shared>, body: Bytes) -> Response {
+async fn token(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let form: HashMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
     let field = |name: &str| form.get(name).cloned().unwrap_or_default();
     let refused = || (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" }))).into_response();
@@ -187,7 +213,7 @@ async fn token(State(shared): State<Shared>, body: Bytes) -> Response {
         }
         _ => false,
     };
-    if !is_good || field("client_id") != "client" || field("resource") != format!("{}/mcp", shared.origin) {
+    if !is_good || !is_client(&shared, &headers, &form) || field("resource") != format!("{}/mcp", shared.origin) {
         return refused();
     }
     book.made += 1;

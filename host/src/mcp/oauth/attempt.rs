@@ -3,6 +3,7 @@
 //! Pure but for randomness. The issuer is checked before the state, and a wrong address leaves the login waiting.
 
 use crate::refusal::Refusal;
+use crate::registry::mcp::login::IssuerClient;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ironclaw_contract::ids::PersonId;
@@ -29,8 +30,7 @@ pub(super) struct Attempt {
     pub(super) state: String,
     pub(super) verifier: String,
     pub(super) redirect_uri: String,
-    pub(super) client_id: String,
-    pub(super) token_endpoint: Url,
+    pub(super) client: IssuerClient,
     /// The end of the wait, in milliseconds since the epoch.
     pub(super) until: i64,
 }
@@ -90,7 +90,7 @@ impl Attempt {
         endpoint
             .query_pairs_mut()
             .append_pair("response_type", "code")
-            .append_pair("client_id", &self.client_id)
+            .append_pair("client_id", &self.client.id)
             .append_pair("redirect_uri", &self.redirect_uri)
             .append_pair("state", &self.state)
             .append_pair("code_challenge", challenge)
@@ -161,8 +161,11 @@ mod tests {
             state: "right".to_owned(),
             verifier: random(),
             redirect_uri: "http://127.0.0.1:5000/callback".to_owned(),
-            client_id: "c".to_owned(),
-            token_endpoint: "https://login.example/token".parse().expect("a URL"),
+            client: IssuerClient {
+                id: "c".to_owned(),
+                secret: None,
+                token_endpoint: "https://login.example/token".parse().expect("a URL"),
+            },
             until: 1000,
         }
     }

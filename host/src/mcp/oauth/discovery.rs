@@ -3,7 +3,7 @@
 //! Never follows a redirect. Every address in a document is https, or on this machine if the server is. See [`super::Logins`].
 
 use crate::registry::mcp::address;
-use ironclaw_model::fetch::{End, Fetched, Fetcher, Limits, Request};
+use ironclaw_model::fetch::{Credential, End, Fetched, Fetcher, Limits, Request};
 use reqwest::Method;
 use serde_json::Value;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use url::Url;
 const LIMITS: Limits =
     Limits { begin: Duration::from_secs(10), whole: Duration::from_secs(15), body_bytes_max: 64 * 1024 };
 
-/// Issuers that a server names.
-const ISSUERS_MAX: usize = 16;
+/// Entries of a list in a document.
+const ENTRIES_MAX: usize = 64;
 
 /// The requests that the login at one server may make.
 pub(super) struct Http<'a> {
@@ -29,6 +29,8 @@ pub(super) struct Found {
     pub(super) authorization: Url,
     pub(super) token: Url,
     pub(super) registration: Option<Url>,
+    /// The ways in which its clients prove themselves, if it names them.
+    pub(super) client_methods: Option<Vec<String>>,
     /// Whether it names itself in the address for the browser.
     pub(super) names_issuer: bool,
 }
@@ -45,7 +47,7 @@ impl Http<'_> {
 
     /// Returns a document, or `None` if it does not exist.
     async fn get(&self, url: &Url) -> Result<Option<Value>, String> {
-        match self.send(Method::GET, url, None).await? {
+        match self.send(Method::GET, url, None, None).await? {
             Fetched { status: 200, body, end: End::Whole, .. } => {
                 serde_json::from_slice(&body).map(Some).map_err(|_| format!("{url} is not JSON"))
             }
@@ -55,19 +57,31 @@ impl Http<'_> {
     }
 
     /// Sends a body, and returns the status with the answer; null if it is not JSON.
-    pub(super) async fn post(&self, url: &Url, media_type: &str, body: String) -> Result<(u16, Value), String> {
-        let answer = self.send(Method::POST, url, Some((media_type, body))).await?;
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        media_type: &str,
+        body: String,
+        credential: Option<Credential<'_>>,
+    ) -> Result<(u16, Value), String> {
+        let answer = self.send(Method::POST, url, Some((media_type, body)), credential).await?;
         match answer.end {
             End::Whole => Ok((answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())),
             _ => Err("its answer is too long or ends early".to_owned()),
         }
     }
 
-    async fn send(&self, method: Method, url: &Url, body: Option<(&str, String)>) -> Result<Fetched, String> {
+    async fn send(
+        &self,
+        method: Method,
+        url: &Url,
+        body: Option<(&str, String)>,
+        credential: Option<Credential<'_>>,
+    ) -> Result<Fetched, String> {
         let mut headers = vec![("accept", "application/json")];
         headers.extend(body.as_ref().map(|(media_type, _)| ("content-type", *media_type)));
         let body = body.as_ref().map(|(_, body)| body.clone().into_bytes());
-        let request = Request { method, url: url.as_str(), headers, body, credential: None };
+        let request = Request { method, url: url.as_str(), headers, body, credential };
         let answer = self.fetcher.fetch(request, LIMITS).await;
         let answer =
             answer.map_err(|error| format!("{} cannot be reached: {error}", url.origin().ascii_serialization()))?;
@@ -78,8 +92,15 @@ impl Http<'_> {
     }
 }
 
-/// Returns the issuers that a server names in its document. `challenge` is the header of its refusal.
-pub(super) async fn resource(http: &Http<'_>, server: &Url, challenge: Option<&str>) -> Result<Vec<String>, String> {
+/// The login that a server names.
+pub(super) struct Named {
+    pub(super) issuers: Vec<String>,
+    /// The scopes of its refusal, or else of its document.
+    pub(super) scopes: Vec<String>,
+}
+
+/// Returns the login that a server names in its document. `challenge` is the header of its refusal.
+pub(super) async fn resource(http: &Http<'_>, server: &Url, challenge: Option<&str>) -> Result<Named, String> {
     let named = challenge.and_then(|challenge| parameter(challenge, "resource_metadata"));
     let places = match named {
         Some(named) => vec![http.address(&named)?],
@@ -94,8 +115,13 @@ pub(super) async fn resource(http: &Http<'_>, server: &Url, challenge: Option<&s
         if !document["resource"].as_str().is_some_and(|resource| covers(resource, server)) {
             return Err("its document is about another server".to_owned());
         }
-        let issuers = document["authorization_servers"].as_array().into_iter().flatten();
-        return Ok(issuers.filter_map(Value::as_str).map(str::to_owned).take(ISSUERS_MAX).collect());
+        let issuers = texts(&document["authorization_servers"]).unwrap_or_default();
+        let asked = challenge.and_then(|challenge| parameter(challenge, "scope"));
+        let scopes = match asked {
+            Some(asked) => asked.split_ascii_whitespace().map(str::to_owned).collect(),
+            None => texts(&document["scopes_supported"]).unwrap_or_default(),
+        };
+        return Ok(Named { issuers, scopes });
     }
     Err("it names no issuer".to_owned())
 }
@@ -117,10 +143,8 @@ fn read(http: &Http<'_>, issuer: &str, document: &Value) -> Result<Found, String
         let named = super::shown(document["issuer"].as_str().unwrap_or_default());
         return Err(format!("its document is of the issuer {named:?}"));
     }
-    let has = |field: &str, wanted: &str| {
-        document[field].as_array().is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(wanted)))
-    };
-    if !has("code_challenge_methods_supported", "S256") {
+    let challenges = texts(&document["code_challenge_methods_supported"]);
+    if !challenges.is_some_and(|list| list.iter().any(|one| one == "S256")) {
         return Err("it does not support S256".to_owned());
     }
     let wanted = |field: &str| {
@@ -132,8 +156,15 @@ fn read(http: &Http<'_>, issuer: &str, document: &Value) -> Result<Found, String
         authorization: wanted("authorization_endpoint")?,
         token: wanted("token_endpoint")?,
         registration,
+        client_methods: texts(&document["token_endpoint_auth_methods_supported"]),
         names_issuer: document["authorization_response_iss_parameter_supported"] == true,
     })
+}
+
+/// Returns the texts of a list; `None` if it is not a list.
+fn texts(list: &Value) -> Option<Vec<String>> {
+    let texts = list.as_array()?.iter().filter_map(Value::as_str);
+    Some(texts.map(str::to_owned).take(ENTRIES_MAX).collect())
 }
 
 /// Returns the place of a document about an address: before its path.
@@ -218,5 +249,7 @@ mod tests {
         let challenge = "Bearer realm=\"x\", resource_metadata=\"https://a.example/r\"";
         assert_eq!(parameter(challenge, "resource_metadata").as_deref(), Some("https://a.example/r"));
         assert_eq!(parameter("Bearer", "resource_metadata"), None);
+        let challenge = "Bearer error=\"insufficient_scope\", scope=\"read write\"";
+        assert_eq!(parameter(challenge, "scope").as_deref(), Some("read write"));
     }
 }

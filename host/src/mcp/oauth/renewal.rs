@@ -40,24 +40,20 @@ impl Logins {
         // A server that people replaced meanwhile has no login, and an emergency stop lets the login wait.
         let Ok((url, http)) = self.http(&described) else { return Ok(()) };
         let made_at = login.made_at;
-        let outcome = match (&tokens.refresh, tokens.token_endpoint.parse()) {
-            (Some(refresh), Ok(endpoint)) => {
-                let form = [
-                    ("grant_type", "refresh_token"),
-                    ("refresh_token", refresh.expose()),
-                    ("client_id", &tokens.client_id),
-                    ("resource", url.as_str()),
-                ];
-                token::ask(&http, &endpoint, &form).await
+        let outcome = match &tokens.refresh {
+            Some(refresh) => {
+                let form =
+                    [("grant_type", "refresh_token"), ("refresh_token", refresh.expose()), ("resource", url.as_str())];
+                token::ask(&http, &tokens.client, &form).await
             }
-            _ => Err(Failed::Expired),
+            None => Err(Failed::Expired),
         };
         let (record, named) = (Arc::clone(&self.record), server.to_owned());
         let settle = move |tx: &mut ironclaw_state::WriteTx<'_>| {
             let Some(login) = login::find(tx, &named)?.filter(|login| login.made_at == made_at) else { return Ok(()) };
             match outcome {
                 Ok(issued) => {
-                    let (tokens, times) = issued.tokens(tokens.refresh, tokens.client_id, tokens.token_endpoint);
+                    let (tokens, times) = issued.tokens(tokens.refresh, tokens.client);
                     login::put(tx, &record.wrapping, &named, &tokens, times)
                 }
                 Err(failed @ (Failed::Refused(_) | Failed::Expired)) => login::end(tx, login, &failed.to_string()),

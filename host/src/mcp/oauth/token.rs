@@ -2,13 +2,13 @@
 //!
 //! Never repeats a text of the issuer but the code of a known error, because the text may contain a token. See [`super::Logins`].
 
+use super::client;
 use super::discovery::Http;
-use crate::registry::mcp::login::{Times, Tokens};
+use crate::registry::mcp::login::{IssuerClient, Times, Tokens};
 use axum::http::HeaderValue;
 use ironclaw_state::keys::SecretText;
 use serde_json::Value;
 use std::fmt;
-use url::{Url, form_urlencoded};
 
 /// Bytes of a token.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
@@ -72,9 +72,8 @@ pub(super) fn known(error: &str) -> &'static str {
 }
 
 /// Sends a request for tokens, once.
-pub(super) async fn ask(http: &Http<'_>, endpoint: &Url, form: &[(&str, &str)]) -> Result<Issued, Failed> {
-    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-    let answer = http.post(endpoint, "application/x-www-form-urlencoded", body).await;
+pub(super) async fn ask(http: &Http<'_>, client: &IssuerClient, form: &[(&str, &str)]) -> Result<Issued, Failed> {
+    let answer = client::post(http, &client.token_endpoint, client, form).await;
     let (status, answer) = answer.map_err(Failed::Broken)?;
     read(status, answer)
 }
@@ -107,15 +106,10 @@ fn read(status: u16, mut answer: Value) -> Result<Issued, Failed> {
 
 impl Issued {
     /// Returns the tokens with their times. An issuer that gives no new refresh token leaves the old one valid.
-    pub(super) fn tokens(
-        self,
-        old_refresh: Option<SecretText>,
-        client_id: String,
-        token_endpoint: String,
-    ) -> (Tokens, Times) {
+    pub(super) fn tokens(self, old_refresh: Option<SecretText>, client: IssuerClient) -> (Tokens, Times) {
         let refresh = self.refresh.or(old_refresh);
         let times = times(ironclaw_state::wall_clock(), self.lifetime_ms, refresh.is_some());
-        (Tokens { access: self.access, refresh, client_id, token_endpoint }, times)
+        (Tokens { access: self.access, refresh, client }, times)
     }
 }
 

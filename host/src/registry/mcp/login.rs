@@ -10,6 +10,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{Error, WriteTx};
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 pub use table::{McpLogin as Login, login as find, logins as all};
 
@@ -19,10 +20,26 @@ pub struct Tokens {
     pub access: SecretText,
     /// The token for the next renewal.
     pub refresh: Option<SecretText>,
-    /// Id of the host as a client of the issuer.
-    pub client_id: String,
+    /// The host as a client of the issuer.
+    pub client: IssuerClient,
+}
+
+/// The host as a client of an issuer.
+pub struct IssuerClient {
+    /// Its id there.
+    pub id: String,
+    /// Its secret, if the issuer gave it one at its registration.
+    pub secret: Option<ClientSecret>,
     /// The address at which the issuer gives tokens.
-    pub token_endpoint: String,
+    pub token_endpoint: Url,
+}
+
+/// The secret of the host as a client of an issuer.
+pub struct ClientSecret {
+    /// The secret.
+    pub text: SecretText,
+    /// Whether it is sent in a header, and not in the form.
+    pub in_header: bool,
 }
 
 /// The times of tokens, in milliseconds since the epoch.
@@ -43,6 +60,13 @@ struct Stored {
     refresh: Option<String>,
     client_id: String,
     token_endpoint: String,
+    client_secret: Option<StoredSecret>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredSecret {
+    text: String,
+    in_header: bool,
 }
 
 /// Returns the name under which the tokens of a server are wrapped. No secret of the operator has such a name.
@@ -59,11 +83,16 @@ pub fn tokens(wrapping: &WrappingKey, login: &Login) -> Result<Option<Tokens>, E
     let Some(wrapped) = &login.wrapped else { return Ok(None) };
     let opened = wrapping.secret(&wrapped_name(&login.server), wrapped);
     let opened = opened.map_err(|error| unopened(&login.server, &error))?;
-    let read = serde_json::from_str(opened.expose());
-    let Stored { access, refresh, client_id, token_endpoint } =
-        read.map_err(|_| Error::Stored(format!("the login at MCP server {} is not readable", login.server)))?;
-    let (access, refresh) = (SecretText::new(access), refresh.map(SecretText::new));
-    Ok(Some(Tokens { access, refresh, client_id, token_endpoint }))
+    let unreadable = || Error::Stored(format!("the login at MCP server {} is not readable", login.server));
+    let stored: Stored = serde_json::from_str(opened.expose()).map_err(|_| unreadable())?;
+    let token_endpoint = stored.token_endpoint.parse().map_err(|_| unreadable())?;
+    let secret = stored.client_secret.map(|StoredSecret { text, in_header }| {
+        let text = SecretText::new(text);
+        ClientSecret { text, in_header }
+    });
+    let client = IssuerClient { id: stored.client_id, secret, token_endpoint };
+    let (access, refresh) = (SecretText::new(stored.access), stored.refresh.map(SecretText::new));
+    Ok(Some(Tokens { access, refresh, client }))
 }
 
 /// Stores the tokens of a login, in the place of earlier ones.
@@ -74,14 +103,20 @@ pub fn put(
     tokens: &Tokens,
     times: Times,
 ) -> Result<(), Error> {
+    let client = &tokens.client;
     let stored = Stored {
         access: tokens.access.expose().to_owned(),
         refresh: tokens.refresh.as_ref().map(|refresh| refresh.expose().to_owned()),
-        client_id: tokens.client_id.clone(),
-        token_endpoint: tokens.token_endpoint.clone(),
+        client_id: client.id.clone(),
+        token_endpoint: client.token_endpoint.to_string(),
+        client_secret: client
+            .secret
+            .as_ref()
+            .map(|secret| StoredSecret { text: secret.text.expose().to_owned(), in_header: secret.in_header }),
     };
-    let text = SecretText::new(serde_json::to_string(&stored).expect("four texts are JSON"));
+    let text = SecretText::new(serde_json::to_string(&stored).expect("texts and a flag are JSON"));
     drop((SecretText::new(stored.access), stored.refresh.map(SecretText::new)));
+    drop(stored.client_secret.map(|secret| SecretText::new(secret.text)));
     let wrapped = wrapping.wrap_secret(&wrapped_name(server), &text).map_err(|error| unopened(server, &error))?;
     let Times { made_at, expires_at, renew_at } = times;
     let server = server.to_owned();
