@@ -18,6 +18,8 @@ mod support {
     #[allow(dead_code, reason = "the example program uses more of it")]
     pub(crate) mod model_server;
     pub(crate) mod processes;
+    #[path = "../../mcp/tests/it/published.rs"]
+    pub(crate) mod published;
     pub(crate) mod record;
     pub(crate) mod site;
     pub(crate) mod terminal;
@@ -42,6 +44,7 @@ mod e2e {
     mod mcp_demo;
     mod mcp_hosts;
     mod mcp_login;
+    mod mcp_login_published;
     mod mcp_many;
     mod mcp_packages;
     mod memory;

@@ -3,6 +3,7 @@
 mod answers;
 mod conformance;
 mod misbehaviour;
+mod published;
 mod requests;
 mod server;
 mod well;
