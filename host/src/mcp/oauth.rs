@@ -46,6 +46,13 @@ pub struct Begun {
     pub until: i64,
 }
 
+/// A login that the host removed.
+pub struct Removed {
+    described: McpRegister,
+    /// Its tokens, which may be valid at the issuer.
+    tokens: Option<login::Tokens>,
+}
+
 /// The logins of one host.
 pub struct Logins {
     record: Arc<Record>,
@@ -142,15 +149,49 @@ impl Logins {
         Ok(())
     }
 
-    /// Removes the login at a server, and one that waits. The issuer is not asked. Returns whether there was a login.
+    /// Removes the login at a server, and one that waits. Returns the login if there was one, to revoke its tokens at the issuer.
     ///
     /// # Errors
     /// Refuses an unknown server.
-    pub async fn remove(&self, server: &str, by: PersonId) -> Result<bool, Denied> {
-        self.described(server).await?;
+    pub async fn remove(&self, server: &str, by: PersonId) -> Result<Option<Removed>, Denied> {
+        let described = self.described(server).await?;
         self.waiting().remove(server);
-        let server = server.to_owned();
-        Ok(self.record.state.write(move |tx| login::remove(tx, &server, by)).await?)
+        let (record, server) = (Arc::clone(&self.record), server.to_owned());
+        let remove = move |tx: &mut ironclaw_state::WriteTx<'_>| {
+            let Some(found) = login::find(tx, &server)? else { return Ok(None) };
+            // Tokens that do not open are removed too.
+            let tokens = login::tokens(&record.wrapping, &found).unwrap_or_default();
+            login::remove(tx, &server, by)?;
+            Ok::<_, ironclaw_state::Error>(Some(Removed { described, tokens }))
+        };
+        Ok(self.record.state.write(remove).await?)
+    }
+
+    /// Asks the issuer, once, to revoke the tokens of a login that the host removed. Does nothing if it revokes none.
+    ///
+    /// # Errors
+    /// Refuses if the issuer does not answer that it revoked them.
+    pub async fn revoke(&self, removed: Removed) -> Result<(), Refusal> {
+        let Removed { described, tokens: Some(tokens) } = removed else { return Ok(()) };
+        let Some(endpoint) = &tokens.client.revocation_endpoint else { return Ok(()) };
+        let failed = |why: String| {
+            let message = format!(
+                "the host removed its tokens for MCP server {}, and the issuer did not revoke them: {why}",
+                described.name
+            );
+            let refusal = Refusal::new(DenialCode::McpLogin, message);
+            refusal.hint("they stay valid until their end; the page of the issuer may end them sooner")
+        };
+        let (_, http) = self.http(&described).map_err(|refusal| failed(refusal.message))?;
+        let (token, kind) = match &tokens.refresh {
+            Some(refresh) => (refresh, "refresh_token"),
+            None => (&tokens.access, "access_token"),
+        };
+        let form = [("token", token.expose()), ("token_type_hint", kind)];
+        match client::post(&http, endpoint, &tokens.client, &form).await.map_err(&failed)? {
+            (200, _) => Ok(()),
+            (status, _) => Err(failed(format!("its answer has HTTP status {status}"))),
+        }
     }
 
     /// Uses up the attempt that an address answers.

@@ -276,6 +276,25 @@ fn call_that_acted_before_a_refusal_is_not_sent_again() {
 }
 
 #[test]
+fn logout_revokes_the_tokens_or_says_that_they_stay() {
+    for method in [None, Some("client_secret_basic")] {
+        let (host, issuer) = host_with(Behaviour { client_method: method, ..Behaviour::default() });
+        log_in(&host, &issuer);
+        host.ctl(&["mcp", "logout", "s"]).ok();
+        assert_eq!((issuer.has_tokens(), issuer.revocations()), (false, 1));
+        // Without a login there is nothing to revoke.
+        host.ctl(&["mcp", "logout", "s"]).ok();
+        assert_eq!(issuer.revocations(), 1);
+    }
+    let (host, issuer) = host_with(Behaviour { keeps_tokens: true, ..Behaviour::default() });
+    log_in(&host, &issuer);
+    let refused = host.ctl(&["--json", "mcp", "logout", "s"]).refused("did not revoke");
+    assert!(refused.stderr.contains("mcp_login") && !refused.stderr.contains("karmin"), "{}", refused.stderr);
+    assert_eq!(show(&host, "s")["login"]["state"], "needed", "the host has removed its tokens");
+    assert_eq!((issuer.revocations(), host.entries("mcp.logged_out").len()), (1, 1));
+}
+
+#[test]
 fn login_survives_a_rotation_of_the_master_key() {
     let (host, issuer) = host_with(Behaviour::default());
     log_in(&host, &issuer);

@@ -36,6 +36,8 @@ pub(crate) struct Behaviour {
     pub(crate) lists_nothing: bool,
     /// The only way in which its clients prove themselves, with [`SECRET`].
     pub(crate) client_method: Option<&'static str>,
+    /// Does not revoke tokens.
+    pub(crate) keeps_tokens: bool,
     /// The scopes that the server names.
     pub(crate) scopes: &'static [&'static str],
 }
@@ -51,6 +53,7 @@ struct Book {
     refresh: Option<String>,
     made: u32,
     renewals: u32,
+    revocations: u32,
     acts: u32,
 }
 
@@ -86,6 +89,7 @@ impl Issuer {
             .route("/register", post(register))
             .route("/authorize", get(authorize))
             .route("/token", post(token))
+            .route("/revoke", post(revoke))
             .route("/mcp", post(mcp))
             .with_state(shared.clone());
         runtime.spawn(async move { axum::serve(listener, app).await });
@@ -113,6 +117,16 @@ impl Issuer {
     /// Returns the number of renewals that it was asked for.
     pub(crate) fn renewals(&self) -> u32 {
         self.shared.book().renewals
+    }
+
+    /// Returns the number of revocations that it was asked for.
+    pub(crate) fn revocations(&self) -> u32 {
+        self.shared.book().revocations
+    }
+
+    /// Returns whether it takes the present tokens.
+    pub(crate) fn has_tokens(&self) -> bool {
+        self.shared.book().access.is_some()
     }
 
     /// Returns the number of calls on which the server acted.
@@ -144,6 +158,7 @@ async fn about(State(shared): State<Shared>) -> Response {
         "authorization_endpoint": format!("{origin}/authorize"),
         "token_endpoint": format!("{origin}/token"),
         "registration_endpoint": format!("{origin}/register"),
+        "revocation_endpoint": format!("{origin}/revoke"),
         "code_challenge_methods_supported": [challenges],
         "token_endpoint_auth_methods_supported": [behaviour.client_method.unwrap_or("none")],
         "authorization_response_iss_parameter_supported": true,
@@ -226,6 +241,19 @@ async fn token(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) ->
     });
     (book.access, book.refresh) = (Some(access), Some(refresh));
     Json(answer).into_response()
+}
+
+async fn revoke(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let form: HashMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
+    let mut book = shared.book();
+    book.revocations += 1;
+    if shared.behaviour.keeps_tokens || !is_client(&shared, &headers, &form) {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    }
+    if book.refresh.as_ref() == form.get("token") {
+        (book.access, book.refresh) = (None, None);
+    }
+    StatusCode::OK
 }
 
 /// The MCP server: `echo` gives a text back, `leak` the header with the token, `fail` an error with it, and `count` acts.

@@ -44,10 +44,11 @@ pub async fn log_out(
     Extension(by): Extension<Person>,
     Path(server): Path<String>,
 ) -> Reply<McpServer> {
-    if api.servers.logins.remove(&server, by.id).await.map_err(Denied::<Error>::from)? {
-        // The old tokens are valid at the issuer, so no copy of them stays.
+    if let Some(removed) = api.servers.logins.remove(&server, by.id).await.map_err(Denied::<Error>::from)? {
+        // The old tokens may stay valid at the issuer, so no copy of them stays.
         api.state().checkpoint().await.map_err(Error::from)?;
         api.record.forget_snapshots().await.map_err(Error::from)?;
+        api.servers.logins.revoke(removed).await.map_err(Denied::<Error>::from)?;
     }
     Ok(Json(one(&api, server, None).await?))
 }

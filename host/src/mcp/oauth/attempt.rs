@@ -165,6 +165,7 @@ mod tests {
                 id: "c".to_owned(),
                 secret: None,
                 token_endpoint: "https://login.example/token".parse().expect("a URL"),
+                revocation_endpoint: None,
             },
             until: 1000,
         }

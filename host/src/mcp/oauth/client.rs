@@ -23,7 +23,11 @@ const SECRET_BYTES_MIN: usize = 8;
 
 /// Returns the client whose id people approved. It has no secret.
 pub(super) fn approved(found: &Found, id: String) -> IssuerClient {
-    IssuerClient { id, secret: None, token_endpoint: found.token.clone() }
+    of(found, id, None)
+}
+
+fn of(found: &Found, id: String, secret: Option<ClientSecret>) -> IssuerClient {
+    IssuerClient { id, secret, token_endpoint: found.token.clone(), revocation_endpoint: found.revocation.clone() }
 }
 
 /// Registers the host at an issuer.
@@ -73,7 +77,7 @@ fn read(found: &Found, asked: &'static str, mut answer: Value) -> Result<IssuerC
         }
         _ => return Err("its registration asks for a proof that the host does not know".to_owned()),
     };
-    Ok(IssuerClient { id, secret, token_endpoint: found.token.clone() })
+    Ok(of(found, id, secret))
 }
 
 /// Sends a form as a client, once. With its secret in a header, the form has neither its id nor its secret.
@@ -112,6 +116,7 @@ mod tests {
             authorization: url(),
             token: url(),
             registration: Some(url()),
+            revocation: None,
             client_methods: client_methods.map(|list| list.iter().map(|one| (*one).to_owned()).collect()),
             names_issuer: true,
         }

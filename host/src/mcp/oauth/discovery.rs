@@ -29,6 +29,7 @@ pub(super) struct Found {
     pub(super) authorization: Url,
     pub(super) token: Url,
     pub(super) registration: Option<Url>,
+    pub(super) revocation: Option<Url>,
     /// The ways in which its clients prove themselves, if it names them.
     pub(super) client_methods: Option<Vec<String>>,
     /// Whether it names itself in the address for the browser.
@@ -151,11 +152,12 @@ fn read(http: &Http<'_>, issuer: &str, document: &Value) -> Result<Found, String
         let text = document[field].as_str().ok_or_else(|| format!("its document has no {field}"))?;
         http.address(text)
     };
-    let registration = document.get("registration_endpoint").map(|_| wanted("registration_endpoint")).transpose()?;
+    let optional = |field: &str| document.get(field).map(|_| wanted(field)).transpose();
     Ok(Found {
         authorization: wanted("authorization_endpoint")?,
         token: wanted("token_endpoint")?,
-        registration,
+        registration: optional("registration_endpoint")?,
+        revocation: optional("revocation_endpoint")?,
         client_methods: texts(&document["token_endpoint_auth_methods_supported"]),
         names_issuer: document["authorization_response_iss_parameter_supported"] == true,
     })
@@ -218,6 +220,7 @@ mod tests {
             ("token_endpoint", json!("https://169.254.169.254/token"), "metadata"),
             ("authorization_endpoint", Value::Null, "authorization_endpoint"),
             ("registration_endpoint", json!("ftp://login.example/x"), "neither http nor https"),
+            ("revocation_endpoint", json!("http://login.example/revoke"), "plain http"),
         ] {
             let mut document = document();
             document[field] = value;

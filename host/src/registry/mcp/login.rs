@@ -32,6 +32,8 @@ pub struct IssuerClient {
     pub secret: Option<ClientSecret>,
     /// The address at which the issuer gives tokens.
     pub token_endpoint: Url,
+    /// The address at which it revokes them, if it has one.
+    pub revocation_endpoint: Option<Url>,
 }
 
 /// The secret of the host as a client of an issuer.
@@ -60,6 +62,7 @@ struct Stored {
     refresh: Option<String>,
     client_id: String,
     token_endpoint: String,
+    revocation_endpoint: Option<String>,
     client_secret: Option<StoredSecret>,
 }
 
@@ -85,12 +88,14 @@ pub fn tokens(wrapping: &WrappingKey, login: &Login) -> Result<Option<Tokens>, E
     let opened = opened.map_err(|error| unopened(&login.server, &error))?;
     let unreadable = || Error::Stored(format!("the login at MCP server {} is not readable", login.server));
     let stored: Stored = serde_json::from_str(opened.expose()).map_err(|_| unreadable())?;
-    let token_endpoint = stored.token_endpoint.parse().map_err(|_| unreadable())?;
+    let parse = |text: &str| text.parse::<Url>().map_err(|_| unreadable());
+    let token_endpoint = parse(&stored.token_endpoint)?;
+    let revocation_endpoint = stored.revocation_endpoint.as_deref().map(parse).transpose()?;
     let secret = stored.client_secret.map(|StoredSecret { text, in_header }| {
         let text = SecretText::new(text);
         ClientSecret { text, in_header }
     });
-    let client = IssuerClient { id: stored.client_id, secret, token_endpoint };
+    let client = IssuerClient { id: stored.client_id, secret, token_endpoint, revocation_endpoint };
     let (access, refresh) = (SecretText::new(stored.access), stored.refresh.map(SecretText::new));
     Ok(Some(Tokens { access, refresh, client }))
 }
@@ -109,6 +114,7 @@ pub fn put(
         refresh: tokens.refresh.as_ref().map(|refresh| refresh.expose().to_owned()),
         client_id: client.id.clone(),
         token_endpoint: client.token_endpoint.to_string(),
+        revocation_endpoint: client.revocation_endpoint.as_ref().map(Url::to_string),
         client_secret: client
             .secret
             .as_ref()

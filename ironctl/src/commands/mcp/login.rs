@@ -88,7 +88,7 @@ pub async fn out(at: &At, server: &str) -> Result<(), Error> {
     let found: McpServer = at.client()?.log_out_of_mcp_server(server).await?;
     at.out.json(&found)?;
     at.out.line(format!("the host has no token for MCP server {}", found.name))?;
-    at.out.remark("the tokens stay valid at the issuer until their end; its page may end them sooner")
+    at.out.remark("an issuer that revokes no tokens keeps them valid until their end; its page may end them sooner")
 }
 
 /// Reads a pasted address.
