@@ -70,7 +70,9 @@ impl Person {
     /// Asks the agent for a call of a tool, in a new conversation.
     fn call(&self, agent: &str, tool: &str) -> Outcome<()> {
         let said = self.run(&["chat", agent, "--new", &format!("/allow send -- use {SERVER}__{tool}")])?;
-        match said["calls"][0]["status"] == "done" {
+        // A call that the server refuses is done too; the model then repeats its failure.
+        let has_failed = said["reply"].as_str().is_none_or(|reply| reply.contains("failed: MCP server"));
+        match said["calls"][0]["status"] == "done" && !has_failed {
             true => Ok(()),
             false => Err(format!("the call of {tool}: {said}").into()),
         }

@@ -86,7 +86,7 @@ impl Logins {
         let challenge = challenge(&url).await;
         let resource = discovery::resource(&http, &url, challenge.as_deref()).await;
         let Some(oauth) = described.oauth.clone() else {
-            return Err(unapproved(server, &url, resource.ok().as_ref()).into());
+            return Err(unapproved(server, &url, resource).into());
         };
         let Named { issuers, .. } = resource.map_err(|why| failed(server, &why))?;
         if !issuers.contains(&oauth.issuer) {
@@ -161,7 +161,7 @@ impl Logins {
             let Some(found) = login::find(tx, &server)? else { return Ok(None) };
             // Tokens that do not open are removed too.
             let tokens = login::tokens(&record.wrapping, &found).unwrap_or_default();
-            login::remove(tx, &server, by)?;
+            login::remove(tx, found, by)?;
             Ok::<_, ironclaw_state::Error>(Some(Removed { described, tokens }))
         };
         Ok(self.record.state.write(remove).await?)
@@ -262,16 +262,20 @@ fn unsupported(issuer: &str, why: &str) -> Refusal {
     Refusal::new(DenialCode::McpOauth, format!("the issuer {} cannot be used: {why}", shown(issuer)))
 }
 
-fn unapproved(server: &str, url: &Url, named: Option<&Named>) -> Refusal {
+fn unapproved(server: &str, url: &Url, named: Result<Named, String>) -> Refusal {
     let message = format!("people approved no issuer for MCP server {server}");
     let refusal = Refusal::new(DenialCode::McpOauth, message);
-    let Some((issuer, named)) = named.and_then(|named| Some((named.issuers.first()?, named))) else {
+    let (issuers, scopes) = match named {
+        Ok(Named { issuers, scopes }) => (issuers, scopes),
+        Err(why) => return refusal.hint(format!("{why}; the server may take a secret in a header")),
+    };
+    let Some(issuer) = issuers.first() else {
         return refusal.hint("the server names no issuer either; it may take a secret in a header");
     };
-    if !named.scopes.iter().chain([issuer]).all(|word| is_plain(word)) {
+    if !scopes.iter().chain([issuer]).all(|word| is_plain(word)) {
         return refusal.hint(format!("the server names {}, and no command can have its words", shown(issuer)));
     }
-    let scopes: String = named.scopes.iter().map(|scope| format!(" --scope {scope}")).collect();
+    let scopes: String = scopes.iter().map(|scope| format!(" --scope {scope}")).collect();
     refusal.hint(format!(
         "the server names {issuer}; if you trust it: ironctl mcp add {server} --url {url} --oauth {issuer}{scopes}"
     ))

@@ -143,14 +143,11 @@ pub fn end(tx: &mut WriteTx<'_>, login: Login, reason: &str) -> Result<(), Error
     table::put_login(tx, &Login { wrapped: None, reason: Some(reason.to_owned()), renew_at: None, ..login })
 }
 
-/// Removes the login at a server for a person. Returns whether there was one.
-pub fn remove(tx: &mut WriteTx<'_>, server: &str, by: PersonId) -> Result<bool, Error> {
-    if find(tx, server)?.is_none() {
-        return Ok(false);
-    }
-    table::delete_login(tx, server)?;
-    Entry::new(LedgerEvent::McpLoggedOut).with("server", server.to_owned()).with("by", by).append(tx)?;
-    Ok(true)
+/// Removes a login for a person.
+pub fn remove(tx: &mut WriteTx<'_>, login: Login, by: PersonId) -> Result<(), Error> {
+    table::delete_login(tx, &login.server)?;
+    Entry::new(LedgerEvent::McpLoggedOut).with("server", login.server).with("by", by).append(tx)?;
+    Ok(())
 }
 
 /// Removes the login at a server that is registered with another address or another issuer, because people approved the old ones.
