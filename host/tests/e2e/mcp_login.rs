@@ -3,8 +3,8 @@
 //! They use the real programs with the scripted model, and the stand-in of `support::issuer`.
 
 use super::mcp::{add, call, host, show};
-use crate::support::client::Raw;
-use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::issuer::{Behaviour, Issuer, SECRET};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -128,6 +128,21 @@ fn pasted_address_completes_a_login_once() {
     // Through ironctl, with nothing to read from the pasted line but a wrong address.
     let refused = host.ctl_given("http://127.0.0.1:9/callback?code=x\n", &["--json", "mcp", "login", "s", "--paste"]);
     assert!(refused.stderr.contains("mcp_login_address"), "{}", refused.stderr);
+}
+
+#[test]
+fn late_answer_is_refused_and_a_new_login_is_not() {
+    let issuer = Issuer::start(Behaviour::default());
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    host.shift_clock(0);
+    host.up();
+    add(&host, "s", &["--url", &issuer.server, "--oauth", &issuer.origin]);
+    let raw = Raw::of(&host);
+    let address = issuer.browse(begin(&raw).1["url"].as_str().expect("a page"));
+    host.shift_clock(600_000);
+    assert_eq!(code(&finish(&raw, &address)), "mcp_login_unknown");
+    assert_eq!(host.entries("mcp.logged_in").len(), 0);
+    log_in(&host, &issuer);
 }
 
 #[test]
