@@ -77,7 +77,7 @@ mod security {
     mod erase;
     pub(crate) mod escape;
     mod jail;
-    mod mcp;
+    pub(crate) mod mcp;
     mod mcp_jail;
     mod operators;
     pub(crate) mod own_sessions;
@@ -93,6 +93,7 @@ mod security {
 
 /// Kills, broken files, shortages and load.
 mod chaos {
+    mod calls_killed;
     mod calls_random;
     pub(crate) mod changes_random;
     mod clocks;

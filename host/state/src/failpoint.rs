@@ -3,13 +3,24 @@
 //! Never part of a release: the feature `failpoints` is off by default, and only the test builds of host and sandbox enable it. See
 //! `host/tests`.
 
-/// Kills the process if the test requested this point; `IRONCLAW_FAILPOINT` names it.
+/// Kills the process if the test requested this point; `IRONCLAW_FAILPOINT` names it. Stops the process once, until it gets `SIGCONT`, if
+/// the file that `IRONCLAW_STOP_FILE` names has this point.
 #[inline]
 pub fn reach(point: &str) {
     #[cfg(feature = "failpoints")]
-    if requested().as_deref() == Some(point) {
-        let _ = nix::sys::signal::kill(nix::unistd::getpid(), nix::sys::signal::Signal::SIGKILL);
-        std::process::abort();
+    {
+        use nix::sys::signal::{Signal, kill, raise};
+        if requested().as_deref() == Some(point) {
+            let _ = kill(nix::unistd::getpid(), Signal::SIGKILL);
+            std::process::abort();
+        }
+        if let Some(file) = std::env::var_os("IRONCLAW_STOP_FILE")
+            && std::fs::read_to_string(&file).is_ok_and(|wanted| wanted == point)
+            && std::fs::remove_file(&file).is_ok()
+        {
+            // To this thread: another one would take a while to stop it.
+            let _ = raise(Signal::SIGSTOP);
+        }
     }
     #[cfg(not(feature = "failpoints"))]
     let _ = point;

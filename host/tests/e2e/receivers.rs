@@ -230,7 +230,7 @@ fn release_has_no_stub_of_a_principal() {
         assert!(host.entries(event).iter().all(|entry| entry["data"]["principal_kind"] == "person"), "{event}");
     }
     // The name of a test's variable is in the program of tests alone.
-    for name in [STUB, "IRONCLAW_FAILPOINT", "IRONCLAW_CLOCK_SHIFT_FILE"] {
+    for name in [STUB, "IRONCLAW_FAILPOINT", "IRONCLAW_STOP_FILE", "IRONCLAW_CLOCK_SHIFT_FILE"] {
         let has =
             |build| Needle::new(name, name).is_in(&std::fs::read(programs(build).join("ironclaw-host")).expect("read"));
         assert_eq!((has(Build::Plain), has(Build::Failpoints)), (false, true), "{name}");

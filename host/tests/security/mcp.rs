@@ -4,7 +4,7 @@
 //! servers that behave.
 
 mod approvals;
-mod ends;
+pub(crate) mod ends;
 mod hidden;
 
 use crate::e2e::calls::why_last_call;

@@ -83,7 +83,9 @@ sub act { my ($tool, $with) = @_;
         open my $said, "-|", "sh", "-c", 'exec "$@" 2>&1', "sh", "curl", "--silent", "--show-error", "--cacert", "$here/ca.pem", @send, $with->{url} or return "no curl: $!";
         local $/; return <$said> // "" }
     if ($tool eq "end") { exit 3 }
-    if ($tool eq "hang") { open my $out, ">>", "/state/hung" or return "cannot write: $!"; print $out "."; close $out; sleep 1000 }
+    if ($tool eq "hang" || $tool eq "act") {
+        open my $out, ">>", "/state/hung" or return "cannot write: $!"; print $out "."; close $out;
+        sleep 1000 if $tool eq "hang"; return "acted" }
     if ($tool eq "hung") { return "hung " . ((-s "/state/hung") || 0) }
     if ($tool eq "change") {
         open my $out, ">", "/state/changed" or return "cannot write: $!"; close $out;
@@ -95,7 +97,7 @@ while (my $line = <STDIN>) {
     if ($method eq "initialize") {
         $answer{result} = { protocolVersion => "2025-06-18", capabilities => { tools => {} }, serverInfo => { name => "script", version => "1" } } }
     elsif ($method eq "tools/list" && -e "$here/leak") { $answer{error} = { code => -32001, message => "the key $ENV{KEY} is too old" } }
-    elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("ask", "url", "bytes"), tool("count"), tool("end"), tool("change"), tool("hang"), tool("hung")] } }
+    elsif ($method eq "tools/list") { $answer{result} = { tools => [tool("look", "at"), tool("connect", "port"), tool("ask", "url", "bytes"), tool("count"), tool("end"), tool("change"), tool("hang"), tool("hung"), tool("act")] } }
     elsif ($method eq "tools/call") {
         my $text = act($asked->{params}{name}, $asked->{params}{arguments} || {});
         $answer{result} = { content => [{ type => "text", text => $text }], isError => JSON::PP::false } }

@@ -31,6 +31,12 @@ impl Process {
     }
 }
 
+/// Returns whether a signal stopped the process.
+pub(crate) fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
+}
+
 /// Returns all descendants of `pid` with their names.
 pub(crate) fn descendants(pid: i32) -> HashMap<Process, String> {
     let mut found = HashMap::new();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// Adds the program of `support::mcp_server` as the server `local`.
-fn add_program(host: &TestHost, directory: &Path) {
+pub(crate) fn add_program(host: &TestHost, directory: &Path) {
     let path = directory.to_str().expect("UTF-8");
     host.configure(&format!("[mounts]\nallow = [{path:?}]\n"));
     host.ctl(&["config", "reload"]).ok();
@@ -22,7 +22,7 @@ fn add_program(host: &TestHost, directory: &Path) {
 }
 
 /// Kills every process of this name below the host, and returns their number.
-fn kill_all(host: &TestHost, name: &str) -> usize {
+pub(crate) fn kill_all(host: &TestHost, name: &str) -> usize {
     let found = descendants(host.pid().expect("the host runs"));
     let named: Vec<i32> = found.iter().filter(|(_, comm)| *comm == name).map(|(process, _)| process.pid).collect();
     named.iter().for_each(|pid| kill(*pid));
