@@ -327,18 +327,19 @@ impl Open {
         let limits = CallLimits { whole: limits.whole.min(left), ..limits };
         let Connected { client, secrets, gateway, .. } = &self.connected;
         let (ok, words) = match client.call(tool, arguments, limits).await {
-            Ok(answered) => answer::answer(&self.described.name, answered),
+            Ok(answered) => answer::answer(&self.described.name, answered, secrets),
             Err(failed) => {
                 if self.login.is_some() && connect::is_unauthorized(&failed.error) {
                     self.is_refused.store(true, Ordering::Relaxed);
                 }
-                answer::no_answer(&self.described.name, &failed)
+                answer::no_answer(&self.described.name, &failed, secrets)
             }
         };
-        // Before the words are changed and cut, so that a cut leaves no part of a secret.
-        let mut result = answer::body(ok, &connect::without_secrets(words, secrets));
+        let mut result = answer::body(ok, &words);
         let traffic = gateway.as_ref().map(Gateway::take);
         if let Some(refusals) = traffic.as_ref().map(Traffic::refusals_shown).filter(|lines| !lines.is_empty()) {
+            // The server wrote the names in them.
+            let refusals = connect::without_secrets(refusals, secrets);
             result.text = format!("{}\n{}", result.text, refusals.trim_end());
         }
         (result, traffic)

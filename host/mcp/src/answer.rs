@@ -3,11 +3,8 @@
 //! Never decodes an image or opens a link; it says what they are. See [`crate::Client::call`].
 
 use crate::Error;
-use crate::error::shown;
 use serde_json::{Map, Value};
 
-/// Characters of the message of a request of the server.
-const MESSAGE_CHARACTERS_MAX: usize = 2_000;
 /// Bytes of JSON of the schema of a request of the server.
 const SCHEMA_BYTES_MAX: usize = 16 << 10;
 /// Requests for input of one result.
@@ -49,22 +46,22 @@ pub struct Asked {
     pub key: String,
     /// The method, such as `elicitation/create`.
     pub method: String,
-    /// The server's text, at most 2,000 characters. Unchanged: it can have invisible characters.
+    /// The server's text. Unchanged: it can have invisible characters.
     pub message: String,
     /// The schema of the wanted input, if it has at most 16 KiB.
     pub schema: Option<Value>,
-    /// The address that the server wants a person to open, at most 2,000 characters.
+    /// The address that the server wants a person to open.
     pub url: Option<String>,
 }
 
 impl Asked {
     pub(crate) fn of(key: &str, method: &str, params: Option<&Value>) -> Self {
         let field = |name| params.and_then(|params| params.get(name));
-        let text = |name| field(name).and_then(Value::as_str).map(bounded);
+        let text = |name| field(name).and_then(Value::as_str).map(str::to_owned);
         let schema = field("requestedSchema").filter(|schema| schema.to_string().len() <= SCHEMA_BYTES_MAX);
         Self {
-            key: bounded(key),
-            method: bounded(method),
+            key: key.to_owned(),
+            method: method.to_owned(),
             message: text("message").unwrap_or_default(),
             schema: schema.cloned(),
             url: text("url"),
@@ -84,7 +81,7 @@ impl Answer {
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => {}
             Some("input_required") => return Self::wanted(&result),
-            Some(other) => return Err(Error::protocol(format!("a result of the type {}", shown(other)))),
+            Some(other) => return Err(Error::protocol(format!("a result of the type {other}"))),
         }
         let contents = match result.get("content") {
             None | Some(Value::Null) => &[][..],
@@ -119,7 +116,7 @@ impl Answer {
 /// Returns the text of a content, or a line that says what it is.
 fn in_words(content: &Value) -> String {
     let text = |pointer: &str| content.pointer(pointer).and_then(Value::as_str);
-    let of_type = |pointer: &str| shown(text(pointer).unwrap_or("no type"));
+    let of_type = |pointer: &str| text(pointer).unwrap_or("no type");
     // Base64 has four characters for three bytes.
     let size = |pointer: &str| text(pointer).map_or(0, |data| data.trim_end_matches('=').len() * 3 / 4);
     match text("/type") {
@@ -137,10 +134,6 @@ fn in_words(content: &Value) -> String {
                 size("/resource/blob")
             ),
         },
-        other => format!("[content of the unknown type {}, left out]", shown(other.unwrap_or("none"))),
+        other => format!("[content of the unknown type {}, left out]", other.unwrap_or("none")),
     }
-}
-
-fn bounded(text: &str) -> String {
-    text.chars().take(MESSAGE_CHARACTERS_MAX).collect()
 }

@@ -1,12 +1,9 @@
-//! The failures of a connection, with bounded text of the server.
+//! The failures of a connection, with text of the server.
 //!
-//! Never holds a raw body. See [`crate::Client`].
+//! The text is unchanged and not cut: the caller removes its secrets first, and then cuts it and writes invisible characters out. See
+//! [`crate::Client`].
 
 use crate::answer::Asked;
-use ironclaw_text::visible;
-
-/// Characters of a server's text in an error.
-const SHOWN_CHARACTERS_MAX: usize = 300;
 
 /// A failure of a connection or of one request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +28,7 @@ pub enum Error {
     Answered {
         /// The code of JSON-RPC.
         code: i64,
-        /// The server's text, on one line, at most 300 characters.
+        /// The server's text. Unchanged: it can have invisible characters.
         message: String,
     },
     /// The server broke the protocol.
@@ -86,13 +83,6 @@ impl Error {
     pub(crate) fn protocol(what: impl Into<String>) -> Self {
         Self::Protocol(what.into())
     }
-}
-
-/// Returns the start of a server's text on one line, with invisible characters written out.
-pub(crate) fn shown(text: &str) -> String {
-    let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
-    let rest = if start.len() < text.len() { "…" } else { "" };
-    visible::line(&start.replace(['\n', '\r'], " ")).text + rest
 }
 
 fn challenge(www_authenticate: Option<&str>) -> &'static str {

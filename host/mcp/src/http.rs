@@ -208,7 +208,7 @@ async fn send(request: RequestBuilder) -> Result<Response, Error> {
 fn causes(error: &reqwest::Error) -> String {
     let first = std::error::Error::source(error);
     let causes = std::iter::successors(first, |cause| cause.source()).map(ToString::to_string);
-    crate::error::shown(&causes.collect::<Vec<_>>().join(": "))
+    causes.collect::<Vec<_>>().join(": ")
 }
 
 fn has_type(response: &Response, wanted: &str) -> bool {

@@ -2,7 +2,6 @@
 //!
 //! Never leaves out a field of a tool, so that a pin can cover it. See [`crate::Client::list`].
 
-use crate::error::shown;
 use crate::{Error, Limits, ServerInfo};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -44,11 +43,11 @@ impl ListedTool {
     fn read(listed: Value) -> Result<Self, Error> {
         let name = listed.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            let why = format!("the tool {} has a name that is empty or over {NAME_BYTES_MAX} bytes", shown(&name));
+            let why = format!("the tool {name} has a name that is empty or over {NAME_BYTES_MAX} bytes");
             return Err(Error::Protocol(why));
         }
         if !listed.get("inputSchema").is_some_and(Value::is_object) {
-            return Err(Error::Protocol(format!("the tool {} has no object as inputSchema", shown(&name))));
+            return Err(Error::Protocol(format!("the tool {name} has no object as inputSchema")));
         }
         Ok(Self { name, listed })
     }
@@ -85,7 +84,7 @@ impl<'a> Pages<'a> {
         for tool in tools {
             let tool = ListedTool::read(tool)?;
             if !self.names.insert(tool.name.clone()) {
-                return Err(Error::DuplicateTool(shown(&tool.name)));
+                return Err(Error::DuplicateTool(tool.name));
             }
             self.tools.push(tool);
         }

@@ -3,7 +3,6 @@
 //! No other module names a type of `rmcp`. Results pass as raw JSON, because the types of `rmcp` leave out unknown fields. See
 //! [`crate::client`].
 
-use crate::error::shown;
 use crate::traffic::{Response, Traffic};
 use crate::wire::{Outgoing, Wire};
 use crate::{Era, Error, ServerInfo};
@@ -69,7 +68,7 @@ impl Protocol {
         };
         let version = &peer.protocol_version;
         if !ProtocolVersion::KNOWN_VERSIONS.contains(version) {
-            return Err(Error::Versions(shown(version.as_str())));
+            return Err(Error::Versions(version.as_str().to_owned()));
         }
         let named = peer.server_info.as_ref();
         let server = ServerInfo {
@@ -232,7 +231,7 @@ fn start_error(error: &ClientInitializeError, traffic: &Traffic) -> Error {
         Start::JsonRpcError(error) => answered(error),
         Start::NoCompatibleProtocolVersion { server_supported, .. } => {
             let names = server_supported.iter().take(VERSIONS_MAX).map(ProtocolVersion::as_str);
-            Error::Versions(shown(&names.collect::<Vec<_>>().join(", ")))
+            Error::Versions(names.collect::<Vec<_>>().join(", "))
         }
         Start::LegacyFallbackFailed { fallback, .. } => start_error(fallback, traffic),
         _ => Error::protocol("the answer to the first request has another form"),
@@ -254,5 +253,5 @@ fn sent_error(error: &DynamicTransportError) -> Error {
 }
 
 fn answered(error: &ErrorData) -> Error {
-    Error::Answered { code: error.code.0.into(), message: shown(&error.message) }
+    Error::Answered { code: error.code.0.into(), message: error.message.clone().into_owned() }
 }

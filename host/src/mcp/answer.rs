@@ -1,37 +1,43 @@
 //! The result of a call for a model, from the answer of a server.
 //!
-//! Pure. Everything is text of the server, so it is neutralised, its hidden characters are codes, and it is cut to its bound.
+//! Pure. Everything is text of the server, so it is neutralised, its hidden characters are codes, and it is cut to its bound. Secrets are
+//! removed before any cut, so that no part of one is left.
 
+use super::connect::{shown, without_secrets};
 use crate::turns::calls::ResultBody;
 use ironclaw_mcp::{Answer, Asked, NotAnswered, Output};
+use ironclaw_state::keys::SecretText;
 use ironclaw_text::{lookalike, visible};
 
 /// Bytes of the text of an answer that a model gets.
 const TEXT_BYTES_MAX: usize = 96 * 1024;
+/// Characters of the message or the address of a request of a server.
+const ASKED_CHARACTERS_MAX: usize = 2_000;
 
 /// Returns the words of an answered call, and whether the tool worked.
-pub(super) fn answer(server: &str, answer: Answer) -> (bool, String) {
+pub(super) fn answer(server: &str, answer: Answer, secrets: &[SecretText]) -> (bool, String) {
     match answer {
         Answer::Done(Output { text, is_error, structured, refused, .. }) => {
-            let mut told = text;
-            if let Some(structured) = structured.filter(|_| told.is_empty()) {
-                told = structured.to_string();
-            }
+            let structured = structured.filter(|_| text.is_empty()).map(|structured| structured.to_string());
+            let mut told = without_secrets(structured.unwrap_or(text), secrets);
             if !refused.is_empty() {
                 // First, so that no long text of the server hides it behind the bound.
-                told = format!("{}\n{told}", asked(server, &refused));
+                told = format!("{}\n{told}", asked(server, &refused, secrets));
             }
             (!is_error, told)
         }
-        Answer::WantsInput { asked: wanted, .. } => (false, asked(server, &wanted)),
+        Answer::WantsInput { asked: wanted, .. } => (false, asked(server, &wanted, secrets)),
     }
 }
 
 /// Describes requests of a server that the host refused.
-fn asked(server: &str, wanted: &[Asked]) -> String {
+fn asked(server: &str, wanted: &[Asked], secrets: &[SecretText]) -> String {
+    let cut = |text: &str| -> String {
+        without_secrets(text.to_owned(), secrets).chars().take(ASKED_CHARACTERS_MAX).collect()
+    };
     let each = wanted.iter().map(|asked| {
-        let url = asked.url.as_ref().map(|url| format!(", with the address {url}")).unwrap_or_default();
-        format!("{}: {}{url}", asked.method, asked.message)
+        let url = asked.url.as_ref().map(|url| format!(", with the address {}", cut(url))).unwrap_or_default();
+        format!("{}: {}{url}", cut(&asked.method), cut(&asked.message))
     });
     let each: Vec<String> = each.collect();
     format!(
@@ -42,13 +48,14 @@ fn asked(server: &str, wanted: &[Asked]) -> String {
 }
 
 /// Returns the words of a call without an answer.
-pub(super) fn no_answer(server: &str, failed: &NotAnswered) -> (bool, String) {
+pub(super) fn no_answer(server: &str, failed: &NotAnswered, secrets: &[SecretText]) -> (bool, String) {
     let effect = if failed.may_have_arrived { "it is unknown if the server acted" } else { "nothing was sent" };
     let refused = match failed.refused.as_slice() {
         [] => String::new(),
-        refused => format!("\n{}", asked(server, refused)),
+        refused => format!("\n{}", asked(server, refused, secrets)),
     };
-    (false, format!("failed: MCP server {server}: {}; {effect}{refused}", failed.error))
+    let error = shown(&failed.error, secrets);
+    (false, format!("failed: MCP server {server}: {error}; {effect}{refused}"))
 }
 
 /// Returns the result of a call whose server could not be reached.

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::Url;
 
-/// Characters of the last line of a server's standard error.
+/// Characters of an error of a server, or of the last line of its standard error.
 const SHOWN_CHARACTERS_MAX: usize = 300;
 
 /// A connection, with the process that it keeps alive.
@@ -64,11 +64,6 @@ impl Failed {
         Self(words)
     }
 
-    /// Wraps words of a server that got these secrets, without them.
-    pub(super) fn of_server(words: &impl fmt::Display, secrets: &[SecretText]) -> Self {
-        Self(without_secrets(words.to_string(), secrets))
-    }
-
     pub(super) fn login_needed(server: &str) -> Self {
         Self(format!("a person has to log in at it: ironctl mcp login {server}"))
     }
@@ -77,6 +72,15 @@ impl Failed {
 /// Removes the secrets that a server got from its words.
 pub(super) fn without_secrets(words: String, secrets: &[SecretText]) -> String {
     secrets.iter().fold(words, |words, secret| fetch::without_secret(&words, secret))
+}
+
+/// Returns the start of a server's words on one line, with invisible characters written out. The secrets are removed before the cut, so
+/// that no part of one is left.
+pub(super) fn shown(words: &impl fmt::Display, secrets: &[SecretText]) -> String {
+    let words = without_secrets(words.to_string(), secrets);
+    let start: String = words.chars().take(SHOWN_CHARACTERS_MAX).collect();
+    let rest = if start.len() < words.len() { "…" } else { "" };
+    visible::line(&start.replace(['\n', '\r'], " ")).text + rest
 }
 
 impl fmt::Display for Failed {
@@ -140,7 +144,7 @@ async fn refused(
     {
         return error.into();
     }
-    Failed::of_server(error, secrets)
+    Failed::words(shown(error, secrets))
 }
 
 /// Starts the process of a server and connects to it. A failure says whether the server ended by itself.
@@ -163,10 +167,9 @@ async fn over_jail(
             jailed.exited().await;
             let last = mcp_jail::errors_of(&stderr).unwrap_or_default();
             let last = last.lines().last().unwrap_or_default();
-            let last = without_secrets(last.to_owned(), &jail.secrets);
-            let last: String = visible::line(&last).text.chars().take(SHOWN_CHARACTERS_MAX).collect();
+            let last = shown(&last, &jail.secrets);
             let says = if last.is_empty() { String::new() } else { format!("; its last words are {last:?}") };
-            Err((Failed::of_server(&format!("{error}{says}"), &jail.secrets), has_ended))
+            Err((Failed::words(shown(&error, &jail.secrets) + &says), has_ended))
         }
     }
 }
@@ -330,4 +333,24 @@ impl<'a> Jail<'a> {
 fn unstarted(described: &McpRegister, error: &mcp_jail::Error) -> Failed {
     tracing::warn!(%error, server = described.name, "an MCP server could not be started");
     Failed::words(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_of_an_error_leaves_no_part_of_a_secret() {
+        let secrets = [SecretText::new("s3cret-of-papers".to_owned())];
+        for before in SHOWN_CHARACTERS_MAX - 20..SHOWN_CHARACTERS_MAX + 2 {
+            let words = format!("{}s3cret-of-papers is too old", "x".repeat(before));
+            let shown = shown(&words, &secrets);
+            assert!(!shown.contains("s3c") && shown.contains('…'), "{before}: {shown}");
+        }
+    }
+
+    #[test]
+    fn error_of_a_server_is_one_visible_line() {
+        assert_eq!(shown(&"a\nb\u{202e}c", &[]), "a b⟦U+202E⟧c");
+    }
 }
