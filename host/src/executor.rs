@@ -23,7 +23,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
 use crate::session::store;
-use crate::tables::messages;
+use crate::tables::{messages, turns};
 use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -57,6 +57,14 @@ pub struct Executor {
     pub servers: Arc<Servers>,
     /// Make the jails of commands that reach the network.
     pub command_jails: Arc<dyn CommandJails>,
+}
+
+/// The end of a call that was started.
+enum Outcome {
+    /// Its result.
+    Known(ResultBody),
+    /// The host gave it up. The attempts of a server during the call are a result all the same.
+    Unknown(Option<ResultBody>),
 }
 
 /// A call and its place.
@@ -108,14 +116,17 @@ impl Executor {
         // In a task of its own, so that its outcome is recorded also if the sandbox goes away.
         let executor = Arc::clone(self);
         let sent = tokio::spawn(async move {
+            let open = connection.as_ref().and_then(|made| made.as_ref().ok()).cloned();
             // Dropping the request of a call cancels it at its server.
             let result = tokio::select! {
                 result = executor.act(&place, &started, connection, left) => Some(result),
                 () = over => None,
                 () = executor.latch.shut() => None,
             };
+            let given_up = || Outcome::Unknown(open.and_then(|open| open.given_up()));
+            let outcome = result.map_or_else(given_up, Outcome::Known);
             failpoint::reach("call_sent");
-            let settled = executor.settle_started(place, when, result).await;
+            let settled = executor.settle_started(place, when, outcome).await;
             executor.requests.announce();
             settled
         });
@@ -125,21 +136,18 @@ impl Executor {
         }
     }
 
-    /// Records the outcome of a call that was started; without a result, the outcome is unknown.
-    async fn settle_started(
-        self: &Arc<Self>,
-        place: Place,
-        when: When,
-        result: Option<ResultBody>,
-    ) -> Result<(), Error> {
+    /// Records the outcome of a call that was started.
+    async fn settle_started(self: &Arc<Self>, place: Place, when: When, outcome: Outcome) -> Result<(), Error> {
         let executor = Arc::clone(self);
-        let settle = move |tx: &mut WriteTx<'_>| match (when, result) {
-            (When::InTurn, Some(result)) => executor.settle(tx, &place, &result),
-            // The end of its turn marks the call as unknown.
-            (When::InTurn, None) => Ok(requests::finish(tx, place.call, false)?),
-            (When::Late, Some(result)) => late::settle(tx, &executor.record, &place, &result),
-            (When::Late, None) => match requests::of_call(tx, place.call)? {
-                Some(row) => late::lose(tx, &executor.record, &row, "everything was stopped"),
+        let settle = move |tx: &mut WriteTx<'_>| match (when, outcome) {
+            (When::InTurn, Outcome::Known(result)) => executor.settle(tx, &place, &result),
+            (When::InTurn, Outcome::Unknown(tried)) => executor.lose(tx, &place, tried.as_ref()),
+            (When::Late, Outcome::Known(result)) => late::settle(tx, &executor.record, &place, &result),
+            (When::Late, Outcome::Unknown(tried)) => match requests::of_call(tx, place.call)? {
+                Some(row) => {
+                    late::lose(tx, &executor.record, &row, "everything was stopped")?;
+                    late::keep_tried(tx, &executor.record, &place, tried.as_ref())
+                }
                 None => Ok(requests::finish(tx, place.call, false)?),
             },
         };
@@ -216,6 +224,19 @@ impl Executor {
         let ran = entry(LedgerEvent::CallRan, place, &row);
         ran.with("ok", result.ok).with("digest", item.tuple.digest).append(tx)?;
         Ok(())
+    }
+
+    /// Records the attempts of a server during a call that was given up. The end of its turn marks the call as unknown.
+    fn lose(&self, tx: &mut WriteTx<'_>, place: &Place, tried: Option<&ResultBody>) -> Result<(), Error> {
+        let is_lost = |row: &CallRow| matches!(row.state, CallState::Running | CallState::Unknown);
+        if let Some(tried) = tried
+            && let Some(row) = calls::find(tx, place.call)?.filter(|row| is_lost(row) && row.result.is_none())
+        {
+            let author = Author::Tool { tool: row.tool.clone() };
+            let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
+            turns::set_late_result(tx, row.id, item.tuple.item)?;
+        }
+        Ok(requests::finish(tx, place.call, false)?)
     }
 
     fn target<'a>(&'a self, place: &'a Place) -> ResultTarget<'a> {

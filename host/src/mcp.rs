@@ -344,6 +344,13 @@ impl Open {
         }
         (result, traffic)
     }
+
+    /// Returns the result of a call whose future was dropped, if the server made requests during it.
+    pub fn given_up(&self) -> Option<ResultBody> {
+        let Connected { client, secrets, .. } = &self.connected;
+        let refused = client.refused();
+        (!refused.is_empty()).then(|| answer::given_up(&self.described.name, &refused, secrets))
+    }
 }
 
 /// Returns the listing of the record in the form of a server's answer. Refuses one with a secret of the connection, because people and

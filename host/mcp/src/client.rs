@@ -2,7 +2,7 @@
 //!
 //! Never sends a request twice; a call that fails says whether it may have arrived. See [`crate::protocol`].
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Asked};
 use crate::limits::{CallLimits, Limits};
 use crate::listing::{Listing, Pages};
 use crate::protocol::{Protocol, Request};
@@ -143,20 +143,26 @@ impl Client {
             Ok(answer) => Ok(answer),
             Err(error) => {
                 let may_have_arrived = !matches!(error, Error::Unreachable(_));
-                Err(NotAnswered { error, may_have_arrived, refused: self.protocol.traffic().take_asked() })
+                Err(NotAnswered { error, may_have_arrived, refused: self.protocol.traffic().asked() })
             }
         }
     }
 
     async fn ask(&self, request: Request, answer_bytes_max: usize) -> Result<Answer, Error> {
         let traffic = self.protocol.traffic();
-        let _ = traffic.take_asked();
+        traffic.begin_call();
         let result = self.protocol.send(request).await?.result().await?;
         let bytes = result.to_string().len();
         if bytes > answer_bytes_max {
             return Err(Error::TooLarge { bytes_max: answer_bytes_max });
         }
-        Answer::read(result, bytes, traffic.take_asked())
+        Answer::read(result, bytes, traffic.asked())
+    }
+
+    /// Returns the requests that the server made during the last call or another one at the same time, at most 4, also if the future of
+    /// the call was dropped. They were refused.
+    pub fn refused(&self) -> Vec<Asked> {
+        self.protocol.traffic().asked()
     }
 
     /// Returns whether the server said, since the last listing, that its tools changed.

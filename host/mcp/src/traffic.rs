@@ -6,7 +6,6 @@ use crate::Error;
 use crate::answer::Asked;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -125,9 +124,16 @@ impl Traffic {
         json!({"jsonrpc": "2.0", "id": id, "error": error})
     }
 
-    /// Returns the requests of the server since the last call of this function. They were refused.
-    pub(crate) fn take_asked(&self) -> Vec<Asked> {
-        mem::take(&mut locked(&self.asked))
+    /// Forgets the requests of the server during earlier calls, unless one of these calls is still open.
+    pub(crate) fn begin_call(&self) {
+        if locked(&self.open).is_empty() {
+            locked(&self.asked).clear();
+        }
+    }
+
+    /// Returns the requests of the server during the open calls and the last one. They were refused.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        locked(&self.asked).clone()
     }
 
     pub(crate) fn has_changed(&self) -> bool {

@@ -14,6 +14,7 @@ use crate::turns::calls::{self, CallState, ResultBody};
 use crate::turns::items::{BodyError, NewItem};
 use crate::turns::turn;
 use crate::worker::{self, Due, Wait};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -176,15 +177,7 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, record: &Record, place: &Place, resul
     let Some(session) = store::find(tx, place.session)?.filter(|session| session.wrapped.is_some()) else {
         return Ok(());
     };
-    let text = lookalike::neutralise(&result.text);
-    let shown = format!("The result of {} ({}):\n{text}", row.tool, row.id);
-    let author = Author::Tool { tool: row.tool.clone() };
-    let item = follow_item(place, &shown, author, vec![Label::External], String::new())?;
-    let of_result = item.id().message();
-    let digest = item.digest();
-    let item = item.record(tx, place.session, &record.sealer)?;
-    messages::insert_of_host(tx, of_result, place.session, item.tuple.seq)?;
-    turns::set_late_result(tx, call.id, item.tuple.item)?;
+    let digest = record_result(tx, record, place, &row, result)?;
     Entry::new(LedgerEvent::CallRan)
         .session(place.session)
         .turn(place.turn)
@@ -221,6 +214,39 @@ pub(super) fn settle(tx: &mut WriteTx<'_>, record: &Record, place: &Place, resul
         .with("scope", scope)
         .append(tx)?;
     Ok(())
+}
+
+/// Records the attempts of a server during a late call that was given up.
+pub(super) fn keep_tried(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    place: &Place,
+    tried: Option<&ResultBody>,
+) -> Result<(), Error> {
+    let is_kept = store::find(tx, place.session)?.is_some_and(|session| session.wrapped.is_some());
+    if let (Some(tried), Some(row), true) = (tried, requests::of_call(tx, place.call)?, is_kept) {
+        record_result(tx, record, place, &row, tried)?;
+    }
+    Ok(())
+}
+
+/// Records the result of a late call as a message, and returns its digest.
+fn record_result(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    place: &Place,
+    row: &Row,
+    result: &ResultBody,
+) -> Result<Digest, Error> {
+    let text = lookalike::neutralise(&result.text);
+    let shown = format!("The result of {} ({}):\n{text}", row.tool, row.id);
+    let author = Author::Tool { tool: row.tool.clone() };
+    let item = follow_item(place, &shown, author, vec![Label::External], String::new())?;
+    let (message, digest) = (item.id().message(), item.digest());
+    let item = item.record(tx, place.session, &record.sealer)?;
+    messages::insert_of_host(tx, message, place.session, item.tuple.seq)?;
+    turns::set_late_result(tx, place.call, item.tuple.item)?;
+    Ok(digest)
 }
 
 fn follow_item(place: &Place, text: &str, author: Author, labels: Vec<Label>, scope: String) -> Result<NewItem, Error> {

@@ -58,6 +58,15 @@ pub(super) fn no_answer(server: &str, failed: &NotAnswered, secrets: &[SecretTex
     (false, format!("failed: MCP server {server}: {error}; {effect}{refused}"))
 }
 
+/// Returns the result of a call that the host gave up after the server made requests.
+pub(super) fn given_up(server: &str, refused: &[Asked], secrets: &[SecretText]) -> ResultBody {
+    let asked = asked(server, refused, secrets);
+    body(
+        false,
+        &format!("failed: MCP server {server}: the host gave the call up; it is unknown if the server acted\n{asked}"),
+    )
+}
+
 /// Returns the result of a call whose server could not be reached.
 pub fn not_reached(server: &str, words: &str) -> ResultBody {
     body(false, &format!("failed: MCP server {server} cannot be used: {words}; nothing was sent"))

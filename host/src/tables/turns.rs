@@ -295,7 +295,8 @@ pub fn end_late_call(tx: &mut WriteTx<'_>, id: CallId, state: CallState) -> Resu
     Ok(tx.execute("UPDATE calls SET state = ?2 WHERE id = ?1 AND state = 'running'", params![id, state])? == 1)
 }
 
-/// Replaces the result of a late call, which says that it waits, by the message with its outcome.
+/// Sets the result of a late call, which said that it waits, to the message with its outcome, or that of a lost call to the attempts of a
+/// server.
 pub fn set_late_result(tx: &mut WriteTx<'_>, id: CallId, message: ItemId) -> Result<(), Error> {
     tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1", params![id, message])?;
     Ok(())

@@ -258,9 +258,14 @@ fn host_death_around_a_call_leaves_one_act() {
 
 /// Returns the status of the first call of a message.
 fn why_of(host: &TestHost, message: &str) -> Value {
+    why_call_of(host, message)["status"].clone()
+}
+
+/// Returns the explanation of the first call of a message.
+fn why_call_of(host: &TestHost, message: &str) -> Value {
     let recorded = host.entries("call.recorded");
     let turns = host.ctl(&["--json", "why", message]).ok().stdout;
     let of_message = recorded.iter().find(|entry| turns.contains(entry["data"]["call"].as_str().expect("an id")));
     let made = of_message.unwrap_or_else(|| panic!("no call: {turns}"))["data"]["call"].clone();
-    host.ctl(&["--json", "why", made.as_str().expect("an id")]).ok().json()["status"].clone()
+    host.ctl(&["--json", "why", made.as_str().expect("an id")]).ok().json()
 }

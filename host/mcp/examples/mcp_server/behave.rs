@@ -60,6 +60,8 @@ pub(crate) enum Behave {
     Elicit,
     /// Asks for a password during a call, and ends then.
     ElicitCrash,
+    /// Asks for a password during a call, counts the refusal like a call of `count`, and never answers.
+    ElicitHang,
     /// Answers a call with a request for input.
     InputRequired,
     /// Answers a call with a request to open an address.
@@ -98,6 +100,14 @@ pub(crate) async fn misbehave(
         Behave::ElicitCrash => {
             let _ = elicited(context).await;
             process::exit(3)
+        }
+        Behave::ElicitHang => {
+            let _ = elicited(context).await;
+            if let Some(path) = &arguments.count_file {
+                // A test that does not see it fails.
+                let _ = crate::add_byte(path);
+            }
+            future::pending().await
         }
         Behave::Elicit if !arguments.stateless => Ok(elicited(context).await.into()),
         Behave::Elicit | Behave::InputRequired => Ok(input_required(&password())),

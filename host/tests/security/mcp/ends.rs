@@ -2,7 +2,7 @@
 //!
 //! The server acts at most once, and the outcome is a result or an honest unknown. See `security::mcp` for deaths of the host.
 
-use super::{SHORT_TURNS, say, why_of};
+use super::{SHORT_TURNS, say, why_call_of, why_of};
 use crate::e2e::mcp::{call, host, ready};
 use crate::e2e::requests::{answered, approve, request, waiting};
 use crate::support::client::Raw;
@@ -58,6 +58,48 @@ fn cancelled_and_stopped_calls_are_cancelled_at_the_server() {
     // The message waits again, and the model gets the unknown outcome. The call is not made again.
     answered(&host, &message);
     assert_eq!((server.counted(), host.entries("call.started").len()), (1, 2));
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn request_of_a_server_in_a_call_given_up_is_shown() {
+    let server = HttpServer::start(&["--behave", "elicit-hang"]);
+    let host = host();
+    ready(&host, "asks", &["--url", &server.url], None);
+    let raw = Raw::of(&host);
+    let check = |message: &str| {
+        let mut why = Value::Null;
+        let has_result = |why: &Value| why["result"].as_str().is_some_and(|text| text.contains("Type your password."));
+        wait_for("the outcome", || {
+            why = why_call_of(&host, message);
+            why["status"] == "unknown" && has_result(&why)
+        });
+        let result = why["result"].as_str().expect("a text");
+        assert!(result.contains("elicitation/create") && result.contains("unknown if the server acted"), "{why}");
+    };
+    let cancelled = say(&raw, "/allow send -- use asks__echo {\"text\":\"roses\"}");
+    wait_for("the refusal", || server.counted() == 1);
+    host.ctl(&["session", "cancel", &session_of(&host, &cancelled)]).ok();
+    check(&cancelled);
+
+    // In other conversations, because this one has text of a server.
+    let ask = |thread: &str, allow: &Value| {
+        let body = json!({ "text": "use asks__echo {\"text\":\"lilies\"}", "thread": thread, "allow": allow });
+        let (_, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body.to_string());
+        recorded["message_id"].as_str().expect("an id").to_owned()
+    };
+    let late = ask("late", &json!([]));
+    answered(&host, &late);
+    assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
+    wait_for("the refusal in the late call", || server.counted() == 2);
+    let stopped = ask("stopped", &json!(["send"]));
+    wait_for("the refusal in the third call", || server.counted() == 3);
+    host.ctl(&["panic"]).ok();
+    host.ctl(&["resume"]).ok();
+    check(&late);
+    check(&stopped);
+    answered(&host, &stopped);
+    assert_eq!((server.counted(), host.entries("call.started").len()), (3, 3));
     host.ctl(&["audit", "verify"]).ok();
 }
 
