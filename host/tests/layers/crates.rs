@@ -112,7 +112,7 @@ pub(super) const CRATES: &[Crate] = &[
         contract: &[],
         never: &[],
         environment: false,
-        packages: &["ironclaw-text"],
+        packages: &[],
     },
     Crate {
         directory: "host/ledger",
