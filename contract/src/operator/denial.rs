@@ -314,6 +314,7 @@ denial_codes! {
     PackagesName = "packages_name", 400, Operator, "The name is not a valid name of a package.";
     PackagesTooMany = "packages_too_many", 400, Operator, "The change names too many packages.";
     PackagesUnknown = "packages_unknown", 404, Operator, "The registry has no such package.";
+    PackageNeedsBuild = "package_needs_build", 400, Operator, "A package has no wheel for this machine, and its source would run a build step.";
     PackagesTooLarge = "packages_too_large", 400, Operator, "The packages are over the bound on the size of a layer.";
     PackagesUnfit = "packages_unfit", 400, Operator, "A package contains a file that a layer may not contain.";
     PackagesClientMissing = "packages_client_missing", 503, Host, "The machine lacks the client of the registry.";

@@ -271,7 +271,8 @@ impl ChangeWorker {
 
     async fn fail(&self, row: &Row, refusal: &Refusal) -> Result<(), Error> {
         tracing::warn!(change = %row.id, code = %refusal.code, "an approved change was not applied");
-        let (changes, id, outcome) = (Arc::clone(&self.changes), row.id, refusal.message.clone());
+        let (changes, id, outcome) =
+            (Arc::clone(&self.changes), row.id, format!("{}: {}", refusal.code, refusal.message));
         let fail = self.state().write(move |tx| {
             if let Some(row) = store::active(tx, id)? {
                 let row = store::end(tx, &row, Status::Failed, None, &outcome)?;

@@ -9,6 +9,7 @@ use super::names::{pypi_name, pypi_parts};
 use super::source::{Place, Source};
 use super::{Error, FetchContext, WorkDir, unfit};
 use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
 use std::fs;
 use std::path::Path;
 
@@ -24,7 +25,9 @@ sys.addaudithook(refuse)
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name='__main__')
 ";
-/// The words of pip if no version has a wheel for this machine.
+/// The words of [`GUARD`].
+const NEEDS_BUILD: &str = "a package needs a build step";
+/// The words of pip for an unknown package, and for one without a wheel for this machine.
 const NO_MATCH: &str = "No matching distribution found";
 /// The end of the directory with the metadata of an unpacked package.
 const METADATA: &str = ".dist-info";
@@ -43,9 +46,39 @@ pub(super) async fn fetch(
     names: &[String],
 ) -> Result<(Source, Vec<String>), Error> {
     create_writable(context, work_dir, &["pypi"])?;
+    if let Err(error) = run(context, work_dir, task(context, names, "--only-binary=:all:")).await {
+        let says = |error: &Error, words| matches!(error, Error::Refused(refusal) if refusal.message.contains(words));
+        // pip does not distinguish them. With sources it finds the archive of a known package, and the guard ends its build step.
+        let needs_build = says(&error, NEEDS_BUILD)
+            || says(&error, NO_MATCH)
+                && run(context, work_dir, task(context, names, "--prefer-binary"))
+                    .await
+                    .is_err_and(|again| says(&again, NEEDS_BUILD));
+        return Err(match error {
+            Error::Refused(refusal) if needs_build => {
+                Refusal::new(DenialCode::PackageNeedsBuild, format!("{}; {NO_WHEEL}", refusal.message)).into()
+            }
+            other => other,
+        });
+    }
+    let root = work_dir.work().join("pypi");
+    let mut fetched = Vec::new();
+    find_metadata(&root, DEPTH_MAX, &mut fetched)?;
+    fetched.sort();
+    for name in names.iter().map(|name| pypi_name(pypi_parts(name).0)) {
+        if !fetched.iter().any(|(known, _)| pypi_name(known) == name) {
+            return Err(unfit(format!("pip fetched no package {name:?}")));
+        }
+    }
+    let fetched = fetched.into_iter().map(|(name, version)| format!("{name}={version}")).collect();
+    Ok((Source { root, place: Place::Root, name: "pypi".to_owned() }, fetched))
+}
+
+/// Returns a run of pip with this choice between wheels and sources.
+fn task<'a>(context: &FetchContext, names: &[String], choice: &str) -> Task<'a> {
     let pip = context.config.pip().display().to_string();
     let mut args = vec!["-I".to_owned(), "-c".to_owned(), GUARD.to_owned(), pip];
-    args.extend(["install", "--only-binary=:all:"].map(str::to_owned));
+    args.extend(["install", choice].map(str::to_owned));
     // A package of the machine is no part of the layer, so it takes the place of none.
     args.extend(["--ignore-installed", "--no-compile", "--no-cache-dir", "--no-input"].map(str::to_owned));
     args.extend(
@@ -63,31 +96,14 @@ pub(super) async fn fetch(
     args.extend(names.iter().cloned());
     // Not options, because older versions of pip do not know them.
     let allowed = ["PIP_BREAK_SYSTEM_PACKAGES", "PIP_ROOT_USER_ACTION"].into_iter().zip(["1", "ignore"]);
-    let task = Task {
+    Task {
         program: Path::new(PYTHON),
         args,
         environment: allowed.map(|(name, value)| (name, value.to_owned())).collect(),
         network: true,
         bind_mounts: Vec::new(),
         what: "fetch packages of pypi",
-    };
-    run(context, work_dir, task).await.map_err(|error| match error {
-        Error::Refused(refusal) if refusal.message.contains(NO_MATCH) => {
-            Refusal::new(refusal.code, format!("{}; {NO_WHEEL}", refusal.message)).into()
-        }
-        other => other,
-    })?;
-    let root = work_dir.work().join("pypi");
-    let mut fetched = Vec::new();
-    find_metadata(&root, DEPTH_MAX, &mut fetched)?;
-    fetched.sort();
-    for name in names.iter().map(|name| pypi_name(pypi_parts(name).0)) {
-        if !fetched.iter().any(|(known, _)| pypi_name(known) == name) {
-            return Err(unfit(format!("pip fetched no package {name:?}")));
-        }
     }
-    let fetched = fetched.into_iter().map(|(name, version)| format!("{name}={version}")).collect();
-    Ok((Source { root, place: Place::Root, name: "pypi".to_owned() }, fetched))
 }
 
 /// Finds name and version of each unpacked package by the names of their directories. Follows no link.

@@ -237,10 +237,11 @@ fn unusable_package_or_program_is_refused_by_name() {
     fixture.registry.publish_source("needs_build");
     fixture.registry.publish_wheel_with_source("brings_source");
     for (words, code, named) in [
-        (&["--pypi", "needs_build", "--", "needs_build"][..], "change_failed", "build step"),
-        (&["--pypi", "brings_source", "--", "brings_source"], "change_failed", "a package needs a build step"),
-        (&["--npm", "papers-npm", "--", "other-program"], "change_failed", "other-program"),
-        (&["--npm", "nowhere-npm", "--", "papers"], "change_failed", "nowhere-npm"),
+        (&["--pypi", "needs_build", "--", "needs_build"][..], "package_needs_build", "build step"),
+        (&["--pypi", "brings_source", "--", "brings_source"], "package_needs_build", "a package needs a build step"),
+        (&["--pypi", "nowhere_pypi", "--", "papers"], "packages_client_failed", "nowhere_pypi"),
+        (&["--npm", "papers-npm", "--", "other-program"], "mcp_program", "other-program"),
+        (&["--npm", "nowhere-npm", "--", "papers"], "packages_client_failed", "nowhere-npm"),
         (&["--npm", "papers-npm@latest", "--", "papers"], "packages_name", "papers-npm@latest"),
         (&["--pypi", "x>=1", "--", "x"], "packages_name", "x>=1"),
         (&["--npm", "papers-npm", "--env", "TOKEN=secret:none", "--", "papers"], "secret_unknown", "none"),

@@ -12,13 +12,14 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 /// The proposals of the agent for `want WORD`: the word, and the payload as TOML.
-const PROPOSALS: [(&str, &str); 9] = [
+const PROPOSALS: [(&str, &str); 10] = [
     ("both", r#"{ apt = ["good"], npm = ["hello-npm"] }"#),
     ("good", r#"["good"]"#),
     ("better", r#"["good", "better"]"#),
     ("nothing", "[]"),
     ("unknown", r#"["good", "nowhere"]"#),
     ("unknown npm", r#"{ npm = ["nowhere-npm"] }"#),
+    ("source", r#"{ pypi = ["needs_build"] }"#),
     ("suid", r#"["evil-suid", "good"]"#),
     ("option", r#"["-o=Dir::Bin::dpkg"]"#),
     ("path", r#"{ npm = ["../../etc"] }"#),
@@ -59,6 +60,7 @@ impl Software {
         let evil = archive(&archives, "evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755));
         registry.offer(&[says("good"), says("better"), evil]);
         registry.publish("hello-npm", &archives.join("traces/npm"));
+        registry.publish_source("needs_build");
         let (sources, port) = (archives.join("own.list"), registry.port);
         std::fs::write(&sources, format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n")).expect("written");
         let script = host.home.join("script.toml");
@@ -66,7 +68,7 @@ impl Software {
         std::fs::write(&script, rules(proposals)).expect("written");
         host.configure(&format!(
             "[model]\nscript = {:?}\n[session]\nidle_seconds = 600\nlaunch_attempts_max = 2\nbackoff_ms = 10\n[packages]\n\
-             apt_sources = {:?}\nnpm_registry = \"http://127.0.0.1:{port}/npm/\"\nports = [{port}]\n{settings}",
+             apt_sources = {:?}\nnpm_registry = \"http://127.0.0.1:{port}/npm/\"\npypi_index = \"http://127.0.0.1:{port}/simple/\"\nports = [{port}]\n{settings}",
             script.display().to_string(),
             sources.display().to_string(),
         ));
@@ -189,6 +191,7 @@ fn failed_fetch_keeps_the_old_layer_and_is_explained() {
     for (word, why, is_closed) in [
         ("unknown", "nowhere", false),
         ("unknown npm", "nowhere-npm", false),
+        ("source", "package_needs_build: ", false),
         ("suid", "evil-suid=1.0-1 brings \"./usr/bin/su\", which is set-uid", false),
         ("better", "cannot read the index of apt", true),
     ] {

@@ -10,7 +10,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
-    Change, ChangeKind, ChangeSummary, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester,
+    Change, ChangeKind, ChangeSummary, DenialCode, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester,
 };
 use std::fs::File;
 use std::io::{self, Read};
@@ -142,10 +142,11 @@ pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
     print_status(out, change)?;
     if change.status == "failed" {
         let why = change.outcome.as_deref().unwrap_or("the host gave no reason");
-        return Err(Error::failed(
-            "change_failed",
-            format!("{} was approved but could not be applied: {why}", change.id),
-        ));
+        // The outcomes of earlier versions have no code.
+        let with_code =
+            why.split_once(": ").and_then(|(code, why)| Some((code.parse::<DenialCode>().ok()?.name(), why)));
+        let (code, why) = with_code.unwrap_or(("change_failed", why));
+        return Err(Error::failed(code, format!("{} was approved but could not be applied: {why}", change.id)));
     }
     Ok(())
 }

@@ -164,20 +164,12 @@ impl Registry {
 
     /// Publishes a source package for pip, which only a build step could turn into a wheel.
     pub(crate) fn publish_source(&self, name: &str) {
-        self.put_file_of_pip(name, &format!("{name}-1.2.3.tar.gz"), b"no archive".to_vec());
+        self.put_file_of_pip(name, &format!("{name}-1.2.3.tar.gz"), source_archive(&format!("{name}-1.2.3")));
     }
 
-    /// Publishes a wheel that requires a source archive by its address. Its build step needs nothing but python3.
+    /// Publishes a wheel that requires a source archive by its address.
     pub(crate) fn publish_wheel_with_source(&self, name: &str) {
-        let directory = jail_fixture::directory();
-        let source = directory.path().join("evil-1");
-        std::fs::create_dir(&source).expect("a directory");
-        let project = "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n";
-        for (file, text) in [("pyproject.toml", project), ("backend.py", "raise SystemExit('the build step ran')\n")] {
-            std::fs::write(source.join(file), text).expect("written");
-        }
-        run(Command::new("tar").args(["-czf", "evil-1.tar.gz", "evil-1"]).current_dir(directory.path()));
-        self.put("/files/evil-1.tar.gz", std::fs::read(directory.path().join("evil-1.tar.gz")).expect("an archive"));
+        self.put("/files/evil-1.tar.gz", source_archive("evil-1"));
         let more = format!("Requires-Dist: evil @ http://127.0.0.1:{}/files/evil-1.tar.gz\n", self.port);
         self.publish_wheel_with(name, "def main(): pass\n", &more);
     }
@@ -189,6 +181,20 @@ impl Registry {
         self.put(&format!("/simple/{}/", name.replace('_', "-")), page.into_bytes());
         self.put(&format!("/files/{file}"), content);
     }
+}
+
+/// Returns a source archive with this directory. Its build step needs nothing but python3.
+fn source_archive(name: &str) -> Vec<u8> {
+    let directory = jail_fixture::directory();
+    let source = directory.path().join(name);
+    std::fs::create_dir(&source).expect("a directory");
+    let project = "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n";
+    for (file, text) in [("pyproject.toml", project), ("backend.py", "raise SystemExit('the build step ran')\n")] {
+        std::fs::write(source.join(file), text).expect("written");
+    }
+    let archive = directory.path().join("archive.tar.gz");
+    run(Command::new("tar").arg("-czf").arg(&archive).arg(name).current_dir(directory.path()));
+    std::fs::read(&archive).expect("an archive")
 }
 
 fn serve(stream: TcpStream, files: &Files) -> Option<()> {
