@@ -11,7 +11,7 @@ pub mod roots;
 pub(crate) mod route;
 mod tunnel;
 
-pub use gateway::{Gateway, Traffic};
+pub use gateway::{GIT_USER, Gateway, Traffic};
 
 use ironclaw_judge::egress::{Grant, Loopback};
 use ironclaw_model::fetch::Fetcher;

@@ -16,6 +16,7 @@ pub mod emergency_stop;
 pub mod error;
 pub mod executor;
 pub mod gateway;
+pub mod git_push;
 pub mod inbound;
 pub mod jail_network;
 pub mod key_rotation;

@@ -33,6 +33,8 @@ pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_i
 pub const HTTP_FETCH: &str = "http_fetch";
 /// Runs a command that reaches granted hosts. The host offers it by itself to an agent with [`RUN_COMMAND`] and such a host.
 pub const NETWORK_COMMAND: &str = "network_command";
+/// Pushes commits to a granted repository. The host offers it by itself to an agent with [`RUN_COMMAND`] and a grant with pushes.
+pub const GIT_PUSH: &str = "git_push";
 /// Finds tools of MCP servers by loose words. The host offers it by itself while an agent has many of them.
 pub const FIND_TOOLS: &str = "find_tools";
 /// Default seconds of a command.
@@ -131,10 +133,10 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`HTTP_FETCH`], [`FIND_TOOLS`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let others = [run_command(), network_command(), http_fetch(), find_tools()];
+        let others = [run_command(), network_command(), git_push(), http_fetch(), find_tools()];
         workspace().into_iter().chain(memory()).chain(others).chain(actions()).collect()
     });
     &BUILTIN
@@ -252,6 +254,28 @@ fn network_command() -> Tool {
             all else: a person may have to approve each network_command.",
         runs: Runs::Await,
         parameters: object(&["command"], command_arguments(COMMAND_SECONDS_MAX)),
+    }
+}
+
+fn git_push() -> Tool {
+    let text = |description: &str| json!({ "type": "string", "minLength": 1, "description": description });
+    let of_host = |description: &str| json!({ "type": "string", "description": description });
+    Tool {
+        name: GIT_PUSH,
+        description: "Pushes commits of a repository in the workspace to one branch of a granted repository. The host reads the commits, a \
+            person approves exactly these, and the host sends them. Fetch the branch with network_command before.",
+        runs: Runs::Await,
+        parameters: object(
+            &["url", "branch"],
+            json!({
+                "url": text("The https address of the repository."),
+                "branch": text("The branch that changes, such as main."),
+                "directory": text("The repository in the workspace; the workspace itself if absent."),
+                "commit": text("The commit; HEAD if absent."),
+                "over": of_host("Leave it out: the host writes the commit of the branch before."),
+                "commits": of_host("Leave it out: the host writes the list of commits."),
+            }),
+        ),
     }
 }
 

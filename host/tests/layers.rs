@@ -26,6 +26,7 @@ const LAYERS: &[&[&str]] = &[
     &["gateway"],
     &["error", "worker"],
     &["requests", "mcp", "network_command"],
+    &["git_push"],
     &["executor"],
     &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
     &["pipeline"],

@@ -39,6 +39,7 @@ mod e2e {
     mod everyday;
     mod feedback;
     pub(crate) mod files;
+    mod git_push;
     mod images;
     pub(crate) mod mcp;
     mod mcp_demo;

@@ -238,7 +238,7 @@ denial_codes! {
     EgressNewMethod = "egress_new_method", 403, Operator, "The grant of the host does not have this method.";
     EgressNewPath = "egress_new_path", 403, Operator, "The grant of the host does not have this path.";
     EgressCredential = "egress_credential", 403, Operator, "A secret would reach a host or a path that its grant does not have.";
-    EgressPush = "egress_push", 403, Operator, "A command tried to push with git, which no grant permits in this version.";
+    EgressPush = "egress_push", 403, Operator, "A push of git is not exact: a command tried it, or its commits cannot be shown.";
     EgressTunnelSni = "egress_tunnel_sni", 403, Operator, "The first bytes in a tunnel of a command are no TLS that names its host in clear, and no other host.";
     EgressTooMuch = "egress_too_much", 429, Operator, "A command made more requests than one command may make.";
     EgressUpload = "egress_upload", 403, Operator, "The body of a request is over the bound of the grant.";

@@ -185,6 +185,7 @@ events! {
     McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest by change", "The tools of an MCP server were confirmed.";
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
+    CallPush = "call.push", [Kind::Meta], "call requests sent_bytes digest", "A push ran: its requests, and the digest of what the host sent.";
     CallNetwork = "call.network", [Kind::Meta], "call requests tunnels refused sent_bytes received_bytes hosts codes", "A command used the gateway: its requests, and the codes of the refused ones.";
     McpLoggedIn = "mcp.logged_in", [Kind::Meta], "server issuer by", "A person logged in at an MCP server.";
     McpLoggedOut = "mcp.logged_out", [Kind::Meta], "server by", "A person ended the login at an MCP server.";

@@ -5,6 +5,7 @@
 
 use super::{Executor, Place};
 use crate::error::Error;
+use crate::git_push;
 use crate::jail_network::{GrantedHost, Reach, Traffic};
 use crate::mcp::{self, Open};
 use crate::network_command::{self, Order};
@@ -12,8 +13,8 @@ use crate::registry::mcp as catalogue;
 use crate::requests::Permitted;
 use crate::secrets::{self, SecretName};
 use crate::session::store;
-use crate::tools::NETWORK_COMMAND;
 use crate::tools::catalogue::OfServer;
+use crate::tools::{GIT_PUSH, NETWORK_COMMAND};
 use crate::turns::calls::{self, Call, ResultBody, http};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -34,6 +35,8 @@ pub(super) enum Effect {
     Http(Box<HttpEffect>),
     /// A command that reaches the network.
     Command(Box<Order>),
+    /// A push of commits.
+    Push(Box<git_push::Order>),
     /// A call of a tool of an MCP server.
     Mcp {
         /// The server and the tool.
@@ -65,6 +68,10 @@ impl Effect {
                 let hosts = hosts.map(|grant| grant.host().to_string());
                 entry.with("host", hosts.collect::<Vec<_>>().join(" "))
             }
+            Self::Push(order) => {
+                let hosts = order.hosts.iter().map(|host| host.grant.host().to_string());
+                entry.with("host", hosts.collect::<Vec<_>>().join(" "))
+            }
             Self::Mcp { of_server, .. } => entry.with("host", format!("mcp:{}", of_server.server)),
         }
     }
@@ -89,18 +96,22 @@ impl Effect {
             let found = secrets::get(tx, &executor.record.wrapping, name).map_err(|_| changed())?;
             found.ok_or_else(changed)
         };
-        if call.tool == NETWORK_COMMAND {
-            let (command, seconds) = network_command::arguments(&arguments).map_err(|_| changed())?;
+        if call.tool == NETWORK_COMMAND || call.tool == GIT_PUSH {
             let granted = network.grants.iter().filter(|grant| grant.commands().is_some() && !grant.is_tunnel());
             let granted = granted.map(|grant| {
                 let secret = grant.secret().map(secret_of).transpose()?;
                 Ok(GrantedHost { grant: grant.clone(), secret })
             });
-            let hosts = Arc::new(granted.collect::<Result<Vec<_>, ironclaw_state::Error>>()?);
-            let tunnels = network.grants.iter().filter(|grant| grant.is_tunnel()).cloned().collect();
+            let hosts = granted.collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
             let session = store::find(tx, place.session)?.ok_or_else(changed)?;
             let loopback = network.loopback;
-            let reach = Reach { hosts, tunnels, loopback };
+            if call.tool == GIT_PUSH {
+                let arguments = git_push::Arguments::read(&arguments).map_err(|_| changed())?;
+                return Ok(Self::Push(Box::new(git_push::Order { session, arguments, hosts, loopback })));
+            }
+            let (command, seconds) = network_command::arguments(&arguments).map_err(|_| changed())?;
+            let tunnels = network.grants.iter().filter(|grant| grant.is_tunnel()).cloned().collect();
+            let reach = Reach { hosts: Arc::new(hosts), tunnels, loopback };
             return Ok(Self::Command(Box::new(Order { session, command, seconds, reach })));
         }
         let (request, body) = http::request(&arguments, network).map_err(|_| changed())?;
@@ -141,6 +152,7 @@ impl Executor {
     ) -> ResultBody {
         match effect {
             Effect::Command(order) => self.run_command(place, order, left).await,
+            Effect::Push(order) => self.push(place, order, left).await,
             Effect::Http(http) => self.fetch(http, left).await,
             Effect::Mcp { of_server: OfServer { server, tool, .. }, arguments } => match connection {
                 Some(Ok(open)) => {
@@ -166,8 +178,7 @@ impl Executor {
     /// Records the requests of a call to the gateway of its jail.
     async fn note_traffic(&self, place: &Place, traffic: Traffic) {
         let codes: BTreeSet<_> = traffic.refused.iter().map(|refused| refused.code.name()).collect();
-        let entry = Entry::new(LedgerEvent::CallNetwork).session(place.session).turn(place.turn);
-        let entry = entry
+        let entry = Entry::new(LedgerEvent::CallNetwork)
             .with("call", place.call)
             .with("requests", traffic.requests)
             .with("tunnels", traffic.tunnels)
@@ -176,9 +187,30 @@ impl Executor {
             .with("received_bytes", traffic.received_bytes)
             .with("hosts", traffic.hosts.into_iter().collect::<Vec<_>>().join(" "))
             .with("codes", codes.into_iter().collect::<Vec<_>>().join(" "));
+        self.note(place, entry).await;
+    }
+
+    async fn push(&self, place: &Place, order: &git_push::Order, left: Duration) -> ResultBody {
+        let fetcher = self.fetchers.of(order.loopback);
+        let (result, sent) = git_push::run(&*self.command_jails, fetcher, order, left).await;
+        let entry = Entry::new(LedgerEvent::CallPush)
+            .with("call", place.call)
+            .with("requests", sent.requests)
+            .with("sent_bytes", sent.bytes);
+        let entry = match sent.digest {
+            Some(digest) => entry.with("digest", digest),
+            None => entry,
+        };
+        self.note(place, entry).await;
+        result
+    }
+
+    /// Records what a call did on the network.
+    async fn note(&self, place: &Place, entry: Entry) {
+        let entry = entry.session(place.session).turn(place.turn);
         let note = self.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from));
         if let Err(error) = note.await {
-            tracing::error!(call = %place.call, %error, "cannot record the requests to a gateway");
+            tracing::error!(call = %place.call, %error, "cannot record the requests of a call");
         }
     }
 

@@ -46,7 +46,7 @@ const BEGIN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Longest time of a request of a jail without an end.
 const WHOLE_TIME_MAX: Duration = Duration::from_secs(120);
 /// The user of a secret in a request of git; hosts of repositories take a token as a password.
-const GIT_USER: &str = "x-access-token";
+pub const GIT_USER: &str = "x-access-token";
 /// Bytes of the value of a header.
 const HEADER_BYTES_MAX: usize = 256;
 

@@ -38,7 +38,10 @@ pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h
     };
     let query = parts.uri.query();
     if rest.ends_with(PUSH) || query.is_some_and(|query| query.contains(PUSH)) {
-        return Err(Refusal::new(DenialCode::EgressPush, "git can fetch and clone here, and not push"));
+        return Err(Refusal::new(
+            DenialCode::EgressPush,
+            "git can fetch and clone here; the tool git_push pushes, with a grant that has --push",
+        ));
     }
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
     Ok((host, format!("{}{rest}{query}", origin(&host.grant))))

@@ -4,6 +4,7 @@
 //! [`crate::turns::context`].
 
 mod generate;
+mod pushes;
 mod waiting;
 
 use crate::error::Error;

@@ -7,11 +7,12 @@ use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
 use crate::tables::agents as table;
+use crate::tools::catalogue::CommandReach;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::Egress;
-use ironclaw_judge::egress::{Grant, GrantText, Loopback};
+use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde::Deserialize;
 
@@ -44,12 +45,19 @@ pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId, loopback: Loopback) -> Result<
     Ok(grants.filter_map(|grant| Grant::check(&text(&grant.granted), loopback).ok()).collect())
 }
 
-/// Returns whether commands of an agent may reach a host. A grant that the settings no longer admit counts too: the judgement of a request leaves it out.
+/// Returns the hosts that commands of an agent may reach. A grant that the settings no longer admit counts too: the judgement of a request leaves it out.
 ///
 /// # Errors
 /// Errors of the record.
-pub fn has_commands(tx: &ReadTx<'_>, agent: AgentId) -> Result<bool, ironclaw_state::Error> {
-    Ok(egress_of(tx, agent)?.iter().any(|grant| grant.granted.commands.is_some()))
+pub fn command_reach(tx: &ReadTx<'_>, agent: AgentId) -> Result<CommandReach, ironclaw_state::Error> {
+    let grants = egress_of(tx, agent)?;
+    let has_hosts = grants.iter().any(|grant| grant.granted.commands.is_some());
+    Ok(CommandReach::of(has_hosts, grants.iter().any(|grant| admits_pushes(&grant.granted))))
+}
+
+/// Returns whether a grant admits pushes to some repository.
+fn admits_pushes(granted: &Egress) -> bool {
+    granted.commands == Some(Commands::Git) && granted.paths.iter().any(|path| path.ends_with("/git-receive-pack"))
 }
 
 /// Returns the payload of a change as the text of a grant.

@@ -148,7 +148,10 @@ pub fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<ServerTool>, iron
 /// Returns the catalogue of an agent.
 pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_state::Error> {
     let may_run = agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND);
-    let reach = CommandReach::of(may_run && egress::has_commands(tx, agent.id)?);
+    let reach = match may_run {
+        true => egress::command_reach(tx, agent.id)?,
+        false => CommandReach::Jail,
+    };
     Ok(Catalogue::new(&agent.enabled_tools, reach, tools_of(tx, agent.id)?))
 }
 

@@ -2,7 +2,9 @@
 //!
 //! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
 
-use super::{FIND_TOOLS, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, Tool, find, handled, levels, offered};
+use super::{
+    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, Tool, find, handled, levels, offered,
+};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::{self, Manifest};
@@ -36,12 +38,18 @@ pub enum CommandReach {
     Jail,
     /// Those that people granted for commands.
     GrantedHosts,
+    /// Those too, and a grant admits pushes.
+    GrantedPushes,
 }
 
 impl CommandReach {
-    /// Returns the reach by whether a host is granted.
-    pub const fn of(has_hosts: bool) -> Self {
-        if has_hosts { Self::GrantedHosts } else { Self::Jail }
+    /// Returns the reach by whether a host is granted, and whether pushes are.
+    pub const fn of(has_hosts: bool, has_pushes: bool) -> Self {
+        match (has_hosts, has_pushes) {
+            (false, _) => Self::Jail,
+            (true, false) => Self::GrantedHosts,
+            (true, true) => Self::GrantedPushes,
+        }
     }
 }
 
@@ -198,14 +206,16 @@ impl Catalogue {
 
     /// Returns whether the agent may run commands, and they may reach a host.
     fn has_network_commands(&self) -> bool {
-        self.commands == CommandReach::GrantedHosts && self.enabled.iter().any(|name| name == RUN_COMMAND)
+        self.commands != CommandReach::Jail && self.enabled.iter().any(|name| name == RUN_COMMAND)
     }
 
     /// Returns the tools that the agent has without enabling them.
     fn automatic(&self) -> impl Iterator<Item = &'static Tool> {
         let network = self.has_network_commands().then_some(NETWORK_COMMAND);
+        let has_pushes = self.has_network_commands() && self.commands == CommandReach::GrantedPushes;
+        let pushing = has_pushes.then_some(GIT_PUSH);
         let finding = self.is_large.then_some(FIND_TOOLS);
-        network.into_iter().chain(finding).filter_map(find)
+        network.into_iter().chain(pushing).chain(finding).filter_map(find)
     }
 
     /// Returns the names of the built-in tools that the agent could have and does not have.
@@ -274,6 +284,7 @@ pub(super) mod tests {
             assert_eq!(catalogue.missing(NETWORK_COMMAND).is_none(), is_there, "{tools:?} {commands:?}");
             assert_eq!(catalogue.offered(&[]).any(|tool| tool.name == NETWORK_COMMAND), is_there);
             assert_eq!(catalogue.has_outward(), is_there);
+            assert!(catalogue.missing(GIT_PUSH).is_some());
         }
     }
 

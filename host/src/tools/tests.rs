@@ -117,7 +117,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         WORKSPACE
             .into_iter()
             .chain(MEMORY)
-            .chain([RUN_COMMAND, NETWORK_COMMAND, HTTP_FETCH, FIND_TOOLS])
+            .chain([RUN_COMMAND, NETWORK_COMMAND, GIT_PUSH, HTTP_FETCH, FIND_TOOLS])
             .chain(ACTIONS)
             .collect::<Vec<_>>()
     );
@@ -125,7 +125,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
             name if MEMORY.contains(&name) || name == FIND_TOOLS => Runs::Host,
-            HTTP_FETCH | NETWORK_COMMAND => Runs::Await,
+            HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH => Runs::Await,
             _ => Runs::Row,
         };
         assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
@@ -140,10 +140,12 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
 fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
     let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
     let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
-    assert_eq!(offered.len() + UNHANDLED.len() + 2, all.len());
-    assert!(!offered.iter().any(|name| UNHANDLED.contains(name) || [NETWORK_COMMAND, FIND_TOOLS].contains(name)));
+    assert_eq!(offered.len() + UNHANDLED.len() + 3, all.len());
+    assert!(
+        !offered.iter().any(|name| UNHANDLED.contains(name) || [NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS].contains(name))
+    );
     assert!(usual().all(|name| offered.contains(&name)));
-    for name in UNHANDLED.into_iter().chain([NETWORK_COMMAND, FIND_TOOLS]) {
+    for name in UNHANDLED.into_iter().chain([NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS]) {
         let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
         assert_eq!(refusal.code, DenialCode::ToolUnhandled);
         assert!(refusal.hint.contains(REQUEST_CHANGE));

@@ -73,6 +73,9 @@ pub struct Grant {
     /// all repositories. With tunnel, only commands use it, by TLS connections that the host cannot read
     #[arg(long, value_name = "USE", value_parser = ["git", "npm", "pip", "other", TUNNEL])]
     commands: Option<String>,
+    /// Let the agent push commits with the tool git_push too, after an approval; with --commands git only
+    #[arg(long, requires = "commands")]
+    push: bool,
     /// Bytes of the body of a request, or that a command sends in tunnels [default: 65536 for methods with a body and tunnels]
     #[arg(long, value_name = "BYTES")]
     upload_bytes_max: Option<u64>,
@@ -96,13 +99,17 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 }
 
 async fn grant(at: &At, args: Grant) -> Result<(), Error> {
-    let Grant { agent, host, port, mut method, path, secret, commands, upload_bytes_max, yes } = args;
+    let Grant { agent, host, port, mut method, path, secret, commands, push, upload_bytes_max, yes } = args;
+    if push && commands.as_deref() != Some("git") {
+        return Err(Error::usage("--push needs --commands git", "add --commands git, or leave --push out"));
+    }
     let (host, port) = host_and_port(host, port)?;
-    let path = commands.as_deref().map_or(Ok(path.clone()), |commands| paths_of_use(commands, &host, path))?;
+    let path = commands.as_deref().map_or(Ok(path.clone()), |commands| paths_of_use((commands, push), &host, path))?;
     if commands.as_deref() == Some("git") && method.is_empty() {
         method = vec!["GET".to_owned(), "POST".to_owned()];
     }
-    let upload_bytes_max = upload_bytes_max.or((commands.as_deref() == Some("git")).then_some(GIT_UPLOAD_BYTES));
+    let of_git = if push { PUSH_BYTES } else { GIT_UPLOAD_BYTES };
+    let upload_bytes_max = upload_bytes_max.or((commands.as_deref() == Some("git")).then_some(of_git));
     let is_usual = method.is_empty() && commands.as_deref() != Some(TUNNEL);
     let methods = if is_usual { vec!["GET".to_owned(), "HEAD".to_owned()] } else { method };
     let mut payload = json!({ "host": host, "methods": methods });
@@ -137,18 +144,23 @@ fn host_and_port(host: String, port: Option<u16>) -> Result<(String, Option<u16>
     }
 }
 
-/// Bytes of the request in which git names what it has; a push is not possible.
+/// Bytes of the request in which git names what it has.
 const GIT_UPLOAD_BYTES: u64 = 1 << 20;
+/// Bytes of a push.
+const PUSH_BYTES: u64 = 10 << 20;
 
 /// Returns the paths of a grant for commands. For git, a given path is that of a repository.
-fn paths_of_use(commands: &str, host: &str, given: Vec<String>) -> Result<Vec<String>, Error> {
+fn paths_of_use((commands, push): (&str, bool), host: &str, given: Vec<String>) -> Result<Vec<String>, Error> {
     let all = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect();
     Ok(match (commands, given.is_empty()) {
         ("git", is_empty) => {
             let repositories = if is_empty { all(&["/{owner}/{repository}"]) } else { given };
             let of_repository = |path: String| {
                 let path = path.trim_end_matches('/').to_owned();
-                [format!("{path}/info/refs?service=git-upload-pack"), format!("{path}/git-upload-pack")]
+                let services = [Some("git-upload-pack"), push.then_some("git-receive-pack")].into_iter().flatten();
+                services.flat_map(move |service| {
+                    [format!("{path}/info/refs?service={service}"), format!("{path}/{service}")]
+                })
             };
             repositories.into_iter().flat_map(of_repository).collect()
         }

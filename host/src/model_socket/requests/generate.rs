@@ -2,7 +2,7 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::model_socket::request_budget`] and [`crate::turns::context`].
 
-use super::{Answer, agent_of, open_turn, refuse};
+use super::{Answer, agent_of, open_turn, pushes, refuse};
 use crate::error::Error;
 use crate::executor::facts;
 use crate::model_socket::ModelServers;
@@ -178,7 +178,9 @@ impl Server {
         Ok(Some(answered))
     }
 
-    async fn record_output(&self, turn: TurnId, prepared: Prepared, answered: Answered) -> Answer {
+    async fn record_output(&self, turn: TurnId, mut prepared: Prepared, mut answered: Answered) -> Answer {
+        let refused =
+            self.prepare_pushes(&mut prepared.facts, &mut prepared.labels, &mut answered.output.calls).await?;
         let found = self.search_notes(&prepared, &answered.output.calls).await?;
         let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
@@ -199,6 +201,7 @@ impl Server {
                     .enumerate()
                     .map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room))
                     .collect();
+                pushes::refuse(&mut judged, refused);
                 let calls = judged.iter().map(|judged| judged.call.clone()).collect();
                 let body = OutputBody { text, calls, cut: output.cut };
                 let json = canonical::to_string(&body);

@@ -1,0 +1,67 @@
+//! The preparation of pushes, between the output of a model and the judgement of its calls.
+//!
+//! Never sends a request. See [`crate::git_push`].
+
+use crate::error::Error;
+use crate::git_push;
+use crate::model_socket::Server;
+use crate::refusal::Refusal;
+use crate::session::store;
+use crate::tools::GIT_PUSH;
+use crate::turns::calls::{Judged, Judgement, TurnFacts};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_model::WantedCall;
+use std::collections::HashMap;
+
+/// The first calls of an output among which pushes are prepared.
+const PUSHES_MAX: usize = 4;
+
+impl Server {
+    /// Writes the commits of each push into its arguments, before the judgement. Returns the refusals by the position of the call. The
+    /// commits have words of others, so the output has the label of such words then.
+    pub(super) async fn prepare_pushes(
+        &self,
+        facts: &mut TurnFacts,
+        labels: &mut Vec<Label>,
+        calls: &mut [WantedCall],
+    ) -> Result<HashMap<usize, Refusal>, Error> {
+        let mut refusals = HashMap::new();
+        for (position, call) in calls.iter_mut().enumerate() {
+            if call.tool != GIT_PUSH || facts.catalogue.missing(GIT_PUSH).is_some() {
+                continue;
+            }
+            if position >= PUSHES_MAX {
+                let words = format!("an output prepares pushes in its first {PUSHES_MAX} calls only");
+                refusals.insert(position, Refusal::new(DenialCode::EgressPush, words));
+                continue;
+            }
+            let id = self.session;
+            let session = self.state().read(move |tx| store::find(tx, id)).await?;
+            let session = session.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} is gone")))?;
+            let jails = &*self.shared.executor.command_jails;
+            match git_push::prepare(jails, &session, &call.arguments, &facts.network).await {
+                Ok(arguments) => {
+                    call.arguments = arguments;
+                    facts.has_external = true;
+                    if !labels.contains(&Label::External) {
+                        labels.push(Label::External);
+                    }
+                }
+                Err(refusal) => {
+                    refusals.insert(position, refusal);
+                }
+            }
+        }
+        Ok(refusals)
+    }
+}
+
+/// Refuses the pushes that could not be prepared, unless they are refused already.
+pub(super) fn refuse(judged: &mut [Judged], unprepared: HashMap<usize, Refusal>) {
+    for (position, Refusal { code, message, .. }) in unprepared {
+        if let Some(judged) = judged.get_mut(position).filter(|judged| judged.judgement.refusal_code().is_none()) {
+            judged.judgement = Judgement::Refused { code, detail: message };
+        }
+    }
+}

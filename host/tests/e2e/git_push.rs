@@ -1,0 +1,165 @@
+//! Tests of exact pushes: the page shows the commits, an approval pushes these once, and no other way to push exists.
+//!
+//! They use the real programs with the scripted model, and a server of git on loopback.
+
+use crate::support::git_site::{GitSite, git};
+use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::site::LOOPBACK;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+const IDENTITY: &str = "-c user.name=Ada -c user.email=ada@example.org";
+
+/// A host with an agent that may push to `/ada/tulip.git` of a server, which needs a secret.
+struct Forge {
+    host: TestHost,
+    site: GitSite,
+    bare: PathBuf,
+}
+
+impl Forge {
+    fn new(options: &[&str]) -> Self {
+        let site = GitSite::start();
+        let bare = site.repository("ada/tulip.git", "tulip.txt", "red");
+        site.repository("ada/rose.git", "rose.txt", "white");
+        let host = TestHost::new();
+        host.configure(LOOPBACK);
+        host.up();
+        host.agent("a");
+        host.ctl_given("top-secret-token-1\n", &["secret", "set", "forge"]).ok();
+        host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
+        let port = site.port.to_string();
+        let grant = ["egress", "grant", "a", "127.0.0.1", "--port", &port, "--commands", "git", "--push"];
+        let path = ["--path", "/ada/tulip.git", "--secret", "forge", "--yes"];
+        host.ctl(&[&grant[..], &path, options].concat()).ok();
+        let forge = Self { host, site, bare };
+        let clone = format!("run online git clone {} w", forge.url());
+        let answer = forge.host.ctl(&["--json", "chat", "a", &format!("/allow exec send\n{clone}")]);
+        assert!(answer.stdout.contains("[exit code 0]"), "{}", answer.stdout);
+        forge
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/ada/tulip.git", self.site.port)
+    }
+
+    /// Makes an empty commit with this subject in the workspace.
+    fn commit(&self, subject: &str) {
+        let said = self.run(&format!("git -C w {IDENTITY} commit --allow-empty --quiet -m \"{subject}\""));
+        assert!(said.contains("[exit code 0]"), "{said}");
+    }
+
+    /// Runs a command without a network; approves it if it waits.
+    fn run(&self, command: &str) -> String {
+        self.host.say("a", &format!("/allow exec\nrun {command}"))
+    }
+
+    /// Asks for a push that waits. Returns the request.
+    fn ask(&self) -> Value {
+        let asked = self.host.ctl(&["--json", "chat", "a", &format!("push w to {} branch main", self.url())]);
+        assert_eq!(asked.code, 1, "{} {}", asked.stdout, asked.stderr);
+        self.host.ctl(&["--json", "inbox"]).ok().json()[0].clone()
+    }
+
+    /// Approves a request, and returns the result of its call.
+    fn approve(&self, request: &Value) -> String {
+        let ran = self.host.entries("call.ran").len();
+        self.host.ctl(&["approve", request["id"].as_str().expect("an id"), "--yes"]).ok();
+        wait_for("the push", || self.host.entries("call.ran").len() > ran);
+        let call = self.host.entries("call.ran").last().expect("a call")["data"]["call"].clone();
+        let why = self.host.ctl(&["--json", "why", call.as_str().expect("an id")]).ok().json();
+        why["result"].as_str().unwrap_or_else(|| panic!("no result: {why}")).to_owned()
+    }
+
+    /// Returns the subjects of the branch on the server, the newest first.
+    fn subjects(&self) -> Vec<String> {
+        git(&self.bare, &["log", "--format=%s", "main"]).lines().map(str::to_owned).collect()
+    }
+
+    /// Returns the number of pushes that arrived.
+    fn pushes(&self) -> usize {
+        self.site.seen().iter().filter(|line| line.starts_with("POST") && line.contains("git-receive-pack")).count()
+    }
+}
+
+#[test]
+fn approved_commits_are_pushed_once() {
+    let forge = Forge::new(&[]);
+    forge.commit("paint it blue");
+    let request = forge.ask();
+    let effect = request["effect"].as_str().unwrap_or_default();
+    let head = forge.run("git -C w rev-parse HEAD");
+    let head = head.split_whitespace().find(|word| word.len() == 40).expect("a hash").to_owned();
+    for shown in [forge.url().as_str(), "branch \"main\"", &head, "Ada <ada@example.org>: paint it blue"] {
+        assert!(effect.contains(shown), "{shown}: {effect}");
+    }
+    assert_eq!(forge.pushes(), 0);
+    // A commit after the request, and settings of the workspace that would lead elsewhere.
+    forge.commit("too late");
+    forge.run(&format!(
+        "git -C w config url.http://127.0.0.1:{}/ada/rose.git.pushInsteadOf {}",
+        forge.site.port,
+        forge.url()
+    ));
+    forge
+        .run("printf '#!/bin/sh\\ntouch /workspace/hooked\\n' > w/.git/hooks/pre-push; chmod +x w/.git/hooks/pre-push");
+    let said = forge.approve(&request);
+    assert!(said.contains("pushed: the branch main") && said.contains(&head), "{said}");
+    assert_eq!(forge.subjects(), ["paint it blue", "first"]);
+    assert_eq!(forge.pushes(), 1);
+    assert!(forge.site.seen().iter().all(|line| line.contains(" Basic ")), "{:?}", forge.site.seen());
+    let again = forge.host.ctl(&["approve", request["id"].as_str().expect("an id"), "--yes"]);
+    assert_ne!(again.code, 0, "{}", again.stdout);
+    assert_eq!(forge.pushes(), 1);
+    let seen = forge.run("ls w/../hooked; env; grep -r top-secret . ; echo end");
+    assert!(seen.contains("end") && !seen.contains("top-secret-token") && seen.contains("cannot access"), "{seen}");
+    let noted = &forge.host.entries("call.push")[0]["data"];
+    assert_eq!(noted["requests"], 2, "{noted}");
+    assert!(noted["digest"].is_string(), "{noted}");
+    forge.host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn push_that_raced_another_one_fails() {
+    let forge = Forge::new(&[]);
+    forge.commit("mine");
+    let request = forge.ask();
+    let work = forge.bare.with_file_name("tulip.git.work");
+    git(&work, &["commit", "--quiet", "--allow-empty", "--message", "theirs"]);
+    git(&work, &["push", "--quiet", forge.bare.to_str().expect("text"), "HEAD:refs/heads/main"]);
+    let said = forge.approve(&request);
+    assert!(said.contains("nothing was pushed") && said.contains("fetch it"), "{said}");
+    assert_eq!(forge.subjects(), ["theirs", "first"]);
+    assert_eq!(forge.pushes(), 0);
+}
+
+#[test]
+fn push_that_is_not_exact_is_refused_by_name() {
+    let forge = Forge::new(&["--upload-bytes-max", "4000"]);
+    let refused = |words: &str, code: &str| {
+        forge.host.ctl(&["--json", "chat", "a", words]);
+        let entries = forge.host.entries("call.refused");
+        let said = entries.last().map(ToString::to_string).unwrap_or_default();
+        assert!(said.contains(code), "{words}: {said}");
+    };
+    let port = forge.site.port;
+    forge.commit("one");
+    refused(&format!("push w to http://127.0.0.1:{port}/ada/rose.git branch main"), "egress_new_path");
+    refused("push w to https://example.org/ada/tulip.git branch main", "egress_new_host");
+    refused(&format!("push w to {} branch :main", forge.url()), "call_malformed");
+    refused(&format!("push . to {} branch main", forge.url()), "egress_push");
+    assert_eq!(forge.pushes(), 0);
+    // A pack over the bound of the grant.
+    forge.run(&format!(
+        "head -c 9000 /dev/urandom > w/big && git -C w add big && git -C w {IDENTITY} commit --quiet -m big"
+    ));
+    let request = forge.ask();
+    let said = forge.approve(&request);
+    assert!(said.contains("egress_upload") && said.contains("nothing was pushed"), "{said}");
+    // Another history.
+    forge.run(&format!(
+        "cd w && git checkout --quiet --orphan other && git {IDENTITY} commit --allow-empty --quiet -m other"
+    ));
+    refused(&format!("push w to {} branch main", forge.url()), "egress_push");
+    assert_eq!((forge.pushes(), forge.subjects()), (0, vec!["first".to_owned()]));
+}
