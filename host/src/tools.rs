@@ -93,7 +93,7 @@ pub fn usual() -> impl Iterator<Item = &'static str> {
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
     builtin()
         .iter()
-        .filter(|tool| !UNHANDLED.contains(&tool.name) && ![NETWORK_COMMAND, FIND_TOOLS].contains(&tool.name))
+        .filter(|tool| !UNHANDLED.contains(&tool.name) && ![NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS].contains(&tool.name))
 }
 
 /// Returns the tools that a model with these enabled tools sees.
@@ -111,6 +111,10 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
             Some(tool) if UNHANDLED.contains(&tool.name) => {
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: this version has no handler for it"))
             }
+            Some(tool) if tool.name == GIT_PUSH => (
+                DenialCode::ToolUnhandled,
+                format!("{name} cannot be enabled: an agent with {RUN_COMMAND} and a grant with pushes has it"),
+            ),
             Some(tool) if tool.name == NETWORK_COMMAND => (
                 DenialCode::ToolUnhandled,
                 format!(

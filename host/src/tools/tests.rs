@@ -8,7 +8,7 @@ use ironclaw_model::{Part, Prompt};
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
-const ASKED: [&str; 16] = [
+const ASKED: [&str; 17] = [
     "write a.txt: x",
     "append a.txt: x",
     "keep tea is green",
@@ -19,6 +19,7 @@ const ASKED: [&str; 16] = [
     "find a tool for sending letters",
     "run ls -l | wc",
     "run online git fetch",
+    "push w to https://example.org/a/b branch main",
     "fetch https://a.example/",
     "schedule daily: look",
     "ask me which? red or blue",

@@ -179,8 +179,7 @@ impl Server {
     }
 
     async fn record_output(&self, turn: TurnId, mut prepared: Prepared, mut answered: Answered) -> Answer {
-        let refused =
-            self.prepare_pushes(&mut prepared.facts, &mut prepared.labels, &mut answered.output.calls).await?;
+        let refused = self.prepare_pushes(&mut prepared, &mut answered.output.calls).await?;
         let found = self.search_notes(&prepared, &answered.output.calls).await?;
         let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
@@ -290,14 +289,15 @@ impl Server {
 }
 
 /// A request to a model that was checked and counted.
-struct Prepared {
+pub(super) struct Prepared {
     agent: Agent,
     prompt: Prompt,
     /// The endpoints at the time when the request was booked.
     chain: Vec<Arc<Endpoint>>,
-    labels: Vec<Label>,
+    /// The labels of its output.
+    pub(super) labels: Vec<Label>,
     /// For the judgement of its calls.
-    facts: TurnFacts,
+    pub(super) facts: TurnFacts,
     /// For a summary: the items that it replaces.
     covers: Option<Covers>,
     /// The booked estimate.

@@ -2,13 +2,14 @@
 //!
 //! Never sends a request. See [`crate::git_push`].
 
+use super::generate::Prepared;
 use crate::error::Error;
 use crate::git_push;
 use crate::model_socket::Server;
 use crate::refusal::Refusal;
 use crate::session::store;
 use crate::tools::GIT_PUSH;
-use crate::turns::calls::{Judged, Judgement, TurnFacts};
+use crate::turns::calls::{Judged, Judgement};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::WantedCall;
@@ -22,13 +23,12 @@ impl Server {
     /// commits have words of others, so the output has the label of such words then.
     pub(super) async fn prepare_pushes(
         &self,
-        facts: &mut TurnFacts,
-        labels: &mut Vec<Label>,
+        prepared: &mut Prepared,
         calls: &mut [WantedCall],
     ) -> Result<HashMap<usize, Refusal>, Error> {
         let mut refusals = HashMap::new();
         for (position, call) in calls.iter_mut().enumerate() {
-            if call.tool != GIT_PUSH || facts.catalogue.missing(GIT_PUSH).is_some() {
+            if call.tool != GIT_PUSH || prepared.facts.catalogue.missing(GIT_PUSH).is_some() {
                 continue;
             }
             if position >= PUSHES_MAX {
@@ -40,12 +40,12 @@ impl Server {
             let session = self.state().read(move |tx| store::find(tx, id)).await?;
             let session = session.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} is gone")))?;
             let jails = &*self.shared.executor.command_jails;
-            match git_push::prepare(jails, &session, &call.arguments, &facts.network).await {
+            match git_push::prepare(jails, &session, &call.arguments, &prepared.facts.network).await {
                 Ok(arguments) => {
                     call.arguments = arguments;
-                    facts.has_external = true;
-                    if !labels.contains(&Label::External) {
-                        labels.push(Label::External);
+                    prepared.facts.has_external = true;
+                    if !prepared.labels.contains(&Label::External) {
+                        prepared.labels.push(Label::External);
                     }
                 }
                 Err(refusal) => {
