@@ -30,6 +30,9 @@ const EXPLAINED_MAX: usize = 6;
 /// Characters of an id after its prefix.
 const ID_CHARACTERS: usize = 26;
 
+/// Characters of a SHA-1 and of a SHA-256 in hexadecimal.
+const DIGEST_CHARACTERS: [usize; 2] = [40, 64];
+
 /// Typographic characters that no reader takes for those of a keyboard; shown in prose only.
 const TYPOGRAPHIC: &str = "…–—‘’“”„‚«»‹›•·、。「」（），：；？！";
 
@@ -253,6 +256,16 @@ fn is_id(characters: &[char]) -> bool {
         && rest[1..].iter().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit())
 }
 
+/// Returns for each character if its word is a digest in hexadecimal, in which a digit is not a look-alike.
+fn in_digests(characters: &[char]) -> Vec<bool> {
+    let mut found = Vec::with_capacity(characters.len());
+    for word in characters.chunk_by(|one, next| one.is_alphanumeric() && next.is_alphanumeric()) {
+        let is_hex = word.iter().all(|character| matches!(character, '0'..='9' | 'a'..='f'));
+        found.resize(found.len() + word.len(), is_hex && DIGEST_CHARACTERS.contains(&word.len()));
+    }
+    found
+}
+
 /// Returns the notes after a string.
 fn notes(characters: &[char], look_alikes: &[Option<String>], kind: TextKind) -> String {
     let mut explained: Vec<String> = Vec::new();
@@ -267,7 +280,8 @@ fn notes(characters: &[char], look_alikes: &[Option<String>], kind: TextKind) ->
         }
     }
     let digits_count = kind == TextKind::Name && !is_id(characters);
-    for (at, character) in characters.iter().enumerate().filter(|_| digits_count) {
+    let digests = in_digests(characters);
+    for (at, character) in characters.iter().enumerate().filter(|(at, _)| digits_count && !digests[*at]) {
         let is_letter = |at: usize| characters.get(at).is_some_and(char::is_ascii_alphabetic);
         let is_small = |at: usize| characters.get(at).is_some_and(char::is_ascii_lowercase);
         let beside = |is: &dyn Fn(usize) -> bool| is(at + 1) || at.checked_sub(1).is_some_and(is);
@@ -362,6 +376,9 @@ mod tests {
         assert_eq!(name("\u{ff41}"), "\"⟦U+FF41⟧\" ⟦U+FF41 reads as \"a\"⟧");
         assert_eq!(name("heIper"), "\"heIper\" ⟦the I is a capital i⟧");
         assert_eq!(name("paypa1"), "\"paypa1\" ⟦the 1 is a digit⟧");
+        let commit = "0a1".repeat(13) + "f";
+        assert_eq!(name(&format!("{commit} Ada")), format!("\"{commit} Ada\""), "a digest is read as a whole");
+        assert!(name(&format!("{commit}0")).contains("is a digit"));
         assert_eq!(name("/srv\u{2215}data"), "\"/srv⟦U+2215⟧data\" ⟦U+2215 reads as \"/\"⟧");
         assert_eq!(name("\u{212a}elvin"), "\"⟦U+212A⟧elvin\" ⟦U+212A reads as \"K\"⟧");
     }
