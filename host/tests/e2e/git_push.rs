@@ -2,8 +2,10 @@
 //!
 //! They use the real programs with the scripted model, and a server of git on loopback.
 
+use crate::e2e::requests::waiting;
+use crate::support::client::{Raw, current_user};
 use crate::support::git_site::{GitSite, git};
-use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::site::LOOPBACK;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -19,10 +21,13 @@ struct Forge {
 
 impl Forge {
     fn new(options: &[&str]) -> Self {
+        Self::on(TestHost::new(), options)
+    }
+
+    fn on(host: TestHost, options: &[&str]) -> Self {
         let site = GitSite::start();
         let bare = site.repository("ada/tulip.git", "tulip.txt", "red");
         site.repository("ada/rose.git", "rose.txt", "white");
-        let host = TestHost::new();
         host.configure(LOOPBACK);
         host.up();
         host.agent("a");
@@ -117,6 +122,27 @@ fn approved_commits_are_pushed_once() {
     assert_eq!(noted["requests"], 2, "{noted}");
     assert!(noted["digest"].is_string(), "{noted}");
     forge.host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn push_of_a_host_that_died_is_unknown_and_not_made_again() {
+    let mut forge = Forge::on(TestHost::with(current_user(), Build::Failpoints, None), &[]);
+    forge.commit("mine");
+    forge.ask();
+    forge.host.down();
+    forge.host.up_failing_at("call_sent");
+    let (raw, pid) = (Raw::of(&forge.host), forge.host.pid().expect("the host runs"));
+    let entry = waiting(&raw);
+    let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
+    drop(raw.try_ask("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string()));
+    wait_for("the host to die after the push", || !alive(pid));
+    forge.host.up();
+    let call = forge.host.entries("call.started").last().expect("a call")["data"]["call"].clone();
+    let call = call.as_str().expect("an id");
+    let status = || forge.host.ctl(&["--json", "why", call]).ok().json()["status"].clone();
+    wait_for("its outcome", || status() == "unknown");
+    assert_eq!((forge.pushes(), forge.subjects()), (1, vec!["mine".to_owned(), "first".to_owned()]));
+    assert_eq!(forge.host.ctl(&["--json", "inbox"]).ok().json(), json!([]), "no request waits for it");
 }
 
 #[test]
