@@ -32,13 +32,19 @@ fn act_weak(seen: &Seen) -> Act {
     }
 }
 
-/// Gives both agents the tools of all servers. The last server has the tool for letters.
-fn give(host: &TestHost, servers: &[HttpServer]) {
+/// Starts servers with 300 tools together. The last one has the tool for letters.
+pub(crate) fn start() -> Vec<HttpServer> {
+    let letter = |at| if at + 1 == SERVERS { &["--letter"][..] } else { &[] };
+    (0..SERVERS).map(|at| HttpServer::start(&[&["--reports", "57"], letter(at)].concat())).collect()
+}
+
+/// Gives these agents the tools of all servers.
+pub(crate) fn give(host: &TestHost, agents: &[&str], servers: &[HttpServer]) {
     for (at, server) in servers.iter().enumerate() {
         let name = format!("s{at}");
         let added = add(host, &name, &["--url", &server.url]);
         host.ctl(&["mcp", "confirm", &name, "--digest", added["digest"].as_str().expect("a digest"), "--yes"]).ok();
-        for agent in ["a", "weak"] {
+        for agent in agents {
             host.ctl(&["mcp", "grant", agent, &name, "--yes"]).ok();
         }
     }
@@ -47,19 +53,14 @@ fn give(host: &TestHost, servers: &[HttpServer]) {
 #[test]
 fn weak_model_finds_and_calls_a_tool_among_300() {
     let model = Server::start(act_weak);
-    let servers: Vec<HttpServer> = (0..SERVERS)
-        .map(|at| match at + 1 == SERVERS {
-            true => HttpServer::start(&["--reports", "57", "--letter"]),
-            false => HttpServer::start(&["--reports", "57"]),
-        })
-        .collect();
+    let servers = start();
     let host = TestHost::with(current_user(), Build::Plain, None);
     host.up();
     host.agent("a");
     let base = format!("{}/v1", model.url());
     host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
     host.ctl(&["agent", "add", "weak", "--model", "m"]).ok();
-    give(&host, &servers);
+    give(&host, &["a", "weak"], &servers);
 
     // The definitions that people confirmed are no text of others, so the call needs no person after the search.
     let ask = |words: &str| host.ctl(&["--json", "chat", "weak", words]).ok().json();

@@ -4,6 +4,7 @@
 //! directory. See `streaming`.
 #![allow(clippy::print_stdout)] // the table of the turns
 
+use super::mcp_many;
 use crate::ops::stops::text;
 use crate::support::client::{Raw, current_user};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
@@ -48,6 +49,14 @@ const ASKS: [&str; 20] = [
     "Thank you, goodbye.",
 ];
 
+/// Requests for a tool that is one of 300.
+const LETTERS: [&str; 4] = [
+    "Write a letter to mara about tulips.",
+    "Find a tool for letters and use it to write to mara.",
+    "Search your tools for letters.",
+    "Send mara a letter with the text hello.",
+];
+
 /// A running model.
 enum Model {
     /// A server of this process, which answers as small models do.
@@ -71,7 +80,7 @@ impl Model {
     fn start() -> Self {
         match std::env::var_os("IRONCLAW_SMALL_MODEL") {
             Some(installed) => {
-                let (port, _process) = serve(&PathBuf::from(installed));
+                let (port, _process) = serve(&PathBuf::from(installed), &[]);
                 Self::Real { port, _process }
             }
             None => Self::Acted(Server::start(act_small)),
@@ -112,7 +121,7 @@ fn act_small(seen: &Seen) -> Act {
 }
 
 /// Starts the server of an installed model and waits until it answers.
-fn serve(installed: &Path) -> (u16, Running) {
+fn serve(installed: &Path, options: &[&str]) -> (u16, Running) {
     let port = {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");
         free.local_addr().expect("an address").port()
@@ -127,6 +136,7 @@ fn serve(installed: &Path) -> (u16, Running) {
         "--n_ctx",
         CONTEXT_TOKENS,
     ]);
+    command.args(options);
     command.stdout(output.try_clone().expect("a second handle")).stderr(output);
     let mut running = Running(command.spawn().expect("`.ci/long model` installs the server"));
     wait_for("the server of the model", || {
@@ -151,9 +161,9 @@ struct Row {
 }
 
 /// Sends a message and returns the end of its turn.
-fn ask(host: &TestHost, words: &str) -> Row {
+fn ask(host: &TestHost, agent: &str, words: &str) -> Row {
     let begun = Instant::now();
-    let view = host.ctl(&["--json", "chat", "a", words, "--wait", "300s"]).ok().json();
+    let view = host.ctl(&["--json", "chat", agent, words, "--wait", "300s"]).ok().json();
     let seconds = begun.elapsed().as_secs_f64();
     let turn = text(&view, "turn_id");
     let entries: Vec<Value> = host.ledger().into_iter().filter(|entry| entry["data"]["turn"] == *turn).collect();
@@ -195,7 +205,7 @@ fn turns_with_a_small_model_end_in_answers_or_notices() {
     let endpoint = ["--kind", "openai", "--base-url", &model.base_url(), "--model", "small", "--no-key"];
     host.ctl(&[&["model", "add", "m"][..], &endpoint].concat()).ok();
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
-    let rows: Vec<Row> = model.asks().iter().map(|words| ask(&host, words)).collect();
+    let rows: Vec<Row> = model.asks().iter().map(|words| ask(&host, "a", words)).collect();
     print_table(&rows);
     for (number, row) in (1..).zip(&rows) {
         assert!(!row.words.trim().is_empty(), "turn {number}: no words");
@@ -206,4 +216,31 @@ fn turns_with_a_small_model_end_in_answers_or_notices() {
     let session = text(&host.session(), "id");
     let (status, shown) = Raw::of(&host).get(&format!("/v1/sessions/{session}"));
     assert_eq!((status, &shown["failures"]), (200, &json!(0)), "the sandbox survived every answer: {shown}");
+}
+
+#[test]
+#[ignore = "it needs a small model; `.ci/long model` runs it"]
+fn turns_with_300_tools_end_and_their_searches_are_counted() {
+    let installed = std::env::var_os("IRONCLAW_SMALL_MODEL").expect("`.ci/long model` installs a model");
+    // The format gives the model the names of the tools, and lets it begin with a call or with words only.
+    let (port, _process) = serve(&PathBuf::from(installed), &["--chat_format", "chatml-function-calling"]);
+    let servers = mcp_many::start();
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.configure(SETTINGS);
+    host.up();
+    let base = format!("http://127.0.0.1:{port}/v1");
+    let endpoint = ["--kind", "openai", "--base-url", &base, "--model", "small", "--no-key"];
+    host.ctl(&[&["model", "add", "m"][..], &endpoint].concat()).ok();
+    let agents: Vec<String> = (0..LETTERS.len()).map(|number| format!("a{number}")).collect();
+    agents.iter().for_each(|agent| drop(host.ctl(&["agent", "add", agent, "--model", "m"]).ok()));
+    mcp_many::give(&host, &agents.iter().map(String::as_str).collect::<Vec<_>>(), &servers);
+    let turns = LETTERS.iter().zip(&agents);
+    let rows: Vec<Row> = turns.map(|(words, agent)| ask(&host, agent, &format!("/allow send -- {words}"))).collect();
+    print_table(&rows);
+    let with = |tool: &str| rows.iter().filter(|row| row.tools.iter().any(|name| name == tool)).count();
+    println!("searched in {} of {} turns, called in {}", with("find_tools"), rows.len(), with("s4__send_letter"));
+    for (number, row) in (1..).zip(&rows) {
+        assert!(!row.words.trim().is_empty(), "turn {number}: no words");
+        assert_ne!(row.failure.as_deref(), Some("context_too_long"), "turn {number}: the prompt is too long");
+    }
 }
