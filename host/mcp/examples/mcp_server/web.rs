@@ -7,6 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::serve::ListenerExt;
 use axum::{Json, Router};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -35,6 +36,8 @@ pub(crate) async fn serve(server: Server, port: u16) -> Result<(), Box<dyn std::
     let app = Router::new().route_service("/mcp", service).layer(from_fn_with_state(arguments, misbehave));
     let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     writeln!(std::io::stdout(), "http://{}/mcp", listener.local_addr()?)?;
+    // Without a delay of small packets, which would be most of the time of a call.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, app).await?;
     Ok(())
 }
