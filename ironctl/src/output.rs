@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
+use unicode_width::UnicodeWidthChar;
 
 /// The output for people or, with `--json`, for scripts.
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +164,8 @@ impl Output {
             return Ok(());
         }
         // A wrapped line cannot be erased, so the text is cut to one line.
-        let one_line: String = self.shown(text).chars().take(PROGRESS_CHARS_MAX).map(spaced).collect();
+        let columns = self.columns().map_or(PROGRESS_COLUMNS_MAX, |columns| columns.saturating_sub(1));
+        let one_line = one_line(&self.shown(text), columns.min(PROGRESS_COLUMNS_MAX));
         write!(stderr, "\r\x1b[K{one_line}")?;
         stderr.flush()?;
         Ok(())
@@ -189,7 +191,8 @@ impl Output {
     }
 }
 
-const PROGRESS_CHARS_MAX: usize = 72;
+/// Columns of the progress line.
+const PROGRESS_COLUMNS_MAX: usize = 72;
 
 /// The hint for a terminal that is too narrow.
 pub const NARROW: &str =
@@ -245,6 +248,16 @@ pub fn is_unsafe(character: char) -> bool {
         '\u{e0000}'..='\u{e007f}' => true,           // tags: a hidden alphabet
         other => other.is_control(),
     }
+}
+
+/// Returns the start of a text that fits into this number of columns, on one line.
+fn one_line(text: &str, columns: usize) -> String {
+    let mut left = columns;
+    let fits = |character: &char| {
+        let width = character.width().unwrap_or(0);
+        left.checked_sub(width).inspect(|rest| left = *rest).is_some()
+    };
+    text.chars().map(spaced).take_while(fits).collect()
 }
 
 fn spaced(character: char) -> char {
@@ -363,6 +376,13 @@ mod tests {
     fn escape_sequences_and_control_characters_become_visible() {
         assert_eq!(safe("a\x1b[31mred\x07\r"), "a\\u{1b}[31mred\\u{7}\\u{d}");
         assert_eq!(safe("\u{9b}2J\u{7f}\0"), "\\u{9b}2J\\u{7f}\\u{0}");
+    }
+
+    #[test]
+    fn one_line_is_cut_by_its_columns() {
+        assert_eq!(one_line("a\nb\tc", 4), "a b ");
+        assert_eq!(one_line("你好吗", 5), "你好");
+        assert_eq!(one_line("short", 72), "short");
     }
 
     #[test]

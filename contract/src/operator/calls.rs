@@ -19,6 +19,22 @@ pub struct CallStage {
     pub meaning: Option<String>,
 }
 
+/// The newest progress of a running call, as its MCP server reports it: an event of `GET /v1/messages/{id}/events`. It is not recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CallProgress {
+    /// The call.
+    pub call_id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The work that is done, in a unit of the server.
+    pub progress: f64,
+    /// The whole work, if the server knows it.
+    pub total: Option<f64>,
+    /// The words of the server, at most 300 characters on one line; invisible characters are codes.
+    pub words: Option<String>,
+}
+
 /// The judgement of a recorded call, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -8,10 +8,11 @@ use crate::listing::{Listing, Pages};
 use crate::protocol::{Protocol, Request};
 use crate::traffic::METHOD_NOT_FOUND;
 use crate::wire::Wire;
-use crate::{Error, NotAnswered, http, streams};
+use crate::{Error, NotAnswered, Progress, http, streams};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use url::Url;
 
@@ -127,6 +128,20 @@ impl Client {
         arguments: Map<String, Value>,
         limits: CallLimits,
     ) -> Result<Answer, NotAnswered> {
+        self.call_watched(tool, arguments, limits, watch::Sender::new(None)).await
+    }
+
+    /// Calls a tool once, as [`Self::call`] does. `newest` gets each report of the server about this call, and nothing after its end.
+    ///
+    /// # Errors
+    /// Those of [`Self::call`].
+    pub async fn call_watched(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        limits: CallLimits,
+        newest: watch::Sender<Option<Progress>>,
+    ) -> Result<Answer, NotAnswered> {
         let unsent = |error| NotAnswered { error, may_have_arrived: false, refused: Vec::new() };
         if let Some(error) = self.protocol.traffic().ended() {
             return Err(unsent(error));
@@ -138,7 +153,7 @@ impl Client {
         let Value::Object(arguments) = arguments else {
             return Err(unsent(Error::protocol("the arguments are no object")));
         };
-        let asked = self.ask(Request::Call { tool: tool.to_owned(), arguments }, limits.answer_bytes_max);
+        let asked = self.ask(Request::Call { tool: tool.to_owned(), arguments, newest }, limits.answer_bytes_max);
         match timeout(limits.whole, asked).await.unwrap_or(Err(Error::Late)) {
             Ok(answer) => Ok(answer),
             Err(error) => {

@@ -69,11 +69,11 @@ async fn dispatch(link: Arc<Link>, mut to_send: mpsc::Receiver<Outgoing>) {
         }
         let id = outgoing.request_id();
         if let (Some(id), Some(method)) = (id, outgoing.method()) {
-            link.traffic.open(id, method);
+            link.traffic.open(id, method, outgoing.watched());
         }
         let link = link.clone();
         let exchange = tasks.spawn(async move {
-            let Outgoing { message, sent } = outgoing;
+            let Outgoing { message, sent, .. } = outgoing;
             let outcome = match id {
                 Some(id) => link.exchange(&message, id).await,
                 None => link.note(&message).await,

@@ -5,7 +5,7 @@
 
 use crate::traffic::{Response, Traffic};
 use crate::wire::{Outgoing, Wire};
-use crate::{Era, Error, ServerInfo};
+use crate::{Era, Error, Progress, ServerInfo};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientJsonRpcMessage, ClientRequest,
     CustomResult, ErrorCode, ErrorData, Implementation, ListToolsRequest, NumberOrString, PaginatedRequestParams,
@@ -20,7 +20,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// The reason that a server gets with the cancellation of a request.
@@ -38,8 +38,15 @@ pub(crate) struct Protocol {
 
 /// A request to a server.
 pub(crate) enum Request {
-    List { cursor: Option<String> },
-    Call { tool: String, arguments: Map<String, Value> },
+    List {
+        cursor: Option<String>,
+    },
+    /// `newest` gets the progress.
+    Call {
+        tool: String,
+        arguments: Map<String, Value>,
+        newest: watch::Sender<Option<Progress>>,
+    },
 }
 
 /// A request that was sent. Dropping it cancels it.
@@ -88,9 +95,12 @@ impl Protocol {
                 let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
                 ClientRequest::ListToolsRequest(ListToolsRequest { params, ..ListToolsRequest::default() })
             }
-            Request::Call { tool, arguments } => {
+            Request::Call { tool, arguments, newest } => {
                 let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-                ClientRequest::CallToolRequest(CallToolRequest::new(params))
+                let mut call = CallToolRequest::new(params);
+                // `rmcp` makes a token for each request while it sends it. The extension reaches `Pipe` with the request.
+                call.extensions.insert(newest);
+                ClientRequest::CallToolRequest(call)
             }
         };
         let sent = self.running.peer().send_cancellable_request(request, PeerRequestOptions::no_options()).await;
@@ -164,8 +174,9 @@ impl Transport<RoleClient> for Pipe {
         let outgoing = self.0.outgoing.clone();
         async move {
             let (sent, outcome) = oneshot::channel();
+            let newest = newest_of(&message);
             let message = to_value(&message)?;
-            outgoing.send(Outgoing { message, sent }).await.map_err(|_| Error::Gone)?;
+            outgoing.send(Outgoing { message, sent, newest }).await.map_err(|_| Error::Gone)?;
             outcome.await.unwrap_or(Err(Error::Gone))
         }
     }
@@ -177,6 +188,17 @@ impl Transport<RoleClient> for Pipe {
     async fn close(&mut self) -> Result<(), Error> {
         self.0.incoming.close();
         Ok(())
+    }
+}
+
+/// Returns the place for the progress of a call.
+fn newest_of(message: &ClientJsonRpcMessage) -> Option<watch::Sender<Option<Progress>>> {
+    match message {
+        ClientJsonRpcMessage::Request(sent) => match &sent.request {
+            ClientRequest::CallToolRequest(call) => call.extensions.get().cloned(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

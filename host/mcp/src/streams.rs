@@ -128,7 +128,7 @@ async fn write_all(
 
 fn note(outgoing: &Outgoing, traffic: &Traffic) {
     if let (Some(id), Some(method)) = (outgoing.request_id(), outgoing.method()) {
-        traffic.open(id, method);
+        traffic.open(id, method, outgoing.watched());
     }
     if let Some(id) = outgoing.cancels() {
         traffic.forget(id);

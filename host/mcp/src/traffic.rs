@@ -1,9 +1,11 @@
-//! Sorts the messages of a server: answers to open requests, requests that get a refusal, and the rest, which is dropped.
+//! Sorts the messages of a server: answers to open requests, progress of open calls, requests that get a refusal, and the rest, which
+//! is dropped.
 //!
 //! Never answers a request of a server with anything but "method not found", `ping` apart. See [`crate::wire`].
 
 use crate::Error;
 use crate::answer::Asked;
+use crate::progress::{Progress, Watched};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,13 +19,20 @@ const ASKED_MAX: usize = 4;
 /// The state that a connection and its client share.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    /// The methods of the requests without an answer, by id.
-    open: Mutex<HashMap<i64, String>>,
+    /// The requests without an answer, by id.
+    open: Mutex<HashMap<i64, Open>>,
     has_changed: AtomicBool,
     asked: Mutex<Vec<Asked>>,
     end: OnceLock<Error>,
     /// Bytes of dropped messages since the last request.
     dropped_bytes: AtomicUsize,
+}
+
+/// A request without an answer.
+#[derive(Debug)]
+struct Open {
+    method: String,
+    watched: Option<Watched>,
 }
 
 /// An answer to an open request.
@@ -47,12 +56,12 @@ pub(crate) enum Sorted {
 
 impl Traffic {
     /// Records a request. Also drops the open requests before an `initialize`: their answers come too late.
-    pub(crate) fn open(&self, id: i64, method: &str) {
+    pub(crate) fn open(&self, id: i64, method: &str, watched: Option<Watched>) {
         let mut open = locked(&self.open);
         if method == "initialize" {
             open.clear();
         }
-        open.insert(id, method.to_owned());
+        open.insert(id, Open { method: method.to_owned(), watched });
         self.dropped_bytes.store(0, Ordering::Relaxed);
     }
 
@@ -83,8 +92,10 @@ impl Traffic {
                 Sorted::Reply(reply)
             }
             (Some(method), None) => {
-                if method == "notifications/tools/list_changed" {
-                    self.has_changed.store(true, Ordering::Release);
+                match (method, message.get("params")) {
+                    ("notifications/tools/list_changed", _) => self.has_changed.store(true, Ordering::Release),
+                    ("notifications/progress", Some(report)) => self.note_progress(report),
+                    _ => {}
                 }
                 Sorted::Dropped
             }
@@ -105,10 +116,20 @@ impl Traffic {
                     (_, None) => return Sorted::Dropped,
                 };
                 match id.and_then(|id| Some((id, open.remove(&id)?))) {
-                    Some((id, method)) => Sorted::Response(Response { id, method, content }),
+                    Some((id, Open { method, .. })) => Sorted::Response(Response { id, method, content }),
                     None => Sorted::Dropped,
                 }
             }
+        }
+    }
+
+    /// Passes a report on, unless its token is not that of an open call whose caller reads reports.
+    fn note_progress(&self, report: &Value) {
+        let open = locked(&self.open);
+        let token = report.get("progressToken").and_then(number);
+        let watched = open.values().filter_map(|open| open.watched.as_ref()).find(|of| Some(of.token) == token);
+        if let (Some(watched), Some(progress)) = (watched, Progress::read(report)) {
+            watched.newest.send_replace(Some(progress));
         }
     }
 
@@ -166,6 +187,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::sync::watch;
 
     fn answers(traffic: &Traffic, message: Value) -> Option<i64> {
         match traffic.sort(message, 10) {
@@ -177,8 +199,8 @@ mod tests {
     #[test]
     fn an_answer_counts_once_and_by_its_id() {
         let traffic = Traffic::default();
-        traffic.open(1, "tools/call");
-        traffic.open(2, "tools/call");
+        traffic.open(1, "tools/call", None);
+        traffic.open(2, "tools/call", None);
         assert_eq!(answers(&traffic, json!({"id": 3, "result": {}})), None);
         assert_eq!(answers(&traffic, json!({"error": {"code": 1}})), None);
         assert_eq!(answers(&traffic, json!({"id": "2", "result": {}})), Some(2));
@@ -191,9 +213,51 @@ mod tests {
     #[test]
     fn initialize_drops_the_probe_before_it() {
         let traffic = Traffic::default();
-        traffic.open(0, "server/discover");
-        traffic.open(1, "initialize");
+        traffic.open(0, "server/discover", None);
+        traffic.open(1, "initialize", None);
         assert_eq!(answers(&traffic, json!({"id": 0, "result": {}})), None);
         assert_eq!(answers(&traffic, json!({"id": 1, "result": {}})), Some(1));
+    }
+
+    #[test]
+    fn progress_counts_by_its_token_until_the_answer() {
+        let traffic = Traffic::default();
+        let (one, two) = (watch::Sender::new(None), watch::Sender::new(None));
+        for (id, token, newest) in [(1, 10, &one), (2, 20, &two)] {
+            traffic.open(id, "tools/call", Some(Watched { token, newest: newest.clone() }));
+        }
+        traffic.open(3, "tools/call", None);
+        let report = |token: Value, params: Value| {
+            let mut params = params;
+            params["progressToken"] = token;
+            assert_eq!(answers(&traffic, json!({"method": "notifications/progress", "params": params})), None);
+        };
+        let words = |newest: &watch::Sender<Option<Progress>>| {
+            newest.borrow().as_ref().map(|newest| (newest.progress, newest.total, newest.message.clone()))
+        };
+        // Tokens of no call, the id of a call, and reports without a number.
+        for token in [json!(30), json!(1), json!("x"), json!(null)] {
+            report(token, json!({"progress": 1}));
+        }
+        for bad in [json!({}), json!({"progress": "1"}), json!({"message": "words"})] {
+            report(json!(10), bad);
+        }
+        assert_eq!((words(&one), words(&two)), (None, None));
+
+        // A flood leaves the newest report.
+        for step in 1..=100_000 {
+            report(json!(10), json!({"progress": step, "total": 100_000, "message": "step"}));
+        }
+        report(json!("20"), json!({"progress": 0.5, "message": "ü".repeat(1_000_000)}));
+        assert_eq!(words(&one), Some((100_000.0, Some(100_000.0), Some("step".to_owned()))));
+        assert_eq!(words(&two), Some((0.5, None, Some("ü".repeat(2048)))));
+
+        // After the answer, and after the cancellation.
+        assert_eq!(answers(&traffic, json!({"id": 1, "result": {}})), Some(1));
+        traffic.forget(2);
+        for token in [10, 20] {
+            report(json!(token), json!({"progress": 7}));
+        }
+        assert_eq!((words(&one).unwrap().0, words(&two).unwrap().0), (100_000.0, 0.5));
     }
 }

@@ -3,10 +3,11 @@
 //! Never knows the protocol beyond JSON-RPC. See [`crate::streams`] and [`crate::http`].
 
 use crate::Error;
+use crate::progress::{Progress, Watched};
 use crate::traffic::{Response, Traffic};
 use serde_json::Value;
 use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 /// Messages that wait between the protocol and a connection.
@@ -18,6 +19,8 @@ pub(crate) struct Outgoing {
     pub(crate) message: Value,
     /// Gets the outcome: over streams when the message is written, over HTTP when the exchange ended.
     pub(crate) sent: oneshot::Sender<Result<(), Error>>,
+    /// Gets the reports of the server about this request, if its caller reads them.
+    pub(crate) newest: Option<watch::Sender<Option<Progress>>>,
 }
 
 /// The host's end of a connection. Dropping it ends the connection.
@@ -39,6 +42,12 @@ impl Outgoing {
 
     pub(crate) fn method(&self) -> Option<&str> {
         self.message.get("method")?.as_str()
+    }
+
+    /// Returns the token of a request whose caller reads reports.
+    pub(crate) fn watched(&self) -> Option<Watched> {
+        let token = self.message.pointer("/params/_meta/progressToken")?.as_i64()?;
+        Some(Watched { token, newest: self.newest.clone()? })
     }
 
     /// Returns the id of the request that this notification cancels.

@@ -4,7 +4,7 @@
 
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use ironclaw_contract::operator::{CallRequest, Draft, MessageView, Stage};
+use ironclaw_contract::operator::{CallProgress, CallRequest, Draft, MessageView, Stage};
 
 /// Bytes of an event and of an incomplete line; a reply is far smaller.
 const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -15,6 +15,8 @@ pub enum MessageEvent {
     Stage(Stage),
     /// A part of the answer that the model is writing.
     Draft(Draft),
+    /// The newest progress of a call.
+    Progress(CallProgress),
     /// The message with a new reason for its wait; the reason is empty for an ordinary wait.
     Waiting(MessageView),
     /// An approval request of the turn that is new, or whose status has changed.
@@ -118,6 +120,7 @@ impl Event {
         let read = match self.name.as_str() {
             "stage" => serde_json::from_str(data).map(MessageEvent::Stage),
             "draft" => serde_json::from_str(data).map(MessageEvent::Draft),
+            "progress" => serde_json::from_str(data).map(MessageEvent::Progress),
             "waiting" => serde_json::from_str(data).map(MessageEvent::Waiting),
             "request" => serde_json::from_str(data).map(|request| MessageEvent::Request(Box::new(request))),
             "message" => serde_json::from_str(data).map(MessageEvent::Settled),

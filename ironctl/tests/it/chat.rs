@@ -304,6 +304,12 @@ fn draft(attempt: u32, text: &str) -> (&'static str, Value) {
     ("draft", json!({ "attempt": attempt, "from": 0, "text": text }))
 }
 
+/// Returns an event with the progress of a call in these words.
+fn progress(words: &str) -> (&'static str, Value) {
+    let call = "call_00000000000000000000000001";
+    ("progress", json!({ "call_id": call, "tool": "list_dir", "progress": 3.0, "total": 10.0, "words": words }))
+}
+
 /// Returns the screen after one message with these events and this final state.
 fn screen_of(events: Vec<(&'static str, Value)>, last: Value) -> String {
     let host = FakeHost::new(move |line, _| match line {
@@ -331,13 +337,16 @@ fn tools_of_a_turn_are_shown_between_its_words() {
         draft(1, "I shall look."),
         stage("output.sealed", "done", ""),
         stage("call.recorded", "done", "tool list_dir, call call_1"),
+        progress("⟦ok⟧ \u{1b}[2J\nnext"),
         stage("call.reported", "done", "tool list_dir, call call_1"),
         stage("call.refused", "refused", "tool run_command, call call_2, it is not enabled"),
         stage("model.asked", "done", ""),
         draft(2, "It is emp"),
     ];
     let seen = screen_of(events, view(Some("It is empty."), None));
-    for words in ["… the model works", "… list_dir runs", "  run_command: refused: it is not enabled\r\n"] {
+    let progress = "… list_dir runs: 3 of 10: \"\\u{27e6}ok\\u{27e7} \\u{1b}[2J next\"";
+    for words in ["… the model works", "… list_dir runs", progress, "  run_command: refused: it is not enabled\r\n"]
+    {
         assert!(seen.contains(words), "{words}: {seen:?}");
     }
     assert!(seen.contains("assistant> I shall look.\r\n"), "{seen:?}");

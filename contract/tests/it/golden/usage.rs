@@ -1,9 +1,9 @@
-//! One sample of every shape about token usage and the words of an answer. Every value is fixed. See `operator`.
+//! One sample of every shape about token usage, the words of an answer and the progress of a call. Every value is fixed. See `operator`.
 
 use super::seam::id;
 use super::{Shape, shape};
-use ironclaw_contract::ids::{AgentId, SessionId};
-use ironclaw_contract::operator::{AgentBudget, Ceiling, Draft, Usage, UsageRow};
+use ironclaw_contract::ids::{AgentId, CallId, SessionId};
+use ironclaw_contract::operator::{AgentBudget, CallProgress, Ceiling, Draft, Usage, UsageRow};
 
 pub(super) fn shapes() -> Vec<Shape> {
     let row = UsageRow {
@@ -34,6 +34,14 @@ pub(super) fn shapes() -> Vec<Shape> {
         left: 0,
         until: None,
     };
+    let progress = CallProgress {
+        call_id: id::<CallId>("call", 1),
+        tool: "papers__find".to_owned(),
+        progress: 3.0,
+        total: Some(10.0),
+        words: Some("reading page 3".to_owned()),
+    };
+    let bare = CallProgress { total: None, words: None, ..progress.clone() };
     let budget = AgentBudget { tokens_per_day: Some(200_000), cost_per_day_micros: Some(2_500_000) };
     vec![
         shape("operator.usage_row", row.clone()),
@@ -43,5 +51,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.agent_budget", budget),
         shape("operator.agent_budget.bare", AgentBudget::default()),
         shape("operator.draft", Draft { attempt: 2, from: 12, text: "and so on".to_owned() }),
+        shape("operator.call_progress", progress),
+        shape("operator.call_progress.bare", bare),
     ]
 }

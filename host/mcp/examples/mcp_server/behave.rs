@@ -54,7 +54,7 @@ pub(crate) enum Behave {
     ChangedInstructions,
     /// Hides instructions in a description, a result, an error, the name of a resource and the text of a progress.
     Hidden,
-    /// Never answers a call, and reports progress all the time.
+    /// Reports progress all the time. Answers a call once the file of `--until` exists, and never without this option.
     Progress,
     /// Asks for a password during a call.
     Elicit,
@@ -93,10 +93,14 @@ pub(crate) async fn misbehave(
             report(context, 1.0).await;
             Ok(hidden(done.is_error).into())
         }
-        Behave::Progress => loop {
-            report(context, 1.0).await;
-            tokio::time::sleep(PROGRESS_EVERY).await;
-        },
+        Behave::Progress => {
+            let mut steps = (1..10).cycle();
+            while !arguments.until.as_ref().is_some_and(|until| until.exists()) {
+                report(context, f64::from(steps.next().unwrap_or_default())).await;
+                tokio::time::sleep(PROGRESS_EVERY).await;
+            }
+            Ok(done.into())
+        }
         Behave::ElicitCrash => {
             let _ = elicited(context).await;
             process::exit(3)
@@ -144,10 +148,11 @@ fn hidden(is_error: Option<bool>) -> CallToolResult {
     serde_json::from_value(result).expect("all fields of the result are there")
 }
 
-/// Reports a progress with a text of hidden words.
+/// Reports a step of ten with a text of hidden words.
 async fn report(context: &RequestContext<RoleServer>, step: f64) {
     let token = context.meta.get_progress_token().unwrap_or(ProgressToken(NumberOrString::Number(0)));
-    let progress = ProgressNotificationParam::new(token, step).with_message(format!("{PROGRESS} {HIDDEN}"));
+    let progress = ProgressNotificationParam::new(token, step).with_total(10.0);
+    let progress = progress.with_message(format!("{PROGRESS} {HIDDEN}"));
     let _ = context.peer.notify_progress(progress).await;
 }
 

@@ -43,6 +43,9 @@ struct Arguments {
     /// A file that gets one byte for each cancelled request.
     #[arg(long)]
     cancelled_file: Option<PathBuf>,
+    /// A file that ends the reports of `--behave progress`.
+    #[arg(long)]
+    until: Option<PathBuf>,
     /// Lists this number of further tools.
     #[arg(long, default_value_t = 0)]
     reports: usize,

@@ -4,7 +4,9 @@ use crate::server::{ALL, Way, connect, http, object, quick, try_connect};
 use ironclaw_mcp::{CallLimits, Client, Era, Error, Limits};
 use reqwest::header::HeaderMap;
 use serde_json::json;
+use std::fs;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use url::Url;
 
 #[tokio::test]
@@ -95,4 +97,26 @@ async fn bad_addresses_are_refused() {
     assert!(matches!(over("ftp://example.com/mcp").await, Some(Error::Address(_))));
     assert!(matches!(over("http://me:word@127.0.0.1/mcp").await, Some(Error::Address(_))));
     assert!(matches!(over(&format!("http://{closed}/mcp")).await, Some(Error::Unreachable(_))));
+}
+
+#[tokio::test]
+async fn progress_of_a_call_reaches_its_caller() {
+    for (way, era) in ALL {
+        let directory = tempfile::tempdir().unwrap();
+        let until = directory.path().join("until");
+        let arguments = ["--behave=progress", &format!("--until={}", until.display())];
+        let connected = connect((way, era), &arguments).await;
+        let newest = watch::Sender::new(None);
+        let mut seen = newest.subscribe();
+        let answered = connected.client.call_watched("count", object(json!({})), quick(), newest);
+        let reported = async {
+            let progress = seen.wait_for(Option::is_some).await.unwrap().clone().unwrap();
+            fs::write(&until, "").unwrap();
+            progress
+        };
+        let (answered, progress) = tokio::join!(answered, reported);
+        assert!(answered.is_ok(), "{way:?} {era:?}: {answered:?}");
+        assert_eq!((progress.progress, progress.total), (1.0, Some(10.0)), "{way:?} {era:?}");
+        assert!(progress.message.is_some_and(|words| words.starts_with("Progress of the server.")));
+    }
 }

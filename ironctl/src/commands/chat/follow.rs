@@ -190,6 +190,7 @@ impl Follower<'_> {
         match event {
             MessageEvent::Stage(stage) => self.turn.stage(&stage),
             MessageEvent::Draft(draft) => self.turn.draft(&draft),
+            MessageEvent::Progress(progress) => self.turn.progress(&progress),
             MessageEvent::Waiting(view) => self.turn.waiting(&view),
             MessageEvent::Request(request) => self.show_request(&request),
             MessageEvent::Settled(_) => Ok(()),
@@ -200,6 +201,10 @@ impl Follower<'_> {
     fn show_or_hold(&mut self, event: MessageEvent) -> Result<(), Error> {
         if self.question.is_none() {
             return self.show(event);
+        }
+        // Progress is old after the question, and a server could send any amount of it meanwhile.
+        if matches!(event, MessageEvent::Progress(_)) {
+            return Ok(());
         }
         self.held.push_back(event);
         Ok(())

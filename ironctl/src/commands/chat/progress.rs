@@ -1,17 +1,20 @@
 //! The work of the host, the model and the tools on a message, as a line on the terminal that changes, and a line for each tool.
 //!
-//! Shows only stages that the host recorded. See [`super::follow`] for the events, [`super::live_answer`] for the words of the model.
+//! Shows only stages that the host recorded, and the words of a server in quotation marks. See [`super::follow`] for the events, [`super::live_answer`] for the words of the model.
 
 use super::live_answer::LiveAnswer;
 use super::{no_answer, print_wait_reason};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{Draft, LedgerEvent, MessageView, Stage};
+use ironclaw_contract::operator::{CallProgress, Draft, LedgerEvent, MessageView, Stage};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Seconds without a new stage after which the progress line shows them.
 const SECONDS_SHOWN_MIN: u64 = 2;
+
+/// The smallest number that is shown with its power of ten.
+const LONG_NUMBER_MIN: f64 = 1e12;
 
 /// The keys of a stage's details that name an object, in their order.
 const OBJECTS: [&str; 4] = ["tool ", "call ", "row ", "delivery "];
@@ -77,6 +80,11 @@ impl LiveTurn {
             Ok(event) => self.show(progress(event, stage)),
             Err(_) => self.show(stage.stage.clone()),
         }
+    }
+
+    /// Shows the progress of a running call.
+    pub fn progress(&mut self, progress: &CallProgress) -> Result<(), Error> {
+        self.show(of_call(progress))
     }
 
     /// Shows a line that stays.
@@ -157,6 +165,19 @@ fn progress(event: LedgerEvent, stage: &Stage) -> String {
     }
 }
 
+/// Returns the text of the progress line of a running call.
+fn of_call(of: &CallProgress) -> String {
+    let total = of.total.map(|total| format!(" of {}", number(total))).unwrap_or_default();
+    // The end is cut, so the words of the server come last.
+    let words = of.words.as_ref().map(|words| format!(": \"{words}\"")).unwrap_or_default();
+    format!("{} runs: {}{total}{words}", of.tool, number(of.progress))
+}
+
+/// Returns a number with at most two decimals, and a very large one with its power of ten.
+fn number(number: f64) -> String {
+    if number.abs() < LONG_NUMBER_MIN { ((number * 100.0).round() / 100.0).to_string() } else { format!("{number:e}") }
+}
+
 /// Returns the tool of a stage.
 fn tool(stage: &Stage) -> &str {
     stage.reason.split(", ").find_map(|part| part.strip_prefix("tool ")).unwrap_or("a tool")
@@ -177,6 +198,7 @@ fn words(stage: &Stage) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_contract::ids::CallId;
 
     fn stage(reason: &str) -> Stage {
         let word = |text: &str| text.to_owned();
@@ -192,6 +214,17 @@ mod tests {
         assert_eq!(words(&stage("tool recall, call call_1")), "");
         let similar = stage("tool recall, call call_1, tool recall is not enabled");
         assert_eq!(words(&similar), "tool recall is not enabled");
+    }
+
+    #[test]
+    fn progress_of_a_call_has_its_numbers_and_words() {
+        let of = |progress, total, words: Option<&str>| {
+            let (call_id, tool, words) = (CallId::new(), "demo__count".to_owned(), words.map(str::to_owned));
+            of_call(&CallProgress { call_id, tool, progress, total, words })
+        };
+        assert_eq!(of(3.0, Some(10.0), Some("page 3")), "demo__count runs: 3 of 10: \"page 3\"");
+        assert_eq!(of(0.1 + 0.2, None, None), "demo__count runs: 0.3");
+        assert_eq!(of(1e300, Some(-2e99), None), "demo__count runs: 1e300 of -2e99");
     }
 
     #[test]
