@@ -18,6 +18,7 @@ use crate::jail_network::Fetchers;
 use crate::latch::Latch;
 use crate::mcp::Servers;
 use crate::network_command::CommandJails;
+use crate::open_turns::OpenTurns;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
@@ -45,6 +46,8 @@ use tokio::time::Instant;
 pub struct Executor {
     /// The record of the calls.
     pub record: Arc<Record>,
+    /// Have the progress of the calls.
+    pub turns: Arc<OpenTurns>,
     /// Have `[egress]`.
     pub settings: Arc<Live>,
     /// The emergency stop, which prevents effects.

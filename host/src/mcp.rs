@@ -7,6 +7,7 @@
 mod answer;
 mod connect;
 pub mod oauth;
+mod progress;
 
 pub use answer::not_reached;
 
@@ -14,6 +15,7 @@ use crate::gateway::live_settings::Live;
 use crate::jail_network::{Fetchers, Gateway, Traffic};
 use crate::latch::Latch;
 use crate::mcp_jail::{DemoLayer, McpJails};
+use crate::open_turns::progress::RunningCall;
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
@@ -34,6 +36,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The longest time between a listing and a call that relies on it.
@@ -315,18 +318,22 @@ impl Open {
         !self.connected.client.has_changed() && (0..LISTING_AGE_MAX_MS).contains(&age_ms)
     }
 
-    /// Calls a tool, once. Returns the result without the secrets of the connection, and the requests of a server with a gateway since the
-    /// call before.
+    /// Calls a tool, once, and reports its progress. Returns the result without the secrets of the connection, and the requests of a server
+    /// with a gateway since the call before.
     pub async fn call(
         &self,
         tool: &str,
         arguments: Map<String, Value>,
         left: Duration,
+        running: &RunningCall<'_>,
     ) -> (ResultBody, Option<Traffic>) {
         let limits = CallLimits::default();
         let limits = CallLimits { whole: limits.whole.min(left), ..limits };
         let Connected { client, secrets, gateway, .. } = &self.connected;
-        let (ok, words) = match client.call(tool, arguments, limits).await {
+        let newest = watch::Sender::new(None);
+        let reports = newest.subscribe();
+        let answer = client.call_watched(tool, arguments, limits, newest);
+        let (ok, words) = match progress::reporting(answer, reports, (running, secrets)).await {
             Ok(answered) => answer::answer(&self.described.name, answered, secrets),
             Err(failed) => {
                 if self.login.is_some() && connect::is_unauthorized(&failed.error) {

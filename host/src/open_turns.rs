@@ -1,11 +1,13 @@
-//! Deadlines and partial outputs of open turns, for the actors and the servers of the model sockets.
+//! Deadlines, partial outputs and progress of open turns, for the actors and the servers of the model sockets.
 //!
 //! Opens and closes no turn. See [`crate::turns::turn`].
 
 pub mod deadlines;
+pub mod progress;
 pub mod streaming;
 
 use crate::open_turns::deadlines::Deadlines;
+use crate::open_turns::progress::RunningCalls;
 use crate::open_turns::streaming::PartialOutputs;
 use crate::record::Record;
 use crate::turns::turn;
@@ -23,6 +25,8 @@ pub struct OpenTurns {
     pub deadlines: Deadlines,
     /// Partial outputs of requests in flight.
     pub partial_outputs: PartialOutputs,
+    /// Progress of running calls.
+    pub running_calls: RunningCalls,
     /// Turns that were open at this start: the host ended while they ran.
     pub cut: HashSet<TurnId>,
 }
@@ -35,6 +39,7 @@ impl OpenTurns {
     pub async fn start(record: Arc<Record>, config: turn::Config) -> Result<Self, ironclaw_state::Error> {
         let open = record.state.read(turn::every_open).await?;
         let cut = open.iter().map(|turn| turn.id).collect();
-        Ok(Self { record, config, deadlines: Deadlines::default(), partial_outputs: PartialOutputs::default(), cut })
+        let (deadlines, partial_outputs, running_calls) = Default::default();
+        Ok(Self { record, config, deadlines, partial_outputs, running_calls, cut })
     }
 }

@@ -48,6 +48,7 @@ mod e2e {
     mod mcp_login_published;
     mod mcp_many;
     mod mcp_packages;
+    mod mcp_progress;
     mod memory;
     mod model_retries;
     pub(crate) mod models;

@@ -142,11 +142,12 @@ impl ResponseType for Result<FileContent, Answer> {
     }
 }
 
-/// The stages of a message and its partial answer, then the message.
+/// The stages of a message, its partial answer and the progress of its calls, then the message.
 impl<S> ResponseType for Result<Sse<S>, Answer> {
     fn note(shapes: &mut Shapes) {
-        use ironclaw_contract::operator::{Draft, MessageView, Stage};
-        let answer = vec![shapes.named::<Stage>(), shapes.named::<Draft>(), shapes.named::<MessageView>()];
+        use ironclaw_contract::operator::{CallProgress, Draft, MessageView, Stage};
+        let (stage, draft) = (shapes.named::<Stage>(), shapes.named::<Draft>());
+        let answer = vec![stage, draft, shapes.named::<CallProgress>(), shapes.named::<MessageView>()];
         shapes.answer = Some((StatusCode::OK, "text/event-stream", answer));
     }
 }

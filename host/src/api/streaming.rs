@@ -1,12 +1,14 @@
-//! The partial answer of a turn, as a stream for clients that follow its message.
+//! The partial answer of a turn and the progress of its calls, as streams for clients that follow its message.
 //!
 //! Never lets through a look-alike of the host's wrappers, not even in pieces. A slow client gets more text at once. See `api::chat`,
 //! `open_turns::streaming`.
 
-use ironclaw_contract::ids::TurnId;
-use ironclaw_contract::operator::Draft;
+use crate::open_turns::progress::Newest;
+use ironclaw_contract::ids::{CallId, TurnId};
+use ironclaw_contract::operator::{CallProgress, Draft};
 use ironclaw_model::streaming::PartialText;
 use ironclaw_text::lookalike;
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -45,6 +47,41 @@ impl PartialOutput {
     }
 }
 
+/// A reader of the progress of the calls of one turn.
+pub struct ProgressOfCalls {
+    newest: watch::Receiver<Newest>,
+    /// The progress that was read, of the calls that still run.
+    read: HashMap<CallId, CallProgress>,
+}
+
+impl ProgressOfCalls {
+    /// Starts with the present progress.
+    pub fn new(newest: watch::Receiver<Newest>) -> Self {
+        Self { newest, read: HashMap::new() }
+    }
+
+    /// Waits for progress of a call of this turn, which still runs then; forever without a turn. A slow reader gets the newest progress
+    /// alone. Cancel-safe: a dropped wait loses none.
+    pub async fn next(&mut self, turn: Option<TurnId>) -> CallProgress {
+        loop {
+            if let Some(progress) = self.unread(turn) {
+                self.read.insert(progress.call_id, progress.clone());
+                return progress;
+            }
+            if self.newest.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn unread(&mut self, turn: Option<TurnId>) -> Option<CallProgress> {
+        let newest = self.newest.borrow_and_update();
+        self.read.retain(|call, _| newest.contains_key(call));
+        let mut of_turn = newest.values().filter(|(of, _)| Some(*of) == turn).map(|(_, progress)| progress);
+        of_turn.find(|progress| self.read.get(&progress.call_id) != Some(progress)).cloned()
+    }
+}
+
 /// The position of a client in one attempt, with the filter for look-alikes.
 #[derive(Default)]
 struct Neutralizer {
@@ -76,6 +113,7 @@ impl Neutralizer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open_turns::progress::RunningCalls;
     use ironclaw_model::streaming;
 
     /// Returns the events for text that comes in these pieces.
@@ -105,6 +143,24 @@ mod tests {
         }
         let undecided = told(&["a [MSG_", "AU"]);
         assert!(undecided.iter().all(|draft| !draft.text.contains('[')), "held back until it is decided");
+    }
+
+    #[tokio::test]
+    async fn progress_is_read_once_and_until_the_end_of_its_call() {
+        let (calls, turn) = (RunningCalls::default(), TurnId::new());
+        let mut following = ProgressOfCalls::new(calls.watch());
+        let (ours, other) = (CallId::new(), CallId::new());
+        let (running, others) = (calls.begin(turn, ours, "a__b"), calls.begin(TurnId::new(), other, "a__b"));
+        others.report(1.0, None, None);
+        running.report(1.0, Some(3.0), None);
+        running.report(2.0, Some(3.0), Some("words".to_owned()));
+        let read = following.next(Some(turn)).await;
+        assert_eq!((read.call_id, read.progress, read.words.as_deref()), (ours, 2.0, Some("words")));
+        running.report(3.0, Some(3.0), None);
+        drop(running);
+        let nothing = tokio::time::timeout(Duration::ZERO, following.next(Some(turn))).await;
+        assert!(nothing.is_err(), "the call has ended");
+        assert!(following.read.is_empty());
     }
 
     #[tokio::test]

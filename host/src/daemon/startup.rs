@@ -163,9 +163,8 @@ async fn runtime(
     let Opened { home, config, .. } = opened;
     let record = &proposals.record;
     let latch = Arc::<Latch>::default();
-    let verified_layers = Arc::<VerifiedLayers>::default();
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
-    let fetchers = Arc::<Fetchers>::default();
+    let (verified_layers, fetchers) = (Arc::<VerifiedLayers>::default(), Arc::<Fetchers>::default());
     let servers = Servers {
         record: Arc::clone(record),
         home: home.clone(),
@@ -189,6 +188,7 @@ async fn runtime(
     });
     let executor = Executor {
         record: Arc::clone(record),
+        turns: Arc::clone(&turns),
         settings: Arc::clone(&proposals.settings),
         latch: Arc::clone(&latch),
         requests,

@@ -41,6 +41,8 @@ pub(super) enum Effect {
     Mcp {
         /// The server and the tool.
         of_server: OfServer,
+        /// The name of the tool for the agent.
+        name: String,
         /// The arguments.
         arguments: Map<String, Value>,
     },
@@ -90,7 +92,7 @@ impl Effect {
         let Value::Object(arguments) = arguments else { return Err(changed().into()) };
         let terms = catalogue::terms(tx, agent, &call.tool)?.ok_or_else(changed)?;
         if let Some(of_server) = terms.of_server {
-            return Ok(Self::Mcp { of_server, arguments });
+            return Ok(Self::Mcp { of_server, name: call.tool.clone(), arguments });
         }
         let secret_of = |name: &SecretName| {
             let found = secrets::get(tx, &executor.record.wrapping, name).map_err(|_| changed())?;
@@ -154,9 +156,11 @@ impl Executor {
             Effect::Command(order) => self.run_command(place, order, left).await,
             Effect::Push(order) => self.push(place, order, left).await,
             Effect::Http(http) => self.fetch(http, left).await,
-            Effect::Mcp { of_server: OfServer { server, tool, .. }, arguments } => match connection {
+            Effect::Mcp { of_server: OfServer { server, tool, .. }, name, arguments } => match connection {
                 Some(Ok(open)) => {
-                    let (result, traffic) = open.call(tool, arguments.clone(), left).await;
+                    let running = self.turns.running_calls.begin(place.turn, place.call, name);
+                    let (result, traffic) = open.call(tool, arguments.clone(), left, &running).await;
+                    drop(running);
                     if let Some(traffic) = traffic {
                         self.note_traffic(place, traffic).await;
                     }

@@ -3,6 +3,7 @@
 //! Makes the actor of a session on demand. See [`crate::runtime::actor`].
 
 use crate::error::Error;
+use crate::open_turns::progress::Newest;
 use crate::outbound::delivery;
 use crate::refusal::{Denied, Refusal};
 use crate::runtime::Runtime;
@@ -167,6 +168,11 @@ impl Sessions {
     /// Watches the partial output of a turn, if it has a running model request.
     pub fn words(&self, session: SessionId, turn: TurnId) -> Option<watch::Receiver<PartialText>> {
         self.runtime.turns.partial_outputs.watch(session, turn)
+    }
+
+    /// Watches the progress of running calls.
+    pub fn call_progress(&self) -> watch::Receiver<Newest> {
+        self.runtime.turns.running_calls.watch()
     }
 
     /// Waits until no session is awake.

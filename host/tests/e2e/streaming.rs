@@ -23,15 +23,15 @@ pub(crate) fn new_host(settings: &str, server: &Server, kind: &str, more: &[&str
 }
 
 /// A client that follows a message.
-struct Listener(BufReader<UnixStream>);
+pub(crate) struct Listener(BufReader<UnixStream>);
 
 impl Listener {
-    fn of(raw: &Raw, message: &str) -> Self {
+    pub(crate) fn of(raw: &Raw, message: &str) -> Self {
         Self(BufReader::new(raw.begin("GET", &format!("/v1/messages/{message}/events"), "")))
     }
 
     /// Returns the next event with one of these names.
-    fn next(&mut self, names: &[&str]) -> (String, Value) {
+    pub(crate) fn next(&mut self, names: &[&str]) -> (String, Value) {
         let (mut name, mut line) = (String::new(), String::new());
         loop {
             line.clear();
@@ -47,7 +47,7 @@ impl Listener {
     }
 
     /// Returns the number of the attempt and its text up to `end`. A new attempt discards the earlier text.
-    fn text_until(&mut self, end: &str) -> (u64, String) {
+    pub(crate) fn text_until(&mut self, end: &str) -> (u64, String) {
         let (mut attempt, mut words) = (0, String::new());
         loop {
             let (name, draft) = self.next(&["draft", "message"]);

@@ -1,9 +1,9 @@
-//! The stream of a message: its stages, the partial answer, the approval requests of its turn, then the message.
+//! The stream of a message: its stages, the partial answer, the progress of its calls, the approval requests of its turn, then the message.
 //!
-//! All answers come from the record. A client that decides counts as present while its stream is open. See [`crate::requests::Presence`].
+//! Stages, requests and messages come from the record. A client that decides counts as present while its stream is open. See [`crate::requests::Presence`].
 
 use super::super::auth::{Current, check_still_valid};
-use super::super::streaming::PartialOutput;
+use super::super::streaming::{PartialOutput, ProgressOfCalls};
 use super::super::{Answer, Api, requests};
 use super::{own_message, read_view, settled, with_wait_reason};
 use crate::refusal::Refusal;
@@ -28,8 +28,8 @@ pub struct Follow {
     decides: bool,
 }
 
-/// `GET /v1/messages/{id}/events?decides=B`: each stage, the message as `waiting` when its wait has another reason, the partial answer, then the
-/// message.
+/// `GET /v1/messages/{id}/events?decides=B`: each stage, the message as `waiting` when its wait has another reason, the partial answer, the
+/// progress of calls of MCP servers, then the message.
 pub async fn events(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -63,6 +63,7 @@ async fn follow(
     let mut shortages = api.sessions.shortages();
     let (mut last, mut said) = (None, None);
     let mut words: Option<PartialOutput> = None;
+    let mut progress = ProgressOfCalls::new(api.sessions.call_progress());
     loop {
         let stages = stages(api, id, last).await?;
         for stage in stages {
@@ -98,6 +99,7 @@ async fn follow(
                     Err(RecvError::Closed) => return Ok(()),
                 },
                 draft = next_draft(&mut words) => send_event(api, current, to, "draft", draft).await?,
+                progress = progress.next(view.turn_id) => send_event(api, current, to, "progress", progress).await?,
                 Ok(()) = shortages.changed() => break,
                 Ok(()) = changed.changed() => break,
                 () = to.closed() => return Ok(()),

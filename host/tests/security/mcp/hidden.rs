@@ -67,6 +67,7 @@ fn hidden_words_of_a_server_are_visible_and_cause_no_call() {
     let results: Vec<String> = seen.iter().flat_map(|request| request.results()).collect();
     results.iter().for_each(|result| check("the result", result));
     assert!(results[0].contains("link to the resource") && results[0].contains("[resource test://"), "{results:?}");
+    assert!(!Value::from(host.ledger()).to_string().contains("Progress of the server"), "progress is not recorded");
     let started = host.entries("call.started");
     let tools: Vec<&Value> = started.iter().map(|entry| &entry["data"]["tool"]).collect();
     assert_eq!(tools, ["hidden__echo", "hidden__add"]);
