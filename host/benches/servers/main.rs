@@ -25,6 +25,9 @@ mod jail_fixture;
 #[allow(dead_code)]
 mod mcp_server;
 mod starts;
+#[path = "../../tests/support/tls_site.rs"]
+#[allow(dead_code)]
+mod tls_site;
 
 use client::Client;
 use figures::Report;

@@ -17,6 +17,8 @@ struct Forge {
     host: TestHost,
     site: GitSite,
     bare: PathBuf,
+    /// Scheme and host of the addresses for pushes.
+    origin: &'static str,
 }
 
 impl Forge {
@@ -25,7 +27,19 @@ impl Forge {
     }
 
     fn on(host: TestHost, options: &[&str]) -> Self {
-        let site = GitSite::start();
+        Self::at("http://127.0.0.1", GitSite::start(), host, options)
+    }
+
+    /// Makes one that pushes over TLS. The host knows the authority of the server if the test says so.
+    fn over_tls(is_trusted: bool) -> Self {
+        let (site, mut host) = (GitSite::start(), TestHost::new());
+        if is_trusted {
+            trust(&mut host, &site);
+        }
+        Self::at("https://localhost", site, host, &[])
+    }
+
+    fn at(origin: &'static str, site: GitSite, host: TestHost, options: &[&str]) -> Self {
         let bare = site.repository("ada/tulip.git", "tulip.txt", "red");
         site.repository("ada/rose.git", "rose.txt", "white");
         host.configure(LOOPBACK);
@@ -34,18 +48,20 @@ impl Forge {
         host.ctl_given("top-secret-token-1\n", &["secret", "set", "forge"]).ok();
         host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
         let port = site.port.to_string();
-        let grant = ["egress", "grant", "a", "127.0.0.1", "--port", &port, "--commands", "git", "--push"];
+        let name = origin.split_once("://").expect("a scheme").1;
+        let grant = ["egress", "grant", "a", name, "--port", &port, "--commands", "git", "--push"];
         let path = ["--path", "/ada/tulip.git", "--secret", "forge", "--yes"];
         host.ctl(&[&grant[..], &path, options].concat()).ok();
-        let forge = Self { host, site, bare };
-        let clone = format!("run online git clone {} w", forge.url());
+        let forge = Self { host, site, bare, origin };
+        // The gateway reaches hosts of this machine over http.
+        let clone = format!("run online git clone {} w", forge.url().replace("https", "http"));
         let answer = forge.host.ctl(&["--json", "chat", "a", &format!("/allow exec send\n{clone}")]);
         assert!(answer.stdout.contains("[exit code 0]"), "{}", answer.stdout);
         forge
     }
 
     fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/ada/tulip.git", self.site.port)
+        format!("{}:{}/ada/tulip.git", self.origin, self.site.port)
     }
 
     /// Makes an empty commit with this subject in the workspace.
@@ -87,9 +103,42 @@ impl Forge {
     }
 }
 
+/// Starts the host with the authority of a server, as an operator with an authority of their own does.
+fn trust(host: &mut TestHost, site: &GitSite) {
+    let file = host.home.with_file_name("authority.pem");
+    std::fs::write(&file, &site.certificate).expect("written");
+    host.set_env("SSL_CERT_FILE", file.to_str());
+}
+
 #[test]
 fn approved_commits_are_pushed_once() {
-    let forge = Forge::new(&[]);
+    is_pushed_once(&Forge::new(&[]));
+}
+
+#[test]
+fn approved_commits_are_pushed_once_over_tls() {
+    is_pushed_once(&Forge::over_tls(true));
+}
+
+#[test]
+fn server_of_an_unknown_authority_gets_no_push() {
+    let mut forge = Forge::over_tls(false);
+    forge.commit("mine");
+    let before = forge.site.seen();
+    let request = forge.ask();
+    let said = forge.approve(&request);
+    assert!(said.contains("certificate"), "{said}");
+    assert_eq!((forge.pushes(), forge.site.seen()), (0, before), "neither a request nor the secret arrived");
+    forge.host.down();
+    trust(&mut forge.host, &forge.site);
+    forge.host.up();
+    let request = forge.ask();
+    assert!(forge.approve(&request).contains("pushed: the branch main"));
+    assert_eq!((forge.pushes(), forge.subjects()), (1, vec!["mine".to_owned(), "first".to_owned()]));
+}
+
+/// Checks a push from its page to its effect.
+fn is_pushed_once(forge: &Forge) {
     forge.commit("paint it blue");
     let request = forge.ask();
     let effect = request["effect"].as_str().unwrap_or_default();
@@ -101,11 +150,7 @@ fn approved_commits_are_pushed_once() {
     assert_eq!(forge.pushes(), 0);
     // A commit after the request, and settings of the workspace that would lead elsewhere.
     forge.commit("too late");
-    forge.run(&format!(
-        "git -C w config url.http://127.0.0.1:{}/ada/rose.git.pushInsteadOf {}",
-        forge.site.port,
-        forge.url()
-    ));
+    forge.run(&format!("git -C w config url.{}.pushInsteadOf {}", forge.url().replace("tulip", "rose"), forge.url()));
     forge
         .run("printf '#!/bin/sh\\ntouch /workspace/hooked\\n' > w/.git/hooks/pre-push; chmod +x w/.git/hooks/pre-push");
     let said = forge.approve(&request);

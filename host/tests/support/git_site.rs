@@ -2,6 +2,8 @@
 //!
 //! For tests of commands that reach the network. They need `git`, which the checkout of this project needs too.
 
+use super::tls_site::server_config;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,9 +11,14 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// A server of the bare repositories below a directory. It takes pushes too.
+/// The first byte of a TLS connection.
+const TLS_HANDSHAKE: u8 = 22;
+
+/// A server of the bare repositories below a directory, over http and https on one port. It takes pushes too.
 pub(crate) struct GitSite {
     pub(crate) port: u16,
+    /// Its certificate for `localhost`, which is its own authority, as PEM.
+    pub(crate) certificate: String,
     root: TempDir,
     seen: Arc<Mutex<Vec<String>>>,
 }
@@ -23,12 +30,13 @@ impl GitSite {
         let port = listener.local_addr().expect("an address").port();
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let (place, kept) = (root.path().to_owned(), Arc::clone(&seen));
+        let (config, certificate) = server_config();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                serve(stream, &place, &kept);
+                serve_either(&config, stream, &place, &kept);
             }
         });
-        Self { port, root, seen }
+        Self { port, certificate, root, seen }
     }
 
     /// Makes a repository with one commit of this file.
@@ -66,9 +74,26 @@ pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Answers one request, over TLS if the client begins so.
+fn serve_either(config: &Arc<ServerConfig>, stream: TcpStream, root: &Path, seen: &Mutex<Vec<String>>) {
+    let mut first = [0];
+    if !stream.peek(&mut first).is_ok_and(|read| read == 1) {
+        return;
+    }
+    if first[0] != TLS_HANDSHAKE {
+        return serve(stream, root, seen);
+    }
+    let server = ServerConnection::new(Arc::clone(config)).expect("a server");
+    let mut stream = StreamOwned::new(server, stream);
+    serve(&mut stream, root, seen);
+    stream.conn.send_close_notify();
+    // The client may have gone.
+    let _ = stream.flush();
+}
+
 /// Answers one request by `git http-backend`, as a program of CGI (RFC 3875).
-fn serve(mut stream: TcpStream, root: &Path, seen: &Mutex<Vec<String>>) {
-    let mut reader = BufReader::new(stream.try_clone().expect("a copy"));
+fn serve(stream: impl Read + Write, root: &Path, seen: &Mutex<Vec<String>>) {
+    let mut reader = BufReader::new(stream);
     let mut headers: Vec<(String, String)> = Vec::new();
     let mut first = String::new();
     if reader.read_line(&mut first).unwrap_or(0) == 0 {
@@ -118,5 +143,6 @@ fn serve(mut stream: TcpStream, root: &Path, seen: &Mutex<Vec<String>>) {
     let head =
         format!("HTTP/1.1 {status}\r\n{kept}content-length: {}\r\nconnection: close\r\n\r\n", answer.len() - end);
     // The client may have gone.
+    let stream = reader.get_mut();
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&answer[end..]));
 }

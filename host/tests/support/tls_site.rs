@@ -54,27 +54,10 @@ impl Write for Counted {
 
 impl TlsSite {
     pub(crate) fn start() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
-            .args(["-subj", "/CN=test", "-addext", "subjectAltName=DNS:localhost"])
-            .args(["-keyout", "key.pem", "-out", "certificate.pem"])
-            .current_dir(directory.path())
-            .output()
-            .expect("openssl is installed");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let certificate = std::fs::read_to_string(directory.path().join("certificate.pem")).expect("a certificate");
-        let own = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("a certificate");
-        let key = PrivateKeyDer::from_pem_file(directory.path().join("key.pem")).expect("a key");
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![own], key)
-            .expect("a pair");
+        let (config, certificate) = server_config();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let (config, counts) = (Arc::new(config), Arc::<Counts>::default());
+        let counts = Arc::<Counts>::default();
         let kept = Arc::clone(&counts);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -109,6 +92,29 @@ impl TlsSite {
     pub(crate) fn requests(&self) -> Vec<String> {
         self.counts.requests.lock().expect("a list").clone()
     }
+}
+
+/// Makes a key with a certificate for `localhost`, which is its own authority. Returns the server of both, and the certificate as PEM.
+pub(crate) fn server_config() -> (Arc<ServerConfig>, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
+        .args(["-subj", "/CN=test", "-addext", "subjectAltName=DNS:localhost"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", "key.pem", "-out", "certificate.pem"])
+        .current_dir(directory.path())
+        .output()
+        .expect("openssl is installed");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let certificate = std::fs::read_to_string(directory.path().join("certificate.pem")).expect("a certificate");
+    let own = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(directory.path().join("key.pem")).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![own], key)
+        .expect("a pair");
+    (Arc::new(config), certificate)
 }
 
 fn serve(config: &Arc<ServerConfig>, stream: TcpStream, counts: &Arc<Counts>) {
