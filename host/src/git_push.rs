@@ -7,7 +7,7 @@ mod history;
 mod jail;
 mod wire;
 
-use crate::jail_network::{GIT_USER, GrantedHost};
+use crate::jail_network::GrantedHost;
 use crate::network_command::CommandJails;
 use crate::refusal::Refusal;
 use crate::session::store::Session;
@@ -17,7 +17,7 @@ use ironclaw_contract::canonical::{Digest, Limits as JsonLimits, parse};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::egress::{Commands, Grant, Loopback, Request, RequestText, judge};
-use ironclaw_model::fetch::{Credential, Fetched, Fetcher, Form, Limits, NotFetched};
+use ironclaw_model::fetch::{Fetched, Fetcher, Limits, NotFetched};
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -233,16 +233,13 @@ impl Push<'_> {
         body_bytes_max: usize,
     ) -> Result<Fetched, NotFetched> {
         let granted = host.grant.host().to_string();
-        let form = Form::Basic { user: GIT_USER };
-        let credential = host.secret.as_ref();
-        let credential = credential.map(|secret| Credential { host: &granted, port: host.grant.port(), form, secret });
         let content = body.as_ref().map(|_| ("content-type", CONTENT_TYPE));
         let request = ironclaw_model::fetch::Request {
             method: method.parse().expect("a method of the closed list"),
             url,
             headers: content.into_iter().collect(),
             body,
-            credential,
+            credential: host.credential(&granted),
         };
         let whole = self.until.saturating_duration_since(Instant::now());
         self.fetcher.fetch(request, Limits { begin: whole, whole, body_bytes_max }).await

@@ -11,10 +11,10 @@ pub mod roots;
 pub(crate) mod route;
 mod tunnel;
 
-pub use gateway::{GIT_USER, Gateway, Traffic};
+pub use gateway::{Gateway, Traffic};
 
-use ironclaw_judge::egress::{Grant, Loopback};
-use ironclaw_model::fetch::Fetcher;
+use ironclaw_judge::egress::{Commands, Grant, Loopback};
+use ironclaw_model::fetch::{Credential, Fetcher, Form};
 use ironclaw_state::keys::SecretText;
 use ironclaw_text::lookalike;
 use roots::Roots;
@@ -23,6 +23,8 @@ use std::sync::{Arc, OnceLock};
 
 /// The port of 127.0.0.1 in the jail on which the gateway listens.
 pub const PORT: u16 = 8129;
+/// The user of a secret in a request of git; hosts of repositories take a token as a password.
+const GIT_USER: &str = "x-access-token";
 /// The refused requests that a result names.
 const REFUSALS_SHOWN_MAX: usize = 8;
 
@@ -51,6 +53,18 @@ pub struct GrantedHost {
     pub grant: Grant,
     /// Its secret, if it has one.
     pub secret: Option<SecretText>,
+}
+
+impl GrantedHost {
+    /// Returns the secret for a request to this host, whose name is `granted`.
+    pub(crate) fn credential<'a>(&'a self, granted: &'a str) -> Option<Credential<'a>> {
+        let form = match self.grant.commands() {
+            Some(Commands::Git) => Form::Basic { user: GIT_USER },
+            _ => Form::Bearer,
+        };
+        let secret = self.secret.as_ref()?;
+        Some(Credential { host: granted, port: self.grant.port(), form, secret })
+    }
 }
 
 /// The hosts that a jail may reach.

@@ -10,14 +10,12 @@ mod state;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{Client, Streams, Variable, WORDS_BYTES_MAX};
-use ironclaw_jail::launcher::{self, Jailed, Launcher};
+use ironclaw_jail::launcher::{self, Jailed, Launcher, link};
 use ironclaw_jail::system::Names;
 use ironclaw_jail::{Identity, Limits, MOUNTS_MAX, Mount, Role, Spec, System, inspect, is_reserved, target_name};
 use std::collections::BTreeSet;
 use std::io;
-use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 pub use demo::{DemoLayer, is_named as is_demo};
@@ -133,13 +131,8 @@ impl McpJails {
             Ok::<_, Error>(spec)
         });
         let spec = prepared.await.map_err(io::Error::other).map_err(Error::io(&wanted.state))??;
-        let pair = || {
-            let (ours, theirs) = StdStream::pair()?;
-            ours.set_nonblocking(true)?;
-            Ok((UnixStream::from_std(ours)?, theirs))
-        };
-        let (ours, theirs) = pair().map_err(Error::io(&wanted.state))?;
-        let jailed = self.launcher.launch(spec.clone(), theirs.into()).await?;
+        let (ours, theirs) = link().map_err(Error::io(&wanted.state))?;
+        let jailed = self.launcher.launch(spec.clone(), theirs).await?;
         let faults = match jailed.report() {
             Ok(report) => inspect::verify(&report, &spec).err().map(|faults| faults.join("; ")),
             Err(error) => Some(format!("the kernel does not show it ({error})")),

@@ -10,15 +10,13 @@ use crate::session::store::Session;
 use crate::turns::calls::ResultBody;
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_jail::client::{Client, Streams};
-use ironclaw_jail::launcher::{Exit, Jailed};
+use ironclaw_jail::launcher::{Exit, Jailed, link};
 use ironclaw_model::fetch::Fetcher;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdStream;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,12 +97,7 @@ async fn started(
     order: &Order,
     until: Instant,
 ) -> Result<(Jailed, Gateway, UnixStream), String> {
-    let pair = || -> io::Result<(UnixStream, OwnedFd)> {
-        let (ours, theirs) = StdStream::pair()?;
-        ours.set_nonblocking(true)?;
-        Ok((UnixStream::from_std(ours)?, theirs.into()))
-    };
-    let (ours, theirs) = pair().map_err(|error| error.to_string())?;
+    let (ours, theirs) = link().map_err(|error| error.to_string())?;
     let mut jailed = jails.launch(&order.session, client(order), theirs).await?;
     let listener = jailed.listener.take().ok_or("the host has no descriptor left for its gateway")?;
     let gateway = Gateway::start(listener, &order.reach, fetcher, Some(until)).map_err(|error| error.to_string())?;

@@ -19,11 +19,13 @@ use std::collections::HashMap;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use wire::{Event, Request};
 
@@ -104,6 +106,16 @@ pub struct Jailed {
     landlock: bool,
     exit: watch::Receiver<Option<Exit>>,
     requests: mpsc::UnboundedSender<Outgoing>,
+}
+
+/// Makes the link of a client: the end of the host, and the end for the launch.
+///
+/// # Errors
+/// Errors of the system.
+pub fn link() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = StdStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, theirs.into()))
 }
 
 impl Launcher {

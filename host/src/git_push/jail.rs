@@ -9,10 +9,8 @@ use crate::session::store::Session;
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_jail::client::{Client, Streams};
-use ironclaw_jail::launcher::Exit;
-use std::os::unix::net::UnixStream as StdStream;
+use ironclaw_jail::launcher::{Exit, link};
 use tokio::io::AsyncReadExt;
-use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout_at};
 
 /// Branches of the server that git gets as commits to leave out.
@@ -118,12 +116,8 @@ fn client(wanted: &Arguments, known: &Known) -> Client {
 
 /// Returns the whole output of a program that ends well. Dropping the future ends the jail.
 async fn output(jails: &dyn CommandJails, session: &Session, client: Client) -> Result<Vec<u8>, String> {
-    let pair = StdStream::pair().and_then(|(ours, theirs)| {
-        ours.set_nonblocking(true)?;
-        Ok((UnixStream::from_std(ours)?, theirs))
-    });
-    let (mut ours, theirs) = pair.map_err(|error| error.to_string())?;
-    let mut jailed = jails.launch(session, client, theirs.into()).await?;
+    let (mut ours, theirs) = link().map_err(|error| error.to_string())?;
+    let mut jailed = jails.launch(session, client, theirs).await?;
     // Without its listener, the jail has no peer.
     drop(jailed.listener.take());
     let mut output = Vec::new();

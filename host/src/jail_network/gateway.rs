@@ -18,7 +18,7 @@ use axum::response::Response;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
 use ironclaw_judge::egress::{Commands, Loopback};
-use ironclaw_model::fetch::{Answer, Credential, End, Fetcher, Form, HEADERS, Limits, NotFetched, Piece};
+use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece};
 use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
@@ -45,8 +45,6 @@ const PIECES_MAX: usize = 4;
 const BEGIN_TIME_MAX: Duration = Duration::from_secs(30);
 /// Longest time of a request of a jail without an end.
 const WHOLE_TIME_MAX: Duration = Duration::from_secs(120);
-/// The user of a secret in a request of git; hosts of repositories take a token as a password.
-pub const GIT_USER: &str = "x-access-token";
 /// Bytes of the value of a header.
 const HEADER_BYTES_MAX: usize = 256;
 
@@ -232,12 +230,6 @@ impl Shared {
 
     async fn send(&self, parts: &Parts, host: &GrantedHost, url: &str, body: Bytes) -> Result<Answer, NotFetched> {
         let granted = host.grant.host().to_string();
-        let form = match host.grant.commands() {
-            Some(Commands::Git) => Form::Basic { user: GIT_USER },
-            _ => Form::Bearer,
-        };
-        let credential = host.secret.as_ref();
-        let credential = credential.map(|secret| Credential { host: &granted, port: host.grant.port(), form, secret });
         let header = |name: &'static str| {
             let value = parts.headers.get(name)?.to_str().ok()?;
             (value.len() <= HEADER_BYTES_MAX).then_some((name, value))
@@ -249,7 +241,7 @@ impl Shared {
             url,
             headers: headers.collect(),
             body: has_body.then(|| body.to_vec()),
-            credential,
+            credential: host.credential(&granted),
         };
         let whole = self.left();
         self.fetcher.open(request, Limits { begin: BEGIN_TIME_MAX.min(whole), whole, ..Limits::default() }).await
