@@ -137,6 +137,9 @@ pub struct McpServerLogin {
     /// Id of the host as a client of the issuer; absent: the host registers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
+    /// Name of the secret of this client; absent: it has none of the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
     /// `active`: the host has a token. `needed`: a person has to log in.
     pub state: String,
     /// The reason why the last login ended.

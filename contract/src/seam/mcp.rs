@@ -110,6 +110,9 @@ pub struct McpOauth {
     /// Id of the host as a client of the issuer; absent: the host registers itself at each login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
+    /// Name of the secret of this client, never its value; absent: the client has none. It needs a `client_id`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<String>,
 }
 
 /// A variable of the environment: with a secret of the operator, or with a text that people see.
@@ -211,6 +214,7 @@ impl McpOauth {
     fn within_bounds(&self) -> Result<(), String> {
         text("issuer", &self.issuer, PATH_BYTES_MAX)?;
         text("client_id", self.client_id.as_deref().unwrap_or("-"), PATH_BYTES_MAX)?;
+        text("client_secret", self.client_secret.as_deref().unwrap_or("-"), NAME_BYTES_MAX)?;
         names("a scope", &self.scopes)
     }
 }

@@ -174,7 +174,7 @@ async fn runtime(
         demo: DemoLayer::default(),
         verified_layers: Arc::clone(&verified_layers),
         fetchers: Arc::clone(&fetchers),
-        logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(&latch))),
+        logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(&latch), Arc::clone(&fetchers))),
         slots: Slots::default(),
     };
     let session_jails = Arc::new(Jails {

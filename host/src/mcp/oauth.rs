@@ -12,21 +12,27 @@ mod token;
 
 pub use renewal::LoginRenewal;
 
+use crate::jail_network::Fetchers;
 use crate::latch::Latch;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::mcp::login::{ClientSecret, ClientSecretValue, IssuerClient};
 use crate::registry::mcp::{self, address, login};
+use crate::secrets::{self, SecretName};
 use attempt::{Attempt, Pair};
 use axum::http::HeaderMap;
+use client::Proof;
 use discovery::{Http, Named};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_judge::egress::Loopback;
 use ironclaw_ledger::Entry;
 use ironclaw_mcp::{Client, Limits};
-use ironclaw_model::fetch::Fetcher;
+use ironclaw_state::keys::SecretText;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use token::{Failed, Issued};
 use tokio::sync::Notify;
 use url::Url;
 
@@ -61,18 +67,16 @@ pub struct Logins {
     attempts: Mutex<HashMap<String, Attempt>>,
     /// The locks of renewals, by server.
     renewals: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
-    public: Fetcher,
-    /// Made for a server on this machine.
-    with_loopback: OnceLock<Fetcher>,
+    fetchers: Arc<Fetchers>,
     /// Wakes the renewal after a login.
     bell: Notify,
 }
 
 impl Logins {
     /// Makes the logins of a record.
-    pub fn new(record: Arc<Record>, latch: Arc<Latch>) -> Self {
+    pub fn new(record: Arc<Record>, latch: Arc<Latch>, fetchers: Arc<Fetchers>) -> Self {
         let (attempts, renewals, bell) = (Mutex::default(), Mutex::default(), Notify::new());
-        Self { record, latch, attempts, renewals, public: Fetcher::new(), with_loopback: OnceLock::new(), bell }
+        Self { record, latch, attempts, renewals, fetchers, bell }
     }
 
     /// Begins a login at a server. It replaces a login there that waits.
@@ -88,13 +92,17 @@ impl Logins {
         let Some(oauth) = described.oauth.clone() else {
             return Err(unapproved(server, &url, resource).into());
         };
+        let secret = oauth.client_secret.as_deref().map(secrets::named).transpose()?;
+        if let Some(name) = &secret {
+            self.secret(name).await.map_err(|why| failed(server, &why))?;
+        }
         let Named { issuers, .. } = resource.map_err(|why| failed(server, &why))?;
         if !issuers.contains(&oauth.issuer) {
             return Err(other_issuer(server, &oauth.issuer, &issuers).into());
         }
         let found = discovery::issuer(&http, &oauth.issuer).await.map_err(|why| unsupported(&oauth.issuer, &why))?;
         let client = match oauth.client_id {
-            Some(id) => Ok(client::approved(&found, id)),
+            Some(id) => client::approved(&found, id, secret),
             None => client::register(&http, &found, redirect_uri).await,
         };
         let client = client.map_err(|why| unsupported(&oauth.issuer, &why))?;
@@ -129,7 +137,7 @@ impl Logins {
             ("code_verifier", &attempt.verifier),
             ("resource", url.as_str()),
         ];
-        let issued = token::ask(&http, &attempt.client, &form).await;
+        let issued = self.ask(&http, &attempt.client, &form).await;
         let issued = issued.map_err(|error| failed(server, &error.to_string()))?;
         let (record, server) = (Arc::clone(&self.record), server.to_owned());
         let finish = self.record.state.decide(move |tx| {
@@ -188,10 +196,37 @@ impl Logins {
             None => (&tokens.access, "access_token"),
         };
         let form = [("token", token.expose()), ("token_type_hint", kind)];
-        match client::post(&http, endpoint, &tokens.client, &form).await.map_err(&failed)? {
+        let proof = self.proof(&tokens.client).await.map_err(&failed)?;
+        match client::post(&http, endpoint, &tokens.client, proof.as_ref(), &form).await.map_err(&failed)? {
             (200, _) => Ok(()),
             (status, _) => Err(failed(format!("its answer has HTTP status {status}"))),
         }
+    }
+
+    /// Sends a request for tokens, once.
+    async fn ask(&self, http: &Http<'_>, client: &IssuerClient, form: &[(&str, &str)]) -> Result<Issued, Failed> {
+        let proof = self.proof(client).await.map_err(Failed::Unasked)?;
+        let answer = client::post(http, &client.token_endpoint, client, proof.as_ref(), form).await;
+        let (status, answer) = answer.map_err(Failed::Broken)?;
+        token::read(status, answer)
+    }
+
+    /// Returns the secret of a client for one request.
+    async fn proof(&self, client: &IssuerClient) -> Result<Option<Proof>, String> {
+        let Some(ClientSecret { value, in_header }) = &client.secret else { return Ok(None) };
+        let text = match value {
+            ClientSecretValue::Issued(text) => SecretText::new(text.expose().to_owned()),
+            ClientSecretValue::Named(name) => self.secret(name).await?,
+        };
+        Ok(Some(Proof { text, in_header: *in_header }))
+    }
+
+    /// Returns the present value of a secret of the operator.
+    async fn secret(&self, name: &SecretName) -> Result<SecretText, String> {
+        let (record, named) = (Arc::clone(&self.record), name.clone());
+        let read = self.record.state.read(move |tx| secrets::get(tx, &record.wrapping, &named));
+        let missing = || format!("the secret of its client, {name}, is missing: ironctl secret set {}", name.as_str());
+        read.await.map_err(|error| error.to_string())?.ok_or_else(missing)
     }
 
     /// Uses up the attempt that an address answers.
@@ -230,10 +265,7 @@ impl Logins {
             return Err(refusal.hint("only a server at a URL has a login"));
         };
         let is_near = address::is_near(&url);
-        let fetcher = match is_near {
-            true => self.with_loopback.get_or_init(Fetcher::dangerous_with_loopback),
-            false => &self.public,
-        };
+        let fetcher = self.fetchers.of(if is_near { Loopback::DangerousAllowed } else { Loopback::Refused });
         Ok((url, Http { fetcher, is_near }))
     }
 }

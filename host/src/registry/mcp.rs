@@ -174,13 +174,14 @@ pub fn left_of(grant: &Grant, was: &McpRegister, becomes: &McpRegister) -> Vec<S
     grant.tools.iter().filter(is_offered).cloned().collect()
 }
 
-/// Returns the names of the secrets that a server gets: in headers, and in variables of its command.
+/// Returns the names of the secrets that a server or its issuer gets: in headers, in variables of its command, and as a client.
 pub fn secrets_of(server: &McpRegister) -> impl Iterator<Item = &str> {
     let of_headers = server.headers.iter().map(|header| header.secret.as_str());
-    of_headers.chain(server.environment.iter().filter_map(|one| one.secret.as_deref()))
+    let of_client = server.oauth.iter().filter_map(|oauth| oauth.client_secret.as_deref());
+    of_headers.chain(server.environment.iter().filter_map(|one| one.secret.as_deref())).chain(of_client)
 }
 
-/// Returns the names of the servers that get a secret, for people.
+/// Returns the names of the servers with a secret, for people.
 pub fn using_secret(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
     let is_it = |secret: &str| secret.parse::<SecretName>().is_ok_and(|secret| secret == *name);
     let using = servers(tx)?.into_iter().filter(|server| secrets_of(&server.described).any(is_it));

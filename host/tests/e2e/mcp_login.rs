@@ -215,6 +215,40 @@ fn secret_of_a_registration_proves_the_host_at_each_request() {
 }
 
 #[test]
+fn named_secret_of_a_client_proves_the_host() {
+    for method in ["client_secret_basic", "client_secret_post"] {
+        let issuer =
+            Issuer::start(Behaviour { client_method: Some(method), lifetime: Some(2), ..Behaviour::default() });
+        let host = host();
+        let by = ["mcp", "add", "s", "--url", &issuer.server, "--oauth", &issuer.origin, "--client-id", "client"];
+        let with = |secret: &str| host.ctl(&[&by[..], &["--client-secret", secret, "--yes", "--json"]].concat());
+        let refused = with("secret:client").refused("ironctl secret set client");
+        assert!(refused.stderr.contains("secret_unknown"), "{}", refused.stderr);
+        assert_eq!(with(SECRET).code, 2, "a value is no name");
+        host.ctl_given("wrong-secret\n", &["secret", "set", "client"]).ok();
+        with("secret:client").ok();
+        let page = host.ctl(&["--json", "change", "list"]).ok().stdout;
+        let raw = Raw::of(&host);
+        let finished = finish(&raw, &issuer.browse(begin(&raw).1["url"].as_str().expect("a page")));
+        assert_eq!(code(&finished), "mcp_login", "{method}: {}", finished.1);
+        // The host reads the value for each request.
+        host.ctl_given(&format!("{SECRET}\n"), &["secret", "rotate", "client"]).ok();
+        log_in(&host, &issuer);
+        let before = issuer.renewals();
+        wait_for("a renewal", || issuer.renewals() > before);
+        let kept = host.ctl(&["--json", "secret", "remove", "client", "--yes"]);
+        assert!(kept.code == 1 && kept.stderr.contains("MCP server s"), "{}", kept.stderr);
+        let shown = show(&host, "s");
+        assert_eq!((&shown["login"]["client_secret"], &shown["login"]["state"]), (&json!("client"), &json!("active")));
+        let said = format!("{page}{shown}{:?}", host.ledger());
+        assert!(!said.contains(SECRET) && !said.contains("wrong-secret"), "{said}");
+        assert_eq!(host.entries("mcp.login_ended").len(), 0, "{method}");
+        host.ctl(&["mcp", "logout", "s"]).ok();
+        assert!(!issuer.has_tokens(), "the issuer revoked them");
+    }
+}
+
+#[test]
 fn token_is_in_no_result_and_in_no_error() {
     let (host, issuer) = host_with(Behaviour::default());
     log_in(&host, &issuer);

@@ -62,6 +62,7 @@ fn with_login() -> McpServer {
             issuer: "https://login.example".to_owned(),
             scopes: vec!["files".to_owned()],
             client_id: Some("ironclaw".to_owned()),
+            client_secret: Some("ironclaw-client".to_owned()),
             state: "needed".to_owned(),
             reason: Some("the issuer refused to renew it: invalid_grant".to_owned()),
             expires_at: Some(AT.to_owned()),

@@ -427,6 +427,7 @@ fn of_people() -> Vec<Shape> {
                     issuer: "https://login.example".to_owned(),
                     scopes: vec!["events".to_owned()],
                     client_id: Some("ironclaw".to_owned()),
+                    client_secret: Some("ironclaw-client".to_owned()),
                 })),
                 ..McpRegister::default()
             },

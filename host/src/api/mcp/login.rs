@@ -56,13 +56,14 @@ pub async fn log_out(
 /// Returns the login at a server with an issuer.
 pub(super) fn view(tx: &ReadTx<'_>, server: &Server) -> Result<Option<McpServerLogin>, ironclaw_state::Error> {
     let Some(oauth) = server.described.oauth.clone() else { return Ok(None) };
-    let McpOauth { issuer, scopes, client_id } = *oauth;
+    let McpOauth { issuer, scopes, client_id, client_secret } = *oauth;
     let login = login::find(tx, server.name())?;
     let active = login.as_ref().filter(|login| login.wrapped.is_some());
     Ok(Some(McpServerLogin {
         issuer,
         scopes,
         client_id,
+        client_secret,
         state: if active.is_some() { "active" } else { "needed" }.to_owned(),
         expires_at: active.and_then(|login| login.expires_at).map(ironclaw_ledger::rfc3339),
         reason: login.and_then(|login| login.reason),

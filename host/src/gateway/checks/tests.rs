@@ -347,6 +347,7 @@ fn login_at_an_unsafe_issuer_is_refused() {
             (far, issuer("login.example")),
             (far, json!({ "issuer": "https://login.example", "scopes": ["read write"] })),
             (far, json!({ "issuer": "https://login.example", "client_id": "a\u{202e}b" })),
+            (far, json!({ "issuer": "https://login.example", "client_secret": "token" })),
         ] {
             scene.refused(tx, server(url, oauth), DenialCode::McpOauth);
         }

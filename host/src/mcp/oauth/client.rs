@@ -3,7 +3,8 @@
 //! Sends the secret to the addresses in the document of the issuer only. See [`super::token`] for the answers.
 
 use super::discovery::{Found, Http};
-use crate::registry::mcp::login::{ClientSecret, IssuerClient};
+use crate::registry::mcp::login::{ClientSecret, ClientSecretValue, IssuerClient};
+use crate::secrets::SecretName;
 use ironclaw_model::fetch::{Credential, Form};
 use ironclaw_state::keys::SecretText;
 use serde_json::{Value, json};
@@ -21,9 +22,26 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Bytes of a secret that can be sent in a header.
 const SECRET_BYTES_MIN: usize = 8;
 
-/// Returns the client whose id people approved. It has no secret.
-pub(super) fn approved(found: &Found, id: String) -> IssuerClient {
-    of(found, id, None)
+/// The secret of a client for one request.
+pub(super) struct Proof {
+    /// The secret.
+    pub(super) text: SecretText,
+    /// Whether it is sent in a header, and not in the form.
+    pub(super) in_header: bool,
+}
+
+/// Returns the client whose id people approved, with the secret that they named.
+pub(super) fn approved(found: &Found, id: String, secret: Option<SecretName>) -> Result<IssuerClient, String> {
+    let takes = |method: &str| found.client_methods.as_ref().is_none_or(|list| list.iter().any(|one| one == method));
+    let [_, basic, post] = METHODS.map(takes);
+    match secret {
+        None => Ok(of(found, id, None)),
+        Some(_) if !basic && !post => Err("it takes no secret of a client".to_owned()),
+        Some(name) => {
+            let value = ClientSecretValue::Named(name);
+            Ok(of(found, id, Some(ClientSecret { value, in_header: basic })))
+        }
+    }
 }
 
 fn of(found: &Found, id: String, secret: Option<ClientSecret>) -> IssuerClient {
@@ -73,7 +91,7 @@ fn read(found: &Found, asked: &'static str, mut answer: Value) -> Result<IssuerC
         "client_secret_basic" | "client_secret_post" => {
             let fits = |text: &SecretText| (SECRET_BYTES_MIN..=TEXT_BYTES_MAX).contains(&text.expose().len());
             let text = secret.filter(fits).ok_or("its registration has no secret that can be sent")?;
-            Some(ClientSecret { text, in_header: method == "client_secret_basic" })
+            Some(ClientSecret { value: ClientSecretValue::Issued(text), in_header: method == "client_secret_basic" })
         }
         _ => return Err("its registration asks for a proof that the host does not know".to_owned()),
     };
@@ -85,12 +103,13 @@ pub(super) async fn post(
     http: &Http<'_>,
     endpoint: &Url,
     client: &IssuerClient,
+    proof: Option<&Proof>,
     form: &[(&str, &str)],
 ) -> Result<(u16, Value), String> {
     let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-    let (in_header, in_form) = match &client.secret {
-        Some(secret) if secret.in_header => (Some(secret), None),
-        in_form => (None, in_form.as_ref()),
+    let (in_header, in_form) = match proof {
+        Some(proof) if proof.in_header => (Some(proof), None),
+        in_form => (None, in_form),
     };
     let id = in_header.is_none().then_some(("client_id", client.id.as_str()));
     let secret = in_form.map(|secret| ("client_secret", secret.text.expose()));
@@ -119,6 +138,25 @@ mod tests {
             revocation: None,
             client_methods: client_methods.map(|list| list.iter().map(|one| (*one).to_owned()).collect()),
             names_issuer: true,
+        }
+    }
+
+    #[test]
+    fn issuer_decides_the_use_of_a_named_secret() {
+        let (basic, post) = ("client_secret_basic", "client_secret_post");
+        for (supported, expected) in [
+            (None, Some(true)),
+            (Some(&["none", basic, post][..]), Some(true)),
+            (Some(&[post]), Some(false)),
+            (Some(&["none"]), None),
+        ] {
+            let name = "client".parse().expect("a name");
+            let client = approved(&found(supported), "c".to_owned(), Some(name)).ok();
+            assert_eq!(
+                client.and_then(|client| client.secret).map(|secret| secret.in_header),
+                expected,
+                "{supported:?}"
+            );
         }
     }
 

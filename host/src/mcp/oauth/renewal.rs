@@ -4,7 +4,7 @@
 //! ends the login, once. See [`crate::worker`] for the loop.
 
 use super::Logins;
-use super::token::{self, Failed};
+use super::token::Failed;
 use crate::error::Error;
 use crate::registry::mcp::{self, login};
 use crate::shutdown::Shutdown;
@@ -44,7 +44,7 @@ impl Logins {
             Some(refresh) => {
                 let form =
                     [("grant_type", "refresh_token"), ("refresh_token", refresh.expose()), ("resource", url.as_str())];
-                token::ask(&http, &tokens.client, &form).await
+                self.ask(&http, &tokens.client, &form).await
             }
             None => Err(Failed::Expired),
         };
@@ -57,7 +57,7 @@ impl Logins {
                     login::put(tx, &record.wrapping, &named, &tokens, times)
                 }
                 Err(failed @ (Failed::Refused(_) | Failed::Expired)) => login::end(tx, login, &failed.to_string()),
-                Err(Failed::Broken(why)) => {
+                Err(Failed::Broken(why) | Failed::Unasked(why)) => {
                     tracing::warn!(server = named, why, "the login at an MCP server was not renewed");
                     login::renew_at(tx, login, ironclaw_state::wall_clock().saturating_add(RETRY_MS))
                 }

@@ -2,8 +2,6 @@
 //!
 //! Never repeats a text of the issuer but the code of a known error, because the text may contain a token. See [`super::Logins`].
 
-use super::client;
-use super::discovery::Http;
 use crate::registry::mcp::login::{IssuerClient, Times, Tokens};
 use axum::http::HeaderValue;
 use ironclaw_state::keys::SecretText;
@@ -52,6 +50,8 @@ pub(super) enum Failed {
     Refused(&'static str),
     /// The token has expired, and there is none for a renewal.
     Expired,
+    /// The host did not ask, because it cannot read the secret of its client.
+    Unasked(String),
     /// It did not answer as an issuer.
     Broken(String),
 }
@@ -61,6 +61,7 @@ impl fmt::Display for Failed {
         match self {
             Self::Refused(code) => write!(f, "the issuer answers {code}"),
             Self::Expired => f.write_str("the token has expired, and the issuer gave none for its renewal"),
+            Self::Unasked(why) => f.write_str(why),
             Self::Broken(why) => write!(f, "the issuer does not give a token: {why}"),
         }
     }
@@ -71,14 +72,8 @@ pub(super) fn known(error: &str) -> &'static str {
     ERRORS.into_iter().find(|known| *known == error).unwrap_or("an unknown error")
 }
 
-/// Sends a request for tokens, once.
-pub(super) async fn ask(http: &Http<'_>, client: &IssuerClient, form: &[(&str, &str)]) -> Result<Issued, Failed> {
-    let answer = client::post(http, &client.token_endpoint, client, form).await;
-    let (status, answer) = answer.map_err(Failed::Broken)?;
-    read(status, answer)
-}
-
-fn read(status: u16, mut answer: Value) -> Result<Issued, Failed> {
+/// Reads the answer of an issuer.
+pub(super) fn read(status: u16, mut answer: Value) -> Result<Issued, Failed> {
     if let Some(error) = answer["error"].as_str().filter(|_| (400..500).contains(&status) && status != 429) {
         return Err(Failed::Refused(known(error)));
     }

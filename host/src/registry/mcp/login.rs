@@ -2,6 +2,7 @@
 //!
 //! Never contacts an issuer, and gives tokens only to the code that sends them. See [`crate::mcp::oauth`].
 
+use crate::secrets::SecretName;
 use crate::tables::channels as table;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -28,7 +29,7 @@ pub struct Tokens {
 pub struct IssuerClient {
     /// Its id there.
     pub id: String,
-    /// Its secret, if the issuer gave it one at its registration.
+    /// Its secret, if it has one.
     pub secret: Option<ClientSecret>,
     /// The address at which the issuer gives tokens.
     pub token_endpoint: Url,
@@ -38,10 +39,18 @@ pub struct IssuerClient {
 
 /// The secret of the host as a client of an issuer.
 pub struct ClientSecret {
-    /// The secret.
-    pub text: SecretText,
+    /// The source of its value.
+    pub value: ClientSecretValue,
     /// Whether it is sent in a header, and not in the form.
     pub in_header: bool,
+}
+
+/// The value of the secret of a client.
+pub enum ClientSecretValue {
+    /// The value that the issuer gave at the registration.
+    Issued(SecretText),
+    /// The secret of the operator that people named; its value is read for each request.
+    Named(SecretName),
 }
 
 /// The times of tokens, in milliseconds since the epoch.
@@ -68,7 +77,10 @@ struct Stored {
 
 #[derive(Serialize, Deserialize)]
 struct StoredSecret {
-    text: String,
+    /// The value that the issuer gave. Excludes `name`.
+    text: Option<String>,
+    /// The name of a secret of the operator.
+    name: Option<String>,
     in_header: bool,
 }
 
@@ -91,10 +103,12 @@ pub fn tokens(wrapping: &WrappingKey, login: &Login) -> Result<Option<Tokens>, E
     let parse = |text: &str| text.parse::<Url>().map_err(|_| unreadable());
     let token_endpoint = parse(&stored.token_endpoint)?;
     let revocation_endpoint = stored.revocation_endpoint.as_deref().map(parse).transpose()?;
-    let secret = stored.client_secret.map(|StoredSecret { text, in_header }| {
-        let text = SecretText::new(text);
-        ClientSecret { text, in_header }
+    let secret = stored.client_secret.map(|StoredSecret { text, name, in_header }| {
+        let named = || name.and_then(|name| name.parse().ok()).map(ClientSecretValue::Named);
+        let value = text.map(|text| ClientSecretValue::Issued(SecretText::new(text))).or_else(named);
+        value.map(|value| ClientSecret { value, in_header }).ok_or_else(unreadable)
     });
+    let secret = secret.transpose()?;
     let client = IssuerClient { id: stored.client_id, secret, token_endpoint, revocation_endpoint };
     let (access, refresh) = (SecretText::new(stored.access), stored.refresh.map(SecretText::new));
     Ok(Some(Tokens { access, refresh, client }))
@@ -115,14 +129,17 @@ pub fn put(
         client_id: client.id.clone(),
         token_endpoint: client.token_endpoint.to_string(),
         revocation_endpoint: client.revocation_endpoint.as_ref().map(Url::to_string),
-        client_secret: client
-            .secret
-            .as_ref()
-            .map(|secret| StoredSecret { text: secret.text.expose().to_owned(), in_header: secret.in_header }),
+        client_secret: client.secret.as_ref().map(|ClientSecret { value, in_header }| {
+            let (text, name) = match value {
+                ClientSecretValue::Issued(text) => (Some(text.expose().to_owned()), None),
+                ClientSecretValue::Named(name) => (None, Some(name.as_str().to_owned())),
+            };
+            StoredSecret { text, name, in_header: *in_header }
+        }),
     };
     let text = SecretText::new(serde_json::to_string(&stored).expect("texts and a flag are JSON"));
     drop((SecretText::new(stored.access), stored.refresh.map(SecretText::new)));
-    drop(stored.client_secret.map(|secret| SecretText::new(secret.text)));
+    drop(stored.client_secret.and_then(|secret| secret.text).map(SecretText::new));
     let wrapped = wrapping.wrap_secret(&wrapped_name(server), &text).map_err(|error| unopened(server, &error))?;
     let Times { made_at, expires_at, renew_at } = times;
     let server = server.to_owned();

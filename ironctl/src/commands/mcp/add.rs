@@ -53,6 +53,9 @@ pub struct Args {
     /// Id of the host as a client of the issuer [default: the host registers itself]
     #[arg(long, value_name = "ID", requires = "oauth")]
     client_id: Option<String>,
+    /// Secret of this client, as secret:NAME; the issuer alone gets it
+    #[arg(long, value_name = "NAME", requires = "client_id")]
+    client_secret: Option<String>,
     /// Package of npm for the command, as NAME or NAME@VERSION; repeatable
     #[arg(long, value_name = "PACKAGE")]
     npm: Vec<String>,
@@ -218,12 +221,12 @@ fn payload(args: &Args) -> Result<Value, Error> {
         }
     }
     if let Some(issuer) = &args.oauth {
-        payload["oauth"] = oauth(issuer, args);
+        payload["oauth"] = oauth(issuer, args)?;
     }
     Ok(payload)
 }
 
-fn oauth(issuer: &str, args: &Args) -> Value {
+fn oauth(issuer: &str, args: &Args) -> Result<Value, Error> {
     let mut oauth = json!({ "issuer": issuer });
     if !args.scope.is_empty() {
         oauth["scopes"] = json!(args.scope);
@@ -231,7 +234,15 @@ fn oauth(issuer: &str, args: &Args) -> Value {
     if let Some(client_id) = &args.client_id {
         oauth["client_id"] = json!(client_id);
     }
-    oauth
+    if let Some(given) = &args.client_secret {
+        let Some(secret) = given.strip_prefix(SECRET).filter(|secret| !secret.is_empty()) else {
+            // The value may be a key.
+            let hint = "store it with `ironctl secret set NAME`, then write --client-secret secret:NAME";
+            return Err(Error::usage("--client-secret names no secret", hint));
+        };
+        oauth["client_secret"] = json!(secret);
+    }
+    Ok(oauth)
 }
 
 /// Refuses a line for a shell in the place of a command.

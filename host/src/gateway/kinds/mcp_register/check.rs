@@ -99,7 +99,7 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
         headers.into_iter().map(|header| complete_header(tx, header)).collect::<Result<Vec<_>, Denied>>()?;
     headers.sort_by(|one, other| one.name.cmp(&other.name));
     let is_near = url.as_ref().is_some_and(address::is_near);
-    let oauth = oauth.map(|oauth| complete_oauth(oauth, &name, &headers, is_near)).transpose()?;
+    let oauth = oauth.map(|oauth| complete_oauth(tx, oauth, &name, &headers, is_near)).transpose()?;
     let loopback = host_policy.egress.loopback();
     let hosts = mcp::hosts::complete(&hosts, loopback).map_err(|error| bad_host(&name, &error))?;
     let url = url.map(String::from);
@@ -133,27 +133,32 @@ fn bad_host(name: &str, error: &GrantError) -> Refusal {
 
 /// Checks the issuer of a login, and returns it with sorted scopes. Its text stays, because it is compared exactly.
 fn complete_oauth(
+    tx: &ReadTx<'_>,
     mut oauth: Box<McpOauth>,
     server: &str,
     headers: &[McpHeader],
     is_near: bool,
-) -> Result<Box<McpOauth>, Refusal> {
+) -> Result<Box<McpOauth>, Denied> {
     let refuse = |why: &str| Refusal::new(DenialCode::McpOauth, format!("the login at MCP server {server}: {why}"));
     let issuer = address::parse(&oauth.issuer).map_err(|why| refuse(&format!("the issuer cannot be used: {why}")))?;
     if issuer.query().is_some() {
-        return Err(refuse("the issuer has a ?"));
+        return Err(refuse("the issuer has a ?").into());
     }
     if issuer.scheme() == "http" && !is_near {
-        return Err(refuse("the issuer of a server on another machine needs https"));
+        return Err(refuse("the issuer of a server on another machine needs https").into());
     }
     if headers.iter().any(|header| header.name == "authorization") {
         let refusal = refuse("its token takes the header authorization");
-        return Err(refusal.hint("leave out the header, or --oauth"));
+        return Err(refusal.hint("leave out the header, or --oauth").into());
     }
     let is_token = |text: &String| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\');
     if !oauth.scopes.iter().chain(&oauth.client_id).all(is_token) {
-        return Err(refuse("a scope and the id of a client have visible ASCII characters only"));
+        return Err(refuse("a scope and the id of a client have visible ASCII characters only").into());
     }
+    if oauth.client_secret.is_some() && oauth.client_id.is_none() {
+        return Err(refuse("the secret of a client needs its id").hint("name the id with --client-id").into());
+    }
+    oauth.client_secret = oauth.client_secret.map(|secret| known_secret(tx, &secret)).transpose()?;
     oauth.scopes.sort();
     Ok(oauth)
 }

@@ -3,6 +3,7 @@
 use super::super::Page;
 use super::super::packages::{put_clients, put_names, put_publishers};
 use crate::gateway::review_page::effects::Effects;
+use crate::registry::mcp;
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool, Packages};
 use serde_json::{Value, json};
 
@@ -32,13 +33,14 @@ impl Page for McpRegister {
         }
         put_secrets(page, self);
         if page.is_by_agent {
-            let words = match (&self.url, self.headers.is_empty()) {
-                (None, _) if self.environment.iter().any(|one| one.secret.is_some()) => {
+            let has_secret = mcp::secrets_of(self).next().is_some();
+            let words = match (&self.url, has_secret) {
+                (None, true) => {
                     "The AGENT chose the command AND the secret: check that this program may get this secret."
                 }
-                (None, _) => "The AGENT chose the command: check it.",
-                (Some(_), true) => "The AGENT chose the address: check it.",
-                (Some(_), false) => {
+                (None, false) => "The AGENT chose the command: check it.",
+                (Some(_), false) => "The AGENT chose the address: check it.",
+                (Some(_), true) => {
                     "The AGENT chose the address AND the secret: check that this address may get this secret."
                 }
             };
@@ -136,6 +138,15 @@ fn put_login(page: &mut Effects<'_>, server: &McpRegister) {
     }
     if let Some(client_id) = &oauth.client_id {
         page.add(format!("The host is the client {} of the issuer.", page.show(client_id)));
+    }
+    let had = &page.before["oauth"];
+    let is_same = had["client_secret"] == json!(oauth.client_secret) && had["issuer"] == oauth.issuer;
+    if let Some(secret) = &oauth.client_secret {
+        let secret = page.show(secret);
+        page.warn(match is_same {
+            true => format!("As now, the issuer gets secret {secret} when the host asks for a token."),
+            false => format!("SECRET {secret}: the issuer gets its value when the host asks for a token."),
+        });
     }
 }
 

@@ -63,6 +63,12 @@ fn login_is_named_with_its_issuer_and_a_move_of_it() {
     assert_shown(&again, &["  !! As now, people log in at \"https://login.example\"."]);
     let moved = of(server(issuer("https://old.example")), issuer("https://login.example"));
     assert_shown(&moved, &["  !! The LOGIN moves from \"https://old.example\" to"]);
+    let client = |issuer: &str| json!({"issuer": issuer, "client_id": "ironclaw", "client_secret": "client"});
+    let (old, new) = (client("https://old.example"), client("https://login.example"));
+    let first = of(server(old), new.clone());
+    assert_shown(&first, &["  !! SECRET \"client\": the issuer gets its value"]);
+    let again = of(server(new.clone()), new);
+    assert_shown(&again, &["  !! As now, the issuer gets secret \"client\""]);
 }
 
 #[test]
