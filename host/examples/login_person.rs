@@ -2,12 +2,12 @@
 //!
 //! `login_person IRONCTL HOME AGENT URL` does with `ironctl` what a person types: adds the server, reads the issuer and the scopes from the
 //! refusal of the login, approves them, follows the page of the issuer as a browser does, confirms the tools, and asks the agent for a call
-//! of each. It ends with an error at the first refusal. `MCP_CONFORMANCE_CONTEXT` can name the id and the secret of a client.
+//! of each. It ends with an error at the first refusal. `MCP_CONFORMANCE_CONTEXT` can name the id of a client.
 
 use serde_json::Value;
 use std::env;
 use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 /// Name of the server on the host.
@@ -38,14 +38,6 @@ impl Person {
             return Err(format!("ironctl {}: {}", words.join(" "), String::from_utf8_lossy(&said.stderr)).into());
         }
         Ok(serde_json::from_slice(&said.stdout)?)
-    }
-
-    /// Stores a secret with the name of the server.
-    fn store(&self, secret: &str) -> Outcome<()> {
-        let mut running =
-            self.command(&["secret", "set", SERVER]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-        writeln!(running.stdin.take().expect("piped"), "{secret}")?;
-        if running.wait()?.success() { Ok(()) } else { Err("ironctl secret set failed".into()) }
     }
 
     /// Returns the words of the command in the hint of the refused login.
@@ -87,15 +79,13 @@ impl Person {
     }
 }
 
-/// Returns the id and the secret that the scenario gives the client.
-fn client() -> Outcome<(Option<String>, Option<String>)> {
+/// Returns the id that the scenario gives the client.
+fn client_id() -> Outcome<Option<String>> {
     if env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|scenario| scenario == "auth/basic-cimd") {
-        return Ok((Some(CLIENT_ID_URL.to_owned()), None));
+        return Ok(Some(CLIENT_ID_URL.to_owned()));
     }
-    let Ok(context) = env::var("MCP_CONFORMANCE_CONTEXT") else { return Ok((None, None)) };
-    let context: Value = serde_json::from_str(&context)?;
-    let field = |name: &str| context[name].as_str().map(str::to_owned);
-    Ok((field("client_id"), field("client_secret")))
+    let Ok(context) = env::var("MCP_CONFORMANCE_CONTEXT") else { return Ok(None) };
+    Ok(serde_json::from_str::<Value>(&context)?["client_id"].as_str().map(str::to_owned))
 }
 
 #[tokio::main]
@@ -109,13 +99,8 @@ async fn main() -> Outcome<()> {
     let _ = person.command(&["mcp", "add", SERVER, "--url", &url, "--yes"]).output()?;
     let mut add = person.hint()?;
     add.push("--yes".to_owned());
-    let (id, secret) = client()?;
-    if let Some(id) = id {
+    if let Some(id) = client_id()? {
         add.extend(["--client-id".to_owned(), id]);
-        if let Some(secret) = secret {
-            person.store(&secret)?;
-            add.extend(["--client-secret".to_owned(), format!("secret:{SERVER}")]);
-        }
     }
     person.run(&add.iter().map(String::as_str).collect::<Vec<_>>())?;
     person.log_in().await?;
