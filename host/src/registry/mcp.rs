@@ -7,14 +7,15 @@ pub mod address;
 pub mod hosts;
 pub mod listing;
 pub mod login;
+mod tools;
 
 use super::{Agent, allowances, approved_entry, changed_entry, egress};
 use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
 use crate::tables::channels as table;
-use crate::tools::catalogue::{Catalogue, CommandReach, ServerTool, Terms};
-use crate::tools::{RUN_COMMAND, levels};
+use crate::tools::RUN_COMMAND;
+use crate::tools::catalogue::{Catalogue, CommandReach, Terms};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -122,29 +123,6 @@ pub fn manifests(
     })
 }
 
-/// Returns the tools of MCP servers that an agent has.
-pub fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<ServerTool>, ironclaw_state::Error> {
-    let mut all = Vec::new();
-    for grant in grants_of(tx, agent)? {
-        let Some(server) = find(tx, &grant.server)? else { continue };
-        let (Some(confirmed), seen) = (server.confirmed()?, server.seen()?) else { continue };
-        let Ok(manifests) = manifests(&grant.server, &confirmed, server.manifest.as_deref()) else { continue };
-        for tool in &grant.tools {
-            let (Some(manifest), Some(pin)) = (manifests.get(tool), confirmed.pin(tool)) else { continue };
-            all.push(ServerTool {
-                server: grant.server.clone(),
-                tool: tool.clone(),
-                description: levels::harmless(&confirmed.description(tool)),
-                parameters: levels::harmless_schema(confirmed.schema(tool)),
-                manifest: manifest.clone(),
-                is_current: seen.as_ref().and_then(|seen| seen.pin(tool)) == Some(pin),
-                pin,
-            });
-        }
-    }
-    Ok(all)
-}
-
 /// Returns the catalogue of an agent.
 pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_state::Error> {
     let may_run = agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND);
@@ -152,14 +130,14 @@ pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_s
         true => egress::command_reach(tx, agent.id)?,
         false => CommandReach::Jail,
     };
-    Ok(Catalogue::new(&agent.enabled_tools, reach, tools_of(tx, agent.id)?))
+    Ok(Catalogue::new(&agent.enabled_tools, reach, tools::tools_of(tx, agent.id)?))
 }
 
 /// Returns the terms of a tool for an agent; `None` if there is no such tool, or if it is of a server and the agent does not have it.
 pub fn terms(tx: &ReadTx<'_>, agent: AgentId, tool: &str) -> Result<Option<Terms>, ironclaw_state::Error> {
     match Terms::of_built_in(tool) {
         Some(terms) => Ok(Some(terms)),
-        None => Ok(Catalogue::new(&[], CommandReach::Jail, tools_of(tx, agent)?).terms(tool)),
+        None => Ok(Catalogue::new(&[], CommandReach::Jail, tools::tools_of(tx, agent)?).terms(tool)),
     }
 }
 

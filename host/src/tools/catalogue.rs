@@ -10,6 +10,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::{self, Manifest};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A tool of an MCP server that an agent has.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,7 +59,7 @@ impl CommandReach {
 pub struct Catalogue {
     enabled: Vec<String>,
     commands: CommandReach,
-    of_servers: Vec<ServerTool>,
+    of_servers: Vec<Arc<ServerTool>>,
     is_large: bool,
 }
 
@@ -131,9 +132,9 @@ pub struct Offered<'a> {
 
 impl Catalogue {
     /// Returns the catalogue of an agent with these enabled tools, this reach of its commands, and these tools of servers.
-    pub fn new(enabled: &[String], commands: CommandReach, of_servers: Vec<ServerTool>) -> Self {
-        let bytes: usize = of_servers.iter().filter(|tool| tool.is_current).map(levels::bytes_of).sum();
-        Self { enabled: enabled.to_vec(), commands, of_servers, is_large: bytes > levels::DEFINITIONS_BYTES_MAX }
+    pub fn new(enabled: &[String], commands: CommandReach, of_servers: Vec<Arc<ServerTool>>) -> Self {
+        let is_large = levels::are_large(of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current));
+        Self { enabled: enabled.to_vec(), commands, of_servers, is_large }
     }
 
     /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
@@ -143,12 +144,13 @@ impl Catalogue {
 
     /// Returns the tools of servers that the agent may call now.
     pub fn of_servers(&self) -> Vec<&ServerTool> {
-        self.of_servers.iter().filter(|tool| tool.is_current).collect()
+        self.of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current).collect()
     }
 
     /// Returns the tool of a name. A built-in tool is there even if the agent does not have it.
     pub fn find(&self, name: &str) -> Option<Source<'_>> {
-        let of_servers = || self.of_servers.iter().find(|tool| tool.manifest.name == name).map(Source::Server);
+        let of_servers =
+            || self.of_servers.iter().find(|tool| tool.manifest.name == name).map(|tool| Source::Server(tool));
         find(name).map(Source::BuiltIn).or_else(of_servers)
     }
 
@@ -249,7 +251,7 @@ pub(super) mod tests {
 
     fn catalogue(count: usize) -> Catalogue {
         let tool = |n: usize| server_tool(&format!("s{}", n / 60), &format!("tool_{n}"), &"Does its work. ".repeat(12));
-        Catalogue::new(&["read_file".to_owned()], CommandReach::Jail, (0..count).map(tool).collect())
+        Catalogue::new(&["read_file".to_owned()], CommandReach::Jail, (0..count).map(tool).map(Arc::new).collect())
     }
 
     #[test]
@@ -291,7 +293,7 @@ pub(super) mod tests {
     #[test]
     fn changed_tools_are_in_no_level() {
         let mut large = catalogue(300);
-        large.of_servers[0].is_current = false;
+        Arc::make_mut(&mut large.of_servers[0]).is_current = false;
         assert_eq!((large.of_servers().len(), large.offered(&["s0__tool_0".to_owned()]).count()), (299, 2));
     }
 }

@@ -44,6 +44,11 @@ pub fn bytes_of(tool: &ServerTool) -> usize {
     tool.manifest.name.len() + tool.description.len() + tool.parameters.to_string().len()
 }
 
+/// Returns whether the definitions of these tools are too long for a prompt.
+pub fn are_large<'a>(mut tools: impl Iterator<Item = &'a ServerTool>) -> bool {
+    tools.try_fold(DEFINITIONS_BYTES_MAX, |left, tool| left.checked_sub(bytes_of(tool))).is_none()
+}
+
 /// Returns the tools among `tools` whose definitions a prompt contains, in the order of `tools`. `found` has the names of found tools,
 /// the newest first.
 pub fn definitions<'a>(tools: &[&'a ServerTool], found: &[String]) -> Vec<&'a ServerTool> {

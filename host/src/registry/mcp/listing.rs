@@ -51,21 +51,37 @@ impl Listing {
         self.tools.iter().filter_map(|tool| tool["name"].as_str())
     }
 
+    /// Returns its tools by name. Of two tools with one name it has the first.
+    pub fn by_name(&self) -> BTreeMap<&str, &Value> {
+        let mut all = BTreeMap::new();
+        for tool in &self.tools {
+            if let Some(name) = tool["name"].as_str() {
+                all.entry(name).or_insert(tool);
+            }
+        }
+        all
+    }
+
     /// Returns the schemas of the arguments of its tools, by name.
     pub fn schemas(&self) -> BTreeMap<String, Value> {
-        self.names().map(|name| (name.to_owned(), self.schema(name))).collect()
+        self.by_name().into_iter().map(|(name, tool)| (name.to_owned(), Self::schema_of(tool))).collect()
     }
 
-    /// Returns the schema of the arguments of a tool; null if it has none.
-    pub fn schema(&self, name: &str) -> Value {
-        self.tool(name).map_or(Value::Null, |tool| tool["inputSchema"].clone())
+    /// Returns the schema of the arguments of a listed tool; null if it has none.
+    pub fn schema_of(tool: &Value) -> Value {
+        tool["inputSchema"].clone()
     }
 
-    /// Returns the description of a tool, cut to its bound.
+    /// Returns the description of the tool of this name, cut to its bound; empty if there is no such tool.
     pub fn description(&self, name: &str) -> String {
-        let text = self.tool(name).and_then(|tool| tool["description"].as_str()).unwrap_or_default();
+        self.tool(name).map(Self::description_of).unwrap_or_default().to_owned()
+    }
+
+    /// Returns the description of a listed tool, cut to its bound.
+    pub fn description_of(tool: &Value) -> &str {
+        let text = tool["description"].as_str().unwrap_or_default();
         let end = (0..=DESCRIPTION_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text[..end].to_owned()
+        &text[..end]
     }
 
     /// Returns how a tool of this listing compares with a confirmed one: `same`, `new` or `changed`.
@@ -79,9 +95,13 @@ impl Listing {
 
     /// Returns the pin of a tool: everything that the server says about it, and about itself. `None` if it does not list the tool.
     pub fn pin(&self, name: &str) -> Option<Digest> {
-        let tool = self.tool(name)?;
+        self.tool(name).map(|tool| self.pin_of(tool))
+    }
+
+    /// Returns the pin of a listed tool.
+    pub fn pin_of(&self, tool: &Value) -> Digest {
         let parts = serde_json::json!([self.era, self.instructions, tool]);
-        Some(Digest::of(parts.to_string().as_bytes()))
+        Digest::of(parts.to_string().as_bytes())
     }
 }
 
@@ -116,7 +136,7 @@ mod tests {
     fn long_description_is_cut_at_a_character() {
         let mut long = listing();
         long.tools[0]["description"] = "ä".repeat(DESCRIPTION_BYTES_MAX).into();
-        assert!(long.description("a").len() <= DESCRIPTION_BYTES_MAX);
-        assert_eq!(long.description("none"), "");
+        assert!(Listing::description_of(&long.tools[0]).len() <= DESCRIPTION_BYTES_MAX);
+        assert_eq!(Listing::description_of(&json!({})), "");
     }
 }
