@@ -23,10 +23,13 @@ const USUAL: [&str; 24] = [
 /// Letters at the beginning of two words that make them related.
 const RELATED_LETTERS: usize = 4;
 
+/// Letters of a word that may be misspelt.
+const MISSPELT_LETTERS: usize = 5;
+
 /// Returns at most `max` tools that have a word of the query, the best first.
 ///
 /// A word counts more in the name than in the description, more if it is the same than if it is related, and more if fewer tools have
-/// it. Equal tools are in the order of their names.
+/// it. A misspelt word counts only in the name. Equal tools are in the order of their names.
 pub fn find<'a>(tools: &[&'a ServerTool], query: &str, max: usize) -> Vec<&'a ServerTool> {
     let mut wanted: Vec<String> = Vec::new();
     for word in words(query) {
@@ -57,6 +60,7 @@ fn fits_of(tool: &ServerTool, wanted: &[String]) -> Vec<usize> {
     let fit = |word: &String| match (name.contains(word), description.contains(word)) {
         (true, _) => 8,
         (false, _) if name.iter().any(|other| is_related(word, other)) => 5,
+        (false, _) if name.iter().any(|other| is_misspelt(word, other)) => 4,
         (false, true) => 3,
         (false, false) if description.iter().any(|other| is_related(word, other)) => 1,
         (false, false) => 0,
@@ -109,6 +113,23 @@ fn is_related(one: &str, other: &str) -> bool {
     one.contains(other) || other.contains(one) || same >= RELATED_LETTERS && same * 4 >= shorter * 3
 }
 
+/// Returns whether two long words with one first letter differ by one letter, or by two letters that changed places: `leter`, `lettre`.
+fn is_misspelt(one: &str, other: &str) -> bool {
+    let (mut one, mut other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    if one.len().min(other.len()) < MISSPELT_LETTERS || one[0] != other[0] {
+        return false;
+    }
+    let same = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (one.split_off(same), other.split_off(same));
+    match (one.as_slice(), other.as_slice()) {
+        ([a, b, rest @ ..], [c, d, others @ ..]) if (a, b) == (d, c) => rest == others,
+        ([_, rest @ ..], others) if rest == others => true,
+        (rest, [_, others @ ..]) if rest == others => true,
+        ([_, rest @ ..], [_, others @ ..]) => rest == others,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::catalogue::tests::server_tool;
@@ -144,6 +165,9 @@ mod tests {
             ("invoices creating", "desk__createInvoice"),
             ("company search", "desk__search_companies"),
             ("email", "mail__send"),
+            ("send a leter", "post__send_letter"),
+            ("invioces", "desk__createInvoice"),
+            ("compnaies", "desk__search_companies"),
             ("post__send_letter", "post__send_letter"),
         ] {
             assert_eq!(names(query, 5).first().map(String::as_str), Some(wanted), "{query}: {:?}", names(query, 5));
@@ -175,6 +199,8 @@ mod tests {
             ["send", "mail", "v2", "box", "company", "statuse"].map(str::to_owned)
         );
         assert!(is_related("creating", "create") && is_related("email", "mail") && is_related("sending", "send"));
+        assert!(is_misspelt("leter", "letter") && is_misspelt("lettre", "letter") && is_misspelt("lettar", "letter"));
+        assert!(!is_misspelt("better", "letter") && !is_misspelt("mali", "mail") && !is_misspelt("leer", "letter"));
         assert!(!is_related("calendar", "call") && !is_related("a", "ab"));
     }
 }
