@@ -38,7 +38,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         let started = ensure(at).await?;
         return print(at, &started);
     }
-    if let Some((_, status)) = answering(&at.home).await? {
+    if let Some((_, status)) = answering_after_an_end(&at.home).await? {
         return print(at, &Started::of(status, true));
     }
     create_home(at)?;
@@ -62,7 +62,7 @@ impl Started {
 
 /// Starts a detached host unless one runs, and waits until it answers.
 pub async fn ensure(at: &At) -> Result<Started, Error> {
-    if let Some((_, status)) = answering(&at.home).await? {
+    if let Some((_, status)) = answering_after_an_end(&at.home).await? {
         return Ok(Started::of(status, true));
     }
     create_home(at)?;
@@ -119,6 +119,20 @@ pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
         Ok(answer) => Ok(Some(answer)),
         Err(Error::Unreachable { .. } | Error::AddressUnknown { .. }) => Ok(None),
         Err(other) => Err(other),
+    }
+}
+
+/// Does the same, and asks again while the host closes connections without an answer, as a host does at its end.
+///
+/// A killed host still accepts connections while a process that it has just forked has its sockets. Fails with the lost
+/// connection if there is no other answer within [`START_WAIT`].
+async fn answering_after_an_end(home: &Home) -> Result<Option<(Client, Status)>, Error> {
+    let deadline = Instant::now() + START_WAIT;
+    loop {
+        match answering(home).await {
+            Err(Error::Lost { .. }) if Instant::now() < deadline => sleep(START_POLL).await,
+            answer => return answer,
+        }
     }
 }
 
