@@ -75,6 +75,11 @@ impl Answer {
         Self { status: 500, ..Self::refusal("internal", message, "`ironctl logs` has more") }
     }
 
+    /// Closes the connection without an answer, as a killed host does.
+    pub fn closed() -> Self {
+        Self { status: 0, ..Self::json(Value::Null) }
+    }
+
     /// Returns server-sent events and ends the stream.
     pub fn events(events: &[(&str, Value)]) -> Self {
         let body = events.iter().map(|(name, data)| event(name, data));
@@ -184,6 +189,9 @@ fn serve(stream: UnixStream, kept: &Mutex<Vec<Asked>>, answer: &impl Fn(&str, &A
             let events = later.into_iter().map(|(name, data)| event(name, &data));
             std::iter::once(head).chain(events).try_for_each(|part| (&stream).write_all(part.as_bytes()))
         });
+        return;
+    }
+    if status == 0 {
         return;
     }
     let length = body.len() + usize::from(hangs);

@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn at(own: &Path, home: &Path, words: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(own);
@@ -52,6 +53,23 @@ fn detached_host_is_started_once_and_stopped() {
     assert_eq!(asked, format!("ironclaw-host run --home {}\n", home.display()));
     let mode = fs::metadata(home.join("logs/host.stderr")).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn up_asks_again_while_a_killed_host_closes_connections() {
+    let (_binaries, own) = with_fake_binaries();
+    let home = tempfile::tempdir().expect("a temporary directory");
+    let path = home.path().to_owned();
+    let requests = AtomicUsize::new(0);
+    let host = FakeHost::silent(home, move |_, _| match requests.fetch_add(1, Ordering::SeqCst) {
+        0 | 1 => Answer::closed(),
+        _ => Answer::json(status(&path, 4242)),
+    });
+    host.write_run_file();
+    let (code, out, err) = at(&own, host.home.path(), &["up", "--detach", "--json"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("\"already_running\":true"), "{out}");
+    assert_eq!(host.asked().len(), 3);
 }
 
 #[test]
