@@ -58,6 +58,7 @@ mod e2e {
     pub(crate) mod packages;
     mod packages_change;
     mod people;
+    mod private_names;
     mod prompts;
     mod receivers;
     mod regressions;
