@@ -2,12 +2,12 @@
 //!
 //! `login_person IRONCTL HOME AGENT URL` does with `ironctl` what a person types: adds the server, reads the issuer and the scopes from the
 //! refusal of the login, approves them, follows the page of the issuer as a browser does, confirms the tools, and asks the agent for a call
-//! of each. It ends with an error at the first refusal. `MCP_CONFORMANCE_CONTEXT` can name the id of a client.
+//! of each. It ends with an error at the first refusal. `MCP_CONFORMANCE_CONTEXT` can name the id and the secret of a client.
 
 use serde_json::Value;
 use std::env;
 use std::error::Error;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 /// Name of the server on the host.
@@ -38,6 +38,19 @@ impl Person {
             return Err(format!("ironctl {}: {}", words.join(" "), String::from_utf8_lossy(&said.stderr)).into());
         }
         Ok(serde_json::from_slice(&said.stdout)?)
+    }
+
+    /// Stores a secret with the name of the server, or replaces the one of an earlier scenario.
+    fn store(&self, secret: &str) -> Outcome<()> {
+        for verb in ["set", "rotate"] {
+            let mut command = self.command(&["secret", verb, SERVER]);
+            let mut running = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+            writeln!(running.stdin.take().expect("piped"), "{secret}")?;
+            if running.wait()?.success() {
+                return Ok(());
+            }
+        }
+        Err("ironctl stores no secret".into())
     }
 
     /// Returns the words of the command in the hint of the refused login.
@@ -79,13 +92,15 @@ impl Person {
     }
 }
 
-/// Returns the id that the scenario gives the client.
-fn client_id() -> Outcome<Option<String>> {
+/// Returns the id and the secret that the scenario gives the client.
+fn client() -> Outcome<(Option<String>, Option<String>)> {
     if env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|scenario| scenario == "auth/basic-cimd") {
-        return Ok(Some(CLIENT_ID_URL.to_owned()));
+        return Ok((Some(CLIENT_ID_URL.to_owned()), None));
     }
-    let Ok(context) = env::var("MCP_CONFORMANCE_CONTEXT") else { return Ok(None) };
-    Ok(serde_json::from_str::<Value>(&context)?["client_id"].as_str().map(str::to_owned))
+    let Ok(context) = env::var("MCP_CONFORMANCE_CONTEXT") else { return Ok((None, None)) };
+    let context: Value = serde_json::from_str(&context)?;
+    let field = |name: &str| context[name].as_str().map(str::to_owned);
+    Ok((field("client_id"), field("client_secret")))
 }
 
 #[tokio::main]
@@ -99,8 +114,13 @@ async fn main() -> Outcome<()> {
     let _ = person.command(&["mcp", "add", SERVER, "--url", &url, "--yes"]).output()?;
     let mut add = person.hint()?;
     add.push("--yes".to_owned());
-    if let Some(id) = client_id()? {
+    let (id, secret) = client()?;
+    if let Some(id) = id {
         add.extend(["--client-id".to_owned(), id]);
+        if let Some(secret) = secret {
+            person.store(&secret)?;
+            add.extend(["--client-secret".to_owned(), format!("secret:{SERVER}")]);
+        }
     }
     person.run(&add.iter().map(String::as_str).collect::<Vec<_>>())?;
     person.log_in().await?;

@@ -24,8 +24,7 @@ const SCENARIOS: [(&str, bool, Option<&str>); 22] = [
     ("auth/token-endpoint-auth-basic", true, None),
     ("auth/token-endpoint-auth-post", true, None),
     ("auth/token-endpoint-auth-none", true, None),
-    // `login_person` names the id of the client and not its secret.
-    ("auth/pre-registration", false, Some("invalid_client")),
+    ("auth/pre-registration", true, None),
     // The host wants the document in which the server names its issuer, which the version 2025-03-26 did not have.
     ("auth/2025-03-26-oauth-metadata-backcompat", false, Some("it names no issuer")),
     ("auth/2025-03-26-oauth-endpoint-fallback", false, Some("it names no issuer")),
