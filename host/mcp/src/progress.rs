@@ -5,7 +5,7 @@
 use serde_json::Value;
 use tokio::sync::watch;
 
-/// Bytes of the text of a report. The rest is cut.
+/// Bytes of the text of a report. A longer one is left out: a cut could leave a part of a secret that the host then does not find.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// A report of a server about a running call.
@@ -33,13 +33,7 @@ impl Progress {
         Some(Self {
             progress: params.get("progress")?.as_f64()?,
             total: params.get("total").and_then(Value::as_f64),
-            message: message.map(beginning),
+            message: message.filter(|text| text.len() <= MESSAGE_BYTES_MAX).map(str::to_owned),
         })
     }
-}
-
-/// Returns at most [`MESSAGE_BYTES_MAX`] bytes of a text, in whole characters.
-fn beginning(text: &str) -> String {
-    let end = (0..=text.len().min(MESSAGE_BYTES_MAX)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text[..end].to_owned()
 }
