@@ -148,10 +148,7 @@ impl Runner {
 
 fn outcome(report: Report, seconds: u32) -> tools::Outcome {
     let Report { end, mut output, bytes } = report;
-    let mut fits = tools::prefix_that_fits(&output).min(OUTPUT_BYTES_MAX);
-    while !output.is_char_boundary(fits) {
-        fits -= 1;
-    }
+    let fits = output.floor_char_boundary(tools::prefix_that_fits(&output).min(OUTPUT_BYTES_MAX));
     let cut = fits < output.len() || bytes > OUTPUT_BYTES_MAX as u64;
     output.truncate(fits);
     let shown = output.len();

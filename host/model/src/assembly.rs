@@ -198,11 +198,8 @@ impl<'a> Assembly<'a> {
     /// Returns the words, so short that the mark of a cut answer fits behind them.
     fn words_beside(mut self, cut: Option<Cut>) -> String {
         let Some(cut) = cut else { return self.text };
-        let mut room = BODY_BYTES_MAX.saturating_sub(cut.mark().len()).min(self.text.len());
-        while !self.text.is_char_boundary(room) {
-            room -= 1;
-        }
-        self.text.truncate(room);
+        let room = BODY_BYTES_MAX.saturating_sub(cut.mark().len());
+        self.text.truncate(self.text.floor_char_boundary(room));
         self.text
     }
 

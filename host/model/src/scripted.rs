@@ -126,7 +126,7 @@ impl<'a> Request<'a> {
             _ => None,
         })?;
         let mut request = Self {
-            asked: &asked[..boundary(asked, BODY_BYTES_MAX)],
+            asked: &asked[..asked.floor_char_boundary(BODY_BYTES_MAX)],
             earlier: &parts[..at],
             steps: 0,
             result: "",
@@ -199,7 +199,7 @@ fn recalled_answer<'a>(recall: &'a Recall, earlier: &'a [Part], mut values: Valu
             (Part::Person { text }, Over::Person) | (Part::Summary { text }, Over::Summary) => text,
             _ => return None,
         };
-        let captures = recall.when.captures(&text[..boundary(text, BODY_BYTES_MAX)])?;
+        let captures = recall.when.captures(&text[..text.floor_char_boundary(BODY_BYTES_MAX)])?;
         let is_same = recall.same.iter().all(|name| {
             let told = captures.name(name).map_or("", |found| found.as_str());
             told.trim().to_lowercase() == values.get(name).trim().to_lowercase()
@@ -223,7 +223,7 @@ fn summary(parts: &[Part]) -> String {
     for part in parts {
         let Part::Context { author, text } = part else { continue };
         let line = text.lines().next().unwrap_or_default();
-        let line = format!("{author}: {}\n", &line[..boundary(line, LINE_BYTES_MAX)]);
+        let line = format!("{author}: {}\n", &line[..line.floor_char_boundary(LINE_BYTES_MAX)]);
         if summary.len() + line.len() > BYTES_MAX {
             break;
         }
@@ -237,15 +237,10 @@ fn answer(prompt: &Prompt, text: String) -> Output {
     let is_first = !prompt.parts.iter().any(|part| matches!(part, Part::Assistant { text, .. } if !text.is_empty()));
     let mut text = if is_first && !text.is_empty() { format!("{PREFACE} {text}") } else { text };
     if text.len() > BODY_BYTES_MAX {
-        text.truncate(boundary(&text, BODY_BYTES_MAX - CUT.len()));
+        text.truncate(text.floor_char_boundary(BODY_BYTES_MAX - CUT.len()));
         text.push_str(CUT);
     }
     Output { text, ..Output::default() }
-}
-
-/// Returns the position to cut a text so that at most `bytes_max` bytes of whole characters remain.
-fn boundary(text: &str, bytes_max: usize) -> usize {
-    (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
 #[cfg(test)]

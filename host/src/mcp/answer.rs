@@ -76,7 +76,7 @@ pub fn not_reached(server: &str, words: &str) -> ResultBody {
 pub(super) fn body(ok: bool, text: &str) -> ResultBody {
     let text = lookalike::neutralise(text);
     let text = visible::without_hidden(&text);
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let end = text.floor_char_boundary(TEXT_BYTES_MAX);
     let cut = if end < text.len() { "\n(cut: the answer is longer than the limit)" } else { "" };
     ResultBody { ok, text: text[..end].to_owned() + cut }
 }

@@ -183,8 +183,7 @@ pub(super) fn failed(what: &str, exit: Exit, said: &str) -> Error {
     let words: Vec<&str> = plain.split_whitespace().collect();
     let mut shown = words.join(" ");
     if shown.len() > SHOWN_BYTES_MAX {
-        let cut = shown.len() - SHOWN_BYTES_MAX;
-        let cut = (cut..shown.len()).find(|at| shown.is_char_boundary(*at)).unwrap_or(shown.len());
+        let cut = shown.ceil_char_boundary(shown.len() - SHOWN_BYTES_MAX);
         shown = format!("… {}", &shown[cut..]);
     }
     let message = format!("cannot {what}: the client {exit}: {shown}");

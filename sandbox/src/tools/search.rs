@@ -129,7 +129,7 @@ fn search_file(workspace: &Workspace, path: &Below, pattern: &Regex, found: &mut
             found.cut = true;
             return;
         }
-        let end = (0..=LINE_BYTES_MAX.min(line.len())).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
+        let end = line.floor_char_boundary(LINE_BYTES_MAX);
         let rest = if end < line.len() { " […]" } else { "" };
         let _ = writeln!(found.text, "{name}:{}: {}{rest}", number + 1, &line[..end]);
         found.lines += 1;

@@ -52,8 +52,7 @@ pub fn read(text: &str, lexicon: &Lexicon) -> Read {
 }
 
 fn bounded(text: &str) -> &str {
-    let end = (0..=TEXT_BYTES_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    &text[..end]
+    &text[..text.floor_char_boundary(TEXT_BYTES_MAX)]
 }
 
 /// Returns the languages to try: Chinese by its script, the others by the number of their function words.

@@ -80,8 +80,7 @@ impl Listing {
     /// Returns the description of a listed tool, cut to its bound.
     pub fn description_of(tool: &Value) -> &str {
         let text = tool["description"].as_str().unwrap_or_default();
-        let end = (0..=DESCRIPTION_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        &text[..end]
+        &text[..text.floor_char_boundary(DESCRIPTION_BYTES_MAX)]
     }
 
     /// Returns how a tool of this listing compares with a confirmed one: `same`, `new` or `changed`.

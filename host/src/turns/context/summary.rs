@@ -93,8 +93,7 @@ pub fn text(output: &Output, bytes_max: usize) -> Option<String> {
     if output.cut.is_none() && text.len() <= bytes_max {
         return Some(text.into_owned());
     }
-    let room = bytes_max.saturating_sub(CUT.len()).min(text.len());
-    let end = (0..=room).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let end = text.floor_char_boundary(bytes_max.saturating_sub(CUT.len()));
     Some(format!("{}{CUT}", &text[..end]))
 }
 
