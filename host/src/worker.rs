@@ -1,14 +1,17 @@
-//! The loop of a worker: it does due work, then waits for a bell, a task in flight, or the next due time.
+//! The loop of a worker: it does due work, then waits for a bell, a task in flight, a jump of the clock, or the next due time.
 //!
 //! [`Due::process_due`] has the rules of the work. The loop continues after an error of the host, and ends with a closed record or the
 //! shutdown. Without a bell or a finished task it always pauses. See [`crate::shutdown`] for its end, and `changes::worker`,
 //! `outbound::dispatch` and [`crate::retention_worker`] for the workers.
 
+mod clock;
+
 use crate::error::Error;
 use crate::shutdown::Shutdown;
+use clock::ClockJumps;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 /// The pause before a due time in the past: due work that cannot be done must not keep the host busy.
 const SOON: Duration = Duration::from_millis(50);
@@ -21,7 +24,7 @@ pub trait Due: Send {
     /// The pause after an error of the host, such as a full disk.
     const RETRY_AFTER: Duration;
 
-    /// The longest pause: a machine that sleeps does not count its sleep, and a clock may be set.
+    /// The longest pause. A jump of the clock ends a pause at once, if the kernel reports it.
     const PAUSE_MAX: Duration;
 
     /// The longest wait for tasks in flight after the shutdown.
@@ -69,6 +72,7 @@ impl Wait {
 pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
     let stopped = shutdown.stopped();
     tokio::pin!(stopped);
+    let jumps = ClockJumps::watch();
     loop {
         let wait = match work.process_due().await {
             Ok(wait) => wait.bounded(W::PAUSE_MAX),
@@ -84,7 +88,7 @@ pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
             () = &mut stopped => break,
             () = bell.notified() => {}
             Some(()) = work.finish_one() => {}
-            () = pass(wait) => {}
+            () = pass(wait, &jumps) => {}
         }
     }
     let finished = async { while work.finish_one().await.is_some() {} };
@@ -93,10 +97,12 @@ pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
     }
 }
 
-/// Sleeps for this time, or forever.
-async fn pass(wait: Option<Duration>) {
+/// Sleeps for this time, and at most until the clock jumps; or forever.
+async fn pass(wait: Option<Duration>, jumps: &ClockJumps) {
     match wait {
-        Some(wait) => sleep(wait).await,
+        Some(wait) => {
+            let _ = timeout(wait, jumps.next()).await;
+        }
         None => std::future::pending().await,
     }
 }
@@ -107,7 +113,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
     use tokio::task::JoinSet;
-    use tokio::time::Instant;
+    use tokio::time::{Instant, sleep};
 
     /// Work that returns each of these once, and then that its record is closed.
     struct Script {
