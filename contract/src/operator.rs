@@ -152,6 +152,9 @@ pub struct Status {
     /// Calls that wait for a decision.
     #[serde(default)]
     pub calls_waiting: u64,
+    /// Questions of agents that wait for their people.
+    #[serde(default)]
+    pub questions_waiting: u64,
     /// Agents whose guard mode is not `enforce`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredGuard>,

@@ -32,6 +32,7 @@ pub mod outbound;
 pub mod packages;
 pub mod pipeline;
 pub mod preflight;
+pub mod questions;
 pub mod quota;
 pub mod record;
 pub mod refusal;

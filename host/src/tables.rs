@@ -14,6 +14,7 @@ pub mod memories;
 pub mod messages;
 pub mod models;
 pub mod people;
+pub mod questions;
 pub mod requests;
 pub mod sessions;
 pub mod turns;

@@ -25,7 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
     &["gateway"],
     &["error", "worker"],
-    &["requests", "mcp", "network_command", "git_push"],
+    &["requests", "questions", "mcp", "network_command", "git_push"],
     &["executor"],
     &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
     &["pipeline"],

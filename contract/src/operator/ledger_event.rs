@@ -141,6 +141,13 @@ events! {
     RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
+    QuestionAsked = "question.asked", [Kind::Claim], "session turn call question digest principal scope expires", "An agent asked its person a question.";
+    QuestionAnswered = "question.answered", [Kind::Verify], "session question message by", "A person answered a question.";
+    QuestionAnswerRefused = "question.answer_refused", [Kind::Retract], "session question by code", "An answer to a question was refused.";
+    QuestionCancelled = "question.cancelled", [Kind::Retract], "session question by reason", "A question ended without an answer.";
+    QuestionExpired = "question.expired", [Kind::Retract], "session question", "A question was not answered in time.";
+    QuestionUnknown = "question.unknown", [Kind::Retract], "session question", "A question of a restored record may have been answered in the other history.";
+    QuestionReminded = "question.reminded", [Kind::Meta], "session question person", "A person was reminded of a question.";
     AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tool manifest digest count expires", "A person permitted a counted repetition of calls.";
     AllowanceUsed = "allowance.used", [Kind::Verify], "session turn call allowance tool uses count", "A call ran without a question by an allowance.";
     AllowanceRemoved = "allowance.removed", [Kind::Retract], "allowance person agent tool by reason", "An allowance was removed.";

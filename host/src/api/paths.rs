@@ -6,7 +6,8 @@ use super::body::MESSAGE_BYTES_MAX;
 use super::routes::{Route, delete, get, open_to_all, post};
 use super::{
     agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, files, health, mcp, memory,
-    models, openapi, people, requests, scope, secrets, sessions, settings, status, stops, tokens, transcript, usage,
+    models, openapi, people, questions, requests, scope, secrets, sessions, settings, status, stops, tokens,
+    transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -54,13 +55,17 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         get(
             "/v1/inbox",
             Member,
-            "Calls and changes that wait and that the caller may decide or asked for",
+            "Calls, questions and changes that wait and that the caller may decide, answer or asked for",
             requests::inbox,
         ),
         get("/v1/requests", Member, "Approval requests of calls that the caller may see", requests::list),
         get("/v1/requests/{id}", Member, "One approval request, with its page", requests::show),
         post("/v1/requests/{id}/approve", Member, "Approve a call exactly as shown", requests::approve),
         post("/v1/requests/{id}/reject", Member, "Reject a call", requests::reject),
+        get("/v1/questions", Member, "Questions to the caller; owners and admins see all", questions::list),
+        get("/v1/questions/{id}", Member, "One question", questions::show),
+        post("/v1/questions/{id}/answer", Member, "Answer a question that is for the caller", questions::answer),
+        post("/v1/questions/{id}/reject", Member, "Cancel a question", questions::reject),
         get("/v1/allowances", Member, "Allowances; a member sees only their own", allowances::list),
         post("/v1/allowances", Member, "Add an allowance for the caller exactly as shown", allowances::add),
         post("/v1/allowances/review", Member, "The page of a new allowance; records nothing", allowances::review),

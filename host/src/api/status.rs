@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::gateway::store as store_of_changes;
 use crate::inbound::inbox;
 use crate::outbound::delivery::journal;
+use crate::questions;
 use crate::registry;
 use crate::requests;
 use crate::runtime::command::{ActorView, Phase};
@@ -51,6 +52,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     }
     let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
     let calls_waiting = api.record.state.read(requests::pending_count).await?;
+    let questions_waiting = api.record.state.read(questions::waiting_count).await?;
     let stopped = stops::stopped(&api).await?;
     let room = api.sessions.occupancy();
     Ok(Json(Status {
@@ -69,6 +71,7 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         places: SlotCounts { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
         changes_waiting,
         calls_waiting,
+        questions_waiting,
         lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
     }))
 }

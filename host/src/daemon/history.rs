@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::gateway::store;
 use crate::outbound::delivery::journal;
+use crate::questions;
 use crate::record::Record;
 use crate::requests;
 use ironclaw_contract::ids::BootId;
@@ -59,6 +60,7 @@ fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[Stri
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
         requests::end_all(tx, record, RESTORED)?;
+        questions::doubt_all(tx, record)?;
         journal::doubt_deliveries(tx)?;
     }
     Ok(unknown)

@@ -8,6 +8,7 @@ use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
 use crate::inbound::inbox;
 use crate::outbound::delivery::{self, Delivery};
+use crate::questions::{self, Questions};
 use crate::record::Record;
 use crate::refusal::Denied;
 use crate::session::store::{self, Session};
@@ -19,7 +20,7 @@ use crate::turns::items;
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{self, CallId, ItemId, MessageId, TurnId};
-use ironclaw_contract::operator::{Fault, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent};
 use ironclaw_contract::seam::action::{self, Action};
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
 use ironclaw_contract::seam::message::{Author, Kind};
@@ -96,6 +97,8 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
 pub struct Acceptance<'a> {
     /// Takes proposals of changes, and has the record.
     pub proposals: &'a Proposals,
+    /// Takes questions of agents.
+    pub questions: &'a Questions,
     /// The limits of a turn.
     pub limits: &'a turn::Config,
     /// The session.
@@ -251,7 +254,7 @@ impl Acceptance<'_> {
         output: &items::Recorded,
         action: Option<&Action>,
     ) -> Result<(ResultBody, Option<&'static str>), crate::error::Error> {
-        let Self { session, .. } = *self;
+        let Self { session, key, .. } = *self;
         Ok(match action {
             Some(Action::Change { change, reason }) => {
                 let principal = open.person()?;
@@ -268,9 +271,13 @@ impl Acceptance<'_> {
                 (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
             Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
-            Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
-                refused("it is not available on this host yet")
+            Some(Action::AskUserQuestion(question)) => {
+                let labels = &output.tuple.labels;
+                let asking = questions::Asking { session, key, turn: open, call, labels, question };
+                let (result, refused) = questions::ask(tx, self.questions, &asking)?;
+                (result, refused.map(DenialCode::meaning))
             }
+            Some(Action::ScheduleTask(_)) | None => refused("it is not available on this host yet"),
         })
     }
 

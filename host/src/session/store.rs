@@ -10,7 +10,7 @@ pub use crate::tables::sessions::{
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, Person, Role};
 use crate::tables::sessions::NewSession;
-use crate::tables::{deliveries, items, messages, requests, sessions, turns};
+use crate::tables::{deliveries, items, messages, questions, requests, sessions, turns};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
@@ -195,6 +195,7 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ir
     turns::delete_of(tx, id)?;
     turns::delete_calls_of(tx, id)?;
     requests::delete_of_session(tx, id)?;
+    questions::delete_of_session(tx, id)?;
     sessions::delete_outbound_rows_of(tx, id)?;
     deliveries::delete_of(tx, id)?;
     // The ids of its events stay, so that a repeated event makes no new session. The digests of their text do not.

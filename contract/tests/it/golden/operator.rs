@@ -181,6 +181,7 @@ fn host() -> Vec<Shape> {
                 places: places(),
                 changes_waiting: 2,
                 calls_waiting: 1,
+                questions_waiting: 2,
                 lowered: vec![lowered()],
             },
         ),

@@ -11,11 +11,12 @@ use super::waiting::Waiting;
 use super::{new_thread, remark_thread};
 use crate::client::Client;
 use crate::commands::agent::set;
+use crate::commands::question::{self, Asked};
 use crate::commands::{At, file, inbox, usage, why};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{NewMessage, Recorded};
+use ironclaw_contract::operator::{EntryId, NewMessage, Recorded};
 use std::time::Duration;
 
 /// Lines of the conversation that are shown at the start.
@@ -44,8 +45,20 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
     let agent = client.agent(&agent).await?;
     let (id, name) = (agent.id.to_string(), agent.name);
     let waiting = Waiting::default();
-    let mut conversation =
-        Conversation { at, client, id, name, thread, files, speak_as, allow, wait, last: None, waiting };
+    let mut conversation = Conversation {
+        at,
+        client,
+        id,
+        name,
+        thread,
+        files,
+        speak_as,
+        allow,
+        wait,
+        last: None,
+        waiting,
+        offered: Vec::new(),
+    };
     conversation.print_history().await?;
     out.remark(format!(
         "talking to {}; /help lists commands, /quit leaves, Ctrl-C cancels an answer",
@@ -87,6 +100,8 @@ struct Conversation<'a> {
     /// The last message.
     last: Option<MessageId>,
     waiting: Waiting,
+    /// The questions that were shown.
+    offered: Vec<EntryId>,
 }
 
 impl Conversation<'_> {
@@ -129,7 +144,29 @@ impl Conversation<'_> {
         let id = recorded.message_id.to_string();
         report_and_continue(self.out(), shown.map_err(|error| error.while_waiting_for(&id)))?;
         self.last = Some(recorded.message_id);
+        self.answer_questions(recorded).await?;
         self.remind().await
+    }
+
+    /// Offers an answer to each question of the conversation that waits for this person and was not shown before. The answer of the
+    /// agent may ask the next one.
+    async fn answer_questions(&mut self, mut recorded: Recorded) -> Result<(), Error> {
+        loop {
+            // The answer of the agent did arrive, so a failed request is no failure of the message.
+            let Ok(mut waiting) = inbox::of_agent(self.client, &self.name).await else { return Ok(()) };
+            waiting.retain(|entry| entry.session_id == Some(recorded.session_id) && !self.offered.contains(&entry.id));
+            let Some(next) = waiting.into_iter().next() else { return Ok(()) };
+            self.offered.push(next.id);
+            recorded = match question::ask(self.out(), self.client, &next).await {
+                Ok(Asked::Answered(answered)) => answered,
+                Ok(Asked::Left | Asked::Quit) => continue,
+                Err(error) => return report_and_continue(self.out(), Err(error)),
+            };
+            let shown = self.show_answer(&recorded).await;
+            let id = recorded.message_id.to_string();
+            report_and_continue(self.out(), shown.map_err(|error| error.while_waiting_for(&id)))?;
+            self.last = Some(recorded.message_id);
+        }
     }
 
     async fn show_answer(&self, recorded: &Recorded) -> Result<(), Error> {
