@@ -100,9 +100,14 @@ pub fn add(
     table::insert(tx, id, person, (about, &subject), place.as_ref(), now)?;
     let entry = match place {
         Some(_) => Entry::new(LedgerEvent::NotificationIntended),
-        None => Entry::new(LedgerEvent::NotificationFailed).with("outcome", State::NoPlace.name()),
+        None => Entry::new(LedgerEvent::NotificationUnplaced),
     };
-    entry.with("delivery", id).with("person", person).with("about", about.name()).with("subject", subject).append(tx)?;
+    entry
+        .with("delivery", id)
+        .with("person", person)
+        .with("about", about.name())
+        .with("subject", subject)
+        .append(tx)?;
     Ok(())
 }
 

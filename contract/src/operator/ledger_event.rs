@@ -159,6 +159,7 @@ events! {
     DeliveryAgain = "delivery.again", [Kind::Meta], "session turn delivery by", "A person retried a delivery.";
     DeliveryDropped = "delivery.dropped", [Kind::Meta], "session turn delivery by", "A person dropped a delivery.";
     NotificationIntended = "notification.intended", [Kind::Verify], "delivery person about subject", "The host intends to tell a person about an object.";
+    NotificationUnplaced = "notification.unplaced", [Kind::Meta], "delivery person about subject", "A person has no place where they are told about an object.";
     NotificationSending = "notification.sending", [Kind::Verify], "delivery person channel attempt", "An attempt to tell a person began.";
     NotificationReceived = "notification.received", [Kind::Verify], "delivery person", "A person was told.";
     NotificationRetried = "notification.retried", [Kind::Verify], "delivery person reason", "An attempt to tell a person failed, and the host will retry.";

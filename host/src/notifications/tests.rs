@@ -64,7 +64,10 @@ fn place_on_unknown_channel_or_identity_is_refused() {
         assert_eq!(set(tx, "desk"), Some(DenialCode::PlaceAmbiguous));
         assert_eq!(places::place_of(tx, owner.id).expect("read"), None);
         assert_eq!(set(tx, "desk:two"), None);
-        assert_eq!(places::place_of(tx, owner.id).expect("read").map(|place| place.identity.sender).as_deref(), Some("two"));
+        assert_eq!(
+            places::place_of(tx, owner.id).expect("read").map(|place| place.identity.sender).as_deref(),
+            Some("two")
+        );
         assert_eq!(set(tx, "none"), None);
         assert_eq!(places::place_of(tx, owner.id).expect("read"), None);
     });

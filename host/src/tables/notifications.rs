@@ -123,15 +123,8 @@ pub enum State {
 
 impl State {
     /// All states.
-    pub const ALL: [Self; 7] = [
-        Self::Waiting,
-        Self::Sending,
-        Self::Delivered,
-        Self::Failed,
-        Self::Unknown,
-        Self::NoPlace,
-        Self::Withdrawn,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Waiting, Self::Sending, Self::Delivered, Self::Failed, Self::Unknown, Self::NoPlace, Self::Withdrawn];
 
     /// Returns its name in the record and for people.
     pub const fn name(self) -> &'static str {
@@ -246,12 +239,14 @@ pub fn of_subject(tx: &ReadTx<'_>, person: PersonId, about: About, subject: &str
     tx.list(sql, params![person, about, subject], stored)
 }
 
-/// Withdraws the notifications about an object that wait, and returns their ids.
+/// Withdraws the notifications about an object that wait, and returns their ids. One in flight gets no further attempt.
 pub fn withdraw(tx: &mut WriteTx<'_>, subject: &str, now: i64) -> Result<Vec<DeliveryId>, Error> {
     let sql = "SELECT id FROM notifications WHERE subject = ?1 AND state = 'waiting' ORDER BY ordinal";
     let ids: Vec<DeliveryId> = tx.list(sql, [subject], |row| row.get(0))?;
     let sql = "UPDATE notifications SET state = 'withdrawn', settled_at = ?2 WHERE subject = ?1 AND state = 'waiting'";
     tx.execute(sql, params![subject, now])?;
+    let sql = "UPDATE notifications SET is_obsolete = 1 WHERE subject = ?1 AND state = 'sending'";
+    tx.execute(sql, [subject])?;
     Ok(ids)
 }
 
@@ -290,13 +285,6 @@ pub fn open(tx: &ReadTx<'_>) -> Result<Vec<Stored>, Error> {
     tx.list("SELECT * FROM notifications WHERE state IN ('waiting','sending') ORDER BY ordinal", [], stored)
 }
 
-/// Returns the waiting notifications on a channel, oldest first.
-pub fn waiting_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Stored>, Error> {
-    let sql = "SELECT * FROM notifications WHERE channel = ?1 AND state IN ('waiting','sending') \
-               AND state = 'waiting' ORDER BY ordinal";
-    tx.list(sql, [channel], stored)
-}
-
 /// Sets the place of a waiting notification.
 pub fn move_to(tx: &mut WriteTx<'_>, id: DeliveryId, place: &Place) -> Result<(), Error> {
     let sql = "UPDATE notifications SET channel = ?2, sender = ?3, generation = ?4 WHERE id = ?1 AND state = 'waiting'";
@@ -311,11 +299,19 @@ pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<u32>, Erro
     tx.returning(sql, [id], |row| row.get(0))
 }
 
-/// Schedules the next attempt of an open notification, and returns whether it was open.
-pub fn postpone(tx: &mut WriteTx<'_>, id: DeliveryId, next_at: i64, reason: &str) -> Result<bool, Error> {
-    let sql = "UPDATE notifications SET state = 'waiting', next_at = ?2, reason = ?3 \
-               WHERE id = ?1 AND state IN ('waiting','sending')";
-    Ok(tx.execute(sql, params![id, next_at, reason])? > 0)
+/// Schedules the next attempt of an open notification, or withdraws it if its object ended. Returns the new state; `None` if it was not
+/// open.
+pub fn postpone(
+    tx: &mut WriteTx<'_>,
+    id: DeliveryId,
+    next_at: i64,
+    reason: &str,
+    now: i64,
+) -> Result<Option<State>, Error> {
+    let sql = "UPDATE notifications SET state = iif(is_obsolete, 'withdrawn', 'waiting'), \
+               next_at = iif(is_obsolete, NULL, ?2), reason = ?3, settled_at = iif(is_obsolete, ?4, NULL) \
+               WHERE id = ?1 AND state IN ('waiting','sending') RETURNING state";
+    tx.returning(sql, params![id, next_at, reason, now], |row| row.get(0))
 }
 
 /// Settles an open notification, and returns whether it was open.

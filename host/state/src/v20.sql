@@ -21,6 +21,7 @@ CREATE TABLE notifications (
   attempts INTEGER NOT NULL,
   next_at INTEGER,             -- of the next attempt; null: now
   reason TEXT,                 -- of the last attempt
+  is_obsolete INTEGER NOT NULL DEFAULT 0, -- 1: its object ended while it was in flight
   created_at INTEGER NOT NULL,
   settled_at INTEGER
 ) STRICT;
