@@ -5,7 +5,8 @@
 
 use crate::error::Error;
 use crate::gateway::store;
-use crate::outbound::delivery::journal;
+use crate::notifications::{self, About, Notification};
+use crate::outbound::delivery::{self, journal};
 use crate::questions;
 use crate::record::Record;
 use crate::requests;
@@ -62,6 +63,9 @@ fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[Stri
         requests::end_all(tx, record, RESTORED)?;
         questions::doubt_all(tx, record)?;
         journal::doubt_deliveries(tx)?;
+        delivery::notifications::doubt(tx)?;
+        let now = tx.wall();
+        notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
     }
     Ok(unknown)
 }

@@ -4,6 +4,7 @@
 
 use super::{Body, Questions, Row, Status};
 use crate::error::Error;
+use crate::notifications::{self, About, Notification};
 use crate::registry;
 use crate::session::store::Session;
 use crate::tables::{messages, questions};
@@ -112,6 +113,7 @@ pub fn ask(
         .with("scope", row.scope.to_string())
         .with("expires", row.expires_at)
         .append(tx)?;
+    notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;
     Ok((ResultBody { ok: true, text: waits(id) }, None))
 }
 

@@ -6,6 +6,7 @@ use super::{Body, Questions, Row, Status, body, ending};
 use crate::error::Error;
 use crate::inbound::inbox::{Recorded, answer};
 use crate::inbound::routing;
+use crate::notifications;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role};
 use crate::session::store::{self, Session};
@@ -132,6 +133,7 @@ pub(super) fn answer(
     quota.admit_message(tx, by.id, registry::LOOPBACK, new.bytes() as u64)?;
     let recorded = answer::record(tx, &new, &all.record.wrapping, &all.record.sealer).map_err(Error::from)?;
     questions::mark_answered(tx, id, by.id, recorded.message)?;
+    notifications::withdraw(tx, id)?;
     Entry::new(LedgerEvent::QuestionAnswered)
         .session(row.session)
         .with("question", id)

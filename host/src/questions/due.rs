@@ -4,6 +4,7 @@
 
 use super::{Questions, Row, Status, ending};
 use crate::error::Error;
+use crate::notifications::{self, About, Notification};
 use crate::session::Wake;
 use crate::shutdown::Shutdown;
 use crate::tables::questions;
@@ -81,5 +82,6 @@ fn remind(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), Error> {
         .with("question", row.id)
         .with("person", row.principal)
         .append(tx)?;
+    notifications::add(tx, row.principal, Notification::new(About::QuestionReminder, row.id), tx.wall())?;
     Ok(())
 }

@@ -5,6 +5,7 @@
 use super::{Row, Status};
 use crate::error::Error;
 use crate::inbound::inbox;
+use crate::notifications;
 use crate::record::Record;
 use crate::registry;
 use crate::session::store;
@@ -30,6 +31,7 @@ pub(super) fn end(
     if !questions::end(tx, row.id, status, by, outcome)? {
         return Ok(());
     }
+    notifications::withdraw(tx, row.id)?;
     let event = match status {
         Status::Expired => LedgerEvent::QuestionExpired,
         Status::Unknown => LedgerEvent::QuestionUnknown,
