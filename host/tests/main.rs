@@ -59,6 +59,7 @@ mod e2e {
     mod packages_change;
     mod people;
     mod prompts;
+    mod questions;
     mod receivers;
     mod regressions;
     pub(crate) mod requests;

@@ -25,7 +25,7 @@ use ironclaw_contract::seam::action::{self, Action};
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
 use ironclaw_contract::seam::message::{Author, Kind};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
-use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
@@ -231,7 +231,13 @@ impl Acceptance<'_> {
         }
         let place = ResultTarget { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
         let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
-        let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
+        let labels = match action {
+            // The host's words, with nothing from outside beyond what the output had seen.
+            Some(Action::AskUserQuestion(_)) => output.tuple.labels.clone(),
+            _ => vec![Label::External],
+        };
+        let (id, tool) = (recorded.id, &recorded.tool);
+        let item = calls::record_labelled_result(tx, &place, id, tool, Author::Host, labels, &result)?;
         calls::settle(tx, recorded.id, item.tuple.item)?;
         if let Some(why) = refused {
             Entry::new(LedgerEvent::ActionRefused)
