@@ -22,6 +22,9 @@ pub async fn run(at: &At) -> Result<(), Error> {
     if status.changes_waiting + status.calls_waiting > 0 {
         at.out.line(format!("{}: ironctl inbox", inbox::count(status.calls_waiting, status.changes_waiting)))?;
     }
+    if let Some(unread) = inbox::count_of_replies(status.replies_unread) {
+        at.out.line(format!("{unread}: ironctl chat AGENT"))?;
+    }
     if !at.out.is_json() {
         servers(at).await?;
     }
