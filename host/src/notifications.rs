@@ -79,7 +79,7 @@ pub fn line(about: About, id: &str) -> String {
 }
 
 /// Records a notification of a person, in the transaction of its reason. It waits, or it ends at once if the person has no place. A
-/// person gets no second notification for the same reason about the same object: see [`About`]. `now` is in milliseconds since the epoch.
+/// person gets no second notification for the same reason about the same object: see [`About`]. A removed person gets none. `now` is in milliseconds since the epoch.
 ///
 /// # Errors
 /// Errors of the record.
@@ -90,6 +90,9 @@ pub fn add(
     now: i64,
 ) -> Result<(), ironclaw_state::Error> {
     let Notification { about, id: subject } = notification;
+    if registry::person_by_id(tx, person)?.is_none() {
+        return Ok(());
+    }
     let earlier = table::of_subject(tx, person, about, &subject)?;
     let is_open = |stored: &Stored| matches!(stored.state, State::Waiting | State::Sending);
     if earlier.iter().any(|stored| about.is_once() || is_open(stored)) {

@@ -55,6 +55,7 @@ mod e2e {
     mod modes;
     mod mounts;
     pub(crate) mod network_commands;
+    mod notifications;
     pub(crate) mod packages;
     mod packages_change;
     mod people;

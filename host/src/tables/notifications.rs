@@ -16,7 +16,7 @@ const CHANNELS: &str = "SELECT DISTINCT channel FROM notifications WHERE state I
 const NEXT_AT: &str = "SELECT min(next_at) FROM notifications WHERE state IN ('waiting','sending') \
                        AND state = 'waiting' AND next_at > ?1";
 const INTERRUPTED: &str = "SELECT * FROM notifications WHERE state IN ('waiting','sending') AND state = 'sending' \
-                           ORDER BY ordinal";
+                           ORDER BY created_at, id";
 
 /// The reason for a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -239,8 +239,9 @@ pub fn end(
     Ok(tx.execute(sql, params![id, status, by, now, outcome])? == 1)
 }
 
-/// Deletes the questions of a session.
-pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+/// Deletes the questions of a session, and returns their ids.
+pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<Vec<QuestionId>, Error> {
+    let ids = tx.list("SELECT id FROM questions WHERE session_id = ?1", [session], |row| row.get(0))?;
     tx.execute("DELETE FROM questions WHERE session_id = ?1", [session])?;
-    Ok(())
+    Ok(ids)
 }

@@ -346,12 +346,13 @@ pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
     rows(tx, "SELECT * FROM requests WHERE status IN ('pending','approved') ORDER BY ordinal", [])
 }
 
-/// Deletes the requests of a session with their approvals.
-pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
+/// Deletes the requests of a session with their approvals, and returns their ids.
+pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<Vec<RequestId>, Error> {
+    let ids = tx.list("SELECT id FROM requests WHERE session_id = ?1", [session], |row| row.get(0))?;
     let sql = "DELETE FROM approvals WHERE subject IN (SELECT id FROM requests WHERE session_id = ?1)";
     tx.execute(sql, [session])?;
     tx.execute("DELETE FROM requests WHERE session_id = ?1", [session])?;
-    Ok(())
+    Ok(ids)
 }
 
 /// Deletes the approvals of a change or a request.

@@ -13,6 +13,7 @@ use crate::failure::Error;
 use crate::output::{NARROW, Output};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{EntryId, InboxEntry};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Least width of the terminal; the pages are a little narrower.
@@ -28,7 +29,7 @@ const EFFECT_CHARS_MAX: usize = 100;
 /// Shows each call, question and change that waits and applies the decision of the person; lists them for a script.
 pub async fn run(at: &At) -> Result<(), Error> {
     if at.out.is_json() {
-        return at.out.json(&at.client()?.inbox().await?);
+        return for_script(at).await;
     }
     check_terminal(at.out)?;
     let client = at.client()?;
@@ -52,8 +53,36 @@ pub async fn run(at: &At) -> Result<(), Error> {
         above = NUMBER_ROWS + RESULT_ROWS;
     }
     print_rest(at.out, &client.inbox().await?)?;
+    print_unread(at.out, &client).await?;
     allowance::print_offers(at, &client.allowance_offers().await?)?;
     result(not_shown)
+}
+
+/// Prints the entries of the inbox, and after them the unread replies of each conversation.
+async fn for_script(at: &At) -> Result<(), Error> {
+    let client = at.client()?;
+    let mut all: Vec<Value> = client.inbox().await?.iter().map(|entry| json!(entry)).collect();
+    all.extend(client.unread_counts().await?.iter().map(|replies| json!(replies)));
+    at.out.json(&all)
+}
+
+/// Prints a line for each conversation with unread replies. Ignores a failed request: nothing is to be decided on them.
+async fn print_unread(out: Output, client: &Client) -> Result<(), Error> {
+    for replies in client.unread_counts().await.unwrap_or_default() {
+        if let Some(count) = count_of_replies(replies.count) {
+            out.line(format!("{count} of {}: ironctl chat {}", replies.agent, replies.agent))?;
+        }
+    }
+    Ok(())
+}
+
+/// Formats `1 unread reply`; `None` without one.
+pub fn count_of_replies(count: u64) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("1 unread reply".to_owned()),
+        many => Some(format!("{many} unread replies")),
+    }
 }
 
 /// Prints the number of entries that this person skipped, and each entry that waits for other people.

@@ -7,6 +7,7 @@ use super::follow;
 use super::progress::{LiveTurn, report_and_continue};
 use super::prompt::{Parts, PasteMarks, Prompt};
 use super::slash::{self, Line};
+use super::unread;
 use super::waiting::Waiting;
 use super::{new_thread, remark_thread};
 use crate::client::Client;
@@ -110,10 +111,12 @@ impl Conversation<'_> {
         self.at.out.reserving_marks()
     }
 
-    /// Prints the last lines of the conversation from the record of the host.
+    /// Prints the last lines of the conversation from the record of the host, and the unread replies of the agent that are not among
+    /// them.
     async fn print_history(&self) -> Result<(), Error> {
         let (thread, speak_as) = (self.thread.as_deref(), self.speak_as.as_deref());
-        for line in self.client.history(&self.id, thread, speak_as, HISTORY_LINES).await? {
+        let lines = self.client.history(&self.id, thread, speak_as, HISTORY_LINES).await?;
+        for line in &lines {
             let author = match line.author.as_str() {
                 "person" => "you",
                 "agent" => self.name.as_str(),
@@ -121,7 +124,7 @@ impl Conversation<'_> {
             };
             self.out().line(format!("{author}> {}", line.text))?;
         }
-        Ok(())
+        unread::print(self.out(), self.client, &self.id, &lines).await
     }
 
     /// Sends a message and shows its answer. Only a lost host is a failure.
