@@ -103,6 +103,8 @@ id!(/// One capability change.
     ChangeId, "chg", "a change");
 id!(/// One approval request: a call that waits for a person.
     RequestId, "req", "an approval request");
+id!(/// One question of an agent that waits for its person.
+    QuestionId, "qst", "a question");
 id!(/// One approval.
     ApprovalId, "apr", "an approval");
 id!(/// One person.
@@ -127,6 +129,13 @@ impl MessageId {
 
 impl RequestId {
     /// Returns the name under which the arguments of this request are encrypted: the same ULID with the prefix of items.
+    pub fn item(self) -> ItemId {
+        ItemId(self.0)
+    }
+}
+
+impl QuestionId {
+    /// Returns the name under which the text of this question is encrypted: the same ULID with the prefix of items.
     pub fn item(self) -> ItemId {
         ItemId(self.0)
     }

@@ -152,6 +152,15 @@ pub struct Status {
     /// Calls that wait for a decision.
     #[serde(default)]
     pub calls_waiting: u64,
+    /// Questions of agents that wait for their people.
+    #[serde(default)]
+    pub questions_waiting: u64,
+    /// Replies to the caller that no client of theirs got yet.
+    #[serde(default)]
+    pub replies_unread: u64,
+    /// Names of the people who are told about nothing, because they have no place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_place: Vec<String>,
     /// Agents whose guard mode is not `enforce`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredGuard>,

@@ -4,8 +4,8 @@
 
 use crate::canonical::Digest;
 use crate::ids::{
-    AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, RequestId,
-    SessionId, TurnId,
+    AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, QuestionId,
+    RequestId, SessionId, TurnId,
 };
 use crate::ledger_entry;
 use crate::operator::{ChannelKind, DenialCode, LedgerEvent, TokenId};
@@ -59,6 +59,7 @@ values!(
     CallId,
     ChangeId,
     DeliveryId,
+    QuestionId,
     RequestId,
     ItemId,
     MemoryId,
@@ -108,8 +109,8 @@ mod schemas {
     }
 
     ids!(
-        AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, RequestId, ItemId, MemoryId, MessageId, PersonId,
-        SessionId, TurnId,
+        AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, QuestionId, RequestId, ItemId, MemoryId, MessageId,
+        PersonId, SessionId, TurnId,
     );
 
     impl PartialSchema for TokenId {

@@ -26,6 +26,7 @@ mod openapi;
 mod paths;
 mod people;
 pub mod port;
+mod questions;
 mod refusals;
 mod requests;
 mod routes;
@@ -47,6 +48,7 @@ use crate::emergency_stop::EmergencyStop;
 use crate::model_socket::endpoints::Models;
 use crate::outbound::dispatch::Dispatch;
 use crate::pipeline::Inbound;
+use crate::questions::Questions;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::requests::Requests;
@@ -95,6 +97,8 @@ pub struct Api {
     pub changes: Arc<Changes>,
     /// Approval requests of calls.
     pub requests: Arc<Requests>,
+    /// Questions of agents.
+    pub questions: Arc<Questions>,
     /// The connections to MCP servers.
     pub servers: Arc<crate::mcp::Servers>,
     /// The model endpoints.

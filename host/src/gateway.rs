@@ -20,6 +20,7 @@ pub mod proposals;
 pub mod quorum;
 pub mod review_page;
 pub mod store;
+pub mod told;
 
 pub use crate::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};
@@ -94,24 +95,35 @@ pub struct MountsConfig {
     pub allow: Vec<PathBuf>,
 }
 
+/// The bound on the hours in which a question can be answered: a year.
+const QUESTION_HOURS_MAX: u32 = 8760;
+
 /// `[approval]`
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApprovalConfig {
     /// Seconds that the calls of one turn wait for people who are present; 0 for none.
     pub wait_seconds: u32,
+    /// Hours in which a person can answer a question of an agent.
+    pub question_hours: u32,
 }
 
 impl Default for ApprovalConfig {
     fn default() -> Self {
-        Self { wait_seconds: 120 }
+        Self { wait_seconds: 120, question_hours: 168 }
     }
 }
 
 impl ApprovalConfig {
     /// Refuses values outside their bounds.
     pub fn check(&self) -> Result<(), String> {
-        if self.wait_seconds <= 600 { Ok(()) } else { Err("approval.wait_seconds must be 0 to 600".to_owned()) }
+        if self.wait_seconds > 600 {
+            return Err("approval.wait_seconds must be 0 to 600".to_owned());
+        }
+        if !(1..=QUESTION_HOURS_MAX).contains(&self.question_hours) {
+            return Err(format!("approval.question_hours must be 1 to {QUESTION_HOURS_MAX}"));
+        }
+        Ok(())
     }
 }
 

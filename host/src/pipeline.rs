@@ -17,6 +17,7 @@ use crate::outbound::accept::{Acceptance, Accepted};
 use crate::outbound::delivery::{self, Delivery};
 use crate::outbound::dispatch::Dispatch;
 use crate::outbound::receipts::Unreceipted;
+use crate::questions::Questions;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
@@ -103,6 +104,8 @@ pub struct Outbound {
     pub turns: Arc<OpenTurns>,
     /// Takes the changes that agents request.
     pub proposals: Arc<Proposals>,
+    /// Takes the questions that agents ask.
+    pub questions: Arc<Questions>,
     /// Holds deliveries back during an emergency stop.
     pub latch: Arc<Latch>,
     /// Sends deliveries over the network.
@@ -130,12 +133,16 @@ impl Outbound {
     pub async fn outbound(self: &Arc<Self>, queue: Queue<'_>, row: Untrusted<RawRow>) -> Result<Accepted, Error> {
         let (own, session, key) = (Arc::clone(self), Arc::clone(queue.session), Arc::clone(queue.key));
         let accept = self.turns.record.state.write(move |tx| {
-            let (proposals, limits) = (&*own.proposals, &own.turns.config);
-            Acceptance { proposals, limits, session: &session, key: &key }.accept(tx, row)
+            let (proposals, questions, limits) = (&*own.proposals, &*own.questions, &own.turns.config);
+            Acceptance { proposals, questions, limits, session: &session, key: &key }.accept(tx, row)
         });
         let (accepted, cursor) = accept.await?;
         *queue.cursor = cursor;
         failpoint::reach("accept");
+        if matches!(accepted, Accepted::Called) {
+            // The call may have asked a question, which ends in time.
+            self.questions.bell.notify_one();
+        }
         if let Accepted::Closed(delivery) = &accepted {
             // The intent is recorded, so the host finds the delivery again after a crash.
             failpoint::reach("intent");

@@ -12,7 +12,7 @@ pub mod levels;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
-use ironclaw_contract::seam::limits::{OPTIONS_MAX, REASON_BYTES_MAX};
+use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
@@ -28,7 +28,7 @@ pub const REQUEST_CHANGE: &str = "request_capability_change";
 /// `request_capability_change` is the envelope of every kind of change.
 pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_install", REQUEST_CHANGE, "send_message"];
 /// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
-pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
+pub const UNHANDLED: [&str; 3] = ["schedule_task", "skill_install", "send_message"];
 /// Sends a request to a granted host of the network. No agent has it by default, since it needs a grant.
 pub const HTTP_FETCH: &str = "http_fetch";
 /// Runs a command that reaches granted hosts. The host offers it by itself to an agent with [`RUN_COMMAND`] and such a host.
@@ -47,6 +47,8 @@ const SEARCH_HITS_MAX: u32 = 200;
 pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
 /// Most notes of one `recall`.
 pub const RECALLED_MAX: usize = 20;
+/// Most options of a question.
+pub const QUESTION_OPTIONS_MAX: usize = 8;
 /// Shown characters of an unknown tool's name.
 const SHOWN_CHARACTERS_MAX: usize = 64;
 
@@ -384,15 +386,15 @@ fn schedule_task() -> Tool {
 fn ask_user_question() -> Tool {
     row(
         "ask_user_question",
-        "Asks the person a question. The answer comes as a later message.",
+        "Asks the person a question when you cannot go on without their choice. The answer comes as a later message.",
         &["question"],
         json!({
             "question": { "type": "string", "minLength": 1, "description": "The question." },
             "options": {
                 "type": "array",
-                "maxItems": OPTIONS_MAX,
+                "maxItems": QUESTION_OPTIONS_MAX,
                 "items": { "type": "string", "minLength": 1 },
-                "description": "Answers to choose from.",
+                "description": "Short answers to choose from.",
             },
             "allow_freeform": { "type": "boolean", "description": "True if the person may type another answer." },
         }),

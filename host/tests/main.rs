@@ -55,11 +55,13 @@ mod e2e {
     mod modes;
     mod mounts;
     pub(crate) mod network_commands;
+    mod notifications;
     pub(crate) mod packages;
     mod packages_change;
     mod people;
     mod private_names;
     mod prompts;
+    mod questions;
     mod receivers;
     mod regressions;
     pub(crate) mod requests;

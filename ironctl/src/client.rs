@@ -16,6 +16,7 @@ mod files;
 mod mcp;
 mod models;
 mod people;
+mod questions;
 mod requests;
 
 pub use events::{Events, MessageEvent};

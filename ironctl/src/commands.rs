@@ -4,6 +4,7 @@
 
 mod agent;
 mod allowance;
+mod answer;
 mod approve;
 mod audit;
 mod backup;
@@ -31,6 +32,7 @@ mod model;
 mod panic;
 mod person;
 mod propose;
+mod question;
 mod quickstart;
 mod reject;
 mod resume;
@@ -77,7 +79,7 @@ impl At {
 pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
-    ("Decide", &["inbox", "approve", "reject", "allowance", "change"]),
+    ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
     ("Agents", &["agent"]),
     ("Reach", &["mcp", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
@@ -119,7 +121,7 @@ pub enum Command {
     Agent(agent::Action),
     /// Talk to an agent
     Chat(chat::Args),
-    /// Decide about the calls and changes that wait, one at a time
+    /// Decide about the calls and changes that wait, and answer questions, one at a time
     #[command(after_help = "Example:\n  ironctl inbox\n  ironctl inbox --json")]
     Inbox,
     /// List, show and submit changes
@@ -127,8 +129,13 @@ pub enum Command {
     Change(change::Action),
     /// Approve a call or a change
     Approve(approve::Args),
-    /// Reject a call or a change
+    /// Reject a call or a change, or cancel a question
     Reject(reject::Args),
+    /// Answer a question of an agent
+    Answer(answer::Args),
+    /// List and show questions of agents
+    #[command(subcommand, after_help = "Example:\n  ironctl question list")]
+    Question(question::Action),
     /// Add, list, show and remove counted repetitions of calls that would need you
     #[command(subcommand, after_help = "Example:\n  ironctl allowance list")]
     Allowance(allowance::Action),
@@ -229,6 +236,8 @@ impl Command {
             Self::Change(action) => change::run(at, action).await,
             Self::Approve(args) => approve::run(at, args).await,
             Self::Reject(args) => reject::run(at, args).await,
+            Self::Answer(args) => answer::run(at, args).await,
+            Self::Question(action) => question::run(at, action).await,
             Self::Allowance(action) => allowance::run(at, action).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,

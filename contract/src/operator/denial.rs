@@ -261,6 +261,17 @@ denial_codes! {
     NoteLength = "note_length", 400, Operator, "The length of the note is out of its bounds.";
     NoteUnknown = "note_unknown", 404, Operator, "The agent has no such note.";
 
+    // Questions
+    QuestionUnknown = "question_unknown", 404, Operator, "There is no such question, or it is of another person.";
+    QuestionNotYours = "question_not_yours", 403, Operator, "Only the person concerned answers a question.";
+    QuestionEnded = "question_ended", 409, Operator, "The question is answered, cancelled, expired or of a restored record.";
+    QuestionOption = "question_option", 400, Operator, "The question has no option with this number.";
+    QuestionFreeText = "question_free_text", 400, Operator, "The question takes one of its options, and no text.";
+    QuestionAnswerInvalid = "question_answer_invalid", 400, Operator, "The answer is empty, over its bound, or both an option and a text.";
+    QuestionTooLong = "question_too_long", 400, Sandbox, "A question or one of its options is empty or over its bound, or it has too many options.";
+    QuestionsTooMany = "questions_too_many", 429, Sandbox, "Too many questions of the session wait for their answers.";
+    QuestionNoPerson = "question_no_person", 403, Sandbox, "The turn has no person who could answer.";
+
     // Changes
     ChangeUnknown = "change_unknown", 404, Operator, "There is no such change.";
     ChangeEmpty = "change_empty", 400, Operator, "The values are already set.";
@@ -404,6 +415,8 @@ denial_codes! {
     IdentityMalformed = "identity_malformed", 400, Operator, "The identity is not of the form CHANNEL:NAME.";
     IdentityInUse = "identity_in_use", 409, Operator, "The identity is linked to a person.";
     IdentityUnknown = "identity_unknown", 404, Operator, "The person has no such identity.";
+    PlaceUnsuitable = "place_unsuitable", 400, Operator, "The channel sends nothing to people by itself.";
+    PlaceAmbiguous = "place_ambiguous", 409, Operator, "The person has several identities on the channel.";
     IdentityOwn = "identity_own", 400, Operator, "The identity is the person's own and cannot be removed.";
     IdentitiesTooMany = "identities_too_many", 400, Operator, "The person has too many identities.";
     TokenName = "token_name", 400, Operator, "The name is not a valid name of a token.";

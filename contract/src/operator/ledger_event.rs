@@ -141,6 +141,13 @@ events! {
     RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
+    QuestionAsked = "question.asked", [Kind::Claim], "session turn call question digest principal scope expires", "An agent asked its person a question.";
+    QuestionAnswered = "question.answered", [Kind::Verify], "session question message by", "A person answered a question.";
+    QuestionAnswerRefused = "question.answer_refused", [Kind::Retract], "session question by code", "An answer to a question was refused.";
+    QuestionCancelled = "question.cancelled", [Kind::Retract], "session question by reason", "A question ended without an answer.";
+    QuestionExpired = "question.expired", [Kind::Retract], "session question", "A question was not answered in time.";
+    QuestionUnknown = "question.unknown", [Kind::Retract], "session question", "A question of a restored record may have been answered in the other history.";
+    QuestionReminded = "question.reminded", [Kind::Meta], "session question person", "A person was reminded of a question.";
     AllowanceAdded = "allowance.added", [Kind::Meta], "allowance person agent tool manifest digest count expires", "A person permitted a counted repetition of calls.";
     AllowanceUsed = "allowance.used", [Kind::Verify], "session turn call allowance tool uses count", "A call ran without a question by an allowance.";
     AllowanceRemoved = "allowance.removed", [Kind::Retract], "allowance person agent tool by reason", "An allowance was removed.";
@@ -158,6 +165,13 @@ events! {
     DeliveryDead = "delivery.dead", [Kind::Retract], "session turn delivery reason", "The attempts are used up, or the receiver refused.";
     DeliveryAgain = "delivery.again", [Kind::Meta], "session turn delivery by", "A person retried a delivery.";
     DeliveryDropped = "delivery.dropped", [Kind::Meta], "session turn delivery by", "A person dropped a delivery.";
+    NotificationIntended = "notification.intended", [Kind::Verify], "delivery person about subject", "The host intends to tell a person about an object.";
+    NotificationUnplaced = "notification.unplaced", [Kind::Meta], "delivery person about subject", "A person has no place where they are told about an object.";
+    NotificationSending = "notification.sending", [Kind::Verify], "delivery person channel attempt", "An attempt to tell a person began.";
+    NotificationReceived = "notification.received", [Kind::Verify], "delivery person", "A person was told.";
+    NotificationRetried = "notification.retried", [Kind::Verify], "delivery person reason", "An attempt to tell a person failed, and the host will retry.";
+    NotificationFailed = "notification.failed", [Kind::Retract], "delivery person about subject outcome reason", "A person was not told, or may not have been told.";
+    NotificationWithdrawn = "notification.withdrawn", [Kind::Meta], "delivery subject", "The object was decided before the person was told.";
     ChangeProposed = "change.proposed", [Kind::Claim], "session turn call change kind agent principal requester digest before_digest", "A change was requested.";
     ChangeRefused = "change.refused", [Kind::Retract], "session turn kind code by reason", "A request for a change was refused.";
     ChangeApprovedBy = "change.approved_by", [Kind::Meta], "change approval by shown", "A person approved a change.";
@@ -212,6 +226,8 @@ events! {
     PersonRefused = "person.refused", [Kind::Retract], "code by", "A change of a person was refused.";
     IdentityLinked = "identity.linked", [Kind::Meta], "person channel identity_digest by", "An identity was linked to a person.";
     IdentityUnlinked = "identity.unlinked", [Kind::Meta], "person channel identity_digest by", "An identity was unlinked from a person.";
+    PlaceSet = "place.set", [Kind::Meta], "person channel identity_digest by", "The place where a person is told was set.";
+    PlaceEnded = "place.ended", [Kind::Meta], "person channel identity_digest by reason", "A person is told nowhere any longer.";
     IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
     TokenCreated = "token.created", [Kind::Meta], "token person expires_at by", "A token was made.";
     TokenRotated = "token.rotated", [Kind::Meta], "token person replaces expires_at by", "A token was replaced.";

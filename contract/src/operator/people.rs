@@ -26,6 +26,15 @@ pub struct NewRole {
     pub role: String,
 }
 
+/// `POST /v1/people/{person}/notify`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NewPlace {
+    /// A channel on which the person has one identity, an identity of the person as `channel:id`, or `none`.
+    pub notify: String,
+}
+
 /// `POST /v1/people/{person}/identities`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +59,9 @@ pub struct Person {
     pub role: String,
     /// RFC 3339.
     pub created_at: String,
+    /// The identity at which the person is told about requests and incidents, `channel:id`; null for none.
+    #[serde(default)]
+    pub notify: Option<String>,
     /// Their accounts on channels.
     pub identities: Vec<Identity>,
     /// Their tokens, without the text.
@@ -79,6 +91,9 @@ pub struct Whoami {
     pub role: String,
     /// Their accounts on channels, each `channel:id`.
     pub identities: Vec<String>,
+    /// The identity at which the caller is told about requests and incidents, `channel:id`; null for none.
+    #[serde(default)]
+    pub notify: Option<String>,
     /// The token of the request, without the text.
     pub token: Token,
 }

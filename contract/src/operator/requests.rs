@@ -1,9 +1,9 @@
-//! Approval requests: calls that wait for a person, and the inbox of requests and changes.
+//! Approval requests: calls that wait for a person, and the inbox of requests, questions and changes.
 //!
 //! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::Decision).
 
 use super::Digest;
-use crate::ids::{CallId, ChangeId, MessageId, RequestId, SessionId, TurnId};
+use crate::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
@@ -39,6 +39,8 @@ pub struct ValueOrigin {
 pub enum EntryId {
     /// A call waits.
     Call(RequestId),
+    /// A question waits.
+    Question(QuestionId),
     /// A change waits.
     Change(ChangeId),
 }
@@ -47,23 +49,24 @@ impl fmt::Display for EntryId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Call(id) => id.fmt(f),
+            Self::Question(id) => id.fmt(f),
             Self::Change(id) => id.fmt(f),
         }
     }
 }
 
-/// An entry of the inbox: a call or a change that waits for people.
+/// An entry of the inbox: a call, a question or a change that waits for people. Also a question of `GET /v1/questions`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct InboxEntry {
-    /// `req_…` or `chg_…`.
+    /// `req_…`, `qst_…` or `chg_…`.
     pub id: EntryId,
-    /// `call` or `change`.
+    /// `call`, `question` or `change`.
     #[serde(rename = "type")]
     pub entry_type: String,
     /// The name of the agent; null for a change that concerns none.
     pub agent: Option<String>,
-    /// Its status.
+    /// Its status; of a question `waiting answered cancelled expired unknown`.
     pub status: String,
     /// The effect in the words of the host; for a change its kind.
     pub effect: String,
@@ -74,7 +77,7 @@ pub struct InboxEntry {
     pub origins: Vec<ValueOrigin>,
     /// The reasons why it needs people.
     pub reasons: Vec<RequestReason>,
-    /// SHA-256 of the page, 64 hex characters.
+    /// SHA-256 of the page, 64 hex characters; of a question, of its text and options as canonical JSON.
     pub shown_digest: Digest,
     /// RFC 3339.
     pub created_at: String,
@@ -82,8 +85,33 @@ pub struct InboxEntry {
     pub expires_at: String,
     /// The places in which people were told.
     pub told: Vec<String>,
-    /// True if the caller may decide.
+    /// True if the caller may decide or answer.
     pub yours: bool,
+    /// The session of a question; absent for a call and a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<SessionId>,
+    /// The question in the words of the agent; absent if it cannot be read, and for a call and a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// The answers to choose from, in the words of the agent; the first one has the number 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<String>>,
+    /// True if the person may answer with a text of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_text: Option<bool>,
+}
+
+/// The body of `POST /v1/questions/{id}/answer`: either the number of an option, or a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewAnswer {
+    /// The number of an option, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option: Option<u32>,
+    /// A text, at most 8000 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// An approval request of a call: `GET /v1/requests/{id}`, and the answer of each decision.

@@ -86,6 +86,41 @@ pub struct TranscriptCall {
     pub state: String,
 }
 
+/// The unread replies of one conversation of the caller: an entry of `GET /v1/unread`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UnreadReplies {
+    /// Always `replies`: in the inbox they are beside entries of other types.
+    #[serde(rename = "type")]
+    pub entry_type: String,
+    /// Name of the agent.
+    pub agent: String,
+    /// `ses_…`.
+    pub session_id: SessionId,
+    /// Name of the thread; null for the conversation without a name.
+    pub thread: Option<String>,
+    /// Their number.
+    pub count: u64,
+    /// RFC 3339, of the newest one.
+    pub newest_at: String,
+}
+
+/// A reply that no client of its person got before: an entry of `POST /v1/agents/{agent}/unread`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct UnreadReply {
+    /// `ses_…`.
+    pub session_id: SessionId,
+    /// Name of the thread; null for the conversation without a name.
+    pub thread: Option<String>,
+    /// RFC 3339.
+    pub at: String,
+    /// `agent host`.
+    pub author: String,
+    /// The text.
+    pub text: String,
+}
+
 /// One conversation of the caller with an agent: `GET /v1/agents/{agent}/threads`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

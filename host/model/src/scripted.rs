@@ -76,7 +76,8 @@ impl Scripted {
             return Ok(Output { text: summary(&prompt.parts), ..Output::default() });
         }
         let Some(request) = Request::read(&prompt.parts) else {
-            return Ok(answer(prompt, followed_up(&prompt.parts).unwrap_or_else(|| UNPROMPTED.to_owned())));
+            let continued = followed_up(&prompt.parts).or_else(|| chosen(&prompt.parts));
+            return Ok(answer(prompt, continued.unwrap_or_else(|| UNPROMPTED.to_owned())));
         };
         let Some((rule, captures)) = self.rule(&request) else {
             return Err(Unanswered("no rule fits what was said".to_owned()));
@@ -185,6 +186,18 @@ fn followed_up(parts: &[Part]) -> Option<String> {
         _ => None,
     });
     results.next().map(|text| format!("The call that waited has ended. {text}"))
+}
+
+/// Returns the answer to a chosen option of a question: the option, in the part behind the host's words.
+fn chosen(parts: &[Part]) -> Option<String> {
+    match parts {
+        [.., Part::HostNotice { text: how }, Part::Context { text, .. }]
+            if how.starts_with("The person chose option") =>
+        {
+            Some(format!("You chose: {text}"))
+        }
+        _ => None,
+    }
 }
 
 fn wanted(call: &Call, values: &Values) -> WantedCall {

@@ -6,12 +6,14 @@ mod conversation;
 mod follow;
 mod history;
 mod threads;
+mod unread;
 mod why;
 
 pub use conversation::{find, open};
 pub use follow::events;
 pub use history::history;
 pub use threads::threads;
+pub use unread::{counts as unread_counts, read as read_unread};
 pub use why::why;
 
 use super::auth::Current;
@@ -152,7 +154,11 @@ pub async fn message(
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
     let found = own_message(&api, &person, &message).await?;
-    Ok(Json(wait_for(&api, &current, &found, wait).await?))
+    let view = wait_for(&api, &current, &found, wait).await?;
+    if view.reply.is_some() {
+        unread::mark(&api.record.state, view.turn_id).await?;
+    }
+    Ok(Json(view))
 }
 
 /// Waits until a message is settled. Returns it as it then is, or at the end of the wait.

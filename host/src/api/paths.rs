@@ -6,7 +6,8 @@ use super::body::MESSAGE_BYTES_MAX;
 use super::routes::{Route, delete, get, open_to_all, post};
 use super::{
     agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, files, health, mcp, memory,
-    models, openapi, people, requests, scope, secrets, sessions, settings, status, stops, tokens, transcript, usage,
+    models, openapi, people, questions, requests, scope, secrets, sessions, settings, status, stops, tokens,
+    transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -43,6 +44,13 @@ fn routes_of_agents() -> Vec<Route> {
         post("/v1/agents/{agent}/messages", Member, "Send a message to an agent", chat::send).up_to(MESSAGE_BYTES_MAX),
         get("/v1/agents/{agent}/history", Member, "The caller's conversation with an agent", chat::history),
         get("/v1/agents/{agent}/threads", Member, "The caller's conversations with an agent", chat::threads),
+        get("/v1/unread", Member, "The number of unread replies of the caller's conversations", chat::unread_counts),
+        post(
+            "/v1/agents/{agent}/unread",
+            Member,
+            "The unread replies of an agent; they then count as read",
+            chat::read_unread,
+        ),
         get("/v1/agents/{agent}/memory", Admin, "The notes of an agent", memory::list),
         post("/v1/agents/{agent}/memory", Admin, "Add a note to an agent's memory", memory::add),
         delete("/v1/agents/{agent}/memory/{note}", Admin, "Erase a note of an agent", memory::forget),
@@ -54,13 +62,17 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         get(
             "/v1/inbox",
             Member,
-            "Calls and changes that wait and that the caller may decide or asked for",
+            "Calls, questions and changes that wait and that the caller may decide, answer or asked for",
             requests::inbox,
         ),
         get("/v1/requests", Member, "Approval requests of calls that the caller may see", requests::list),
         get("/v1/requests/{id}", Member, "One approval request, with its page", requests::show),
         post("/v1/requests/{id}/approve", Member, "Approve a call exactly as shown", requests::approve),
         post("/v1/requests/{id}/reject", Member, "Reject a call", requests::reject),
+        get("/v1/questions", Member, "Questions to the caller; owners and admins see all", questions::list),
+        get("/v1/questions/{id}", Member, "One question", questions::show),
+        post("/v1/questions/{id}/answer", Member, "Answer a question that is for the caller", questions::answer),
+        post("/v1/questions/{id}/reject", Member, "Cancel a question", questions::reject),
         get("/v1/allowances", Member, "Allowances; a member sees only their own", allowances::list),
         post("/v1/allowances", Member, "Add an allowance for the caller exactly as shown", allowances::add),
         post("/v1/allowances/review", Member, "The page of a new allowance; records nothing", allowances::review),
@@ -184,6 +196,12 @@ fn routes_of_people_and_models() -> Vec<Route> {
         get("/v1/people/{person}", Owner, "One person, by name or id", people::show),
         delete("/v1/people/{person}", Owner, "Remove a person; `erase` also erases their sessions", people::remove),
         post("/v1/people/{person}/role", Owner, "Set the role of a person", people::set_role),
+        post(
+            "/v1/people/{person}/notify",
+            Member,
+            "Set the place where a person is told; a member only their own",
+            people::set_place,
+        ),
         post("/v1/people/{person}/identities", Owner, "Link an identity to a person", people::link),
         delete("/v1/people/{person}/identities/{identity}", Owner, "Unlink an identity from a person", people::unlink),
         get("/v1/secrets", Admin, "Every secret, without its value", secrets::list),

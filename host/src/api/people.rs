@@ -17,7 +17,7 @@ use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
-    self, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewRole, RemovedPerson, Whoami,
+    self, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewPlace, NewRole, RemovedPerson, Whoami,
 };
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::confusable;
@@ -40,6 +40,7 @@ pub async fn whoami(
             role: person.role.name().to_owned(),
             // Without marks: a mark names other people.
             identities: identities.iter().map(Identity::to_string).collect(),
+            notify: registry::places::place_of(tx, person.id)?.map(|place| place.identity.to_string()),
             token: tokens::view(&token, &current),
         })
     });
@@ -104,6 +105,30 @@ pub async fn set_role(
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     change(&api, current, move |tx| {
         with_known_person(tx, &person, &by, |tx, person| registry::people::set_role(tx, person, role, giver))
+    })
+    .await
+}
+
+/// `POST /v1/people/{person}/notify`; a member only their own.
+pub async fn set_place(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Extension(Current(current)): Extension<Current>,
+    Path(person): Path<String>,
+    Body(new): Body<NewPlace>,
+) -> Reply<operator::Person> {
+    let is_own = person == by.name || person == by.id.to_string();
+    if !is_own && !by.role.covers(Role::Admin) {
+        let refusal = Refusal::new(DenialCode::RoleTooLow, "a member sets only their own place");
+        return Err(refusal.hint("ask an admin, or name yourself: `ironctl whoami`").into());
+    }
+    change(&api, current, move |tx| {
+        with_known_person(tx, &person, &by, |tx, person| {
+            registry::places::set(tx, person, &by, &new.notify).map_err(|denied| {
+                denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal))
+            })?;
+            Ok(person.clone())
+        })
     })
     .await
 }
@@ -270,11 +295,17 @@ struct Directory {
     people: Vec<Person>,
     identities: Vec<(Identity, PersonId)>,
     tokens: Vec<registry::Token>,
+    places: Vec<(PersonId, Identity)>,
 }
 
 impl Directory {
     fn look(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
-        Ok(Self { people: registry::people(tx)?, identities: registry::identities(tx)?, tokens: registry::tokens(tx)? })
+        Ok(Self {
+            people: registry::people(tx)?,
+            identities: registry::identities(tx)?,
+            tokens: registry::tokens(tx)?,
+            places: registry::places::places(tx)?,
+        })
     }
 
     fn view(&self, person: &Person, current: &TokenId) -> operator::Person {
@@ -296,6 +327,7 @@ impl Directory {
             marks: confusable::warnings(&person.name, names.map(|other| (other.name.as_str(), other.id))),
             role: person.role.name().to_owned(),
             created_at: ironclaw_ledger::rfc3339(person.created_at),
+            notify: self.places.iter().find(|(of, _)| *of == person.id).map(|(_, place)| place.to_string()),
             identities: self
                 .identities
                 .iter()

@@ -1,10 +1,10 @@
-//! Approval requests over the API: the inbox of calls and changes, the page of a request, and the decisions of people.
+//! Approval requests over the API: the inbox of calls, questions and changes, the page of a request, and the decisions of people.
 //!
 //! Decides nothing: a decision goes to [`crate::requests`] with the digest of the shown page.
 
 use super::auth::Current;
 use super::named::{self, id};
-use super::{Answer, Api, Body, Reply, agents, changes};
+use super::{Answer, Api, Body, Reply, agents, changes, questions};
 use crate::error::Error;
 use crate::refusal::Denied;
 use crate::registry::{self, Person};
@@ -37,7 +37,7 @@ pub struct ListQuery {
     agent: Option<String>,
 }
 
-/// `GET /v1/inbox`: the calls and changes that wait and that the caller may decide or asked for, the oldest first.
+/// `GET /v1/inbox`: the calls, questions and changes that wait and that the caller may decide, answer or asked for, the oldest first.
 pub async fn inbox(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<InboxEntry>> {
     let (all, by) = (Arc::clone(&api.requests), person.clone());
     let calls = api.state().read(move |tx| {
@@ -51,6 +51,7 @@ pub async fn inbox(State(api): State<Api>, Extension(person): Extension<Person>)
         Ok::<_, Error>(entries)
     });
     let mut entries = calls.await?;
+    entries.extend(questions::inbox(&api, &person).await?);
     entries.extend(changes::inbox(&api, &person).await?);
     entries.sort_by_key(|(at, _)| *at);
     Ok(Json(entries.into_iter().map(|(_, entry)| entry).collect()))
@@ -196,6 +197,10 @@ fn entry(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Sho
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         told: told(row),
         yours: is_theirs(all, person, row)?,
+        session_id: None,
+        question: None,
+        options: None,
+        free_text: None,
     })
 }
 

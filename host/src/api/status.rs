@@ -7,14 +7,15 @@ use crate::error::Error;
 use crate::gateway::store as store_of_changes;
 use crate::inbound::inbox;
 use crate::outbound::delivery::journal;
-use crate::registry;
+use crate::questions;
+use crate::registry::{self, Person};
 use crate::requests;
 use crate::runtime::command::{ActorView, Phase};
 use crate::session::store::{self, Origin, SessionState};
-use crate::tables::turns;
+use crate::tables::{deliveries, turns};
 use crate::turns::items;
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
     HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopping,
@@ -28,7 +29,7 @@ use ironclaw_state::ReadTx;
 const AHEAD_MS_MAX: i64 = 60_000;
 
 /// `GET /v1/status`
-pub async fn status(State(api): State<Api>) -> Reply<Status> {
+pub async fn status(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Status> {
     let sessions = sessions(&api).await?;
     let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = api.about.warnings.clone();
@@ -51,6 +52,8 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
     }
     let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
     let calls_waiting = api.record.state.read(requests::pending_count).await?;
+    let questions_waiting = api.record.state.read(questions::waiting_count).await?;
+    let (replies_unread, without_place) = api.record.state.read(move |tx| told(tx, &person)).await?;
     let stopped = stops::stopped(&api).await?;
     let room = api.sessions.occupancy();
     Ok(Json(Status {
@@ -69,8 +72,20 @@ pub async fn status(State(api): State<Api>) -> Reply<Status> {
         places: SlotCounts { awake: room.awake as u64, awake_max: room.awake_max as u64, waiting: room.waiting as u64 },
         changes_waiting,
         calls_waiting,
+        questions_waiting,
+        replies_unread,
+        without_place,
         lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
     }))
+}
+
+/// Returns the number of unread replies to a person, and the names of the people who have no place to be told.
+fn told(tx: &ReadTx<'_>, person: &Person) -> Result<(u64, Vec<String>), ironclaw_state::Error> {
+    let unread = deliveries::unseen_by_session(tx, person.id)?.iter().map(|unseen| unseen.count).sum();
+    let places = registry::places::places(tx)?;
+    let has_none = |person: &Person| !places.iter().any(|(of, _)| *of == person.id);
+    let without = registry::people(tx)?.into_iter().filter(has_none).map(|person| person.name).collect();
+    Ok((unread, without))
 }
 
 fn lowered(agent: &registry::Agent) -> LoweredGuard {

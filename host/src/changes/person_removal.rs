@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::gateway::decide;
 use crate::gateway::proposals::notify;
 use crate::gateway::store;
+use crate::questions;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Person};
@@ -67,6 +68,7 @@ impl Changes {
             notify(tx, self.record(), &row)?;
             withdrawn.push(row.id);
         }
+        questions::end_of_person(tx, self.record(), person.id)?;
         let access = person_removal::end_access(tx, &person, by.id)?;
         let agents = person_removal::remove(tx, &person, by.id)?;
         decide::recount(tx, &self.decision_context(&self.settings())).map_err(Error::from)?;

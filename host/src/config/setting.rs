@@ -191,6 +191,7 @@ pub const SETTINGS: &[Setting] = settings! {
 
     [approval]
     wait_seconds: Is("120"), "seconds", Rule("0 to 600"), Live, "The longest time that the calls of one turn wait for people who are present; after it the model goes on without them.";
+    question_hours: Is("168"), "hours", Range(1, 8760), Live, "The time in which a person can answer a question of an agent; a reminder comes after half of it.";
 
     [quota]
     conversations_per_person: Is("512"), "conversations", AtLeast(1), Live, "The most conversations of one person that are not removed.";

@@ -5,7 +5,9 @@
 
 use crate::error::Error;
 use crate::gateway::store;
-use crate::outbound::delivery::journal;
+use crate::notifications::{self, About, Notification};
+use crate::outbound::delivery::{self, journal};
+use crate::questions;
 use crate::record::Record;
 use crate::requests;
 use ironclaw_contract::ids::BootId;
@@ -59,7 +61,11 @@ fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[Stri
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
         requests::end_all(tx, record, RESTORED)?;
+        questions::doubt_all(tx, record)?;
         journal::doubt_deliveries(tx)?;
+        delivery::notifications::doubt(tx)?;
+        let now = tx.wall();
+        notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
     }
     Ok(unknown)
 }

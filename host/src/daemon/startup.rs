@@ -28,6 +28,7 @@ use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
 use crate::packages::VerifiedLayers;
 use crate::pipeline::{Inbound, Outbound};
+use crate::questions::Questions;
 use crate::record::Record;
 use crate::requests::Requests;
 use crate::runtime::admission::{Admission, Limits};
@@ -89,6 +90,7 @@ pub(super) struct Parts {
     pub record: Arc<Record>,
     pub changes: Arc<Changes>,
     pub executor: Arc<Executor>,
+    pub questions: Arc<Questions>,
     pub jails: Arc<Jails>,
     pub models: Arc<Models>,
     pub dispatch: Arc<Dispatch>,
@@ -116,10 +118,16 @@ impl Parts {
         let changes = Arc::new(Changes::new(Arc::clone(&proposals), master.approval_root()));
         let requests = Requests::new(Arc::clone(&record), Arc::clone(&settings), master.approval_root());
         let requests = Arc::new(requests);
+        let questions = Arc::new(Questions::new(Arc::clone(&record), Arc::clone(&settings)));
         let specs = state.read(registry::models::specs).await?;
         let models = Arc::new(Models::open(config.model.clone(), specs)?);
-        let runtime =
-            runtime(opened, (proposals, Arc::clone(&requests)), &models, jails_of(opened, paths, launcher)?).await?;
+        let runtime = runtime(
+            opened,
+            (proposals, Arc::clone(&requests), Arc::clone(&questions)),
+            &models,
+            jails_of(opened, paths, launcher)?,
+        )
+        .await?;
         let executor = Arc::clone(&runtime.models.executor);
         let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.outbound.dispatch));
         let latch = Arc::clone(&runtime.latch);
@@ -139,7 +147,20 @@ impl Parts {
         };
         let reloader = Arc::new(Reloader::new(opened, paths, Arc::clone(&changes), sessions.clone()));
         let backups = Arc::new(backup_maker(home, config, master));
-        Ok(Self { record, changes, executor, jails, models, dispatch, sessions, inbound, stops, reloader, backups })
+        Ok(Self {
+            record,
+            changes,
+            executor,
+            questions,
+            jails,
+            models,
+            dispatch,
+            sessions,
+            inbound,
+            stops,
+            reloader,
+            backups,
+        })
     }
 
     /// Finishes the work that a crash interrupted, and wakes every session with work, unless the emergency stop is on.
@@ -156,7 +177,7 @@ impl Parts {
 /// Returns the shared context of the session actors.
 async fn runtime(
     opened: &Opened,
-    (proposals, requests): (Arc<Proposals>, Arc<Requests>),
+    (proposals, requests, questions): (Arc<Proposals>, Arc<Requests>, Arc<Questions>),
     models: &Arc<Models>,
     (jails, launcher): (launch::Config, Launcher),
 ) -> Result<Runtime, Error> {
@@ -202,6 +223,7 @@ async fn runtime(
         latch: Arc::clone(&latch),
         dispatch: Arc::new(Dispatch::new(Arc::clone(record), session_jails.config.sessions_max())),
         proposals: Arc::clone(&proposals),
+        questions,
     };
     Ok(Runtime {
         settings: Arc::clone(&proposals.settings),

@@ -12,6 +12,7 @@ use crate::executor::LateCalls;
 use crate::maintenance::HeadPublisher;
 use crate::mcp::oauth::LoginRenewal;
 use crate::outbound::dispatch::Dispatcher;
+use crate::questions::QuestionWorker;
 use crate::retention_worker::Retention;
 use crate::shutdown::Shutdown;
 use ironclaw_contract::operator::ChannelKind;
@@ -43,8 +44,8 @@ impl Workers {
         head_publisher: &HeadPublisher,
         warnings: Vec<String>,
     ) -> Self {
-        let Parts { record, changes, executor, jails, models, dispatch, sessions, inbound, stops, reloader, backups } =
-            parts;
+        let Parts { record, changes, executor, questions, jails, models, dispatch, .. } = parts;
+        let Parts { sessions, inbound, stops, reloader, backups, .. } = parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
         let worker = ChangeWorker::new(
@@ -58,6 +59,8 @@ impl Workers {
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
         let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
         tokio::spawn(late.run(shutdown.clone()));
+        let questions_due = QuestionWorker::new(Arc::clone(questions), Arc::new(sessions.clone()));
+        tokio::spawn(questions_due.run(shutdown.clone()));
         tokio::spawn(LoginRenewal { logins: Arc::clone(&executor.servers.logins) }.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
@@ -86,6 +89,7 @@ impl Workers {
             sessions: sessions.clone(),
             changes: Arc::clone(changes),
             requests: Arc::clone(&executor.requests),
+            questions: Arc::clone(questions),
             servers: Arc::clone(&executor.servers),
             models: Arc::clone(models),
             dispatch: Arc::clone(dispatch),

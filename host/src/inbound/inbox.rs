@@ -2,6 +2,7 @@
 //!
 //! Never opens a turn. Text reaches a model as a person's words only through this module. See [`crate::turns::turn`].
 
+pub mod answer;
 pub mod events;
 
 pub use crate::tables::messages::{Message, find, newest_of, session_of_another, waiting_count};

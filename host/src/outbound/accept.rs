@@ -8,6 +8,7 @@ use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
 use crate::inbound::inbox;
 use crate::outbound::delivery::{self, Delivery};
+use crate::questions::{self, Questions};
 use crate::record::Record;
 use crate::refusal::Denied;
 use crate::session::store::{self, Session};
@@ -19,12 +20,12 @@ use crate::turns::items;
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{self, CallId, ItemId, MessageId, TurnId};
-use ironclaw_contract::operator::{Fault, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent};
 use ironclaw_contract::seam::action::{self, Action};
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
 use ironclaw_contract::seam::message::{Author, Kind};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
-use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
@@ -96,6 +97,8 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
 pub struct Acceptance<'a> {
     /// Takes proposals of changes, and has the record.
     pub proposals: &'a Proposals,
+    /// Takes questions of agents.
+    pub questions: &'a Questions,
     /// The limits of a turn.
     pub limits: &'a turn::Config,
     /// The session.
@@ -228,7 +231,13 @@ impl Acceptance<'_> {
         }
         let place = ResultTarget { session: session.id, turn: open.id, key, sealer: &self.record().sealer };
         let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
-        let item = calls::record_result(tx, &place, recorded.id, &recorded.tool, Author::Host, &result)?;
+        let labels = match action {
+            // The host's words, with nothing from outside beyond what the output had seen.
+            Some(Action::AskUserQuestion(_)) => output.tuple.labels.clone(),
+            _ => vec![Label::External],
+        };
+        let (id, tool) = (recorded.id, &recorded.tool);
+        let item = calls::record_labelled_result(tx, &place, id, tool, Author::Host, labels, &result)?;
         calls::settle(tx, recorded.id, item.tuple.item)?;
         if let Some(why) = refused {
             Entry::new(LedgerEvent::ActionRefused)
@@ -251,7 +260,7 @@ impl Acceptance<'_> {
         output: &items::Recorded,
         action: Option<&Action>,
     ) -> Result<(ResultBody, Option<&'static str>), crate::error::Error> {
-        let Self { session, .. } = *self;
+        let Self { session, key, .. } = *self;
         Ok(match action {
             Some(Action::Change { change, reason }) => {
                 let principal = open.person()?;
@@ -268,9 +277,13 @@ impl Acceptance<'_> {
                 (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
             Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
-            Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
-                refused("it is not available on this host yet")
+            Some(Action::AskUserQuestion(question)) => {
+                let labels = &output.tuple.labels;
+                let asking = questions::Asking { session, key, turn: open, call, labels, question };
+                let (result, refused) = questions::ask(tx, self.questions, &asking)?;
+                (result, refused.map(DenialCode::meaning))
             }
+            Some(Action::ScheduleTask(_)) | None => refused("it is not available on this host yet"),
         })
     }
 

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::outbound::accept;
+use crate::questions;
 use crate::quota::workspace::Over;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{Person, Role};
@@ -73,6 +74,7 @@ impl Actor {
                 };
                 let messages = turn::messages_of(tx, open.id)?;
                 requests::end_of_turn(tx, &turns.record, open.id, "its turn was cancelled")?;
+                questions::end_of_turn(tx, &turns.record, &open)?;
                 let key = session.content_key(&turns.record.wrapping).map_err(|error| Error::Body(error.into()))?;
                 accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);

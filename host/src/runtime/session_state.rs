@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::gateway::store as changes;
+use crate::notifications::{self, About, Notification};
 use crate::outbound::{accept, delivery};
 use crate::runtime::actor::Actor;
 use crate::session::files::versions::Store;
@@ -41,6 +42,11 @@ impl Actor {
         let halt = self.state().write(move |tx| {
             store::set_session_state(tx, id, standing, Some(&why), None)?;
             let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
+            let (incident, now) = (Notification::new(About::SessionIncident, id), tx.wall());
+            notifications::add_for_operators(tx, &incident, now)?;
+            if let Some(person) = session.person {
+                notifications::add(tx, person, incident, now)?;
+            }
             // The wrapped keys may be damaged. Without the content key there is no notice, but the state and its reason are
             // still recorded.
             match (session.content_key(&turns.record.wrapping), turn::open_of(tx, id)?) {
@@ -76,9 +82,10 @@ impl Actor {
             SessionState::Parked => {}
         }
         let id = self.id;
-        let release = self
-            .state()
-            .write(move |tx| Ok::<_, Error>(store::set_session_state(tx, id, SessionState::Active, None, Some(by))?));
+        let release = self.state().write(move |tx| {
+            notifications::withdraw(tx, id)?;
+            Ok::<_, Error>(store::set_session_state(tx, id, SessionState::Active, None, Some(by))?)
+        });
         release.await.map_err(|error| error.to_string())
     }
 

@@ -1,6 +1,6 @@
 //! Deliveries. Tables: `deliveries`.
 
-use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
@@ -314,6 +314,64 @@ pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections:
         [],
         |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
     )
+}
+
+/// The condition for replies in conversations of the person `?1` on this host that no client of theirs got.
+const UNSEEN: &str = "sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.channel = 'loopback' \
+                      AND deliveries.state = 'received' AND deliveries.seen_at IS NULL AND EXISTS (SELECT 1 FROM identities \
+                      WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
+                      AND identities.person_id = ?1)";
+
+/// The unseen replies of one session.
+#[derive(Debug, Clone)]
+pub struct Unseen {
+    /// The session.
+    pub session: SessionId,
+    /// Their number.
+    pub count: u64,
+    /// The time of the newest one, milliseconds since the epoch.
+    pub newest_at: i64,
+}
+
+/// Returns the number of a person's unseen replies for each session that has some.
+pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen>, Error> {
+    let sql = format!(
+        "SELECT session_id, count(*) AS count, max(deliveries.created_at) AS newest_at FROM sessions \
+         JOIN deliveries ON session_id = sessions.id WHERE {UNSEEN} GROUP BY session_id ORDER BY newest_at"
+    );
+    tx.list(&sql, [person], |row| {
+        let count = row.get::<_, i64>("count")?.unsigned_abs();
+        Ok(Unseen { session: row.get("session_id")?, count, newest_at: row.get("newest_at")? })
+    })
+}
+
+/// Returns at most `limit` unseen replies of an agent to a person, oldest first.
+pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -> Result<Vec<Delivery>, Error> {
+    let sql = format!(
+        "SELECT deliveries.* FROM sessions JOIN deliveries ON session_id = sessions.id \
+         WHERE {UNSEEN} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
+    );
+    tx.list(&sql, params![person, agent, limit as i64], delivery)
+}
+
+/// Returns whether no client got the reply of a turn.
+pub fn is_unseen(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND channel = 'loopback' \
+               AND state = 'received' AND seen_at IS NULL)";
+    tx.get(sql, [turn], |row| row.get(0))
+}
+
+/// Records that the person got a reply.
+pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Error> {
+    tx.execute("UPDATE deliveries SET seen_at = ?2 WHERE id = ?1", params![id, at])?;
+    Ok(())
+}
+
+/// Records that the person got the reply of a turn.
+pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<(), Error> {
+    let sql = "UPDATE deliveries SET seen_at = ?2 WHERE turn_id = ?1 AND state = 'received' AND seen_at IS NULL";
+    tx.execute(sql, params![turn, at])?;
+    Ok(())
 }
 
 /// Returns whether the record has a delivery of this item for this turn, in any state.

@@ -1,6 +1,6 @@
 //! Messages. Tables: `messages`.
 
-use ironclaw_contract::ids::{MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{MessageId, PersonId, QuestionId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
@@ -103,6 +103,8 @@ pub struct Waiting {
     pub trigger: bool,
     /// Turns with this message that ended without an answer.
     pub attempts: u32,
+    /// True if it answers a question.
+    pub is_answer: bool,
 }
 
 /// A message and its session.
@@ -186,6 +188,12 @@ pub fn insert_follow_up(
     Ok(())
 }
 
+/// Marks a message as the answer to a question of the task of `root`.
+pub fn set_answers(tx: &mut WriteTx<'_>, id: MessageId, question: QuestionId, root: MessageId) -> Result<(), Error> {
+    tx.execute("UPDATE messages SET answers = ?2, root = ?3 WHERE id = ?1", params![id, question, root])?;
+    Ok(())
+}
+
 /// Returns the message whose task a message continues; the message itself, if it begins one.
 pub fn root_of(tx: &ReadTx<'_>, id: MessageId) -> Result<MessageId, Error> {
     let root = tx.find("SELECT root FROM messages WHERE id = ?1", [id], |row| row.get::<_, Option<MessageId>>(0))?;
@@ -194,7 +202,7 @@ pub fn root_of(tx: &ReadTx<'_>, id: MessageId) -> Result<MessageId, Error> {
 
 /// Returns the number of messages of the host that continue a task.
 pub fn follow_ups_of(tx: &ReadTx<'_>, root: MessageId) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM messages WHERE root = ?1";
+    let sql = "SELECT count(*) FROM messages WHERE root = ?1 AND answers IS NULL";
     Ok(tx.get(sql, [root], |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
@@ -251,10 +259,10 @@ pub fn waiting(
     context_max: usize,
 ) -> Result<Vec<Waiting>, Error> {
     // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
-    let sql = "SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts FROM messages \
+    let sql = "SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts, answers FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
                ORDER BY seq LIMIT ?2) \
-               UNION ALL SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts FROM messages \
+               UNION ALL SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts, answers FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
                ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
     let read = |row: &Row<'_>| {
@@ -265,6 +273,7 @@ pub fn waiting(
             principal_kind: stored_text(row, "principal_kind")?,
             trigger: row.get("trigger")?,
             attempts: row.get("attempts")?,
+            is_answer: row.get::<_, Option<String>>("answers")?.is_some(),
         })
     };
     tx.list(sql, params![session, asking_max as i64, context_max as i64], read)

@@ -90,16 +90,17 @@ pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, iron
 }
 
 /// Returns the waiting messages that the next turn answers: the oldest that asks, and its successors up to the first message of
-/// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure.
+/// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure. An answer to a question is
+/// answered alone, because its turn has the scope of the turn that asked and no more.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };
-    let count = if first.attempts > 0 { 1 } else { TURN_MESSAGES_MAX };
+    let count = if first.attempts > 0 || first.is_answer { 1 } else { TURN_MESSAGES_MAX };
     asking
         .take(count)
         .take_while(|message| {
             let is_same = message.principal == first.principal && message.principal_kind == first.principal_kind;
-            is_same && message.attempts == first.attempts
+            is_same && message.attempts == first.attempts && message.is_answer == first.is_answer
         })
         .collect()
 }
@@ -230,7 +231,17 @@ mod tests {
 
     fn message(seq: u64, principal: &str, trigger: bool) -> Waiting {
         let (id, principal_kind) = (MessageId::new(), Principal::Person);
-        Waiting { id, seq, principal: principal.to_owned(), principal_kind, trigger, attempts: 0 }
+        Waiting { id, seq, principal: principal.to_owned(), principal_kind, trigger, attempts: 0, is_answer: false }
+    }
+
+    #[test]
+    fn answer_to_a_question_has_a_turn_of_its_own() {
+        let mut waiting = [message(2, "ann", true), message(4, "ann", true), message(6, "ann", true)];
+        waiting[1].is_answer = true;
+        assert_eq!(choose(&waiting).len(), 1, "an answer is not added to the turn of a request");
+        assert_eq!(choose(&waiting[1..]).len(), 1, "a request is not added to the turn of an answer");
+        waiting[2].is_answer = true;
+        assert_eq!(choose(&waiting[1..]).len(), 1, "nor is another answer");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::access::Transport;
 use crate::failure::Error;
 use hyper::Method;
 use ironclaw_contract::operator::{
-    IssuedToken, NewIdentity, NewPerson, NewRole, NewToken, Person, RemovedPerson, Session, Token, Whoami,
+    IssuedToken, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person, RemovedPerson, Session, Token, Whoami,
 };
 use std::time::Duration;
 
@@ -57,6 +57,11 @@ impl Client {
     /// Sets the role of a person.
     pub async fn set_role(&self, person: &str, role: &NewRole) -> Result<Person, Error> {
         self.post(&format!("people/{}/role", segment(person)), role).await
+    }
+
+    /// Sets the place where a person is told.
+    pub async fn set_place(&self, person: &str, place: &NewPlace) -> Result<Person, Error> {
+        self.post(&format!("people/{}/notify", segment(person)), place).await
     }
 
     /// Links an identity to a person.

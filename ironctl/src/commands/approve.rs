@@ -5,6 +5,7 @@
 
 use super::At;
 use super::decidable::Decidable;
+use super::question::QUESTION_PREFIX;
 use super::review::{self, Choice, Words};
 use crate::client::Client;
 use crate::failure::Error;
@@ -27,6 +28,10 @@ pub struct Args {
 }
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
+    if args.id.starts_with(QUESTION_PREFIX) {
+        let message = format!("{} is a question, which is answered and not approved", args.id);
+        return Err(Error::usage(message, "answer it: ironctl answer ID TEXT"));
+    }
     let client = at.client()?;
     let decided = match args.digest {
         Some(digest) => Decidable::approve(&client, &args.id, digest).await?,

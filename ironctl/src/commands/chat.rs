@@ -11,6 +11,7 @@ mod patience;
 mod progress;
 mod prompt;
 mod slash;
+mod unread;
 mod waiting;
 
 use super::{At, inbox, review};
@@ -146,11 +147,12 @@ fn remark_thread(out: Output, agent: &str, name: &str) -> Result<(), Error> {
     out.remark(format!("new conversation; return to it with `ironctl chat {agent} --thread {name}`"))
 }
 
-/// Prints a reminder if calls or changes of the agent wait for this person. Ignores a failed request, because the answer did arrive.
+/// Prints the unread replies of the agent, and a reminder if calls or changes of the agent wait for this person. Ignores a failed request, because the answer did arrive.
 async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
     if out.is_json() {
         return Ok(());
     }
+    unread::print(out, client, agent, &[]).await?;
     let Ok(waiting) = inbox::of_agent(client, agent).await else { return Ok(()) };
     match inbox::count_of(&waiting) {
         Some(count) => out.remark(format!("{count}: ironctl inbox")),

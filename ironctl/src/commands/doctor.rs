@@ -21,6 +21,9 @@ use std::path::Path;
 /// Most breaches in the last line; the tables list all.
 const BREACHES_NAMED: usize = 8;
 
+/// Most people in a note; `ironctl person list` has all.
+const PEOPLE_NAMED: usize = 8;
+
 /// Options of `ironctl doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ironctl doctor\n  ironctl doctor --prove")]
@@ -47,6 +50,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let status = host.as_ref().ok().and_then(|host| host.as_ref().map(|(_, status)| status));
     checks.push(fingerprints(status));
     checks.extend(status.map(guards));
+    checks.extend(status.and_then(places));
     let proof = match (args.prove, host) {
         (false, _) => None,
         (true, Ok(Some((client, status)))) => Some(prove(&client, &status).await?),
@@ -251,6 +255,23 @@ fn guards(status: &Status) -> Check {
         found: named.join(", "),
         remedy: format!("ironctl agent set {} --mode enforce", first.agent),
     }
+}
+
+/// Returns a note with the people who have no place where they are told; it is no failure.
+fn places(status: &Status) -> Option<Check> {
+    let without = &status.without_place;
+    let first = without.first()?;
+    let more = match without.len().checked_sub(PEOPLE_NAMED) {
+        Some(more @ 1..) => format!(", and {more} more"),
+        _ => String::new(),
+    };
+    let named: Vec<&str> = without.iter().take(PEOPLE_NAMED).map(String::as_str).collect();
+    Some(Check {
+        name: "places to be told".to_owned(),
+        ok: true,
+        found: format!("told nowhere about requests and incidents: {}{more}", named.join(", ")),
+        remedy: format!("ironctl person set {first} --notify CHANNEL"),
+    })
 }
 
 /// Checks that the host's binary, the sandbox's binary and the running host have the same contract.

@@ -1,4 +1,4 @@
-//! `ironctl inbox`: shows the calls and changes that wait, one at a time, and asks a person for a decision on each.
+//! `ironctl inbox`: shows the calls, questions and changes that wait, one at a time, and asks a person for a decision or an answer.
 //!
 //! Never decides by itself: `commands::review` reads the decision. For scripts it lists them. See [`crate::commands::decidable`] for
 //! one of them by its id.
@@ -6,12 +6,14 @@
 use super::At;
 use super::allowance;
 use super::decidable::Decidable;
+use super::question::{self, Asked, QUESTION_PREFIX};
 use super::review::{self, Choice, Words};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::{NARROW, Output};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{EntryId, InboxEntry};
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Least width of the terminal; the pages are a little narrower.
@@ -24,10 +26,10 @@ const RESULT_ROWS: usize = 2;
 /// Characters of the effect of an entry in a list.
 const EFFECT_CHARS_MAX: usize = 100;
 
-/// Shows each call and change that waits and applies the decision of the person; lists them for a script.
+/// Shows each call, question and change that waits and applies the decision of the person; lists them for a script.
 pub async fn run(at: &At) -> Result<(), Error> {
     if at.out.is_json() {
-        return at.out.json(&at.client()?.inbox().await?);
+        return for_script(at).await;
     }
     check_terminal(at.out)?;
     let client = at.client()?;
@@ -51,8 +53,36 @@ pub async fn run(at: &At) -> Result<(), Error> {
         above = NUMBER_ROWS + RESULT_ROWS;
     }
     print_rest(at.out, &client.inbox().await?)?;
+    print_unread(at.out, &client).await?;
     allowance::print_offers(at, &client.allowance_offers().await?)?;
     result(not_shown)
+}
+
+/// Prints the entries of the inbox, and after them the unread replies of each conversation.
+async fn for_script(at: &At) -> Result<(), Error> {
+    let client = at.client()?;
+    let mut all: Vec<Value> = client.inbox().await?.iter().map(|entry| json!(entry)).collect();
+    all.extend(client.unread_counts().await?.iter().map(|replies| json!(replies)));
+    at.out.json(&all)
+}
+
+/// Prints a line for each conversation with unread replies. Ignores a failed request: nothing is to be decided on them.
+async fn print_unread(out: Output, client: &Client) -> Result<(), Error> {
+    for replies in client.unread_counts().await.unwrap_or_default() {
+        if let Some(count) = count_of_replies(replies.count) {
+            out.line(format!("{count} of {}: ironctl chat {}", replies.agent, replies.agent))?;
+        }
+    }
+    Ok(())
+}
+
+/// Formats `1 unread reply`; `None` without one.
+pub fn count_of_replies(count: u64) -> Option<String> {
+    match count {
+        0 => None,
+        1 => Some("1 unread reply".to_owned()),
+        many => Some(format!("{many} unread replies")),
+    }
 }
 
 /// Prints the number of entries that this person skipped, and each entry that waits for other people.
@@ -65,7 +95,15 @@ fn print_rest(out: Output, left: &[InboxEntry]) -> Result<(), Error> {
     }
     left.iter()
         .filter(|entry| !entry.yours)
-        .try_for_each(|entry| out.line(format!("{} waits for other people: {}", entry.id, in_a_line(entry))))
+        .try_for_each(|entry| out.line(format!("{} {}: {}", entry.id, why_not_yours(entry), in_a_line(entry))))
+}
+
+/// Returns the reason why a person cannot decide on an entry.
+fn why_not_yours(entry: &InboxEntry) -> &'static str {
+    match entry.id {
+        EntryId::Question(_) => "can no longer be answered, ironctl reject removes it",
+        EntryId::Call(_) | EntryId::Change(_) => "waits for other people",
+    }
 }
 
 /// Shows one call or change and applies the decision of the person.
@@ -102,7 +140,7 @@ fn check_terminal(out: Output) -> Result<(), Error> {
     if !review::is_possible(out) {
         return Err(Error::usage(
             "the inbox is for a person on a terminal",
-            "in a script use: ironctl inbox --json, change show ID, why ID, approve ID, reject ID",
+            "in a script use: ironctl inbox --json, change show ID, why ID, approve ID, reject ID, answer ID TEXT",
         ));
     }
     match out.columns().filter(|columns| *columns < COLUMNS_MIN) {
@@ -126,26 +164,36 @@ fn result(not_shown: u64) -> Result<(), Error> {
 /// Formats the number of entries that wait for this person; `None` without one.
 pub fn count_of(entries: &[InboxEntry]) -> Option<String> {
     let mine = || entries.iter().filter(|entry| entry.yours);
-    let calls = mine().filter(|entry| matches!(entry.id, EntryId::Call(_))).count() as u64;
-    let changes = mine().count() as u64 - calls;
-    (calls + changes > 0).then(|| count(calls, changes))
+    let of = |is: fn(&EntryId) -> bool| mine().filter(|entry| is(&entry.id)).count() as u64;
+    let calls = of(|id| matches!(id, EntryId::Call(_)));
+    let questions = of(|id| matches!(id, EntryId::Question(_)));
+    let changes = of(|id| matches!(id, EntryId::Change(_)));
+    (calls + questions + changes > 0).then(|| count(calls, questions, changes))
 }
 
-/// Formats `1 change waits`, `2 calls and 1 change wait`.
-pub fn count(calls: u64, changes: u64) -> String {
+/// Formats `1 change waits`, `2 calls and 1 change wait`, `1 call, 1 question and 1 change wait`.
+pub fn count(calls: u64, questions: u64, changes: u64) -> String {
     let some = |number: u64, noun: &str| match number {
         0 => None,
         1 => Some(format!("1 {noun}")),
         many => Some(format!("{many} {noun}s")),
     };
-    let both: Vec<String> = [some(calls, "call"), some(changes, "change")].into_iter().flatten().collect();
-    let verb = if calls + changes == 1 { "waits" } else { "wait" };
-    format!("{} {verb}", both.join(" and "))
+    let all = [some(calls, "call"), some(questions, "question"), some(changes, "change")];
+    let all: Vec<String> = all.into_iter().flatten().collect();
+    let verb = if calls + questions + changes == 1 { "waits" } else { "wait" };
+    let listed = match all.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        all => all.concat(),
+    };
+    format!("{listed} {verb}")
 }
 
 /// Returns an entry for a list: its type and its effect, in a part of a line.
 pub fn in_a_line(entry: &InboxEntry) -> String {
-    let effect = entry.effect.split_whitespace().collect::<Vec<_>>().join(" ");
+    let effect = match entry.id {
+        EntryId::Question(_) => question::in_a_line(entry),
+        EntryId::Call(_) | EntryId::Change(_) => entry.effect.split_whitespace().collect::<Vec<_>>().join(" "),
+    };
     let cut = if effect.chars().count() > EFFECT_CHARS_MAX { "…" } else { "" };
     format!("{}: {}{cut}", entry.entry_type, effect.chars().take(EFFECT_CHARS_MAX).collect::<String>())
 }
@@ -169,6 +217,9 @@ async fn first_new(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(S
 
 /// Shows a call or a change and applies the decision of the person. So many lines stay `above` it.
 async fn decide(out: Output, client: &Client, id: &str, words: Words, above: usize) -> Result<Next, Error> {
+    if id.starts_with(QUESTION_PREFIX) {
+        return answer(out, client, id).await;
+    }
     let waiting = Decidable::read(client, id).await?;
     let decided = match waiting.ask(out, words, above).await {
         Ok(Choice::Quit) => return Ok(Next::Quit),
@@ -195,14 +246,35 @@ async fn decide(out: Output, client: &Client, id: &str, words: Words, above: usi
     Ok(Next::Continue)
 }
 
+/// Shows a question and takes the answer of the person.
+async fn answer(out: Output, client: &Client, id: &str) -> Result<Next, Error> {
+    let waiting = client.question(id).await?;
+    match question::ask(out, client, &waiting).await? {
+        Asked::Quit => return Ok(Next::Quit),
+        Asked::Left => {}
+        Asked::Answered(recorded) => {
+            out.line(format!("answered {id}; ironctl why {} shows what the agent does", recorded.message_id))?;
+        }
+    }
+    out.line("")?;
+    Ok(Next::Continue)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn number_of_calls_and_changes_is_in_words() {
-        assert_eq!((count(0, 1), count(1, 0)), ("1 change waits".to_owned(), "1 call waits".to_owned()));
-        assert_eq!(count(2, 1), "2 calls and 1 change wait");
-        assert_eq!((count(0, 2), count(1, 1)), ("2 changes wait".to_owned(), "1 call and 1 change wait".to_owned()));
+        assert_eq!((count(0, 0, 1), count(1, 0, 0)), ("1 change waits".to_owned(), "1 call waits".to_owned()));
+        assert_eq!(
+            (count(2, 0, 1), count(0, 1, 0)),
+            ("2 calls and 1 change wait".to_owned(), "1 question waits".to_owned())
+        );
+        assert_eq!(count(1, 1, 1), "1 call, 1 question and 1 change wait");
+        assert_eq!(
+            (count(0, 0, 2), count(1, 0, 1)),
+            ("2 changes wait".to_owned(), "1 call and 1 change wait".to_owned())
+        );
     }
 }

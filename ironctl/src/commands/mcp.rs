@@ -18,7 +18,7 @@ use clap::Subcommand;
 use ironclaw_contract::operator::{Change, ChangeKind, McpServer};
 use serde_json::{Value, json};
 
-pub use wording::{attention, attention_with_repair, quotation, repair};
+pub use wording::{attention, attention_with_repair, prose, quotation, repair};
 
 /// The verbs of `ironctl mcp`.
 #[derive(Debug, Subcommand)]

@@ -3,11 +3,12 @@
 //! Never guesses an identity from a name or a prefix: an identity is always a whole `channel:id`. See [`crate::commands::token`].
 
 use super::{At, token};
+use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{KeptOfPerson, NewIdentity, NewPerson, NewRole, Person, RemovedPerson};
+use ironclaw_contract::operator::{KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, RemovedPerson};
 
 /// The verbs of `ironctl person`.
 #[derive(Debug, Subcommand)]
@@ -30,14 +31,19 @@ pub enum Action {
         /// Name or id
         person: String,
     },
-    /// Set the role of a person
-    #[command(after_help = "Example:\n  ironctl person set Bob --role admin")]
+    /// Set the role of a person, and the place where the person is told
+    #[command(
+        after_help = "Example:\n  ironctl person set Bob --role admin\n  ironctl person set Bob --notify desk\n  ironctl person set Bob --notify none"
+    )]
     Set {
         /// Name or id
         person: String,
         /// Role: owner, admin or member
-        #[arg(long)]
-        role: String,
+        #[arg(long, required_unless_present = "notify")]
+        role: Option<String>,
+        /// Where the person is told about requests and incidents: a channel, an identity channel:id, or none
+        #[arg(long, value_name = "CHANNEL|none")]
+        notify: Option<String>,
     },
     /// Link an account on a channel to a person
     #[command(
@@ -92,11 +98,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&person)?;
             show(at.out, person)
         }
-        Action::Set { person, role } => {
-            let person = client.set_role(&person, &NewRole { role }).await?;
-            at.out.json(&person)?;
-            at.out.line(format!("{} now has the role {}", person.name, person.role))
-        }
+        Action::Set { person, role, notify } => set(at.out, &client, &person, role, notify).await,
         Action::Link { person, identity } => {
             let person = client.link(&person, &NewIdentity { identity: identity.clone() }).await?;
             at.out.json(&person)?;
@@ -116,6 +118,31 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             print_removed(at.out, removed)
         }
     }
+}
+
+/// Sets the role first, and then the place.
+async fn set(
+    out: Output,
+    client: &Client,
+    person: &str,
+    role: Option<String>,
+    notify: Option<String>,
+) -> Result<(), Error> {
+    let mut last = None;
+    if let Some(role) = role {
+        let set = client.set_role(person, &NewRole { role }).await?;
+        out.line(format!("{} now has the role {}", set.name, set.role))?;
+        last = Some(set);
+    }
+    if let Some(notify) = notify {
+        let set = client.set_place(person, &NewPlace { notify }).await?;
+        out.line(match &set.notify {
+            Some(place) => format!("{} is now told at {place}", set.name),
+            None => format!("{} is told nowhere now", set.name),
+        })?;
+        last = Some(set);
+    }
+    last.map_or(Ok(()), |person| out.json(&person))
 }
 
 /// Prints the parts of a removed person, and the data that stays.
@@ -162,11 +189,12 @@ fn list(out: Output, people: Vec<Person>) -> Result<(), Error> {
             marked(person.name, &person.marks),
             person.role,
             identities.collect::<Vec<_>>().join("\n"),
+            person.notify.unwrap_or_default(),
             live.to_string(),
             person.id.to_string(),
         ]
     });
-    out.table(["PERSON", "ROLE", "IDENTITIES", "LIVE TOKENS", "ID"], rows)
+    out.table(["PERSON", "ROLE", "IDENTITIES", "TOLD AT", "LIVE TOKENS", "ID"], rows)
 }
 
 fn show(out: Output, person: Person) -> Result<(), Error> {
@@ -175,6 +203,7 @@ fn show(out: Output, person: Person) -> Result<(), Error> {
         ["id".to_owned(), person.id.to_string()],
         ["role".to_owned(), person.role],
         ["added".to_owned(), clock::date_and_time(&person.created_at)],
+        ["told at".to_owned(), person.notify.unwrap_or_else(|| "nowhere".to_owned())],
     ];
     for identity in person.identities {
         rows.push(["identity".to_owned(), marked(identity.identity, &identity.marks)]);

@@ -1,9 +1,10 @@
-//! `ironctl reject`: rejects one change or one call, with a reason for the requester.
+//! `ironctl reject`: rejects one change or one call, or cancels one question, with a reason for the requester.
 //!
 //! Never shows the page. See [`crate::commands::inbox`].
 
 use super::At;
 use super::decidable::Decidable;
+use super::question::QUESTION_PREFIX;
 use crate::failure::Error;
 
 /// Options of `ironctl reject`.
@@ -12,7 +13,7 @@ use crate::failure::Error;
     after_help = "Example:\n  ironctl reject req_01j9zq4w0v2m6n8p0r2t4v6x8z\n  ironctl reject chg_01j9zq4w0v2m6n8p0r2t4v6x8z --reason unwanted"
 )]
 pub struct Args {
-    /// Id of the call's approval request (req_…) or of the change (chg_…)
+    /// Id of the call's approval request (req_…), of the change (chg_…) or of the question (qst_…)
     id: String,
     /// Reason for the requester
     #[arg(long, default_value = "")]
@@ -20,6 +21,11 @@ pub struct Args {
 }
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
+    if args.id.starts_with(QUESTION_PREFIX) {
+        let cancelled = at.client()?.reject_question(&args.id, args.reason).await?;
+        at.out.json(&cancelled)?;
+        return at.out.line(format!("{} is {}", cancelled.id, cancelled.status));
+    }
     let decided = Decidable::reject(&at.client()?, &args.id, args.reason).await?;
     at.out.json(&decided)?;
     decided.outcome(at.out)

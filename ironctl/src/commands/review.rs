@@ -298,7 +298,7 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
 }
 
 /// Prints a question and returns the next typed line; `None` at the end of the input (Ctrl-D or a closed terminal).
-async fn read_answer(out: Output, question: &str) -> Result<Option<String>, Error> {
+pub async fn read_answer(out: Output, question: &str) -> Result<Option<String>, Error> {
     let no_prompt = |cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause);
     // Earlier input is not an answer to this question.
     terminal_line::discard().map_err(no_prompt)?;

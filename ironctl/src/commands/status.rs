@@ -19,8 +19,13 @@ pub async fn run(at: &At) -> Result<(), Error> {
     for warning in &status.host.warnings {
         at.out.line(format!("warning: {warning}"))?;
     }
-    if status.changes_waiting + status.calls_waiting > 0 {
-        at.out.line(format!("{}: ironctl inbox", inbox::count(status.calls_waiting, status.changes_waiting)))?;
+    let waiting = [status.calls_waiting, status.questions_waiting, status.changes_waiting];
+    if waiting.iter().sum::<u64>() > 0 {
+        let [calls, questions, changes] = waiting;
+        at.out.line(format!("{}: ironctl inbox", inbox::count(calls, questions, changes)))?;
+    }
+    if let Some(unread) = inbox::count_of_replies(status.replies_unread) {
+        at.out.line(format!("{unread}: ironctl chat AGENT"))?;
     }
     if !at.out.is_json() {
         servers(at).await?;

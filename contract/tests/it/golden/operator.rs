@@ -12,7 +12,7 @@ use ironclaw_contract::operator::{
     JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, MessageFile, MessageImage, MessageView,
     ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReaderStatus, Recorded,
     Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status, Stopped, Thread, Transcript,
-    TranscriptCall, TranscriptItem, TranscriptSpan, Why,
+    TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
 };
 use std::collections::BTreeMap;
 
@@ -181,6 +181,9 @@ fn host() -> Vec<Shape> {
                 places: places(),
                 changes_waiting: 2,
                 calls_waiting: 1,
+                questions_waiting: 2,
+                replies_unread: 3,
+                without_place: vec!["Bob".to_owned()],
                 lowered: vec![lowered()],
             },
         ),
@@ -290,6 +293,21 @@ fn messages() -> Vec<Shape> {
         summary: "it was answered and the answer arrived".to_owned(),
     };
     let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };
+    let unread = UnreadReplies {
+        entry_type: "replies".to_owned(),
+        agent: "assistant".to_owned(),
+        session_id: session_id(),
+        thread: None,
+        count: 2,
+        newest_at: AT.to_owned(),
+    };
+    let reply = UnreadReply {
+        session_id: session_id(),
+        thread: Some("work".to_owned()),
+        at: AT.to_owned(),
+        author: "agent".to_owned(),
+        text: "Done.".to_owned(),
+    };
     vec![
         shape_by_bytes(
             "operator.new_message.bare",
@@ -316,6 +334,8 @@ fn messages() -> Vec<Shape> {
             "operator.history_line",
             &HistoryLine { at: AT.to_owned(), author: "person".to_owned(), text: "Hello".to_owned() },
         ),
+        shape("operator.unread_replies", unread),
+        shape("operator.unread_reply", reply),
     ]
 }
 

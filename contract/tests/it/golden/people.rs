@@ -4,8 +4,8 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::{
-    Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewRole, NewToken, Person, Readiness,
-    RemovedPerson, Stopping, Token, Whoami,
+    Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person,
+    Readiness, RemovedPerson, Stopping, Token, Whoami,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -40,6 +40,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         marks: vec![],
         role: "owner".to_owned(),
         created_at: AT.to_owned(),
+        notify: Some("matrix:@alice:example.org".to_owned()),
         identities: vec![plain.clone(), marked.clone()],
         tokens: vec![token()],
     };
@@ -48,6 +49,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         name: "Alice".to_owned(),
         role: "member".to_owned(),
         identities: vec![format!("loopback:{}", person_id())],
+        notify: None,
         token: token(),
     };
     let removed = RemovedPerson {
@@ -79,6 +81,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     vec![
         shape("operator.new_person", NewPerson { name: "Alice".to_owned(), role: "member".to_owned() }),
         shape("operator.new_role", NewRole { role: "admin".to_owned() }),
+        shape("operator.new_place", NewPlace { notify: "matrix".to_owned() }),
         shape("operator.new_identity", NewIdentity { identity: "matrix:@alice:example.org".to_owned() }),
         shape("operator.person", person),
         shape("operator.whoami", whoami),

@@ -3,10 +3,10 @@
 use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{CallId, ChangeId, MessageId, RequestId, SessionId, TurnId};
+use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
     Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, CallRequest, EntryId, InboxEntry, MessageCall,
-    NewAllowance, RequestReason, ValueOrigin,
+    NewAllowance, NewAnswer, RequestReason, ValueOrigin,
 };
 use serde_json::json;
 
@@ -63,6 +63,10 @@ pub(super) fn shapes() -> Vec<Shape> {
         expires_at: "2026-01-02T00:00:00.000Z".to_owned(),
         told: vec!["chat".to_owned()],
         yours: true,
+        session_id: None,
+        question: None,
+        options: None,
+        free_text: None,
     };
     let change = InboxEntry {
         id: EntryId::Change(id::<ChangeId>("chg", 1)),
@@ -74,6 +78,17 @@ pub(super) fn shapes() -> Vec<Shape> {
         reasons: Vec::new(),
         told: Vec::new(),
         ..entry.clone()
+    };
+    let question = InboxEntry {
+        id: EntryId::Question(id::<QuestionId>("qst", 1)),
+        entry_type: "question".to_owned(),
+        status: "waiting".to_owned(),
+        effect: "Agent \"clerk\" asks \"ana\" a question.".to_owned(),
+        session_id: Some(id::<SessionId>("ses", 1)),
+        question: Some("Which environment?".to_owned()),
+        options: Some(vec!["staging".to_owned(), "production".to_owned()]),
+        free_text: Some(false),
+        ..change.clone()
     };
     let request = CallRequest {
         id: id::<RequestId>("req", 1),
@@ -136,6 +151,10 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.entry_id.change", change.id),
         shape("operator.inbox_entry", entry),
         shape("operator.inbox_entry.change", change),
+        shape("operator.entry_id.question", question.id),
+        shape("operator.inbox_entry.question", question),
+        shape("operator.new_answer", NewAnswer { option: Some(2), text: None }),
+        shape("operator.new_answer.text", NewAnswer { option: None, text: Some("staging".to_owned()) }),
         shape("operator.call_request", request),
     ]
 }

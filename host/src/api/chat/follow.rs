@@ -7,7 +7,7 @@
 use super::super::auth::{Current, check_still_valid};
 use super::super::streaming::{PartialOutput, ProgressOfCalls};
 use super::super::{Answer, Api, requests};
-use super::{own_message, read_view, settled, with_wait_reason};
+use super::{own_message, read_view, settled, unread, with_wait_reason};
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use axum::Extension;
@@ -82,6 +82,10 @@ async fn follow(
             }
         }
         if settled(&view) {
+            // Before the event, after which the client may ask for unread replies.
+            if view.reply.is_some() && !to.is_closed() {
+                unread::mark(&api.record.state, view.turn_id).await?;
+            }
             return send_event(api, current, to, "message", view).await;
         }
         let view = with_wait_reason(api, view);

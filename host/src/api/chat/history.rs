@@ -66,7 +66,7 @@ pub async fn history(
                     continue;
                 }
                 let author = match item.tuple.kind {
-                    ItemKind::Message if item.spans().iter().any(|span| span.author == Author::Host) => continue,
+                    ItemKind::Message if is_of_host(&item) => continue,
                     ItemKind::Message => "person",
                     ItemKind::Output => "agent",
                     ItemKind::Notice => "host",
@@ -86,4 +86,11 @@ pub async fn history(
         })
         .await?;
     Ok(Json(lines))
+}
+
+/// Returns whether a message is from the host. An answer to a question also has words of the host, and is from its person.
+fn is_of_host(item: &items::Recorded) -> bool {
+    let spans = item.spans();
+    let has = |author: &Author| spans.iter().any(|span| span.author == *author);
+    has(&Author::Host) && !has(&Author::Model)
 }

@@ -6,6 +6,7 @@
 use super::Logins;
 use super::token::Failed;
 use crate::error::Error;
+use crate::notifications::{self, About, Notification};
 use crate::registry::mcp::{self, login};
 use crate::shutdown::Shutdown;
 use crate::worker::{self, Due, Wait};
@@ -56,7 +57,11 @@ impl Logins {
                     let (tokens, times) = issued.tokens(tokens.refresh, tokens.client);
                     login::put(tx, &record.wrapping, &named, &tokens, times)
                 }
-                Err(failed @ (Failed::Refused(_) | Failed::Expired)) => login::end(tx, login, &failed.to_string()),
+                Err(failed @ (Failed::Refused(_) | Failed::Expired)) => {
+                    login::end(tx, login, &failed.to_string())?;
+                    let now = tx.wall();
+                    notifications::add_for_operators(tx, &Notification::new(About::LoginEnded, &named), now)
+                }
                 Err(Failed::Broken(why) | Failed::Unasked(why)) => {
                     tracing::warn!(server = named, why, "the login at an MCP server was not renewed");
                     login::renew_at(tx, login, ironclaw_state::wall_clock().saturating_add(RETRY_MS))

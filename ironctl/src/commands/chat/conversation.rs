@@ -7,15 +7,17 @@ use super::follow;
 use super::progress::{LiveTurn, report_and_continue};
 use super::prompt::{Parts, PasteMarks, Prompt};
 use super::slash::{self, Line};
+use super::unread;
 use super::waiting::Waiting;
 use super::{new_thread, remark_thread};
 use crate::client::Client;
 use crate::commands::agent::set;
+use crate::commands::question::{self, Asked};
 use crate::commands::{At, file, inbox, usage, why};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{NewMessage, Recorded};
+use ironclaw_contract::operator::{EntryId, NewMessage, Recorded};
 use std::time::Duration;
 
 /// Lines of the conversation that are shown at the start.
@@ -44,8 +46,20 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
     let agent = client.agent(&agent).await?;
     let (id, name) = (agent.id.to_string(), agent.name);
     let waiting = Waiting::default();
-    let mut conversation =
-        Conversation { at, client, id, name, thread, files, speak_as, allow, wait, last: None, waiting };
+    let mut conversation = Conversation {
+        at,
+        client,
+        id,
+        name,
+        thread,
+        files,
+        speak_as,
+        allow,
+        wait,
+        last: None,
+        waiting,
+        offered: Vec::new(),
+    };
     conversation.print_history().await?;
     out.remark(format!(
         "talking to {}; /help lists commands, /quit leaves, Ctrl-C cancels an answer",
@@ -87,6 +101,8 @@ struct Conversation<'a> {
     /// The last message.
     last: Option<MessageId>,
     waiting: Waiting,
+    /// The questions that were shown.
+    offered: Vec<EntryId>,
 }
 
 impl Conversation<'_> {
@@ -95,10 +111,12 @@ impl Conversation<'_> {
         self.at.out.reserving_marks()
     }
 
-    /// Prints the last lines of the conversation from the record of the host.
+    /// Prints the last lines of the conversation from the record of the host, and the unread replies of the agent that are not among
+    /// them.
     async fn print_history(&self) -> Result<(), Error> {
         let (thread, speak_as) = (self.thread.as_deref(), self.speak_as.as_deref());
-        for line in self.client.history(&self.id, thread, speak_as, HISTORY_LINES).await? {
+        let lines = self.client.history(&self.id, thread, speak_as, HISTORY_LINES).await?;
+        for line in &lines {
             let author = match line.author.as_str() {
                 "person" => "you",
                 "agent" => self.name.as_str(),
@@ -106,7 +124,7 @@ impl Conversation<'_> {
             };
             self.out().line(format!("{author}> {}", line.text))?;
         }
-        Ok(())
+        unread::print(self.out(), self.client, &self.id, &lines).await
     }
 
     /// Sends a message and shows its answer. Only a lost host is a failure.
@@ -129,7 +147,29 @@ impl Conversation<'_> {
         let id = recorded.message_id.to_string();
         report_and_continue(self.out(), shown.map_err(|error| error.while_waiting_for(&id)))?;
         self.last = Some(recorded.message_id);
+        self.answer_questions(recorded).await?;
         self.remind().await
+    }
+
+    /// Offers an answer to each question of the conversation that waits for this person and was not shown before. The answer of the
+    /// agent may ask the next one.
+    async fn answer_questions(&mut self, mut recorded: Recorded) -> Result<(), Error> {
+        loop {
+            // The answer of the agent did arrive, so a failed request is no failure of the message.
+            let Ok(mut waiting) = inbox::of_agent(self.client, &self.name).await else { return Ok(()) };
+            waiting.retain(|entry| entry.session_id == Some(recorded.session_id) && !self.offered.contains(&entry.id));
+            let Some(next) = waiting.into_iter().next() else { return Ok(()) };
+            self.offered.push(next.id);
+            recorded = match question::ask(self.out(), self.client, &next).await {
+                Ok(Asked::Answered(answered)) => answered,
+                Ok(Asked::Left | Asked::Quit) => continue,
+                Err(error) => return report_and_continue(self.out(), Err(error)),
+            };
+            let shown = self.show_answer(&recorded).await;
+            let id = recorded.message_id.to_string();
+            report_and_continue(self.out(), shown.map_err(|error| error.while_waiting_for(&id)))?;
+            self.last = Some(recorded.message_id);
+        }
     }
 
     async fn show_answer(&self, recorded: &Recorded) -> Result<(), Error> {

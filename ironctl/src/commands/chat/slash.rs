@@ -15,7 +15,7 @@ pub const COMMANDS: [(&str, &str); 9] = [
     ("/allow CLASS -- TEXT", "sends a request that asks for calls of a class: read write send exec trade"),
     ("/files [DIRECTORY]", "lists the workspace of this conversation, or a directory in it"),
     ("/usage", "shows the usage of the agent in the last 7 days"),
-    ("/inbox [NUMBER]", "asks for a decision on each call and change that waits, or on one"),
+    ("/inbox [NUMBER]", "asks for a decision on each call, question and change that waits, or on one"),
     ("/quit", "leaves, as /exit and Ctrl-C at the prompt do"),
 ];
 

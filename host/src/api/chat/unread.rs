@@ -1,0 +1,99 @@
+//! The replies of the caller's conversations that no client of theirs got yet.
+//!
+//! A reply counts as read once the API gave it to its person: as a message, in the stream of one, or in the list here. See
+//! `outbound::delivery`.
+
+use crate::api::{Api, Reply, agents};
+use crate::error::Error;
+use crate::outbound::delivery;
+use crate::registry::{self, Person};
+use crate::session::store;
+use crate::tables::deliveries;
+use crate::turns::items;
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::ids::{AgentId, PersonId, TurnId};
+use ironclaw_contract::operator::{UnreadReplies, UnreadReply};
+use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_state::keys::WrappingKey;
+use ironclaw_state::{State as Record, WriteTx};
+use std::sync::Arc;
+
+/// Replies in one answer.
+const AT_ONCE_MAX: usize = 100;
+
+/// `GET /v1/unread`: the number of unread replies of each conversation of the caller.
+pub async fn counts(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<UnreadReplies>> {
+    let read = move |tx: &ironclaw_state::ReadTx<'_>| {
+        let mut all = Vec::new();
+        for unseen in deliveries::unseen_by_session(tx, person.id)? {
+            let Some(session) = store::find(tx, unseen.session)? else { continue };
+            let agent = registry::agent_by_id(tx, session.agent)?;
+            all.push(UnreadReplies {
+                entry_type: "replies".to_owned(),
+                agent: registry::name_or_id(agent.map(|agent| agent.name), session.agent),
+                session_id: session.id,
+                thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
+                count: unseen.count,
+                newest_at: ironclaw_ledger::rfc3339(unseen.newest_at),
+            });
+        }
+        Ok::<_, Error>(all)
+    };
+    Ok(Json(api.state().read(read).await?))
+}
+
+/// `POST /v1/agents/{agent}/unread`: the unread replies of the agent to the caller, the oldest first; at most 100. They count as read.
+pub async fn read(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+) -> Reply<Vec<UnreadReply>> {
+    let agent = agents::find(&api, &person, agent).await?.id;
+    let record = Arc::clone(&api.record);
+    let take = api.state().write(move |tx| take(tx, &record.wrapping, person.id, agent));
+    Ok(Json(take.await?))
+}
+
+fn take(
+    tx: &mut WriteTx<'_>,
+    wrapping: &WrappingKey,
+    person: PersonId,
+    agent: AgentId,
+) -> Result<Vec<UnreadReply>, Error> {
+    let now = tx.wall();
+    let mut replies = Vec::new();
+    for unseen in deliveries::unseen(tx, person, agent, AT_ONCE_MAX)? {
+        deliveries::mark_seen(tx, unseen.id, now)?;
+        let Some(session) = store::find(tx, unseen.session)?.filter(|session| session.wrapped.is_some()) else {
+            continue;
+        };
+        // The text may have been dropped since.
+        let Some(item) = items::find(tx, unseen.item)? else { continue };
+        let key = session.content_key(wrapping).map_err(items::BodyError::from)?;
+        let text = delivery::text_of(tx, &item, &key)?;
+        let author = if item.tuple.kind == ItemKind::Notice { "host" } else { "agent" };
+        replies.push(UnreadReply {
+            session_id: session.id,
+            thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
+            at: ironclaw_ledger::rfc3339(item.tuple.issued_at),
+            author: author.to_owned(),
+            text,
+        });
+    }
+    Ok(replies)
+}
+
+/// Records that the person got the reply of a turn.
+pub(super) async fn mark(record: &Record, turn: Option<TurnId>) -> Result<(), Error> {
+    let Some(turn) = turn else { return Ok(()) };
+    if record.read(move |tx| deliveries::is_unseen(tx, turn)).await? {
+        record
+            .write(move |tx| {
+                let now = tx.wall();
+                deliveries::mark_seen_of_turn(tx, turn, now)
+            })
+            .await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,151 @@
+//! Questions of agents over the API: the list, one question, the answer and the cancellation.
+//!
+//! Decides nothing: see [`crate::questions`]. The text is the agent's own; a client marks it as such.
+
+use super::named::{self, id};
+use super::{Answer, Api, Body, Reply, agents};
+use crate::error::Error;
+use crate::questions::{self, Given, Questions, Row, Status};
+use crate::refusal::Denied;
+use crate::registry::{self, Person};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::QuestionId;
+use ironclaw_contract::operator::{DenialCode, EntryId, InboxEntry, NewAnswer, Recorded, Rejection};
+use ironclaw_state::ReadTx;
+use ironclaw_text::visible;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Questions in one answer.
+const AT_ONCE_MAX: usize = 200;
+
+/// Questions of one status that a list looks at, the newest first.
+const READ_MAX: usize = 1000;
+
+/// The statuses of questions that concern a person now.
+const OPEN: [Status; 2] = [Status::Waiting, Status::Unknown];
+
+/// Query of `GET /v1/questions`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ListQuery {
+    /// `waiting answered cancelled expired unknown`, several with commas between, or `all`; without it, the waiting and unknown ones.
+    #[serde(default)]
+    status: Option<String>,
+    /// An agent by name or id; only its questions.
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+/// `GET /v1/questions?status=S&agent=A`: the questions that the caller may see, the oldest first.
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Query(query): Query<ListQuery>,
+) -> Reply<Vec<InboxEntry>> {
+    let statuses = named::statuses(query.status.as_deref(), &OPEN, &Status::ALL)?;
+    let agent = agents::of_filter(&api, &person, query.agent).await?;
+    let all = Arc::clone(&api.questions);
+    let found = api.state().read(move |tx| {
+        let mut rows = questions::list(tx, &statuses, READ_MAX)?;
+        rows.retain(|row| questions::may_read(&person, row) && agent.is_none_or(|agent| agent == row.agent));
+        let rows = rows.split_off(rows.len().saturating_sub(AT_ONCE_MAX));
+        rows.iter().map(|row| entry(tx, &all, &person, row)).collect::<Result<Vec<_>, Error>>()
+    });
+    Ok(Json(found.await?))
+}
+
+/// Returns the questions to a person for the inbox, each with its time.
+pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxEntry)>, Answer> {
+    let (all, by) = (Arc::clone(&api.questions), person.clone());
+    let found = api.state().read(move |tx| {
+        let mut rows = questions::list(tx, &OPEN, READ_MAX)?;
+        rows.retain(|row| row.principal == by.id);
+        rows.iter().map(|row| Ok((row.created_at, entry(tx, &all, &by, row)?))).collect::<Result<Vec<_>, Error>>()
+    });
+    Ok(found.await?)
+}
+
+/// `GET /v1/questions/{id}`
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<InboxEntry> {
+    Ok(Json(whole(&api, &person, known(&named)?).await?))
+}
+
+/// `POST /v1/questions/{id}/answer`: records the answer as a message of the conversation, which opens a turn.
+pub async fn answer(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+    Body(new): Body<NewAnswer>,
+) -> Result<(StatusCode, Json<Recorded>), Answer> {
+    let question = known(&named)?;
+    let recorded = api.questions.answer(&person, question, Given::try_from(new)?).await?;
+    api.inbound.wake.wake(recorded.session);
+    let view = Recorded { message_id: recorded.message, session_id: recorded.session };
+    Ok((StatusCode::ACCEPTED, Json(view)))
+}
+
+/// `POST /v1/questions/{id}/reject`
+pub async fn reject(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+    Body(rejection): Body<Rejection>,
+) -> Reply<InboxEntry> {
+    let question = known(&named)?;
+    api.questions.reject(&person, question, rejection.reason).await?;
+    Ok(Json(whole(&api, &person, question).await?))
+}
+
+fn known(named: &str) -> Result<QuestionId, Answer> {
+    id(named, DenialCode::QuestionUnknown, "question")
+}
+
+async fn whole(api: &Api, person: &Person, question: QuestionId) -> Result<InboxEntry, Answer> {
+    let (all, person) = (Arc::clone(&api.questions), person.clone());
+    let found = api.state().read(move |tx| {
+        let row = questions::known(tx, question)?;
+        if !questions::may_read(&person, &row) {
+            return Err(questions::unknown(question).into());
+        }
+        Ok::<_, Denied<Error>>(entry(tx, &all, &person, &row)?)
+    });
+    Ok(found.await?)
+}
+
+/// Returns the view of a question. A text that cannot be read is left out.
+fn entry(tx: &ReadTx<'_>, all: &Questions, person: &Person, row: &Row) -> Result<InboxEntry, Error> {
+    let body = match questions::body(tx, &all.record, row) {
+        Ok(body) => Some(body),
+        Err(Error::Body(_) | Error::State(ironclaw_state::Error::Stored(_))) => None,
+        Err(error) => return Err(error),
+    };
+    let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+    let to = registry::person_name(tx, row.principal)?;
+    Ok(InboxEntry {
+        id: EntryId::Question(row.id),
+        entry_type: "question".to_owned(),
+        effect: format!("Agent {} asks {} a question.", visible::name(&agent), visible::name(&to)),
+        agent: Some(agent),
+        status: row.status.name().to_owned(),
+        arguments: None,
+        origins: Vec::new(),
+        reasons: Vec::new(),
+        shown_digest: body.as_ref().map_or_else(|| Digest::of(b""), questions::Body::digest),
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        expires_at: ironclaw_ledger::rfc3339(row.expires_at),
+        told: Vec::new(),
+        yours: body.is_some() && questions::may_answer(person, row),
+        session_id: Some(row.session),
+        free_text: body.as_ref().map(|body| body.free_text),
+        options: body.as_ref().map(|body| body.options.clone()),
+        question: body.map(|body| body.question),
+    })
+}

@@ -1,0 +1,247 @@
+//! Questions of agents to people. Tables: `questions`.
+
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, QuestionId, SessionId, TurnId};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::{Classes, Principal};
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json, stored_text};
+use rusqlite::{Params, Row as SqlRow, params};
+use std::str::FromStr;
+
+/// The status of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It waits for its person.
+    Waiting,
+    /// Its person answered.
+    Answered,
+    /// Its person or an owner rejected it, or it can no longer be answered.
+    Cancelled,
+    /// It was not answered in time.
+    Expired,
+    /// The record was restored, so it may have been answered in the other history.
+    Unknown,
+}
+
+impl Status {
+    /// All statuses.
+    pub const ALL: [Self; 5] = [Self::Waiting, Self::Answered, Self::Cancelled, Self::Expired, Self::Unknown];
+
+    /// Returns its name in the record and for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Answered => "answered",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl FromStr for Status {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|status| status.name() == text).ok_or(())
+    }
+}
+
+ironclaw_state::stored_by_name!(Status);
+
+/// The row of a question.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its id.
+    pub id: QuestionId,
+    /// The session.
+    pub session: SessionId,
+    /// The agent that asks.
+    pub agent: AgentId,
+    /// The turn that asked.
+    pub turn: TurnId,
+    /// The call that asked.
+    pub call: CallId,
+    /// The newest message of that turn.
+    pub asked_for: MessageId,
+    /// The message whose task it is.
+    pub root: MessageId,
+    /// The person concerned.
+    pub principal: PersonId,
+    /// The kind of principal of the turn.
+    pub principal_kind: Principal,
+    /// The classes of the turn that asked.
+    pub scope: Classes,
+    /// Digest of tool and arguments.
+    pub digest: Digest,
+    /// The encrypted question and options.
+    pub body: Vec<u8>,
+    /// The labels of the output that asks.
+    pub labels: Vec<Label>,
+    /// Its status.
+    pub status: Status,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Milliseconds since the epoch; `None` after the reminder.
+    pub remind_at: Option<i64>,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+    /// The message with the answer.
+    pub answer: Option<MessageId>,
+}
+
+fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    Ok(Row {
+        id: row.get("id")?,
+        session: row.get("session_id")?,
+        agent: row.get("agent_id")?,
+        turn: row.get("turn_id")?,
+        call: row.get("call_id")?,
+        asked_for: row.get("asked_for")?,
+        root: row.get("root")?,
+        principal: row.get("principal")?,
+        principal_kind: stored_text(row, "principal_kind")?,
+        scope: stored_text(row, "scope")?,
+        digest: row.get("digest")?,
+        body: row.get("body")?,
+        labels: stored_json(row, "labels")?,
+        status: row.get("status")?,
+        created_at: row.get("created_at")?,
+        remind_at: row.get("remind_at")?,
+        expires_at: row.get("expires_at")?,
+        answer: row.get("answer")?,
+    })
+}
+
+fn rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
+    tx.list(sql, params, row)
+}
+
+/// Inserts a question.
+pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
+    let sql = "INSERT INTO questions (id, session_id, agent_id, turn_id, call_id, asked_for, root, principal, principal_kind, scope, \
+               digest, body, labels, status, created_at, remind_at, expires_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)";
+    tx.execute(
+        sql,
+        params![
+            new.id,
+            new.session,
+            new.agent,
+            new.turn,
+            new.call,
+            new.asked_for,
+            new.root,
+            new.principal,
+            new.principal_kind.name(),
+            new.scope.to_string(),
+            new.digest,
+            new.body,
+            canonical::to_string(&new.labels),
+            new.status,
+            new.created_at,
+            new.remind_at,
+            new.expires_at
+        ],
+    )?;
+    Ok(())
+}
+
+/// Returns the question of this id.
+pub fn find(tx: &ReadTx<'_>, id: QuestionId) -> Result<Option<Row>, Error> {
+    tx.find("SELECT * FROM questions WHERE id = ?1", [id], row)
+}
+
+/// Returns the newest question of an equal call for the same message.
+pub fn equal(tx: &ReadTx<'_>, session: SessionId, message: MessageId, digest: Digest) -> Result<Option<Row>, Error> {
+    let sql = "SELECT * FROM questions WHERE session_id = ?1 AND asked_for = ?2 AND digest = ?3 \
+               ORDER BY ordinal DESC LIMIT 1";
+    tx.find(sql, params![session, message, digest], row)
+}
+
+/// Returns at most `limit` questions of these statuses, oldest first; of the newest ones if there are more.
+pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Row>, Error> {
+    let mut all = Vec::new();
+    for status in statuses {
+        let sql = "SELECT * FROM questions WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
+        all.extend(rows(tx, sql, params![status, limit as i64])?);
+    }
+    all.sort_by_key(|row| (row.created_at, row.id));
+    Ok(all.split_off(all.len().saturating_sub(limit)))
+}
+
+/// Returns the questions of a session that wait, oldest first.
+pub fn waiting_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM questions WHERE session_id = ?1 AND status = 'waiting' ORDER BY ordinal", [session])
+}
+
+/// Returns the questions to a person that wait, oldest first.
+pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM questions WHERE principal = ?1 AND status = 'waiting' ORDER BY ordinal", [person])
+}
+
+/// Returns the number of questions that wait.
+pub fn waiting_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM questions WHERE status = 'waiting'";
+    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Returns every question that waits, oldest first.
+pub fn every_waiting(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM questions WHERE status = 'waiting' ORDER BY ordinal", [])
+}
+
+/// Returns the waiting questions whose time ended at `at` or before.
+pub fn ended(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql =
+        "SELECT * FROM questions WHERE status = 'waiting' AND expires_at <= ?1 ORDER BY expires_at, ordinal LIMIT ?2";
+    rows(tx, sql, params![at, limit as i64])
+}
+
+/// Returns the waiting questions whose reminder was due at `at` or before.
+pub fn to_remind(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql =
+        "SELECT * FROM questions WHERE status = 'waiting' AND remind_at <= ?1 ORDER BY remind_at, ordinal LIMIT ?2";
+    rows(tx, sql, params![at, limit as i64])
+}
+
+/// Returns the next end or reminder of a waiting question, milliseconds since the epoch.
+pub fn next_due(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    let sql = "SELECT min(min(expires_at, coalesce(remind_at, expires_at))) FROM questions WHERE status = 'waiting'";
+    tx.get(sql, [], |row| row.get(0))
+}
+
+/// Notes that the person of a question was reminded.
+pub fn set_reminded(tx: &mut WriteTx<'_>, id: QuestionId) -> Result<(), Error> {
+    tx.execute("UPDATE questions SET remind_at = NULL WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// Marks a waiting question as answered by a message, and returns whether it waited.
+pub fn mark_answered(tx: &mut WriteTx<'_>, id: QuestionId, by: PersonId, answer: MessageId) -> Result<bool, Error> {
+    let now = tx.now();
+    let sql = "UPDATE questions SET status = 'answered', remind_at = NULL, ended_by = ?2, ended_at = ?3, answer = ?4 \
+               WHERE id = ?1 AND status = 'waiting'";
+    Ok(tx.execute(sql, params![id, by, now, answer])? == 1)
+}
+
+/// Ends a question that waits, or whose answer is unknown, and returns whether it did.
+pub fn end(
+    tx: &mut WriteTx<'_>,
+    id: QuestionId,
+    status: Status,
+    by: Option<PersonId>,
+    outcome: &str,
+) -> Result<bool, Error> {
+    let now = tx.now();
+    let sql = "UPDATE questions SET status = ?2, remind_at = NULL, ended_by = ?3, ended_at = ?4, outcome = ?5 \
+               WHERE id = ?1 AND status IN ('waiting','unknown')";
+    Ok(tx.execute(sql, params![id, status, by, now, outcome])? == 1)
+}
+
+/// Deletes the questions of a session, and returns their ids.
+pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<Vec<QuestionId>, Error> {
+    let ids = tx.list("SELECT id FROM questions WHERE session_id = ?1", [session], |row| row.get(0))?;
+    tx.execute("DELETE FROM questions WHERE session_id = ?1", [session])?;
+    Ok(ids)
+}

@@ -1,0 +1,139 @@
+//! Tests of the ends of questions without an answer, of reminders, and of restarts between the steps of an answer.
+//!
+//! See `super` for the answers.
+
+use super::{answer, ask, code, host_of, id_of, refused, reject, say, status};
+use crate::e2e::requests::{answered, waiting};
+use crate::support::client::Raw;
+use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use serde_json::{Value, json};
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+/// Returns the exported conversation of the only session.
+fn exported(host: &TestHost) -> String {
+    let session = host.session()["id"].as_str().expect("an id").to_owned();
+    host.ctl(&["session", "export", &session]).ok().stdout
+}
+
+#[test]
+fn cancelled_question_tells_the_agent() {
+    let host = host_of(Build::Plain);
+    let raw = Raw::of(&host);
+    let first = ask(&raw, "ask me which? red or blue");
+    let cancelled = host.ctl(&["--json", "reject", id_of(&first), "--reason", "later"]).ok().json();
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    refused(&raw, id_of(&first), &json!({ "option": 1 }), (409, "question_ended"));
+    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert!(exported(&host).contains(&format!("Your question {} was cancelled", id_of(&first))));
+    // A cancellation opens no turn.
+    assert_eq!(host.entries("turn.opened").len(), 1);
+    let entry = &host.entries("question.cancelled")[0];
+    assert_eq!(entry["data"]["question"], first["id"]);
+    // The person writes again, so an equal call is another question.
+    assert_ne!(ask(&raw, "ask me which? red or blue")["id"], first["id"]);
+}
+
+#[test]
+fn owner_cancels_and_erasure_removes_questions_of_others() {
+    let host = host_of(Build::Plain);
+    host.ctl(&["person", "add", "mara"]).ok();
+    let (raw, mara) = (Raw::of(&host), Raw::of_person(&host, "mara"));
+    let first = ask(&mara, "ask me which? red or blue");
+    assert_eq!(code(answer(&raw, id_of(&first), &json!({ "option": 1 }))), (403, "question_not_yours".to_owned()));
+    assert_eq!(reject(&raw, id_of(&first), "no").0, 200);
+    let second = ask(&mara, "ask me which? red or blue");
+    assert_eq!(status(&raw, id_of(&second)), "waiting");
+    host.ctl(&["person", "remove", "mara", "--erase", "--yes"]).ok();
+    assert_eq!(code(reject(&raw, id_of(&second), "")), (404, "question_unknown".to_owned()));
+    assert_eq!(raw.get("/v1/questions?status=all").1, json!([]));
+}
+
+#[test]
+fn person_is_reminded_once_and_the_question_expires() {
+    let mut host = host_of(Build::Failpoints);
+    let raw = Raw::of(&host);
+    let question = ask(&raw, "ask me which? red or blue");
+    let id = id_of(&question).to_owned();
+    for _ in 0..2 {
+        host.kill_host();
+        host.shift_clock(4 * DAY_MS);
+        host.up();
+        wait_for("the reminder", || host.entries("question.reminded").len() == 1);
+    }
+    assert_eq!(status(&Raw::of(&host), &id), "waiting");
+    host.down();
+    host.shift_clock(8 * DAY_MS);
+    host.up();
+    wait_for("the end", || host.entries("question.expired").len() == 1);
+    let raw = Raw::of(&host);
+    refused(&raw, &id, &json!({ "option": 1 }), (409, "question_ended"));
+    assert_eq!(status(&raw, &id), "expired");
+    assert_eq!((host.entries("question.reminded").len(), host.entries("turn.opened").len()), (1, 1));
+    assert!(exported(&host).contains("was not answered in time"));
+}
+
+#[test]
+fn killed_host_asks_once_and_answers_once() {
+    let mut host = host_of(Build::Failpoints);
+    host.down();
+    host.up_failing_at("accept");
+    let pid = host.pid().expect("the host runs");
+    let (_, recorded) = Raw::of(&host).say("a", "ask me which? red or blue", None);
+    let message = recorded["message_id"].as_str().expect("an id").to_owned();
+    wait_for("the host to die at accept", || !alive(pid));
+    host.up();
+    answered(&host, &message);
+    let id = id_of(&waiting(&Raw::of(&host))).to_owned();
+    assert_eq!(host.entries("question.asked").len(), 1, "the second try is the same question");
+    host.down();
+    host.up_failing_at("question_answered");
+    let pid = host.pid().expect("the host runs");
+    let path = format!("/v1/questions/{id}/answer");
+    let asked = Raw::of(&host).begin("POST", &path, &json!({ "option": 2 }).to_string());
+    wait_for("the host to die at question_answered", || !alive(pid));
+    drop(asked);
+    host.up();
+    let raw = Raw::of(&host);
+    refused(&raw, &id, &json!({ "option": 2 }), (409, "question_ended"));
+    let entries = host.entries("question.answered");
+    let [entry] = &entries[..] else { panic!("one answer: {entries:?}") };
+    answered(&host, entry["data"]["message"].as_str().expect("an id"));
+    let said = raw.get("/v1/agents/a/history").1.to_string();
+    assert_eq!(said.matches("You chose: blue").count(), 1, "{said}");
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn question_of_a_restored_record_cannot_be_answered() {
+    let host = host_of(Build::Plain);
+    let id = id_of(&ask(&Raw::of(&host), "ask me which? red or blue")).to_owned();
+    let file = host.home.with_file_name("q.backup").display().to_string();
+    host.ctl(&["backup", "create", &file]).ok();
+    assert_eq!(answer(&Raw::of(&host), &id, &json!({ "option": 1 })).0, 202);
+    host.down();
+    host.ctl(&["backup", "restore", &file, "--replace", "--yes"]).ok();
+    host.up();
+    let raw = Raw::of(&host);
+    let listed: Value = waiting(&raw);
+    assert_eq!((&listed["status"], &listed["yours"]), (&json!("unknown"), &json!(false)));
+    refused(&raw, &id, &json!({ "option": 1 }), (409, "question_ended"));
+    assert!(exported(&host).contains("can no longer be answered"));
+    assert_eq!(reject(&raw, &id, "").0, 200);
+    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert_eq!(host.entries("question.unknown").len(), 1);
+}
+
+#[test]
+fn stop_keeps_a_question_and_an_erasure_removes_it() {
+    let host = host_of(Build::Plain);
+    let raw = Raw::of(&host);
+    let question = ask(&raw, "ask me which? red or blue");
+    host.ctl(&["panic"]).ok();
+    host.ctl(&["resume"]).ok();
+    assert_eq!(status(&raw, id_of(&question)), "waiting", "an emergency stop forgets no question");
+    say(&raw, "echo after the stop");
+    host.ctl(&["session", "remove", host.session()["id"].as_str().expect("an id"), "--yes"]).ok();
+    refused(&raw, id_of(&question), &json!({ "option": 1 }), (404, "question_unknown"));
+}
