@@ -63,6 +63,7 @@ mod e2e {
     mod regressions;
     pub(crate) mod requests;
     mod round;
+    mod schedules;
     mod scopes;
     mod small_model;
     pub(crate) mod streaming;
