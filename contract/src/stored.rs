@@ -5,11 +5,11 @@
 use crate::canonical::Digest;
 use crate::ids::{
     AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, QuestionId,
-    RequestId, SessionId, TurnId,
+    RequestId, ScheduleId, SessionId, TurnId,
 };
 use crate::ledger_entry;
 use crate::operator::{ChannelKind, DenialCode, LedgerEvent, TokenId};
-use crate::seam::change::{Access, AgentRole, ChangeKind, Engage};
+use crate::seam::change::{Access, AgentRole, CatchUp, ChangeKind, Engage, WrittenBy};
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
 
@@ -65,6 +65,7 @@ values!(
     MemoryId,
     MessageId,
     PersonId,
+    ScheduleId,
     SessionId,
     TokenId,
     TurnId,
@@ -77,9 +78,11 @@ values!(
     ItemKind,
     Access,
     AgentRole,
+    CatchUp,
     ChangeKind,
     ChannelKind,
     Engage,
+    WrittenBy,
 );
 
 /// Schemas of ids and digests for the OpenAPI document.
@@ -110,7 +113,7 @@ mod schemas {
 
     ids!(
         AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, QuestionId, RequestId, ItemId, MemoryId, MessageId,
-        PersonId, SessionId, TurnId,
+        PersonId, ScheduleId, SessionId, TurnId,
     );
 
     impl PartialSchema for TokenId {

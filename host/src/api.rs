@@ -30,6 +30,7 @@ mod questions;
 mod refusals;
 mod requests;
 mod routes;
+mod schedules;
 mod scope;
 mod secrets;
 mod sessions;

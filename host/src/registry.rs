@@ -13,6 +13,7 @@ pub mod people;
 pub mod person_removal;
 pub mod places;
 pub mod roles;
+pub mod schedules;
 pub mod software;
 mod suggestion;
 pub mod tokens;

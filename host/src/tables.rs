@@ -17,5 +17,6 @@ pub mod notifications;
 pub mod people;
 pub mod questions;
 pub mod requests;
+pub mod schedules;
 pub mod sessions;
 pub mod turns;

@@ -66,6 +66,7 @@ mod e2e {
     mod regressions;
     pub(crate) mod requests;
     mod round;
+    mod schedules;
     mod scopes;
     mod small_model;
     pub(crate) mod streaming;

@@ -18,6 +18,7 @@ mod models;
 mod people;
 mod questions;
 mod requests;
+mod schedules;
 
 pub use events::{Events, MessageEvent};
 

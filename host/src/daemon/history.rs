@@ -10,6 +10,7 @@ use crate::outbound::delivery::{self, journal};
 use crate::questions;
 use crate::record::Record;
 use crate::requests;
+use crate::schedules;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -66,6 +67,7 @@ fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[Stri
         delivery::notifications::doubt(tx)?;
         let now = tx.wall();
         notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
+        schedules::pause_restored(tx)?;
     }
     Ok(unknown)
 }

@@ -41,6 +41,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v19.sql"),
     include_str!("v20.sql"),
     include_str!("v21.sql"),
+    include_str!("v22.sql"),
 ];
 
 /// A migration of the schema.

@@ -36,6 +36,7 @@ pub(super) const CRATES: &[Crate] = &[
         never: SANDBOX_ENDS,
         environment: true,
         packages: &[
+            "ironclaw-calendar",
             "ironclaw-contract",
             "ironclaw-jail",
             "ironclaw-judge",
@@ -73,6 +74,14 @@ pub(super) const CRATES: &[Crate] = &[
         never: &[],
         environment: false,
         packages: &[],
+    },
+    Crate {
+        directory: "host/calendar",
+        own_name: "ironclaw_calendar",
+        contract: &[],
+        never: &[],
+        environment: false,
+        packages: &["ironclaw-text"],
     },
     Crate {
         directory: "host/jail",
@@ -134,6 +143,7 @@ pub(super) const CRATES: &[Crate] = &[
 
 /// The crates of the workspace, by the first segment of a path.
 pub(super) const WORKSPACE_CRATES: &[&str] = &[
+    "ironclaw_calendar",
     "ironclaw_contract",
     "ironclaw_host",
     "ironclaw_jail",
