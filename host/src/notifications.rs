@@ -6,7 +6,7 @@
 pub use crate::tables::notifications::{About, Place, State, Stored, find};
 
 use crate::registry::{self, Role};
-use crate::tables::notifications as table;
+use crate::tables::notifications::{self as table, Times};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -79,7 +79,8 @@ pub fn line(about: About, id: &str) -> String {
 }
 
 /// Records a notification of a person, in the transaction of its reason. It waits, or it ends at once if the person has no place. A
-/// person gets no second notification for the same reason about the same object: see [`About`]. A removed person gets none. `now` is in milliseconds since the epoch.
+/// person gets no second notification for the same reason about the same object: see [`About`]. A removed person gets none. `now` is in
+/// milliseconds since the epoch.
 ///
 /// # Errors
 /// Errors of the record.
@@ -88,6 +89,29 @@ pub fn add(
     person: PersonId,
     notification: Notification,
     now: i64,
+) -> Result<(), ironclaw_state::Error> {
+    add_for(tx, person, notification, Times { now, not_before: None })
+}
+
+/// Records a notification as [`add`] does. It is sent after `wait_ms` milliseconds at the earliest, unless it is withdrawn before.
+///
+/// # Errors
+/// Errors of the record.
+pub fn add_later(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    notification: Notification,
+    now: i64,
+    wait_ms: i64,
+) -> Result<(), ironclaw_state::Error> {
+    add_for(tx, person, notification, Times { now, not_before: Some(now + wait_ms) })
+}
+
+fn add_for(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    notification: Notification,
+    times: Times,
 ) -> Result<(), ironclaw_state::Error> {
     let Notification { about, id: subject } = notification;
     if registry::person_by_id(tx, person)?.is_none() {
@@ -98,9 +122,9 @@ pub fn add(
     if earlier.iter().any(|stored| about.is_once() || is_open(stored)) {
         return Ok(());
     }
-    table::forget(tx, now - KEPT_MS, FORGOTTEN_AT_ONCE_MAX)?;
+    table::forget(tx, times.now - KEPT_MS, FORGOTTEN_AT_ONCE_MAX)?;
     let (id, place) = (DeliveryId::new(), table::place_of(tx, person)?);
-    table::insert(tx, id, person, (about, &subject), place.as_ref(), now)?;
+    table::insert(tx, id, person, (about, &subject), place.as_ref(), times)?;
     let entry = match place {
         Some(_) => Entry::new(LedgerEvent::NotificationIntended),
         None => Entry::new(LedgerEvent::NotificationUnplaced),

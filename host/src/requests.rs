@@ -19,7 +19,7 @@ mod told;
 mod using;
 
 pub use crate::tables::requests::{
-    Row, Status, ended, list, next_end, next_reminder, of_call, of_turn, pending_count, running,
+    Row, Status, ended, find, list, next_end, next_reminder, of_call, of_turn, pending_count, running,
 };
 pub use ask::{Asked, Asking, ask};
 pub use decide::{approve, known, may_decide, may_read, reject, unknown};

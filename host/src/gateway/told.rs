@@ -11,6 +11,9 @@ use crate::tables::changes;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 
+/// Milliseconds before others are told about a change that a person asked for: the same person often decides at once.
+const OWN_WAIT_MS: i64 = 60_000;
+
 /// Tells people about a new change that waits.
 pub(super) fn waits(tx: &mut WriteTx<'_>, policy: &Policy, id: ChangeId) -> Result<(), Error> {
     match store::find(tx, id)? {
@@ -50,11 +53,13 @@ fn tell(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Resul
     let rule = row.rule(policy);
     for person in registry::people(tx)? {
         let is_principal = person.id == row.principal();
-        let knows = is_principal && matches!(row.requester, Requester::Person(_));
+        let is_of_person = matches!(row.requester, Requester::Person(_));
         let may_approve = rule.requester_may_approve || !is_principal;
-        if !knows && may_approve && decide::may_decide(tx, policy, &person, row)? {
-            notifications::add(tx, person.id, Notification::new(about, row.id), now)?;
+        if (is_principal && is_of_person) || !may_approve || !decide::may_decide(tx, policy, &person, row)? {
+            continue;
         }
+        let wait_ms = if is_of_person { OWN_WAIT_MS } else { 0 };
+        notifications::add_later(tx, person.id, Notification::new(about, row.id), now, wait_ms)?;
     }
     Ok(())
 }

@@ -11,13 +11,14 @@ use crate::gateway::live_settings::Live;
 use crate::inbound::channel::outgoing::{self, Attempts, Body};
 use crate::inbound::channel::{Destination, Sender};
 use crate::latch::Latch;
-use crate::notifications;
+use crate::notifications::{self, Stored};
 use crate::outbound::delivery::journal::{self, Outcome};
 use crate::outbound::delivery::notifications as notified;
 use crate::outbound::delivery::{self, Delivery};
 use crate::record::Record;
 use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Identity};
+use crate::requests;
 use crate::session::Wake;
 use crate::session::store::{self, Origin};
 use crate::shutdown::Shutdown;
@@ -25,7 +26,7 @@ use crate::tables::messages;
 use crate::turns::items;
 use crate::worker::{self, Due, Wait};
 use in_flight::{InFlight, Letter};
-use ironclaw_contract::ids::{DeliveryId, MessageId};
+use ironclaw_contract::ids::{DeliveryId, MessageId, RequestId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::failpoint;
@@ -341,7 +342,13 @@ impl Dispatch {
     fn settle_letter(&self, tx: &mut WriteTx<'_>, letter: &Letter, outcome: &Outcome) -> Result<(), Error> {
         match letter {
             Letter::Delivery(delivery) => self.settle(tx, delivery, outcome),
-            Letter::Notification(stored) => Ok(notified::settle(tx, stored, outcome)?),
+            Letter::Notification(stored) => {
+                notified::settle(tx, stored, outcome)?;
+                match outcome {
+                    Outcome::Received => note_told(tx, stored),
+                    Outcome::Retry(..) | Outcome::Unknown(_) | Outcome::Failed(_) => Ok(()),
+                }
+            }
         }
     }
 
@@ -384,6 +391,15 @@ impl Dispatch {
         delivery::receive(tx, &notice)?;
         items::enforce_retention(tx, session.id, &self.record.retention)?;
         Ok(())
+    }
+}
+
+/// Records at a request that people were told of it on the channel of a notification.
+fn note_told(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
+    let (Ok(id), Some(place)) = (stored.subject.parse::<RequestId>(), &stored.place) else { return Ok(()) };
+    match requests::find(tx, id)? {
+        Some(row) => Ok(requests::note_told(tx, &row, &place.identity.channel)?),
+        None => Ok(()),
     }
 }
 

@@ -214,6 +214,15 @@ pub fn remove_place(tx: &mut WriteTx<'_>, person: PersonId) -> Result<bool, Erro
     Ok(tx.execute("DELETE FROM notification_places WHERE person_id = ?1", [person])? > 0)
 }
 
+/// The times of a new notification, in milliseconds since the epoch.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// The time of its reason.
+    pub now: i64,
+    /// The earliest time of its first attempt; `None` for at once.
+    pub not_before: Option<i64>,
+}
+
 /// Inserts a notification: it waits, or it is settled if there is no place.
 pub fn insert(
     tx: &mut WriteTx<'_>,
@@ -221,15 +230,19 @@ pub fn insert(
     person: PersonId,
     (about, subject): (About, &str),
     place: Option<&Place>,
-    now: i64,
+    Times { now, not_before }: Times,
 ) -> Result<(), Error> {
     let sql = "INSERT INTO notifications (id, person_id, about, subject, channel, generation, sender, state, attempts, \
-               created_at, settled_at) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,0,?9,?10)";
-    let (state, settled_at) = if place.is_some() { (State::Waiting, None) } else { (State::NoPlace, Some(now)) };
+               created_at, settled_at, next_at) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,0,?9,?10,?11)";
+    let (state, settled_at, next_at) = match place {
+        Some(_) => (State::Waiting, None, not_before),
+        None => (State::NoPlace, Some(now), None),
+    };
     let channel = place.map(|place| &place.identity.channel);
     let sender = place.map(|place| &place.identity.sender);
     let generation = place.map(|place| place.generation);
-    tx.execute(sql, params![id, person, about, subject, channel, generation, sender, state, now, settled_at])?;
+    let values = params![id, person, about, subject, channel, generation, sender, state, now, settled_at, next_at];
+    tx.execute(sql, values)?;
     Ok(())
 }
 

@@ -250,13 +250,19 @@ fn notification_that_may_have_arrived_is_not_sent_again() {
 #[test]
 fn change_is_told_to_the_people_who_may_decide() {
     let (site, receiver) = (Site::start(), Receiver::accepting());
-    let host = host_with_place(Build::Plain, &site, &receiver, &[]);
+    let mut host = host_with_place(Build::Failpoints, &site, &receiver, &[]);
     for (name, role) in [("ada", "admin"), ("bob", "member")] {
         host.ctl(&["person", "add", name, "--role", role]).ok();
         host.ctl(&["person", "link", name, &format!("desk:{name}")]).ok();
         host.ctl(&["person", "set", name, "--notify", "desk"]).ok();
     }
+    // A change that its person decides at once is not told to others.
+    host.change("a", "persona", &json!({ "persona": "I like roses." }));
+    assert_eq!(count(&host, "notification.withdrawn"), 1);
     let change = host.submit("a", "persona", json!({ "persona": "I like tulips." })).ok().json();
+    host.kill_host();
+    host.shift_clock(61_000);
+    host.up();
     wait_for("the notification", || count(&host, "notification.received") == 1);
     let got = receiver.replies();
     assert_eq!((got.len(), &got[0].body["sender"]), (1, &json!("ada")), "the owner asked for it: {got:?}");

@@ -303,7 +303,7 @@ pub fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
                     .map(entry);
             return Answer::json(json!(waiting));
         }
-        if line == "GET /v1/allowances/offers" {
+        if matches!(line, "GET /v1/allowances/offers" | "GET /v1/unread") {
             return Answer::json(json!([]));
         }
         let id = ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]

@@ -115,7 +115,15 @@ fn host_with_an_inbox() -> FakeHost {
             "class": "send", "status": "done", "code": null, "stages": [], "summary": "It ran.", "request": id("req", 1)
         })),
         "GET /v1/allowances/offers" => Answer::json(json!([offer()])),
+        "GET /v1/unread" => Answer::json(json!([unread()])),
         _ => Answer::missing("request_unknown", "there is no such approval request"),
+    })
+}
+
+fn unread() -> Value {
+    let (session_id, newest_at) = (id("ses", 1), "2026-11-18T11:06:40.123Z");
+    json!({
+        "type": "replies", "agent": "a", "session_id": session_id, "thread": null, "count": 2, "newest_at": newest_at
     })
 }
 
@@ -125,7 +133,7 @@ fn inbox_of_a_script_is_the_list_of_the_host() {
     let (code, out, err) = host.ironctl(&["inbox", "--json"]);
     assert_eq!((code, err.as_str()), (0, ""));
     let got: Value = serde_json::from_str(&out).expect("one JSON document");
-    assert_eq!(got, json!([call_entry(1, true), call_entry(2, false)]));
+    assert_eq!(got, json!([call_entry(1, true), call_entry(2, false), unread()]));
 }
 
 #[test]

@@ -59,6 +59,7 @@ pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<TakenUp>, 
     let Some(attempt) = table::take_up(tx, id)? else { return Ok(None) };
     let entry = entry(LedgerEvent::NotificationSending, &stored).with("channel", channel.name.clone());
     entry.with("attempt", attempt).append(tx)?;
+    let stored = Stored { place: Some(place.clone()), ..stored };
     Ok(Some(TakenUp { stored, place, channel, attempt }))
 }
 
