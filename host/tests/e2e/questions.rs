@@ -258,20 +258,27 @@ fn question_over_a_channel_is_answered_by_its_person() {
     give_tool(&host);
     let receiver = Receiver::accepting();
     let hook = Hook::add(&host, "shop", &receiver, &[]);
+    host.ctl(&["person", "set", "owner", "--notify", "shop"]).ok();
     let message = hook.say("e1", "ask me which? red or blue");
     hooks::receipt(&host, &message, "received");
     let raw = Raw::of(&host);
     let found = raw.get("/v1/questions").1;
     let id = id_of(&found[0]);
-    let reply = receiver.replies().last().expect("a reply").body.to_string();
-    assert!(reply.contains(id), "{reply}");
+    let of_type = |wanted: &str| {
+        let got = receiver.replies().into_iter().map(|got| got.body);
+        got.filter(|body| (body["type"] == "notification") == (wanted == "notification")).collect::<Vec<_>>()
+    };
+    wait_for("the line about the question", || of_type("notification").len() == 1);
+    let line = of_type("notification")[0].to_string();
+    assert!(line.contains(id) && !line.contains("which?") && !line.contains("blue"), "{line}");
+    assert!(of_type("reply")[0].to_string().contains(id));
     host.ctl(&["person", "add", "mara"]).ok();
     let mara = Raw::of_person(&host, "mara");
     refused(&mara, id, &json!({ "option": 1 }), (404, "question_unknown"));
     let (status, recorded) = answer(&raw, id, &json!({ "option": 1 }));
     assert_eq!(status, 202, "{recorded}");
     answered(&host, recorded["message_id"].as_str().expect("an id"));
-    wait_for("the reply over the channel", || receiver.replies().len() == 2);
-    let reply = receiver.replies().last().expect("a reply").body.to_string();
+    wait_for("the reply over the channel", || of_type("reply").len() == 2);
+    let reply = of_type("reply")[1].to_string();
     assert!(reply.contains("You chose: red"), "{reply}");
 }
