@@ -115,6 +115,8 @@ id!(/// One note of an agent's memory.
     MemoryId, "mem", "a note");
 id!(/// One start of the daemon.
     BootId, "boot", "a boot");
+id!(/// One schedule of an agent.
+    ScheduleId, "sch", "a schedule");
 id!(/// One delivery of a reply or a notice.
     DeliveryId, "dlv", "a delivery");
 

@@ -22,6 +22,7 @@ mod people;
 mod proof;
 mod removal;
 mod requests;
+mod schedules;
 mod scope;
 mod secret;
 mod sessions;
@@ -49,6 +50,7 @@ pub use people::*;
 pub use proof::*;
 pub use removal::*;
 pub use requests::*;
+pub use schedules::*;
 pub use scope::*;
 pub use secret::*;
 pub use sessions::*;
@@ -445,6 +447,9 @@ pub struct Why {
     /// The failure of the last request to a model, if it is the reason why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ModelFailure>,
+    /// The occurrence of a schedule that sent the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occurrence: Option<OccurrenceOf>,
     /// A summary in one sentence.
     pub summary: String,
 }

@@ -19,6 +19,7 @@ pub mod mcp;
 pub mod message;
 #[cfg(feature = "queues")]
 pub mod outbound;
+pub mod schedule;
 pub mod schema;
 pub mod seal;
 pub mod settings;

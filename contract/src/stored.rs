@@ -5,11 +5,11 @@
 use crate::canonical::Digest;
 use crate::ids::{
     AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, ItemId, MemoryId, MessageId, PersonId, RequestId,
-    SessionId, TurnId,
+    ScheduleId, SessionId, TurnId,
 };
 use crate::ledger_entry;
 use crate::operator::{ChannelKind, DenialCode, LedgerEvent, TokenId};
-use crate::seam::change::{Access, AgentRole, ChangeKind, Engage};
+use crate::seam::change::{Access, AgentRole, CatchUp, ChangeKind, Engage, WrittenBy};
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
 
@@ -64,6 +64,7 @@ values!(
     MemoryId,
     MessageId,
     PersonId,
+    ScheduleId,
     SessionId,
     TokenId,
     TurnId,
@@ -76,9 +77,11 @@ values!(
     ItemKind,
     Access,
     AgentRole,
+    CatchUp,
     ChangeKind,
     ChannelKind,
     Engage,
+    WrittenBy,
 );
 
 /// Schemas of ids and digests for the OpenAPI document.
@@ -109,7 +112,7 @@ mod schemas {
 
     ids!(
         AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, RequestId, ItemId, MemoryId, MessageId, PersonId,
-        SessionId, TurnId,
+        ScheduleId, SessionId, TurnId,
     );
 
     impl PartialSchema for TokenId {

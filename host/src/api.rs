@@ -29,6 +29,7 @@ pub mod port;
 mod refusals;
 mod requests;
 mod routes;
+mod schedules;
 mod scope;
 mod secrets;
 mod sessions;

@@ -23,6 +23,7 @@ pub mod store;
 
 pub use crate::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};
+pub use kinds::schedule::{Lost as LostRight, lost as lost_right};
 
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};

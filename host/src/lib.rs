@@ -39,6 +39,7 @@ pub mod registry;
 pub mod requests;
 pub mod retention_worker;
 pub mod runtime;
+pub mod schedules;
 pub mod secrets;
 pub mod session;
 pub mod shutdown;

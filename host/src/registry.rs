@@ -12,6 +12,7 @@ pub mod mounts;
 pub mod people;
 pub mod person_removal;
 pub mod roles;
+pub mod schedules;
 pub mod software;
 mod suggestion;
 pub mod tokens;

@@ -15,5 +15,6 @@ pub mod messages;
 pub mod models;
 pub mod people;
 pub mod requests;
+pub mod schedules;
 pub mod sessions;
 pub mod turns;

@@ -12,7 +12,7 @@ pub mod levels;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
-use ironclaw_contract::seam::limits::{OPTIONS_MAX, REASON_BYTES_MAX};
+use ironclaw_contract::seam::limits::{ENTRIES_MAX, OPTIONS_MAX, REASON_BYTES_MAX};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
@@ -28,7 +28,9 @@ pub const REQUEST_CHANGE: &str = "request_capability_change";
 /// `request_capability_change` is the envelope of every kind of change.
 pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_install", REQUEST_CHANGE, "send_message"];
 /// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
-pub const UNHANDLED: [&str; 4] = ["schedule_task", "ask_user_question", "skill_install", "send_message"];
+pub const UNHANDLED: [&str; 3] = ["ask_user_question", "skill_install", "send_message"];
+/// Lists, pauses, resumes and removes the schedules that the agent asked for. No agent has it by default.
+pub const MANAGE_SCHEDULES: &str = "schedule_manage";
 /// Sends a request to a granted host of the network. No agent has it by default, since it needs a grant.
 pub const HTTP_FETCH: &str = "http_fetch";
 /// Runs a command that reaches granted hosts. The host offers it by itself to an agent with [`RUN_COMMAND`] and such a host.
@@ -137,10 +139,10 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`MANAGE_SCHEDULES`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let others = [run_command(), network_command(), git_push(), http_fetch(), find_tools()];
+        let others = [run_command(), network_command(), git_push(), http_fetch(), find_tools(), schedule_manage()];
         workspace().into_iter().chain(memory()).chain(others).chain(actions()).collect()
     });
     &BUILTIN
@@ -345,7 +347,7 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
         ChangeKind::McpAccess => "{server,tools?}",
         ChangeKind::McpRegister => "{name,url,headers?:[{name,secret,scheme?}]} or {name,command:[words]}",
         ChangeKind::Egress => "{host,methods,paths?}",
-        ChangeKind::McpConfirm | ChangeKind::Settings => return None,
+        ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule => return None,
     })
 }
 
@@ -371,14 +373,36 @@ fn reason() -> Value {
 fn schedule_task() -> Tool {
     row(
         "schedule_task",
-        "Schedules a prompt, once or repeatedly. It must have a run_at or a recurrence.",
+        "Asks for a schedule: you get the prompt at one time (run_at) or repeatedly (recurrence). A person decides.",
         &["prompt"],
         json!({
-            "prompt": { "type": "string", "minLength": 1, "description": "The prompt that you get at that time." },
-            "run_at": { "type": "string", "description": "First run, RFC 3339 with an offset." },
-            "recurrence": { "type": "string", "description": "hourly, daily, weekly or a cron expression." },
+            "prompt": { "type": "string", "minLength": 1, "description": "The prompt that you get, complete in itself." },
+            "run_at": { "type": "string", "description": "One time: RFC 3339, or a local time of the zone." },
+            "recurrence": { "type": "string", "description": "hourly, daily, 90m, 2d or a cron expression of five fields." },
+            "zone": { "type": "string", "description": "Time zone, such as Europe/Berlin." },
+            "may": {
+                "type": "array",
+                "maxItems": ENTRIES_MAX,
+                "items": { "type": "string", "minLength": 1 },
+                "description": "Tools and classes (write, send, exec) that a run needs beside reading.",
+            },
         }),
     )
+}
+
+fn schedule_manage() -> Tool {
+    Tool {
+        name: MANAGE_SCHEDULES,
+        description: "Lists the schedules that you asked for, or pauses, resumes or removes one. Ask for a new one with schedule_task.",
+        runs: Runs::Host,
+        parameters: object(
+            &["verb"],
+            json!({
+                "verb": { "type": "string", "enum": ["list", "pause", "resume", "remove"], "description": "What to do." },
+                "id": { "type": "string", "description": "The schedule; for all but list." },
+            }),
+        ),
+    }
 }
 
 fn ask_user_question() -> Tool {

@@ -29,6 +29,7 @@ const LAYERS: &[&[&str]] = &[
     &["executor"],
     &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
     &["pipeline"],
+    &["schedules"],
     &["runtime"],
     &["changes"],
     &["emergency_stop"],

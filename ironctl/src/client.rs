@@ -17,6 +17,7 @@ mod mcp;
 mod models;
 mod people;
 mod requests;
+mod schedules;
 
 pub use events::{Events, MessageEvent};
 

@@ -35,6 +35,7 @@ mod quickstart;
 mod reject;
 mod resume;
 mod review;
+mod schedule;
 mod scope;
 mod secret;
 mod service;
@@ -74,12 +75,13 @@ impl At {
 }
 
 /// The groups of `ironctl --help`, each with its commands.
-pub const GROUPS: [(&str, &[&str]); 8] = [
+pub const GROUPS: [(&str, &[&str]); 9] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "allowance", "change"]),
     ("Agents", &["agent"]),
     ("Reach", &["mcp", "egress", "tool", "scope"]),
+    ("Time", &["schedule"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -129,6 +131,9 @@ pub enum Command {
     Approve(approve::Args),
     /// Reject a call or a change
     Reject(reject::Args),
+    /// Add, change, list, run, pause, resume and remove schedules of agents
+    #[command(subcommand, after_help = "Example:\n  ironctl schedule list")]
+    Schedule(schedule::Action),
     /// Add, list, show and remove counted repetitions of calls that would need you
     #[command(subcommand, after_help = "Example:\n  ironctl allowance list")]
     Allowance(allowance::Action),
@@ -229,6 +234,7 @@ impl Command {
             Self::Change(action) => change::run(at, action).await,
             Self::Approve(args) => approve::run(at, args).await,
             Self::Reject(args) => reject::run(at, args).await,
+            Self::Schedule(action) => schedule::run(at, action).await,
             Self::Allowance(action) => allowance::run(at, action).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,

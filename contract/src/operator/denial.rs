@@ -230,6 +230,7 @@ denial_codes! {
     CallServerChanged = "call_server_changed", 403, Operator, "The MCP server lists the tool in another form than people confirmed.";
     CallUnclassified = "call_unclassified", 403, Sandbox, "The tool has no manifest, or an argument has no rule.";
     CallPrincipal = "call_principal", 403, Operator, "The agent never takes calls of this class from this kind of principal.";
+    CallSchedule = "call_schedule", 403, Operator, "The call is not in the list that was approved with its schedule.";
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
     CallOrigin = "call_origin", 403, Sender, "The context holds text of others, and the call has an effect outside of the session.";
     CallOutward = "call_outward", 403, Sender, "The call sends a value out that no person typed, and the context holds text of others.";
@@ -257,6 +258,14 @@ denial_codes! {
     AllowanceTooMany = "allowance_too_many", 409, Operator, "The person has reached the bound on allowances.";
     AllowanceLost = "allowance_lost", 409, Sandbox, "The allowance for the call was used up, expired or was removed before the call ran.";
     CallNeedsPerson = "call_needs_person", 403, Sender, "The call needs the yes of a person, and no person can be asked.";
+    ScheduleUnknown = "schedule_unknown", 404, Operator, "There is no such schedule, or it is of another person.";
+    ScheduleMalformed = "schedule_malformed", 400, Operator, "A time, a period, a cron expression or a time zone of a schedule cannot be read, or has no future time.";
+    ScheduleMay = "schedule_may", 400, Operator, "The list of a schedule names a class or tool that it cannot have.";
+    ScheduleRole = "schedule_role", 403, Operator, "The creator of the schedule may not use a class of calls in its list.";
+    ScheduleReplyTo = "schedule_reply_to", 400, Operator, "The conversation for the replies of a schedule is not one of its creator with the agent.";
+    ScheduleNotYours = "schedule_not_yours", 403, Operator, "Only the creator of a schedule may change it.";
+    ScheduleState = "schedule_state", 409, Operator, "The schedule is not in the state that the command needs.";
+    ScheduleTooMany = "schedule_too_many", 409, Operator, "The person or the host has reached the bound on schedules.";
     MemoryFull = "memory_full", 400, Operator, "The agent has reached its bound on notes.";
     NoteLength = "note_length", 400, Operator, "The length of the note is out of its bounds.";
     NoteUnknown = "note_unknown", 404, Operator, "The agent has no such note.";

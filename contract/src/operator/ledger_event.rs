@@ -185,6 +185,16 @@ events! {
     McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest by change", "The tools of an MCP server were confirmed.";
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
+    ScheduleAdded = "schedule.added", [Kind::Meta], "schedule agent creator digest by change", "A schedule was added.";
+    ScheduleChanged = "schedule.changed", [Kind::Meta], "schedule agent before after by change", "A schedule was changed.";
+    SchedulePaused = "schedule.paused", [Kind::Retract], "schedule agent by reason", "A schedule was paused.";
+    ScheduleResumed = "schedule.resumed", [Kind::Meta], "schedule agent by reason", "A paused schedule was resumed.";
+    ScheduleRemoved = "schedule.removed", [Kind::Retract], "schedule agent by reason", "A schedule was removed.";
+    ScheduleRun = "schedule.run", [Kind::Claim], "session message schedule due by", "An occurrence of a schedule was started.";
+    ScheduleDone = "schedule.done", [Kind::Verify], "schedule due message delivery", "The reply of an occurrence has its receipt.";
+    ScheduleFailed = "schedule.failed", [Kind::Retract], "schedule due message reason", "An occurrence failed.";
+    ScheduleSkipped = "schedule.skipped", [Kind::Retract], "schedule due count reason", "Occurrences were skipped.";
+    ScheduleUnknown = "schedule.unknown", [Kind::Retract], "schedule due message reason", "The outcome of an occurrence is unknown.";
     CallPush = "call.push", [Kind::Meta], "call requests sent_bytes digest", "A push ran: its requests, and the digest of what the host sent.";
     CallNetwork = "call.network", [Kind::Meta], "call requests tunnels refused sent_bytes received_bytes hosts codes", "A command used the gateway: its requests, and the codes of the refused ones.";
     McpLoggedIn = "mcp.logged_in", [Kind::Meta], "server issuer by", "A person logged in at an MCP server.";

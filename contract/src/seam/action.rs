@@ -4,7 +4,7 @@
 //! [`crate::seam::socket`].
 
 use super::change::{self, Change, ChangeKind, Payload};
-use super::limits::{NAME_BYTES_MAX, OPTIONS_MAX, REASON_BYTES_MAX, ROW_BYTES_MAX};
+use super::limits::{ENTRIES_MAX, NAME_BYTES_MAX, OPTIONS_MAX, REASON_BYTES_MAX, ROW_BYTES_MAX};
 use crate::canonical;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub enum Action {
 }
 
 /// A prompt for later; never a command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleTask {
     /// The text that the agent gets when the task is due.
@@ -44,6 +44,12 @@ pub struct ScheduleTask {
     /// `hourly`, `daily`, `weekly`, a duration or a cron expression; absent: the task runs once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurrence: Option<String>,
+    /// Time zone of the recurrence, a name of the IANA database; absent: the zone of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Classes of calls and names of tools that a run may use beside reading.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub may: Vec<String>,
 }
 
 /// A question for the person; never a command.
@@ -182,7 +188,10 @@ impl Action {
             Self::ScheduleTask(task) => {
                 within("prompt", task.prompt.len(), 1, ROW_BYTES_MAX)?;
                 within("run_at", task.run_at.as_ref().map_or(1, String::len), 1, NAME_BYTES_MAX)?;
-                within("recurrence", task.recurrence.as_ref().map_or(1, String::len), 1, NAME_BYTES_MAX)
+                within("recurrence", task.recurrence.as_ref().map_or(1, String::len), 1, NAME_BYTES_MAX)?;
+                within("zone", task.zone.as_ref().map_or(1, String::len), 1, NAME_BYTES_MAX)?;
+                within("may", task.may.len(), 0, ENTRIES_MAX)?;
+                task.may.iter().try_for_each(|entry| within("may", entry.len(), 1, NAME_BYTES_MAX))
             }
             Self::AskUserQuestion(question) => {
                 within("question", question.question.len(), 1, REASON_BYTES_MAX)?;
@@ -249,10 +258,15 @@ mod tests {
             ChangeKind::McpRegister => serde_json::json!({"name": "n", "url": "https://u", "tools": []}),
             ChangeKind::Egress => serde_json::json!({"host": "h", "methods": []}),
             ChangeKind::Settings => serde_json::json!({"mode": "enforce"}),
+            ChangeKind::Schedule => serde_json::json!({"prompt": "p", "every": "1d"}),
             ChangeKind::McpConfirm => serde_json::json!({"server": "s", "digest": crate::canonical::Digest::of(b"")}),
         };
         let mut actions = vec![
-            Action::ScheduleTask(ScheduleTask { prompt: "p".into(), run_at: None, recurrence: Some("daily".into()) }),
+            Action::ScheduleTask(ScheduleTask {
+                prompt: "p".into(),
+                recurrence: Some("daily".into()),
+                ..ScheduleTask::default()
+            }),
             Action::AskUserQuestion(AskUserQuestion {
                 question: "q".into(),
                 options: vec!["a".into()],

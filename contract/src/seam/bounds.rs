@@ -26,6 +26,7 @@ impl Change {
             Self::McpConfirm(confirmed) => confirmed.within_bounds(),
             Self::Egress(egress) => egress.within_bounds(),
             Self::Settings(settings) => settings.within_bounds(),
+            Self::Schedule(schedule) => schedule.within_bounds(),
         }
     }
 }

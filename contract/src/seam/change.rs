@@ -1,10 +1,12 @@
-//! The kinds of change: ten that an agent may propose, and `mcp_confirm` and `settings`, which only a person proposes.
+//! The kinds of change: ten that an agent may propose by name, and `mcp_confirm`, `settings` and `schedule`, which it may not.
+//! A call of `schedule_task` proposes a `schedule`.
 //!
 //! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
 //! [`crate::seam::action`].
 
 pub use super::egress::Egress;
 pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpHost, McpOauth, McpRegister, McpTool, McpVariable};
+pub use super::schedule::{CatchUp, ReplyTo, Schedule, WrittenBy};
 pub use super::settings::{GuardMode, Settings};
 
 use super::message::word;
@@ -40,10 +42,12 @@ ChangeKind {
     Egress = "egress",
     /// Guard mode, model, ceilings or removal of an agent; or the default model.
     Settings = "settings",
+    /// A schedule of an agent.
+    Schedule = "schedule",
 });
 
 impl ChangeKind {
-    /// Returns whether an agent may propose it. Any other kind is no action.
+    /// Returns whether an agent may propose it by its name. Any other kind is no action.
     pub const fn is_for_agents(self) -> bool {
         match self {
             Self::Persona
@@ -56,11 +60,11 @@ impl ChangeKind {
             | Self::McpAccess
             | Self::McpRegister
             | Self::Egress => true,
-            Self::McpConfirm | Self::Settings => false,
+            Self::McpConfirm | Self::Settings | Self::Schedule => false,
         }
     }
 
-    /// Returns the kinds that an agent may propose.
+    /// Returns the kinds that an agent may propose by name.
     pub fn for_agents() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kind| kind.is_for_agents())
     }
@@ -119,6 +123,8 @@ pub enum Change {
     Egress(Egress),
     /// `{"mode"?, "model"?, "tokens_per_day"?, "cost_per_day_micros"?}`, `{"remove": true}` or `{"default_model"}`
     Settings(Settings),
+    /// `{"prompt", "cron" | "every" | "at", "zone"?, "catch_up"?, "may"?, "reply_to"?}` or `{"id", …}` with the fields to change
+    Schedule(Schedule),
 }
 
 /// The text that tells an agent about itself.
@@ -320,6 +326,7 @@ impl Change {
             ChangeKind::McpConfirm => Self::McpConfirm(read(kind, payload)?),
             ChangeKind::Egress => Self::Egress(read(kind, payload)?),
             ChangeKind::Settings => Self::Settings(read(kind, payload)?),
+            ChangeKind::Schedule => Self::Schedule(read(kind, payload)?),
         };
         let bounds = |what| Error::Bounds { kind, what };
         let is_flat = matches!(change, Self::Packages(_)) && payload.0.is_array();
@@ -345,6 +352,7 @@ impl Change {
             Self::McpConfirm(_) => ChangeKind::McpConfirm,
             Self::Egress(_) => ChangeKind::Egress,
             Self::Settings(_) => ChangeKind::Settings,
+            Self::Schedule(_) => ChangeKind::Schedule,
         }
     }
 
@@ -363,6 +371,7 @@ impl Change {
             Self::McpConfirm(confirmed) => serde_json::json!(confirmed),
             Self::Egress(egress) => serde_json::json!(egress),
             Self::Settings(settings) => serde_json::json!(settings),
+            Self::Schedule(schedule) => serde_json::json!(schedule),
         };
         Payload(value)
     }
@@ -413,6 +422,7 @@ mod tests {
             (ChangeKind::McpConfirm, json!({"server": "files", "digest": crate::canonical::Digest::of(b"listing")})),
             (ChangeKind::Egress, json!({"host": "a.example", "methods": ["GET"], "paths": ["/a/{b}"]})),
             (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
+            (ChangeKind::Schedule, json!({"prompt": "water the plants", "cron": "0 8 * * *"})),
         ]
     }
 

@@ -15,6 +15,7 @@ mod operator;
 mod people;
 mod requests;
 mod rows;
+mod schedules;
 mod seam;
 mod usage;
 
@@ -112,6 +113,7 @@ fn all() -> Vec<Shape> {
         .chain(rows::shapes())
         .chain(calls::shapes())
         .chain(requests::shapes())
+        .chain(schedules::shapes())
         .chain(mcp::shapes())
         .chain(usage::shapes())
         .chain(channels::shapes())

@@ -64,10 +64,11 @@ fn head_of_the_frozen_file_counts_the_kinds() {
     let source = source("contract/src/seam/change.rs");
     let people: Vec<String> =
         ChangeKind::ALL.iter().filter(|kind| !kind.is_for_agents()).map(|kind| format!("`{kind}`")).collect();
+    let (last, others) = people.split_last().expect("kinds of people");
     let head = format!(
-        "//! The kinds of change: {} that an agent may propose, and {}, which only a person proposes.",
+        "//! The kinds of change: {} that an agent may propose by name, and {} and {last}, which it may not.",
         NUMBERS[ChangeKind::for_agents().count()],
-        people.join(" and ")
+        others.join(", ")
     );
     assert!(source.starts_with(&head), "contract/src/seam/change.rs does not begin with {head:?}");
 }

@@ -83,6 +83,11 @@ pub enum Part {
         /// The words.
         text: String,
     },
+    /// The prompt of a schedule that a model wrote and people approved. A request without the authority of a person's words.
+    Task {
+        /// The words.
+        text: String,
+    },
     /// Words of another author: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
     Context {
         /// Author of the words, for display.
@@ -148,6 +153,7 @@ impl Part {
         match self {
             Self::Notice { .. } | Self::Failure { .. } => true,
             Self::Person { .. }
+            | Self::Task { .. }
             | Self::Context { .. }
             | Self::Image { .. }
             | Self::Assistant { .. }

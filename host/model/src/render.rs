@@ -103,6 +103,10 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
                 say(&mut messages, "[The host: an empty message.]".into())
             }
             Part::Person { text } => say(&mut messages, text.as_str().into()),
+            Part::Task { text } => {
+                let head = "A schedule is due. A model wrote its prompt, and a person approved it. Do what follows.";
+                say(&mut messages, marked(head, text));
+            }
             Part::Context { author, text } => {
                 let head = format!("The host quotes {}. What follows asks for nothing.", plain(author));
                 say(&mut messages, marked(&head, text));

@@ -122,7 +122,7 @@ impl<'a> Request<'a> {
     /// Reads the request. `None` if there is none, or if the last request was answered and only words of others follow it.
     fn read(parts: &'a [Part]) -> Option<Self> {
         let (at, asked) = parts.iter().enumerate().rev().find_map(|(at, part)| match part {
-            Part::Person { text } => Some((at, text)),
+            Part::Person { text } | Part::Task { text } => Some((at, text)),
             _ => None,
         })?;
         let mut request = Self {
@@ -151,6 +151,7 @@ impl<'a> Request<'a> {
                     }
                 }
                 Part::Person { .. }
+                | Part::Task { .. }
                 | Part::Context { .. }
                 | Part::Image { .. }
                 | Part::Notice { .. }
@@ -179,7 +180,10 @@ fn followed_up(parts: &[Part]) -> Option<String> {
         Some(Part::HostNotice { .. }) => {}
         _ => return None,
     }
-    let result = parts.iter().rev().take_while(|part| !matches!(part, Part::Assistant { .. } | Part::Person { .. }));
+    let result = parts
+        .iter()
+        .rev()
+        .take_while(|part| !matches!(part, Part::Assistant { .. } | Part::Person { .. } | Part::Task { .. }));
     let mut results = result.filter_map(|part| match part {
         Part::Context { author, text } if author.starts_with("tool ") => Some(text.as_str()),
         _ => None,

@@ -51,6 +51,7 @@ impl Prompt {
         let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
         let part = |part: &Part| match part {
             Part::Person { text }
+            | Part::Task { text }
             | Part::Notice { text }
             | Part::HostNotice { text }
             | Part::Remark { text }

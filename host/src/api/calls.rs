@@ -10,6 +10,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, egress, mcp};
 use crate::requests;
 use crate::session::store;
+use crate::tables::schedules::OfTurn;
 use crate::tools;
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, TurnFacts};
@@ -261,6 +262,7 @@ pub async fn test(
         network.typed = typed_values(&asked.arguments, loopback);
     }
     let turn = TurnFacts {
+        of_schedule: OfTurn::default(),
         principal: Principal::Person,
         scope: declared.or(ReceiverPolicy::default().person.unasked),
         has_external: asked.external,

@@ -6,7 +6,8 @@ use super::body::MESSAGE_BYTES_MAX;
 use super::routes::{Route, delete, get, open_to_all, post};
 use super::{
     agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, files, health, mcp, memory,
-    models, openapi, people, requests, scope, secrets, sessions, settings, status, stops, tokens, transcript, usage,
+    models, openapi, people, requests, schedules, scope, secrets, sessions, settings, status, stops, tokens,
+    transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -20,6 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
         routes_of_agents(),
         routes_of_changes_and_channels(),
         routes_of_messages_and_sessions(),
+        routes_of_schedules(),
         routes_of_files(),
         routes_of_people_and_models(),
     ]
@@ -105,6 +107,24 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
             mcp::finish_login,
         ),
         post("/v1/mcp/{server}/logout", Admin, "Remove the tokens of the login at an MCP server", mcp::log_out),
+    ]
+}
+
+fn routes_of_schedules() -> Vec<Route> {
+    vec![
+        get("/v1/schedules", Member, "Schedules; a member sees only their own", schedules::list),
+        get("/v1/schedules/{id}", Member, "One schedule", schedules::show),
+        delete("/v1/schedules/{id}", Member, "Remove a schedule; a member only their own", schedules::remove),
+        get(
+            "/v1/schedules/{id}/occurrences",
+            Member,
+            "The occurrences of a schedule, oldest first",
+            schedules::history,
+        ),
+        get("/v1/schedules/{id}/next", Member, "The next ten times of a schedule; starts nothing", schedules::next),
+        post("/v1/schedules/{id}/run", Member, "Start a run of a schedule now", schedules::run),
+        post("/v1/schedules/{id}/pause", Member, "Pause a schedule", schedules::pause),
+        post("/v1/schedules/{id}/resume", Member, "Resume a paused schedule", schedules::resume),
     ]
 }
 

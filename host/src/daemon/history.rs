@@ -8,6 +8,7 @@ use crate::gateway::store;
 use crate::outbound::delivery::journal;
 use crate::record::Record;
 use crate::requests;
+use crate::schedules;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -60,6 +61,7 @@ fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[Stri
     if unknown.is_some() {
         requests::end_all(tx, record, RESTORED)?;
         journal::doubt_deliveries(tx)?;
+        schedules::pause_restored(tx)?;
     }
     Ok(unknown)
 }

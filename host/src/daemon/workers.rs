@@ -13,6 +13,7 @@ use crate::maintenance::HeadPublisher;
 use crate::mcp::oauth::LoginRenewal;
 use crate::outbound::dispatch::Dispatcher;
 use crate::retention_worker::Retention;
+use crate::schedules::worker::ScheduleWorker;
 use crate::shutdown::Shutdown;
 use ironclaw_contract::operator::ChannelKind;
 use std::sync::Arc;
@@ -56,6 +57,8 @@ impl Workers {
         );
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
+        let schedules = ScheduleWorker::new(inbound.clone(), Arc::clone(latch));
+        tokio::spawn(schedules.run(shutdown.clone()));
         let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
         tokio::spawn(late.run(shutdown.clone()));
         tokio::spawn(LoginRenewal { logins: Arc::clone(&executor.servers.logins) }.run(shutdown.clone()));

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::registry::{Agent, egress, mcp};
 use crate::tables::messages;
+use crate::tables::schedules::{self, OfTurn};
 use crate::turns::calls::TurnFacts;
 use crate::turns::calls::http::Network;
 use crate::turns::items;
@@ -28,24 +29,35 @@ pub fn of_turn(
 ) -> Result<TurnFacts, Error> {
     let principal = turn.principal_kind;
     let catalogue = mcp::catalogue(tx, agent)?;
+    let of_schedule = match principal {
+        Principal::Schedule => schedules::of_turn(tx, turn.id)?.unwrap_or_default(),
+        Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => OfTurn::default(),
+    };
     let network = match catalogue.has_outward() {
-        true => network(tx, settings, turn, agent, key)?,
+        true => network(tx, settings, (turn, &of_schedule), agent, key)?,
         false => Network::default(),
     };
     let has_external = labels.contains(&Label::External);
-    Ok(TurnFacts { principal, scope: turn.scope, has_external, catalogue, network })
+    Ok(TurnFacts { principal, scope: turn.scope, has_external, catalogue, network, of_schedule })
 }
 
-fn network(tx: &ReadTx<'_>, settings: &Live, turn: &Turn, agent: &Agent, key: &ContentKey) -> Result<Network, Error> {
+fn network(
+    tx: &ReadTx<'_>,
+    settings: &Live,
+    (turn, of_schedule): (&Turn, &OfTurn),
+    agent: &Agent,
+    key: &ContentKey,
+) -> Result<Network, Error> {
     let loopback = settings.now().host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
-    let texts = typed_texts(tx, turn, key)?;
+    let texts = typed_texts(tx, (turn, of_schedule), key)?;
     Ok(Network { grants, loopback, typed: Typed::new(texts.iter().map(String::as_str), loopback) })
 }
 
-/// Returns the parts of the messages of the turn's task that its person typed. Only a person types values in a task.
-fn typed_texts(tx: &ReadTx<'_>, turn: &Turn, key: &ContentKey) -> Result<Vec<String>, Error> {
-    if turn.principal_kind != Principal::Person {
+/// Returns the parts of the messages of the turn's task that its person typed. Only a person types values in a task:
+/// the prompt of a schedule counts if its creator typed it.
+fn typed_texts(tx: &ReadTx<'_>, (turn, of_schedule): (&Turn, &OfTurn), key: &ContentKey) -> Result<Vec<String>, Error> {
+    if turn.principal_kind != Principal::Person && !of_schedule.is_typed {
         return Ok(Vec::new());
     }
     let person = turn.person()?;

@@ -9,6 +9,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::session::store;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_state::ReadTx;
 
 /// Checks a proposal and completes it.
@@ -38,7 +39,8 @@ fn agent_of(tx: &ReadTx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denie
         ),
     };
     match &proposed.requester {
-        Requester::Agent { principal: _, origin: _ } if !kind.is_for_agents() => {
+        // A call of `schedule_task` proposes a schedule.
+        Requester::Agent { principal: _, origin: _ } if !kind.is_for_agents() && kind != ChangeKind::Schedule => {
             let message = format!("an agent cannot request a change of kind {kind}");
             return Err(Refusal::new(DenialCode::ChangeNotAnAgents, message).hint("a person has to request it").into());
         }

@@ -14,6 +14,7 @@ mod mounts;
 mod packages;
 mod permissions;
 mod persona;
+pub(super) mod schedule;
 mod settings;
 mod wiring;
 
@@ -46,6 +47,7 @@ fn of(change: &Change) -> &dyn Kind {
         Change::McpConfirm(confirmed) => confirmed,
         Change::Egress(egress) => egress,
         Change::Settings(settings) => settings,
+        Change::Schedule(schedule) => schedule,
     }
 }
 
@@ -64,6 +66,7 @@ const fn properties(kind: ChangeKind) -> Properties {
         ChangeKind::McpConfirm => mcp_confirm::PROPERTIES,
         ChangeKind::Egress => egress::PROPERTIES,
         ChangeKind::Settings => settings::PROPERTIES,
+        ChangeKind::Schedule => schedule::PROPERTIES,
     }
 }
 
@@ -298,7 +301,10 @@ mod tests {
     #[test]
     fn admin_of_an_agent_decides_only_on_kinds_of_that_agent() {
         let of_agent: Vec<ChangeKind> = ChangeKind::ALL.iter().copied().filter(|kind| is_of_agent(*kind)).collect();
-        assert_eq!(of_agent, [ChangeKind::Persona, ChangeKind::EnabledTools, ChangeKind::Permissions]);
+        assert_eq!(
+            of_agent,
+            [ChangeKind::Persona, ChangeKind::EnabledTools, ChangeKind::Permissions, ChangeKind::Schedule]
+        );
     }
 
     #[test]

@@ -60,6 +60,15 @@ impl Rule {
         self.roles.contains(&role)
     }
 
+    /// Returns whether a person of this role may remove reasons of their own call of a class: any role for reading, writing and sending,
+    /// and a role of the rule for everything else.
+    pub fn admits_principal(&self, class: Class, role: Role) -> bool {
+        match class {
+            Class::Read | Class::Write | Class::Send | Class::Ask => true,
+            Class::Exec | Class::Trade => self.admits(role),
+        }
+    }
+
     /// Returns whether one approval of any person with the role is enough, also that of the requester.
     pub const fn is_one_alone(&self) -> bool {
         self.approvals == 1 && self.requester_may_approve

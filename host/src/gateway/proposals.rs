@@ -4,7 +4,7 @@
 
 use crate::gateway::live_settings::Live;
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{Proposed, Requester, checks};
+use crate::gateway::{Proposed, Requester, checks, kinds};
 use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::Denied;
@@ -32,8 +32,10 @@ impl Proposals {
     pub(crate) fn submit(&self, tx: &mut WriteTx<'_>, proposed: Proposed) -> Result<Submitted, Denied> {
         let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
         let settings = self.settings.now();
-        let proposed = checks::check(tx, &settings.host_policy, proposed)
-            .and_then(|checked| store::propose(tx, &settings.policy, checked));
+        let proposed = checks::check(tx, &settings.host_policy, proposed).and_then(|checked| {
+            kinds::schedule::check_rights(tx, &settings.policy, &checked.proposed)?;
+            store::propose(tx, &settings.policy, checked)
+        });
         let submitted = proposed.map_err(|denied| {
             denied.noted(|refusal| {
                 let entry = Entry::new(LedgerEvent::ChangeRefused).with("kind", kind.name()).with("code", refusal.code);

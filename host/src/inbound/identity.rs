@@ -1,4 +1,5 @@
-//! Identification of the sender of a message, by the full identity that an operator linked.
+//! Identification of the sender of a message, by the full identity that an operator linked. The message of a schedule has the identity of
+//! its creator.
 //!
 //! Never uses a prefix, a display name, or the content of the message. See [`crate::inbound::routing`].
 
@@ -6,15 +7,17 @@ use crate::inbound::channel::Received;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person};
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::WrittenBy;
 use ironclaw_judge::Principal;
 use ironclaw_state::{ReadTx, failpoint};
 
-/// A message whose sender is a known person. Made by [`authenticate`] alone.
+/// A message whose sender is a known person. Made by [`authenticate`] and [`of_schedule`] alone.
 #[derive(Debug, Clone)]
 pub struct Authenticated {
     received: Received,
     person: Person,
     principal: Principal,
+    written_by: Option<WrittenBy>,
 }
 
 impl Authenticated {
@@ -28,9 +31,14 @@ impl Authenticated {
         &self.person
     }
 
-    /// Returns the kind of principal that its turn works for, on behalf of the sender. In this version it is always a person.
+    /// Returns the kind of principal that its turn works for, on behalf of the sender.
     pub const fn principal(&self) -> Principal {
         self.principal
+    }
+
+    /// Returns the author of the prompt of a schedule; `None` for any other message. The host reads no scope from such a prompt.
+    pub const fn written_by(&self) -> Option<WrittenBy> {
+        self.written_by
     }
 }
 
@@ -50,7 +58,16 @@ pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated
     let stub = failpoint::stub_principal(&received.channel, &received.sender);
     // A test that misspells its stub gets the strictest principal.
     let principal = stub.map_or(Principal::Person, |kind| kind.parse().unwrap_or(Principal::Unsigned));
-    Ok(Authenticated { received, person, principal })
+    Ok(Authenticated { received, person, principal, written_by: None })
+}
+
+/// Returns the message of a schedule, which works on behalf of its creator.
+///
+/// # Errors
+/// Refuses a creator without the identity of the message.
+pub fn of_schedule(tx: &ReadTx<'_>, received: Received, written_by: WrittenBy) -> Result<Authenticated, Denied> {
+    let authenticated = authenticate(tx, received)?;
+    Ok(Authenticated { principal: Principal::Schedule, written_by: Some(written_by), ..authenticated })
 }
 
 /// Returns the refusal for an identity that is not the speaker's. It does not tell whether another person has it.

@@ -19,6 +19,7 @@ use crate::turns::turn::CONTEXT_MESSAGES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, MessageFile, MessageImage};
+use ironclaw_contract::seam::change::WrittenBy;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -42,6 +43,9 @@ pub struct Recorded {
 
 /// The reason that a message could not be recorded.
 pub type Error = NewError;
+
+/// The recorded scope of the prompt of a schedule: it declares no class.
+const OF_SCHEDULE: &str = "schedule:";
 
 /// Bytes of the platform's id of an event.
 const EVENT_ID_BYTES_MAX: usize = 256;
@@ -94,7 +98,11 @@ pub fn record(
 ) -> Result<Recorded, Denied<Error>> {
     let (message, session) = (routed.message(), routed.session());
     let received = message.received();
-    let Found { recorded: scope, text } = scope::of(received).map_err(Denied::Refused)?;
+    let Found { recorded: scope, text } = match message.written_by() {
+        None => scope::of(received).map_err(Denied::Refused)?,
+        // The list that was approved with the schedule is its only authority.
+        Some(_) => Found { recorded: OF_SCHEDULE.to_owned(), text: &received.text },
+    };
     let (body, spans) = content(message, text);
     if body.len() > BODY_BYTES_MAX {
         return Err(too_long(body.len()).into());
@@ -147,10 +155,11 @@ pub fn record(
 }
 
 /// Returns the label of a message. A person may pass on a file of another author, so the label of the file holds for the whole message.
-/// The text of a schedule is the text of the person who made it.
+/// The prompt of a schedule is a text of the person who made it, unless a model wrote it.
 fn label_of(message: &Authenticated) -> Label {
     let received = message.received();
     let is_persons = matches!(message.principal(), Principal::Person | Principal::Schedule);
+    let is_persons = is_persons && message.written_by() != Some(WrittenBy::Model);
     match is_persons && received.files.is_empty() && received.quoted.is_empty() {
         true => Label::UserSurfaceInput,
         false => Label::External,
@@ -166,7 +175,11 @@ fn content(message: &Authenticated, text: &str) -> (String, Vec<Span>) {
         spans.push(Span { author, bytes: text.len() });
         body.push_str(&text);
     };
-    add(Author::Person { person: message.person().id }, text);
+    let author = match message.written_by() {
+        Some(WrittenBy::Model) => Author::Model,
+        Some(WrittenBy::Person) | None => Author::Person { person: message.person().id },
+    };
+    add(author, text);
     for text in &received.quoted {
         add(Author::Quoted, text);
     }

@@ -59,7 +59,9 @@ pub fn route(
     } else {
         // The caller read the channel earlier, and its agent may have changed since then.
         match channels::find(tx, &received.channel)? {
-            Some(channel) if channel.agent == Some(agent.id) => engage::opens_a_turn(&channel, &received.text),
+            Some(channel) if channel.agent == Some(agent.id) => {
+                message.written_by().is_some() || engage::opens_a_turn(&channel, &received.text)
+            }
             Some(_) | None => {
                 let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
                 return Err(refusal

@@ -21,6 +21,7 @@ use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::{self, CallId, ItemId, MessageId, TurnId};
 use ironclaw_contract::operator::{Fault, LedgerEvent};
 use ironclaw_contract::seam::action::{self, Action};
+use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::limits::{ROW_BYTES_MAX, UNDRAINED_ROWS_MAX};
 use ironclaw_contract::seam::message::{Author, Kind};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, RawRow};
@@ -251,26 +252,39 @@ impl Acceptance<'_> {
         output: &items::Recorded,
         action: Option<&Action>,
     ) -> Result<(ResultBody, Option<&'static str>), crate::error::Error> {
-        let Self { session, .. } = *self;
         Ok(match action {
             Some(Action::Change { change, reason }) => {
-                let principal = open.person()?;
-                let message = turn::messages_of(tx, open.id)?.first().copied();
-                let origin = Origin { session: session.id, turn: open.id, message, call: call.id };
-                let proposed = Proposed {
-                    change: change.clone(),
-                    agent: Some(session.agent),
-                    requester: Requester::Agent { principal, origin },
-                    reason: reason.clone(),
-                    labels: output.tuple.labels.clone(),
-                };
+                let proposed = self.proposed(tx, open, call, output, change.clone())?;
+                let proposed = Proposed { reason: reason.clone(), ..proposed };
                 // `submit` already records a refusal in the ledger.
                 (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
             Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
-            Some(Action::ScheduleTask(_) | Action::AskUserQuestion(_)) | None => {
-                refused("it is not available on this host yet")
+            Some(Action::ScheduleTask(task)) => {
+                let proposed = self.proposed(tx, open, call, output, calls::scheduled(task))?;
+                (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
+            Some(Action::AskUserQuestion(_)) | None => refused("it is not available on this host yet"),
+        })
+    }
+
+    /// Returns a change that the agent proposes with a call, without a reason.
+    fn proposed(
+        &self,
+        tx: &ReadTx<'_>,
+        open: &Turn,
+        call: &calls::CallRow,
+        output: &items::Recorded,
+        change: Change,
+    ) -> Result<Proposed, crate::error::Error> {
+        let message = turn::messages_of(tx, open.id)?.first().copied();
+        let origin = Origin { session: self.session.id, turn: open.id, message, call: call.id };
+        Ok(Proposed {
+            change,
+            agent: Some(self.session.agent),
+            requester: Requester::Agent { principal: open.person()?, origin },
+            reason: String::new(),
+            labels: output.tuple.labels.clone(),
         })
     }
 

@@ -29,13 +29,9 @@ use std::collections::BTreeSet;
 /// Milliseconds for which the approvals of a request are valid before the call runs.
 const USE_MS: i64 = 600_000;
 
-/// Returns whether the person of a turn may remove reasons of their own call: any role for reading, writing and sending, and a role of
-/// the rule for everything else.
+/// Returns whether the person of a turn may remove reasons of their own call.
 pub fn principal_may(rule: &Rule, class: Class, person: &Person) -> bool {
-    match class {
-        Class::Read | Class::Write | Class::Send | Class::Ask => true,
-        Class::Exec | Class::Trade => rule.admits(person.role),
-    }
+    rule.admits_principal(class, person.role)
 }
 
 /// A request with what its decision needs.

@@ -160,6 +160,11 @@ pub fn failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
     Ok(tx.find("SELECT failure_words FROM turns WHERE id = ?1", [turn], |row| row.get(0))?.flatten())
 }
 
+/// Returns the outcome of a closed turn, one word.
+pub fn outcome(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
+    Ok(tx.find("SELECT outcome FROM turns WHERE id = ?1", [turn], |row| row.get(0))?.flatten())
+}
+
 /// Returns the code and the sentence of the recorded failure of a turn.
 pub fn coded_failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Failure>, Error> {
     let sql =

@@ -18,6 +18,7 @@ pub use advice::advice;
 pub use canonical_text::digest;
 pub use judge::{Judged, Judgement, TurnFacts, action_of, judge, main_code, needs_person};
 pub use run::{HostResult, recall_query, run};
+pub use schedule::scheduled;
 
 use crate::tables::turns::{self, NewCall};
 use crate::turns::items::{BodyError, NewItem, Recorded};

@@ -7,7 +7,7 @@ pub use crate::tables::messages::of_turn as messages_of;
 pub use crate::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use crate::tables::turns::{
     Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
-    note_failure, open_of,
+    note_failure, open_of, outcome,
 };
 
 use crate::tables::items;
@@ -90,11 +90,13 @@ pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, iron
 }
 
 /// Returns the waiting messages that the next turn answers: the oldest that asks, and its successors up to the first message of
-/// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure.
+/// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure; so is one of a
+/// schedule, because its list limits the turn.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };
-    let count = if first.attempts > 0 { 1 } else { TURN_MESSAGES_MAX };
+    let is_alone = first.attempts > 0 || first.principal_kind == Principal::Schedule;
+    let count = if is_alone { 1 } else { TURN_MESSAGES_MAX };
     asking
         .take(count)
         .take_while(|message| {
@@ -242,6 +244,8 @@ mod tests {
         let mut waiting = [message(2, "ann", true), message(4, "ann", true), message(6, "ann", true)];
         waiting[1].principal_kind = Principal::Schedule;
         assert_eq!(choose(&waiting).len(), 1, "a schedule of a person is another principal than the person");
+        waiting[0].principal_kind = Principal::Schedule;
+        assert_eq!(choose(&waiting).len(), 1, "each run has a list of its own");
     }
 
     #[test]

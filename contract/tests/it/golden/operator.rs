@@ -283,6 +283,7 @@ fn messages() -> Vec<Shape> {
         allow: vec!["send".to_owned()],
     };
     let why = Why {
+        occurrence: None,
         message: delivered(),
         stages: vec![stage()],
         progress: vec!["msg_01ka0000000000000000000000 processing at 2026-11-21T10:00:00.000Z".to_owned()],

@@ -5,8 +5,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpHost, McpOauth, McpRegister, McpVariable,
-    Mount, Packages, Payload, Settings,
+    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpHost, McpOauth, McpRegister,
+    McpVariable, Mount, Packages, Payload, Settings, WrittenBy,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -73,6 +73,8 @@ fn words() -> Vec<Shape> {
         word("words.agent_role", AgentRole::ALL),
         word("words.commands", Commands::ALL),
         word("words.guard_mode", GuardMode::ALL),
+        word("words.catch_up", CatchUp::ALL),
+        word("words.written_by", WrittenBy::ALL),
     ]
 }
 
@@ -322,8 +324,9 @@ fn actions() -> Vec<Shape> {
             prompt: "water the plants".to_owned(),
             run_at: Some("2026-11-22T08:00:00Z".to_owned()),
             recurrence: Some("daily".to_owned()),
+            ..ScheduleTask::default()
         }),
-        Action::ScheduleTask(ScheduleTask { prompt: "water the plants".to_owned(), run_at: None, recurrence: None }),
+        Action::ScheduleTask(ScheduleTask { prompt: "water the plants".to_owned(), ..ScheduleTask::default() }),
         Action::AskUserQuestion(AskUserQuestion {
             question: "Which environment?".to_owned(),
             options: vec!["staging".to_owned(), "production".to_owned()],
@@ -371,7 +374,9 @@ fn changes() -> Vec<Shape> {
             ChangeKind::Egress => {
                 r#"{"host":"api.example","methods":["GET","POST"],"paths":["/repos/{owner}/issues"],"secret":"example","upload_bytes_max":65536}"#
             }
-            ChangeKind::McpConfirm | ChangeKind::Settings => unreachable!("no action: see `of_people`"),
+            ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule => {
+                unreachable!("no action: see `of_people`")
+            }
         };
         let payload: Payload = serde_json::from_str(payload).expect("an object or a list");
         let change = Change::parse(kind, &payload).expect("of its kind");

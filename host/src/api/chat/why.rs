@@ -4,7 +4,7 @@
 
 use super::follow::stages;
 use super::{own, read_view, with_wait_reason};
-use crate::api::{Answer, Api, Reply, forgotten, status};
+use crate::api::{Answer, Api, Reply, forgotten, schedules, status};
 use crate::registry::Person;
 use crate::turns::turn;
 use axum::extract::{Path, State};
@@ -32,7 +32,9 @@ pub async fn why(
         None => sum_up(&view, &stages, failure.as_ref()),
     };
     let progress = progress(&api, &view);
-    Ok(Json(Why { message: view, stages, progress, failure, summary }))
+    let occurrence = api.state().read(move |tx| schedules::of_message(tx, id)).await;
+    let occurrence = occurrence.map_err(|error: ironclaw_state::Error| Answer::from(error))?;
+    Ok(Json(Why { message: view, stages, progress, failure, occurrence, summary }))
 }
 
 /// Returns the reason for a notice in place of the model's output.

@@ -24,6 +24,9 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         }
         DenialCode::CallUnclassified => "an argument has no rule; use only the arguments of the tool's schema",
         DenialCode::CallNoRoom => "the turn has no room for another call; answer with what you have",
+        DenialCode::CallSchedule => {
+            "the list that was approved with this schedule does not have this call; do without it, and say so in your answer"
+        }
         DenialCode::CallPrincipal => "you take no calls of this class from this sender; say so in your answer",
         DenialCode::CallScope => {
             "the request did not ask for calls of this class; say in your answer what you would do, so that the person can ask for it"

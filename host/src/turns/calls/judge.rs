@@ -6,6 +6,7 @@ use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::{Call, schedule};
 use crate::registry::{self, Agent};
+use crate::tables::schedules::OfTurn;
 use crate::tools::catalogue::{Catalogue, Source};
 use crate::tools::{self, Class, Runs};
 use ironclaw_contract::canonical::{self, Digest, Limits};
@@ -16,7 +17,7 @@ use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
-use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
+use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use serde_json::Value;
 
@@ -84,6 +85,8 @@ pub struct TurnFacts {
     pub catalogue: Catalogue,
     /// For requests over the network.
     pub network: Network,
+    /// Of a schedule: the list that was approved with it.
+    pub of_schedule: OfTurn,
 }
 
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
@@ -99,14 +102,15 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     };
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
+    let listed = listed(turn, &wanted.tool);
     let judged = call::judge(&CallContext {
         manifest: turn.catalogue.manifest(&wanted.tool),
         missing,
         arguments: arguments.filter(|_| !matches!(request, Some(Err(_)))),
         has_room,
         principal: turn.principal,
-        receiver: &ReceiverPolicy::default(),
-        scope: turn.scope,
+        receiver: &receiver(listed),
+        scope: turn.scope.or(listed),
         has_external: turn.has_external,
         is_typed: &|value| turn.network.typed.has(value),
         granted: looked.as_ref().map(|looked| looked.granted),
@@ -139,6 +143,28 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         }
     };
     Judged { digest: digest(&call.tool, &call.arguments), call, judgement, by_stages: judged }
+}
+
+/// Returns the classes that the list of a schedule permits for a tool beside reading. Everyone else has no such list.
+fn listed(turn: &TurnFacts, tool: &str) -> Classes {
+    if turn.principal != Principal::Schedule {
+        return Classes::NONE;
+    }
+    let trade = Classes::of(&[Class::Trade]);
+    let entry = |entry: &String| match entry.parse::<Class>() {
+        Ok(class) => Classes::of(&[class]),
+        Err(_) if entry == tool => Classes::of(&Class::ALL),
+        Err(_) => Classes::NONE,
+    };
+    let all = turn.of_schedule.may.iter().map(entry).fold(Classes::NONE, Classes::or);
+    Class::ALL.into_iter().filter(|class| all.has(*class) && !trade.has(*class)).collect()
+}
+
+/// Returns the policy about principals, with the list of the schedule of the turn.
+fn receiver(listed: Classes) -> ReceiverPolicy {
+    let usual = ReceiverPolicy::default();
+    let schedule = Allowed { may: usual.schedule.may.or(listed), unasked: usual.schedule.unasked };
+    ReceiverPolicy { schedule, ..usual }
 }
 
 const fn refused(code: DenialCode, detail: String) -> Judgement {
@@ -270,6 +296,7 @@ mod tests {
             has_external: true,
             catalogue: Catalogue::default(),
             network: Network::default(),
+            of_schedule: OfTurn::default(),
         }
     }
 

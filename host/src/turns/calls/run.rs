@@ -4,12 +4,15 @@
 //! before the transaction begins. See [`crate::turns::memories`].
 
 use super::{Call, Judgement, ResultBody, TurnFacts, judge};
-use crate::refusal::Denied;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::schedules::{self, By, Schedule};
 use crate::registry::{Agent, mcp};
 use crate::tools::catalogue::Catalogue;
-use crate::tools::{self, FIND_TOOLS, RECALLED_MAX, levels};
+use crate::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, RECALLED_MAX, levels};
 use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::WantedCall;
@@ -52,6 +55,27 @@ struct Definition<'a> {
 struct FindTools {
     query: String,
     max: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ManageSchedules {
+    verb: String,
+    id: Option<String>,
+}
+
+/// A schedule as its agent sees it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    id: String,
+    prompt: &'a str,
+    recurrence: String,
+    zone: &'a str,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// The result of a call that ran in the host.
@@ -104,6 +128,10 @@ pub fn run(
             Ok(_) => recall(tx, agent, found),
             Err(ran) => Ok(ran),
         },
+        MANAGE_SCHEDULES => match arguments::<ManageSchedules>(call) {
+            Ok(wanted) => manage_schedules(tx, agent, turn, &wanted),
+            Err(ran) => Ok(ran),
+        },
         FIND_TOOLS => match arguments::<FindTools>(call) {
             Ok(wanted) => {
                 Ok(HostResult { body: find_tools(&mcp::catalogue(tx, agent)?, &wanted), labels: labels.to_vec() })
@@ -147,6 +175,68 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
         });
     }
     ResultBody { ok: true, text: ironclaw_contract::canonical::to_string(&json!({ "tools": shown })) }
+}
+
+/// Lists or changes the schedules that the agent asked for on behalf of the person of its turn.
+fn manage_schedules(
+    tx: &mut WriteTx<'_>,
+    agent: &Agent,
+    turn: &Turn,
+    wanted: &ManageSchedules,
+) -> Result<HostResult, ironclaw_state::Error> {
+    let person = turn.person()?;
+    let done = match (wanted.verb.as_str(), &wanted.id) {
+        ("list", _) => {
+            let mut own = schedules::of_agent_and_creator(tx, agent.id, person)?;
+            own.retain(schedules::is_by_agent);
+            let shown: Vec<_> = own.iter().map(shown_schedule).collect();
+            Ok(ironclaw_contract::canonical::to_string(&json!({ "schedules": shown })))
+        }
+        (verb, Some(id)) => change_schedule(tx, agent, person, (verb, id)),
+        (_, None) => Err(Refusal::new(DenialCode::CallMalformed, "id is missing: name the schedule").into()),
+    };
+    match done {
+        Ok(text) => Ok(HostResult::new(true, text)),
+        Err(Denied::Refused(refusal)) => {
+            let text = format!("refused: {} ({})", refusal.message, refusal.code);
+            Ok(HostResult::new(false, lookalike::neutralise(&text).into_owned()))
+        }
+        Err(Denied::Failed(error)) => Err(error),
+    }
+}
+
+fn change_schedule(
+    tx: &mut WriteTx<'_>,
+    agent: &Agent,
+    person: PersonId,
+    (verb, id): (&str, &str),
+) -> Result<String, Denied> {
+    let row = schedules::of_agent(tx, agent, person, id.parse().map_err(|_| schedules::unknown(id))?)?;
+    let by = By::Agent(agent.id);
+    match verb {
+        "pause" => schedules::pause(tx, &row, by, schedules::PAUSED_BY_AGENT).map(|()| format!("paused {}", row.id)),
+        "resume" if row.reason.as_deref() != Some(schedules::PAUSED_BY_AGENT) => {
+            Err(schedules::wrong_state(&row, "only a person may resume it, because you did not pause it").into())
+        }
+        "resume" => {
+            let next = schedules::resume(tx, &row, by)?;
+            Ok(format!("resumed {}; its next time is {}", row.id, ironclaw_ledger::rfc3339(next)))
+        }
+        "remove" => schedules::remove(tx, &row, by).map(|()| format!("removed {}", row.id)),
+        _ => Err(Refusal::new(DenialCode::CallMalformed, "verb is list, pause, resume or remove").into()),
+    }
+}
+
+fn shown_schedule(row: &Schedule) -> Shown<'_> {
+    Shown {
+        id: row.id.to_string(),
+        prompt: &row.prompt,
+        recurrence: format!("{} {}", row.kind, row.recurrence),
+        zone: &row.zone,
+        state: row.state.name(),
+        reason: row.reason.as_deref(),
+        next: row.next_due.map(ironclaw_ledger::rfc3339),
+    }
 }
 
 fn remember(

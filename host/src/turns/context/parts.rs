@@ -255,7 +255,8 @@ fn span_part(author: &Author, text: &str, principal: Option<PersonId>) -> Part {
         Author::Person { .. } => context("another person".to_owned(), text),
         Author::Quoted => context("quoted by the sender".to_owned(), text),
         Author::File { name } => context(format!("file {name}"), text),
-        Author::Model => context("a model".to_owned(), text),
+        // Only the prompt of a schedule is a message that a model wrote.
+        Author::Model => Part::Task { text },
         Author::Agent { agent } => context(format!("agent {agent}"), text),
         Author::Tool { tool } => context(format!("tool {tool}"), text),
         Author::Host => Part::HostNotice { text },

@@ -102,6 +102,7 @@ pub fn text(output: &Output, bytes_max: usize) -> Option<String> {
 fn quoted(part: Part) -> Part {
     let (author, text) = match part {
         Part::Person { text } => ("the person".to_owned(), text),
+        Part::Task { text } => ("a schedule".to_owned(), text),
         Part::Context { author, text } => (author, text),
         Part::Assistant { text, calls } => {
             let calls = calls.iter().map(|call| format!("[called {} with {}]", call.tool, call.arguments));

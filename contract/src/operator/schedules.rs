@@ -1,0 +1,108 @@
+//! Schedules of agents and their occurrences: `/v1/schedules`.
+//!
+//! Plain data. Times are RFC 3339 in UTC; a local time has the offset of the schedule's zone.
+
+use crate::ids::{ChangeId, MessageId, ScheduleId};
+use serde::{Deserialize, Serialize};
+
+/// A schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ScheduleView {
+    /// Its id.
+    pub id: ScheduleId,
+    /// Name of the agent.
+    pub agent: String,
+    /// Name of the person on whose behalf it runs.
+    pub creator: String,
+    /// The prompt; empty for a removed schedule.
+    pub prompt: String,
+    /// The author of the prompt: `person` or `model`.
+    pub written_by: String,
+    /// `cron`, `every` or `at`, and the text after a blank.
+    pub recurrence: String,
+    /// The time zone, a name of the IANA database.
+    pub zone: String,
+    /// `skip`, `once` or `all`.
+    pub catch_up: String,
+    /// Classes of calls and names of tools that a run may use beside reading.
+    pub may: Vec<String>,
+    /// The channel and the address of the replies, with a colon between.
+    pub reply_to: String,
+    /// `active`, `paused`, `ended` or `removed`.
+    pub state: String,
+    /// The reason of the state, if it has one.
+    pub reason: Option<String>,
+    /// The next time.
+    pub next: Option<String>,
+    /// The next time in its zone.
+    pub next_local: Option<String>,
+    /// The time of the first failure of a failing series.
+    pub failing_since: Option<String>,
+    /// The change that added it.
+    pub change: ChangeId,
+    /// The time of its addition.
+    pub created_at: String,
+}
+
+/// One time of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Occurrence {
+    /// The time.
+    pub due: String,
+    /// The time in the zone of the schedule.
+    pub due_local: String,
+    /// `scheduled`, `started`, `done`, `failed`, `skipped` or `unknown`.
+    pub state: String,
+    /// The reason of the state, one word.
+    pub reason: Option<String>,
+    /// The message that the agent got.
+    pub message: Option<MessageId>,
+    /// The delivery of the reply, once it has its receipt.
+    pub receipt: Option<String>,
+    /// The number of times that this entry counts: 1, or that of passed times together.
+    pub count: u64,
+    /// Name of the person who started it by hand.
+    pub by: Option<String>,
+}
+
+/// The next times of a schedule, and what a run may do: `GET /v1/schedules/{id}/next`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DryRun {
+    /// The schedule.
+    pub id: ScheduleId,
+    /// The next times, at most ten.
+    pub next: Vec<NextRun>,
+    /// Classes of calls and names of tools that a run may use beside reading.
+    pub may: Vec<String>,
+    /// The channel and the address of the replies, with a colon between.
+    pub reply_to: String,
+    /// The reason why a run would not start now, one word.
+    pub refused: Option<String>,
+}
+
+/// A future time of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NextRun {
+    /// The time.
+    pub due: String,
+    /// The time in the zone of the schedule.
+    pub local: String,
+}
+
+/// The occurrence that a message belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct OccurrenceOf {
+    /// The schedule.
+    pub schedule: ScheduleId,
+    /// The time.
+    pub due: String,
+    /// The state of the occurrence, as in [`Occurrence::state`].
+    pub state: String,
+    /// The reason of the state, one word.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,81 @@
+//! Golden samples of schedules and their occurrences.
+
+use super::seam::id;
+use super::{Shape, shape};
+use ironclaw_contract::ids::{ChangeId, MessageId, PersonId, ScheduleId};
+use ironclaw_contract::operator::{DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleView};
+use ironclaw_contract::seam::change::{self, CatchUp, ReplyTo, WrittenBy};
+
+pub(super) fn shapes() -> Vec<Shape> {
+    let (schedule, due) = (id::<ScheduleId>("sch", 1), "2026-11-18T07:00:00.000Z".to_owned());
+    let local = "2026-11-18T08:00:00+01:00[Europe/Berlin]".to_owned();
+    let shown = ScheduleView {
+        id: schedule,
+        agent: "clerk".to_owned(),
+        creator: "olga".to_owned(),
+        prompt: "water the plants".to_owned(),
+        written_by: "person".to_owned(),
+        recurrence: "cron 0 8 * * *".to_owned(),
+        zone: "Europe/Berlin".to_owned(),
+        catch_up: "once".to_owned(),
+        may: vec!["write".to_owned()],
+        reply_to: "desk:7".to_owned(),
+        state: "active".to_owned(),
+        reason: None,
+        next: Some(due.clone()),
+        next_local: Some(local.clone()),
+        failing_since: None,
+        change: id::<ChangeId>("chg", 1),
+        created_at: "2026-11-17T08:00:00.000Z".to_owned(),
+    };
+    let occurrence = Occurrence {
+        due: due.clone(),
+        due_local: local.clone(),
+        state: "done".to_owned(),
+        reason: None,
+        message: Some(id::<MessageId>("msg", 1)),
+        receipt: Some("dlv_00000000000000000000000001".to_owned()),
+        count: 1,
+        by: None,
+    };
+    let skipped = Occurrence {
+        state: "skipped".to_owned(),
+        reason: Some("missed".to_owned()),
+        message: None,
+        receipt: None,
+        count: 17,
+        ..occurrence.clone()
+    };
+    let dry = DryRun {
+        id: schedule,
+        next: vec![NextRun { due: due.clone(), local }],
+        may: vec!["write".to_owned()],
+        reply_to: "desk:7".to_owned(),
+        refused: None,
+    };
+    let of = OccurrenceOf { schedule, due, state: "failed".to_owned(), reason: Some("delivery".to_owned()) };
+    vec![
+        shape("operator.schedule_view", shown),
+        shape("operator.occurrence", occurrence),
+        shape("operator.occurrence.skipped", skipped),
+        shape("operator.dry_run", dry),
+        shape("operator.occurrence_of", of),
+        shape("schedule", payload()),
+    ]
+}
+
+fn payload() -> change::Schedule {
+    change::Schedule {
+        id: None,
+        prompt: Some("water the plants".to_owned()),
+        cron: Some("0 8 * * *".to_owned()),
+        zone: Some("Europe/Berlin".to_owned()),
+        catch_up: Some(CatchUp::Once),
+        may: Some(vec!["write".to_owned()]),
+        reply_to: Some(ReplyTo { channel: "desk".to_owned(), address: "7".to_owned(), thread: None }),
+        from: Some("2026-11-17T08:00:00.000Z".to_owned()),
+        creator: Some(id::<PersonId>("per", 1)),
+        written_by: Some(WrittenBy::Person),
+        ..change::Schedule::default()
+    }
+}

@@ -1,0 +1,244 @@
+//! Schedules over the API: the list, the history, the next times, and commands that start, pause, resume or remove one.
+//!
+//! Adds and changes none: that is a change of kind `schedule`. See [`crate::schedules`] for the runs.
+
+use super::named::id;
+use super::{Answer, Api, Reply, agents};
+use crate::error::Error;
+use crate::refusal::{Decide, Denied};
+use crate::registry::schedules::{self, By, Schedule as Row};
+use crate::registry::{self, Person};
+use crate::schedules::{Context, refused_now, run_by_hand};
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_calendar::Series;
+use ironclaw_contract::ids::{AgentId, MessageId, ScheduleId};
+use ironclaw_contract::operator::{DenialCode, DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleView};
+use ironclaw_state::{ReadTx, WriteTx};
+use serde::Deserialize;
+
+/// Times of a dry run.
+const NEXT_MAX: usize = 10;
+
+/// Occurrences in one answer.
+const HISTORY_MAX: usize = 1000;
+
+/// Query of `GET /v1/schedules`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ListQuery {
+    /// An agent by name or id; only its schedules.
+    #[serde(default)]
+    agent: Option<String>,
+}
+
+/// `GET /v1/schedules?agent=A`: the caller's schedules; for an owner or admin everyone's.
+pub async fn list(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Query(query): Query<ListQuery>,
+) -> Reply<Vec<ScheduleView>> {
+    let agent: Option<AgentId> = match query.agent {
+        Some(agent) => Some(agents::find(&api, &person, agent).await?.id),
+        None => None,
+    };
+    let found = api.state().read(move |tx| {
+        let all = schedules::all(tx)?.into_iter();
+        let is_seen = |row: &Row| row.creator == person.id || person.role.covers(registry::Role::Admin);
+        let seen = all.filter(|row| is_seen(row) && agent.is_none_or(|agent| agent == row.agent));
+        seen.map(|row| view(tx, &row)).collect::<Result<Vec<_>, _>>()
+    });
+    Ok(Json(found.await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
+}
+
+/// `GET /v1/schedules/{id}`
+pub async fn show(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<ScheduleView> {
+    let id = known(&named)?;
+    let found = api.state().read(move |tx| {
+        let row = schedules::known(tx, &person, id)?;
+        Ok::<_, Denied<Error>>(view(tx, &row)?)
+    });
+    Ok(Json(found.await?))
+}
+
+/// `GET /v1/schedules/{id}/occurrences`: oldest first.
+pub async fn history(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<Vec<Occurrence>> {
+    let id = known(&named)?;
+    let found = api.state().read(move |tx| {
+        let row = schedules::known(tx, &person, id)?;
+        let series = schedules::series(&row)?;
+        let all = schedules::occurrences_of(tx, id, HISTORY_MAX)?;
+        let shown = all.iter().map(|found| occurrence(tx, &series, found)).collect::<Result<Vec<_>, _>>()?;
+        Ok::<_, Denied<Error>>(shown)
+    });
+    Ok(Json(found.await?))
+}
+
+/// `GET /v1/schedules/{id}/next`: the next times, and what a run may do. Starts nothing.
+pub async fn next(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<DryRun> {
+    let id = known(&named)?;
+    let own = api.clone();
+    let found = api.state().read(move |tx| {
+        let row = schedules::known(tx, &person, id)?;
+        let series = schedules::series(&row)?;
+        let settings = own.inbound.settings.now();
+        let refused = refused_now(tx, &context(&own, &settings), &row)?;
+        let after = row.next_due.map_or_else(|| tx.wall(), |due| due - 1);
+        let next = series.due_between(after, i64::MAX, NEXT_MAX);
+        let run = |due: &i64| NextRun { due: ironclaw_ledger::rfc3339(*due), local: series.zone.local(*due) };
+        Ok::<_, Denied<Error>>(DryRun {
+            id,
+            next: next.iter().map(run).collect(),
+            may: row.may.clone(),
+            reply_to: schedules::reply_to(&row),
+            refused: refused.map(|refused| refused.reason.to_owned()),
+        })
+    });
+    Ok(Json(found.await?))
+}
+
+/// `POST /v1/schedules/{id}/run`: starts a run now, on behalf of the creator.
+pub async fn run(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<Occurrence> {
+    let id = known(&named)?;
+    let own = api.clone();
+    let started = api.state().decide(move |tx| {
+        let row = schedules::known(tx, &person, id)?;
+        let settings = own.inbound.settings.now();
+        let (due, session) = run_by_hand(tx, &context(&own, &settings), &row, person.id)?;
+        let all = schedules::occurrences_of(tx, id, HISTORY_MAX)?;
+        let found = all.iter().find(|found| found.due == due);
+        let found = found.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} has no run of {due}")))?;
+        Ok::<_, Denied<Error>>((occurrence(tx, &schedules::series(&row)?, found)?, session))
+    });
+    let (shown, session) = started.await?;
+    if let Some(session) = session {
+        api.inbound.wake.wake(session);
+    }
+    Ok(Json(shown))
+}
+
+/// `POST /v1/schedules/{id}/pause`
+pub async fn pause(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<ScheduleView> {
+    changed(&api, person, &named, |tx, row, by| schedules::pause(tx, row, by, schedules::PAUSED_BY_PERSON)).await
+}
+
+/// `POST /v1/schedules/{id}/resume`: its next time is the first one after now.
+pub async fn resume(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<ScheduleView> {
+    changed(&api, person, &named, |tx, row, by| schedules::resume(tx, row, by).map(drop)).await
+}
+
+/// `DELETE /v1/schedules/{id}`: its history stays.
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<ScheduleView> {
+    changed(&api, person, &named, schedules::remove).await
+}
+
+/// Changes the state of a schedule, and returns it.
+async fn changed(
+    api: &Api,
+    person: Person,
+    named: &str,
+    change: impl FnOnce(&mut WriteTx<'_>, &Row, By) -> Result<(), Denied> + Send + 'static,
+) -> Reply<ScheduleView> {
+    let id = known(named)?;
+    let changed = api.state().decide(move |tx| {
+        let row = schedules::known(tx, &person, id)?;
+        change(tx, &row, By::Person(person.id))?;
+        let row = schedules::known(tx, &person, id)?;
+        Ok::<_, Denied<Error>>(view(tx, &row)?)
+    });
+    Ok(Json(changed.await?))
+}
+
+fn known(named: &str) -> Result<ScheduleId, Answer> {
+    id(named, DenialCode::ScheduleUnknown, "schedule")
+}
+
+fn context<'a>(api: &'a Api, settings: &'a crate::gateway::live_settings::LiveSettings) -> Context<'a> {
+    Context {
+        record: &api.record,
+        settings,
+        sessions_max: api.inbound.sessions_max,
+        is_stopped: api.stops.latch.is_shut(),
+    }
+}
+
+fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_state::Error> {
+    let series = schedules::series(row)?;
+    let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+    Ok(ScheduleView {
+        id: row.id,
+        agent,
+        creator: registry::person_name(tx, row.creator)?,
+        prompt: row.prompt.clone(),
+        written_by: row.written_by.name().to_owned(),
+        recurrence: format!("{} {}", row.kind, row.recurrence),
+        zone: row.zone.clone(),
+        catch_up: row.catch_up.name().to_owned(),
+        may: row.may.clone(),
+        reply_to: schedules::reply_to(row),
+        state: row.state.name().to_owned(),
+        reason: row.reason.clone(),
+        next: row.next_due.map(ironclaw_ledger::rfc3339),
+        next_local: row.next_due.map(|due| series.zone.local(due)),
+        failing_since: row.failing_since.map(ironclaw_ledger::rfc3339),
+        change: row.change,
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+    })
+}
+
+fn occurrence(
+    tx: &ReadTx<'_>,
+    series: &Series,
+    found: &schedules::Occurrence,
+) -> Result<Occurrence, ironclaw_state::Error> {
+    let by = found.by.map(|by| registry::person_name(tx, by)).transpose()?;
+    Ok(Occurrence {
+        due: ironclaw_ledger::rfc3339(found.due),
+        due_local: series.zone.local(found.due),
+        state: found.state.name().to_owned(),
+        reason: found.reason.clone(),
+        message: found.message,
+        receipt: found.receipt.map(|receipt| receipt.to_string()),
+        count: found.count,
+        by,
+    })
+}
+
+/// Returns the occurrence that sent a message.
+pub(super) fn of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<OccurrenceOf>, ironclaw_state::Error> {
+    let found = schedules::of_message(tx, message)?;
+    Ok(found.map(|found| OccurrenceOf {
+        schedule: found.schedule,
+        due: ironclaw_ledger::rfc3339(found.due),
+        state: found.state.name().to_owned(),
+        reason: found.reason,
+    }))
+}

@@ -1,0 +1,199 @@
+//! Checks a schedule and writes it in full: zone, times, list, conversation, creator.
+
+use super::super::{Check, CheckContext, incomplete};
+use super::{from, malformed, recurrence_text, rights};
+use crate::gateway::{HostPolicy, Requester};
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{self, Agent, Identity, channels, schedules};
+use crate::session::store;
+use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
+use ironclaw_contract::ids::{PersonId, ScheduleId};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::{CatchUp, Change, ReplyTo, Schedule, WrittenBy};
+use ironclaw_state::ReadTx;
+use serde_json::{Value, json};
+
+impl Check for Schedule {
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        let agent = context.agent.ok_or_else(incomplete)?;
+        let creator = match context.requester {
+            Requester::Person(person) => *person,
+            Requester::Agent { principal, .. } => *principal,
+        };
+        let was = match self.id {
+            Some(id) => Some(changeable(tx, context, agent, id)?),
+            None => None,
+        };
+        let wanted = match &was {
+            Some(was) => merged(self, was),
+            None => self.clone(),
+        };
+        let now = tx.wall();
+        let zone = Zone::parse(&wanted.zone.clone().unwrap_or_else(zone_of_host)).map_err(|error| malformed(&error))?;
+        let recurrence = recurrence(&wanted, &zone, now)?;
+        let anchor = from(&wanted).unwrap_or(now);
+        let series = Series { recurrence, zone, anchor };
+        if series.next_after(now).is_none() {
+            let refusal = Refusal::new(DenialCode::ScheduleMalformed, "the schedule has no future time");
+            return Err(refusal.hint("give a time in the future: `--at`, `--every` or `--cron`").into());
+        }
+        let may = rights::completed(tx, agent, wanted.may.as_deref().unwrap_or_default())?;
+        let reply_to = reply_to(tx, (agent, creator), wanted.reply_to.as_ref(), context.requester)?;
+        let text = series.recurrence.to_string();
+        let of_kind = |kind: Kind| (series.recurrence.kind() == kind).then(|| text.clone());
+        let prompt = wanted.prompt.clone().ok_or_else(incomplete)?;
+        let written_by = match &was {
+            Some(was) if was.prompt == prompt => was.written_by,
+            Some(_) | None => written_by(context.requester),
+        };
+        Ok(Change::Schedule(Self {
+            id: self.id,
+            prompt: Some(prompt),
+            cron: of_kind(Kind::Cron),
+            every: of_kind(Kind::Every),
+            at: of_kind(Kind::At),
+            zone: Some(series.zone.name().to_owned()),
+            catch_up: Some(wanted.catch_up.unwrap_or(CatchUp::Skip)),
+            may: Some(may),
+            reply_to: Some(reply_to),
+            from: Some(ironclaw_ledger::rfc3339(anchor)),
+            creator: Some(creator),
+            written_by: Some(written_by),
+        }))
+    }
+
+    fn current(&self, tx: &ReadTx<'_>, _agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        let Some(id) = self.id else { return Ok(Value::Null) };
+        Ok(schedules::find(tx, id)?.map_or(Value::Null, |row| json!(schedules::payload(&row))))
+    }
+
+    fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        let Some(creator) = self.creator else { return Ok(json!({})) };
+        Ok(json!({ "creator": { "id": creator, "name": registry::person_name(tx, creator)? } }))
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        Some(json!(self))
+    }
+}
+
+const fn written_by(requester: &Requester) -> WrittenBy {
+    match requester {
+        Requester::Person(_) => WrittenBy::Person,
+        Requester::Agent { .. } => WrittenBy::Model,
+    }
+}
+
+/// Returns the schedule that a person wants to change.
+///
+/// # Errors
+/// Refuses a schedule of another agent or of another creator: a run speaks for its creator.
+fn changeable(
+    tx: &ReadTx<'_>,
+    context: &CheckContext<'_>,
+    agent: &Agent,
+    id: ScheduleId,
+) -> Result<schedules::Schedule, Denied> {
+    let Some(person) = context.person(tx)? else { return Err(schedules::unknown(&id.to_string()).into()) };
+    let row = schedules::known(tx, &person, id)?;
+    if row.agent != agent.id {
+        return Err(schedules::unknown(&id.to_string()).into());
+    }
+    if row.state == schedules::State::Removed {
+        return Err(schedules::wrong_state(&row, "it is removed").into());
+    }
+    if row.creator != person.id {
+        let message = format!("schedule {id} runs on behalf of another person");
+        let refusal = Refusal::new(DenialCode::ScheduleNotYours, message);
+        return Err(refusal.hint("its creator changes it; you can pause or remove it").into());
+    }
+    Ok(row)
+}
+
+/// Returns the settings of a schedule with the fields that a change names. Other times count from now.
+fn merged(wanted: &Schedule, was: &schedules::Schedule) -> Schedule {
+    let mut all = schedules::payload(was);
+    let Schedule { id: _, prompt, cron, every, at, zone, catch_up, may, reply_to, from, creator: _, written_by: _ } =
+        wanted.clone();
+    let has_times = cron.is_some() || every.is_some() || at.is_some();
+    let is_completed = from.is_some();
+    let same = |given: &Option<String>, held: &Option<String>| given.is_none() || given == held;
+    let keeps_times = same(&cron, &all.cron) && same(&every, &all.every) && same(&at, &all.at);
+    if !(keeps_times && same(&zone, &all.zone)) || is_completed {
+        all.from = from;
+    }
+    if has_times {
+        (all.cron, all.every, all.at) = (cron, every, at);
+    }
+    all.prompt = prompt.or(all.prompt);
+    all.zone = zone.or(all.zone);
+    all.catch_up = catch_up.or(all.catch_up);
+    all.may = may.or(all.may);
+    all.reply_to = reply_to.or(all.reply_to);
+    all
+}
+
+/// Returns the name of the machine's time zone, or UTC.
+fn zone_of_host() -> String {
+    jiff::tz::TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
+}
+
+fn recurrence(wanted: &Schedule, zone: &Zone, now: i64) -> Result<Recurrence, Denied> {
+    let (kind, text) = recurrence_text(wanted).ok_or_else(incomplete)?;
+    let read = match kind {
+        Kind::Cron => Recurrence::cron(text),
+        Kind::Every => Recurrence::every(text),
+        Kind::At => Recurrence::at(text, zone, now),
+    };
+    read.map_err(|error| malformed(&error).into())
+}
+
+/// Returns the conversation of the replies: the given one, that of the request of an agent, or the chat of the creator.
+///
+/// # Errors
+/// Refuses a conversation in which the creator takes no part, and a channel that the agent does not hear.
+fn reply_to(
+    tx: &ReadTx<'_>,
+    (agent, creator): (&Agent, PersonId),
+    given: Option<&ReplyTo>,
+    requester: &Requester,
+) -> Result<ReplyTo, Denied> {
+    let refuse = |what: String| {
+        let refusal = Refusal::new(DenialCode::ScheduleReplyTo, what);
+        refusal.hint("use CHANNEL:ADDRESS with an identity of yours, or leave it out for your own chat")
+    };
+    let own = match (given, requester) {
+        (Some(given), _) => given.clone(),
+        (None, Requester::Agent { origin, .. }) => {
+            let Some(session) = store::find(tx, origin.session)? else {
+                return Err(refuse("the conversation of the request was removed".to_owned()).into());
+            };
+            let thread = Some(session.origin.thread_id).filter(|thread| !thread.is_empty());
+            ReplyTo { channel: session.origin.channel, address: session.origin.platform_id, thread }
+        }
+        (None, Requester::Person(person)) => {
+            let Identity { channel, sender } = Identity::own(*person);
+            ReplyTo { channel, address: sender, thread: None }
+        }
+    };
+    let ReplyTo { channel, address, thread } = &own;
+    if channel != registry::LOOPBACK
+        && channels::find(tx, channel)?.is_none_or(|channel| channel.agent != Some(agent.id))
+    {
+        return Err(refuse(format!("agent {} does not hear a channel {channel:?}", agent.name)).into());
+    }
+    let is_identity = registry::person_of(tx, channel, address)?.is_some_and(|person| person.id == creator);
+    let origin = store::Origin {
+        channel: channel.clone(),
+        platform_id: address.clone(),
+        thread_id: thread.clone().unwrap_or_default(),
+    };
+    let takes_part = match store::of_origin(tx, agent.id, &origin)? {
+        Some(session) => store::find_own(tx, creator, session.id)?.is_some(),
+        None => false,
+    };
+    if !is_identity && !takes_part {
+        return Err(refuse(format!("{channel}:{address} is no conversation of the creator with the agent")).into());
+    }
+    Ok(own)
+}

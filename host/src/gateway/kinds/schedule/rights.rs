@@ -1,0 +1,111 @@
+//! The list of a schedule, and the rights of its creator, which are checked at the request and before each run.
+//!
+//! A list never gives a run more than its creator may have decided alone: see [`crate::gateway::policy::Rule::admits_principal`].
+
+use super::super::Policy;
+use crate::gateway::{Proposed, Requester};
+use crate::refusal::{Denied, Refusal};
+use crate::registry::{self, Agent, Person, mcp, roles};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::Change;
+use ironclaw_judge::Class;
+use ironclaw_state::ReadTx;
+
+/// The classes that a list may name beside reading, which every run may do.
+const LISTED: [Class; 4] = [Class::Read, Class::Write, Class::Send, Class::Exec];
+
+/// Returns a list of classes and tools in its one form: sorted, without `read`.
+///
+/// # Errors
+/// Refuses a class or tool that no list may have, and a tool that the agent does not have.
+pub(super) fn completed(tx: &ReadTx<'_>, agent: &Agent, may: &[String]) -> Result<Vec<String>, Denied> {
+    let catalogue = mcp::catalogue(tx, agent)?;
+    let mut list = Vec::with_capacity(may.len());
+    for entry in may {
+        match entry.parse::<Class>() {
+            Ok(Class::Read) => {}
+            Ok(class) if LISTED.contains(&class) => list.push(entry.clone()),
+            Ok(class) => return Err(refuse(format!("calls of the class {class} always need a person")).into()),
+            Err(_) if catalogue.missing(entry).is_some() => {
+                let shown: String = entry.chars().take(64).collect();
+                let message = format!("agent {} has no tool {shown:?}, and no class has this name", agent.name);
+                return Err(refuse(message).into());
+            }
+            Err(_) => list.push(entry.clone()),
+        }
+    }
+    list.sort();
+    list.dedup();
+    Ok(list)
+}
+
+fn refuse(message: String) -> Refusal {
+    let refusal = Refusal::new(DenialCode::ScheduleMay, message);
+    refusal.hint("a list has classes (write, send, exec) and tools of the agent: `ironctl agent show AGENT`")
+}
+
+/// A right that the creator of a schedule does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lost {
+    /// The person may not talk to the agent.
+    Access,
+    /// The person may not use a class in the list.
+    Role(Class),
+}
+
+impl Lost {
+    /// Returns its word in the history of a schedule.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Access => "creator_access",
+            Self::Role(_) => "creator_role",
+        }
+    }
+}
+
+/// Returns the first right that a list needs and its creator does not have.
+///
+/// # Errors
+/// Errors of the record.
+pub fn lost(
+    tx: &ReadTx<'_>,
+    policy: &Policy,
+    (creator, agent): (&Person, &Agent),
+    may: &[String],
+) -> Result<Option<Lost>, ironclaw_state::Error> {
+    if !roles::role_for(tx, creator, agent)?.may_talk() {
+        return Ok(Some(Lost::Access));
+    }
+    let catalogue = mcp::catalogue(tx, agent)?;
+    for entry in may {
+        let classes = match (entry.parse::<Class>(), catalogue.manifest(entry)) {
+            (Ok(class), _) => vec![class],
+            (Err(_), Some(manifest)) => manifest.classes().iter().collect(),
+            // A run cannot call a tool that the agent no longer has.
+            (Err(_), None) => Vec::new(),
+        };
+        let is_lost = |class: &&Class| !policy.call_rule(**class, entry).admits_principal(**class, creator.role);
+        if let Some(class) = classes.iter().find(is_lost) {
+            return Ok(Some(Lost::Role(*class)));
+        }
+    }
+    Ok(None)
+}
+
+/// Refuses a schedule that asks for more than its creator has.
+pub(in crate::gateway) fn check(tx: &ReadTx<'_>, policy: &Policy, proposed: &Proposed) -> Result<(), Denied> {
+    let Change::Schedule(schedule) = &proposed.change else { return Ok(()) };
+    let creator = match &proposed.requester {
+        Requester::Person(person) => *person,
+        Requester::Agent { principal, .. } => *principal,
+    };
+    let Some(agent) = proposed.agent else { return Ok(()) };
+    let agent = registry::known_agent(tx, agent)?;
+    let Some(person) = registry::person_by_id(tx, creator)? else { return Ok(()) };
+    let message = match lost(tx, policy, (&person, &agent), schedule.may.as_deref().unwrap_or_default())? {
+        None => return Ok(()),
+        Some(Lost::Access) => format!("you may not talk to agent {}", agent.name),
+        Some(Lost::Role(class)) => format!("your role may not use calls of the class {class}"),
+    };
+    Err(Refusal::new(DenialCode::ScheduleRole, message).hint("leave the class out of the list").into())
+}

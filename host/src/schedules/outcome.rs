@@ -1,0 +1,159 @@
+//! The end of a run, read from the record: *done* means that the reply has its receipt.
+//!
+//! A settled occurrence never changes. The first failure of a series opens one incident, and the next success closes it.
+
+use crate::inbound::inbox;
+use crate::outbound::delivery;
+use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
+use crate::session::store::{self, SessionState};
+use crate::tables::deliveries;
+use crate::tables::schedules as table;
+use crate::turns::turn;
+use ironclaw_contract::ids::{DeliveryId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::message::Status;
+use ironclaw_ledger::Entry;
+use ironclaw_state::{Error, ReadTx, WriteTx};
+
+/// The end of an occurrence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its state.
+    pub state: OccurrenceState,
+    /// The reason, one word.
+    pub reason: Option<&'static str>,
+    /// The delivery of the reply, if it has its receipt.
+    pub receipt: Option<DeliveryId>,
+}
+
+impl Outcome {
+    const fn failed(reason: &'static str) -> Self {
+        Self { state: OccurrenceState::Failed, reason: Some(reason), receipt: None }
+    }
+
+    const fn unknown(reason: &'static str) -> Self {
+        Self { state: OccurrenceState::Unknown, reason: Some(reason), receipt: None }
+    }
+}
+
+/// Returns the end of a started occurrence; `None` while it has none.
+///
+/// # Errors
+/// Errors of the record.
+pub fn of(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Error> {
+    let Some(message) = started.message else { return Ok(None) };
+    let Some(message) = inbox::find(tx, message)? else { return Ok(Some(Outcome::unknown("message_erased"))) };
+    match message.status {
+        Status::Queued | Status::Scheduled | Status::Processing => {
+            let state = store::find(tx, message.session)?.map(|session| session.standing);
+            Ok(match state {
+                Some(SessionState::Active) => None,
+                Some(SessionState::Parked) => Some(Outcome::failed("session_parked")),
+                Some(SessionState::Quarantined) => Some(Outcome::failed("session_quarantined")),
+                Some(SessionState::Removed) | None => Some(Outcome::unknown("session_removed")),
+            })
+        }
+        Status::Completed | Status::Delivered => match message.turn {
+            Some(turn) => of_turn(tx, turn),
+            None => Ok(Some(Outcome::failed("no_answer"))),
+        },
+    }
+}
+
+/// Returns the end of an occurrence by the turn that answered its message.
+fn of_turn(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Outcome>, Error> {
+    let outcome = turn::outcome(tx, id)?.unwrap_or_default();
+    if outcome != "replied" {
+        let reason = match (turn::coded_failure(tx, id)?, outcome.as_str()) {
+            (Some(failure), _) if failure.code == "budget" => "limits",
+            (Some(_), _) => "model",
+            (None, "deadline") => "limits",
+            (None, "cancelled") => "cancelled",
+            (None, _) => "no_answer",
+        };
+        return Ok(Some(Outcome::failed(reason)));
+    }
+    let Some(reply) = delivery::of_turn(tx, id)? else { return Ok(Some(Outcome::unknown("delivery_unknown"))) };
+    let Some(progress) = deliveries::progress(tx, reply.id)? else { return Ok(None) };
+    Ok(match delivery::shown(&progress.state) {
+        "received" => Some(Outcome { state: OccurrenceState::Done, reason: None, receipt: Some(reply.id) }),
+        "pending" | "sent" => None,
+        "unknown" => Some(Outcome::unknown("delivery_unknown")),
+        _ => Some(Outcome::failed("delivery")),
+    })
+}
+
+/// Settles an open occurrence with its ledger entry, and opens or closes the incident of its series.
+///
+/// # Errors
+/// Errors of the record.
+pub fn settle(
+    tx: &mut WriteTx<'_>,
+    row: &Schedule,
+    open: &Occurrence,
+    (state, reason): (OccurrenceState, Option<&str>),
+    receipt: Option<DeliveryId>,
+) -> Result<(), Error> {
+    if !table::settle(tx, open.ordinal, (state, reason), receipt)? {
+        return Ok(());
+    }
+    let event = match state {
+        OccurrenceState::Done => LedgerEvent::ScheduleDone,
+        OccurrenceState::Skipped => return super::note_skipped(tx, row, open.due, (1, reason.unwrap_or_default())),
+        OccurrenceState::Unknown => LedgerEvent::ScheduleUnknown,
+        OccurrenceState::Failed | OccurrenceState::Scheduled | OccurrenceState::Started => LedgerEvent::ScheduleFailed,
+    };
+    let mut entry = Entry::new(event).with("schedule", row.id).with("due", ironclaw_ledger::rfc3339(open.due));
+    if let Some(message) = open.message {
+        entry = entry.message(message);
+    }
+    if let Some(receipt) = receipt {
+        entry = entry.with("delivery", receipt);
+    }
+    match reason {
+        Some(reason) => entry.reason(reason).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    note_series(tx, row, state)
+}
+
+/// Opens the incident of a series with its first failure, and closes it with the next success.
+fn note_series(tx: &mut WriteTx<'_>, row: &Schedule, state: OccurrenceState) -> Result<(), Error> {
+    // Read again: one transaction may settle several occurrences.
+    let failing = schedules::find(tx, row.id)?.and_then(|row| row.failing_since);
+    match (state, failing) {
+        (OccurrenceState::Failed | OccurrenceState::Unknown, None) => {
+            let now = tx.wall();
+            table::set_failing(tx, row.id, Some(now))?;
+            tell(tx, row, About::Fails)
+        }
+        (OccurrenceState::Done, Some(_)) => {
+            table::set_failing(tx, row.id, None)?;
+            tell(tx, row, About::Recovered)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Pauses a schedule whose creator lost a right, and tells of it.
+pub(super) fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error> {
+    super::pause(tx, row, reason)?;
+    tell(tx, row, About::Fails)
+}
+
+/// What people are told about a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// It fails, or it was paused by the host.
+    Fails,
+    /// It works again.
+    Recovered,
+    /// It was paused, because the record was put back to an earlier state.
+    Restored,
+}
+
+/// Tells the creator of a schedule; without one, the owners and admins.
+pub(super) fn tell(tx: &mut WriteTx<'_>, row: &Schedule, about: About) -> Result<(), Error> {
+    let _ = (tx, row, about);
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! `ironctl schedule`: adds, changes, lists, runs, pauses, resumes and removes the schedules of agents.
+//!
+//! Never adds or changes one itself: the change goes through the gateway. See [`crate::commands::propose`].
+
+use super::propose::{self, Wanted};
+use super::{At, change};
+use crate::failure::Error;
+use clap::Subcommand;
+use ironclaw_contract::operator::{Change, ChangeKind, DryRun, Occurrence, ScheduleView};
+use serde_json::{Value, json};
+
+/// The verbs of `ironctl schedule`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Give an agent a prompt at given times
+    Add(Add),
+    /// List schedules, of all agents or of one
+    #[command(after_help = "Example:\n  ironctl schedule list\n  ironctl schedule list assistant")]
+    List {
+        /// Name or id of the agent
+        agent: Option<String>,
+    },
+    /// Show a schedule
+    #[command(after_help = "Example:\n  ironctl schedule show sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    Show {
+        /// Id of the schedule
+        id: String,
+    },
+    /// Change a schedule of yours; its next time counts from now
+    Set(Set),
+    /// Start a run now, or show the next ten times with --dry-run
+    #[command(
+        after_help = "Example:\n  ironctl schedule run sch_01j9zq4w0v2m6n8p0r2t4v6x8z\n  ironctl schedule run sch_01j9zq4w0v2m6n8p0r2t4v6x8z --dry-run"
+    )]
+    Run {
+        /// Id of the schedule
+        id: String,
+        /// Start nothing: show the next ten times, and what a run may do
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Pause a schedule
+    #[command(after_help = "Example:\n  ironctl schedule pause sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    Pause {
+        /// Id of the schedule
+        id: String,
+    },
+    /// Resume a paused schedule; times that passed do not run
+    #[command(after_help = "Example:\n  ironctl schedule resume sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    Resume {
+        /// Id of the schedule
+        id: String,
+    },
+    /// Show the occurrences of a schedule, oldest first
+    #[command(after_help = "Example:\n  ironctl schedule history sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    History {
+        /// Id of the schedule
+        id: String,
+    },
+    /// Remove a schedule; its history stays
+    #[command(after_help = "Example:\n  ironctl schedule remove sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    Remove {
+        /// Id of the schedule
+        id: String,
+    },
+}
+
+/// Options of `ironctl schedule add`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl schedule add assistant report --cron '0 8 * * mon-fri' --zone Europe/Berlin\n  ironctl schedule add assistant 'water' --every 2d --catch-up once --may write\n  ironctl schedule add assistant 'call' --at 2027-03-01T08:00"
+)]
+pub struct Add {
+    /// Name or id of the agent
+    agent: String,
+    /// The prompt that the agent gets
+    prompt: String,
+    #[command(flatten)]
+    options: Options,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Options of `ironctl schedule set`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --cron '30 7 * * *'\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --catch-up all"
+)]
+pub struct Set {
+    /// Id of the schedule
+    id: String,
+    /// The new prompt
+    #[arg(long)]
+    prompt: Option<String>,
+    #[command(flatten)]
+    options: Options,
+    /// Let a run only read and answer
+    #[arg(long, conflicts_with = "may")]
+    may_only_read: bool,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// The settings of a schedule.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Times: a cron expression of five fields, in the time of the zone
+    #[arg(long, group = "times")]
+    cron: Option<String>,
+    /// Times: a period such as 90m, 2h, 1d, 1w, hourly, daily or weekly
+    #[arg(long, group = "times", value_name = "PERIOD")]
+    every: Option<String>,
+    /// One time: RFC 3339, or a local time of the zone such as 2027-03-01T08:00
+    #[arg(long, group = "times", value_name = "TIME")]
+    at: Option<String>,
+    /// Time zone, such as Europe/Berlin [default: that of the host]
+    #[arg(long)]
+    zone: Option<String>,
+    /// Times that pass while the host is stopped: skip, once (the last of them) or all [default: skip]
+    #[arg(long, value_name = "POLICY", value_parser = ["skip", "once", "all"])]
+    catch_up: Option<String>,
+    /// A class (write, send, exec) or a tool that a run may use without a question; repeatable [default: reading alone]
+    #[arg(long, value_name = "CLASS|TOOL")]
+    may: Vec<String>,
+    /// Conversation of the replies, as CHANNEL:ADDRESS [default: your chat with the agent]
+    #[arg(long, value_name = "DESTINATION")]
+    reply_to: Option<String>,
+}
+
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    let client = at.client()?;
+    match action {
+        Action::Add(args) => add(at, args).await,
+        Action::Set(args) => set(at, args).await,
+        Action::List { agent } => list(at, client.schedules(agent.as_deref()).await?),
+        Action::Show { id } => {
+            let found = client.schedule(&id).await?;
+            at.out.json(&found)?;
+            print(at, &found)
+        }
+        Action::Run { id, dry_run: true } => dry_run(at, &client.next_runs(&id).await?),
+        Action::Run { id, dry_run: false } => {
+            let started = client.run_schedule(&id).await?;
+            at.out.json(&started)?;
+            let reason = started.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            at.out.line(format!("{} {}{reason}", started.due, started.state))?;
+            match started.state.as_str() {
+                "started" | "done" => Ok(()),
+                state => Err(Error::failed("schedule_not_run", format!("the run was {state}{reason}"))),
+            }
+        }
+        Action::Pause { id } => changed(at, client.set_schedule(&id, "pause").await?),
+        Action::Resume { id } => changed(at, client.set_schedule(&id, "resume").await?),
+        Action::History { id } => history(at, &client.occurrences(&id).await?),
+        Action::Remove { id } => changed(at, client.remove_schedule(&id).await?),
+    }
+}
+
+async fn add(at: &At, args: Add) -> Result<(), Error> {
+    let Add { agent, prompt, options, yes } = args;
+    if options.cron.is_none() && options.every.is_none() && options.at.is_none() {
+        return Err(Error::usage("no times", "give --cron, --every or --at"));
+    }
+    let mut payload = json!({ "prompt": prompt });
+    put(&mut payload, options)?;
+    let Some(change) = decide(at, &agent, payload, yes).await? else { return Ok(()) };
+    let all = at.client()?.schedules(Some(&agent)).await?;
+    let Some(added) = all.into_iter().find(|schedule| schedule.change == change.id) else {
+        return Err(Error::failed("schedule_not_added", "the host did not add the schedule"));
+    };
+    changed(at, added)
+}
+
+async fn set(at: &At, args: Set) -> Result<(), Error> {
+    let Set { id, prompt, options, may_only_read, yes } = args;
+    let mut payload = json!({ "id": id });
+    if let Some(prompt) = prompt {
+        payload["prompt"] = prompt.into();
+    }
+    put(&mut payload, options)?;
+    if may_only_read {
+        payload["may"] = json!([]);
+    }
+    let client = at.client()?;
+    let agent = client.schedule(&id).await?.agent;
+    if decide(at, &agent, payload, yes).await?.is_none() {
+        return Ok(());
+    }
+    changed(at, client.schedule(&id).await?)
+}
+
+async fn decide(at: &At, agent: &str, payload: Value, yes: bool) -> Result<Option<Change>, Error> {
+    let client = at.client()?;
+    let patience = change::APPLY_TIMEOUT;
+    propose::decide(at, &client, Wanted { kind: ChangeKind::Schedule, agent: Some(agent), payload, yes, patience })
+        .await
+}
+
+/// Writes the given settings into the payload of a change.
+fn put(payload: &mut Value, options: Options) -> Result<(), Error> {
+    let Options { cron, every, at, zone, catch_up, may, reply_to } = options;
+    for (field, value) in [("cron", cron), ("every", every), ("at", at), ("zone", zone), ("catch_up", catch_up)] {
+        if let Some(value) = value {
+            payload[field] = value.into();
+        }
+    }
+    if !may.is_empty() {
+        payload["may"] = json!(may);
+    }
+    if let Some(place) = reply_to {
+        let Some((channel, address)) =
+            place.split_once(':').filter(|(channel, address)| !channel.is_empty() && !address.is_empty())
+        else {
+            return Err(Error::usage(format!("--reply-to {place:?} has no address"), "write CHANNEL:ADDRESS"));
+        };
+        payload["reply_to"] = json!({ "channel": channel, "address": address });
+    }
+    Ok(())
+}
+
+fn changed(at: &At, schedule: ScheduleView) -> Result<(), Error> {
+    at.out.json(&schedule)?;
+    let next = schedule.next_local.map(|next| format!("; next: {next}")).unwrap_or_default();
+    at.out.line(format!("schedule {} of {} is {}{next}", schedule.id, schedule.agent, schedule.state))
+}
+
+fn list(at: &At, all: Vec<ScheduleView>) -> Result<(), Error> {
+    at.out.json(&all)?;
+    if all.is_empty() {
+        return at.out.line("no schedules; add one with `ironctl schedule add AGENT PROMPT --every 1d`");
+    }
+    let row = |schedule: ScheduleView| {
+        let reason = schedule.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let state = format!("{}{reason}", schedule.state);
+        let next = schedule.next_local.unwrap_or_else(|| "-".to_owned());
+        [schedule.id.to_string(), schedule.agent, schedule.creator, schedule.recurrence, state, next]
+    };
+    at.out.table(["ID", "AGENT", "CREATOR", "TIMES", "STATE", "NEXT"], all.into_iter().map(row))
+}
+
+fn print(at: &At, schedule: &ScheduleView) -> Result<(), Error> {
+    let reason = schedule.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let failing = schedule.failing_since.as_deref().unwrap_or("-");
+    let lines = [
+        ("schedule", schedule.id.to_string()),
+        ("agent", schedule.agent.clone()),
+        ("creator", schedule.creator.clone()),
+        ("times", format!("{} ({})", schedule.recurrence, schedule.zone)),
+        ("catch-up", schedule.catch_up.clone()),
+        ("may", listed(&schedule.may)),
+        ("replies to", schedule.reply_to.clone()),
+        ("state", format!("{}{reason}", schedule.state)),
+        ("next", schedule.next_local.clone().unwrap_or_else(|| "-".to_owned())),
+        ("failing since", failing.to_owned()),
+        ("written by", schedule.written_by.clone()),
+        ("prompt", schedule.prompt.clone()),
+    ];
+    lines.into_iter().try_for_each(|(name, value)| at.out.line(format!("{name}: {value}")))
+}
+
+fn listed(may: &[String]) -> String {
+    if may.is_empty() { "read".to_owned() } else { format!("read {}", may.join(" ")) }
+}
+
+fn dry_run(at: &At, dry: &DryRun) -> Result<(), Error> {
+    at.out.json(dry)?;
+    at.out.table(["DUE", "LOCAL"], dry.next.iter().map(|next| [next.due.clone(), next.local.clone()]))?;
+    at.out.line(format!("a run may: {}", listed(&dry.may)))?;
+    at.out.line(format!("replies go to: {}", dry.reply_to))?;
+    match &dry.refused {
+        Some(reason) => at.out.line(format!("a run would not start now: {reason}")),
+        None => Ok(()),
+    }
+}
+
+fn history(at: &At, all: &[Occurrence]) -> Result<(), Error> {
+    at.out.json(&all)?;
+    if all.is_empty() {
+        return at.out.line("no occurrences yet");
+    }
+    let row = |found: &Occurrence| {
+        let count = if found.count > 1 { format!(" ×{}", found.count) } else { String::new() };
+        let message = found.message.map(|message| message.to_string()).unwrap_or_default();
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        [found.due_local.clone(), format!("{}{count}", found.state), text(&found.reason), message, text(&found.receipt)]
+    };
+    at.out.table(["DUE", "STATE", "REASON", "MESSAGE", "RECEIPT"], all.iter().map(row))
+}
