@@ -20,6 +20,7 @@ pub mod proposals;
 pub mod quorum;
 pub mod review_page;
 pub mod store;
+pub mod told;
 
 pub use crate::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};

@@ -26,6 +26,7 @@ pub mod mcp;
 pub mod mcp_jail;
 pub mod model_socket;
 pub mod network_command;
+pub mod notifications;
 pub mod observe;
 pub mod open_turns;
 pub mod outbound;

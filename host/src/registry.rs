@@ -11,6 +11,7 @@ pub mod models;
 pub mod mounts;
 pub mod people;
 pub mod person_removal;
+pub mod places;
 pub mod roles;
 pub mod schedules;
 pub mod software;

@@ -15,15 +15,19 @@ mod ending;
 mod page;
 mod presence;
 mod reasons;
+mod told;
 mod using;
 
-pub use crate::tables::requests::{Row, Status, ended, list, next_end, of_call, of_turn, pending_count, running};
+pub use crate::tables::requests::{
+    Row, Status, ended, list, next_end, next_reminder, of_call, of_turn, pending_count, running,
+};
 pub use ask::{Asked, Asking, ask};
 pub use decide::{approve, known, may_decide, may_read, reject, unknown};
 pub use ending::{end, end_all, end_of_turn, finish, inform};
 pub use page::{Shown, note_told, show_or_damage};
 pub use presence::{Presence, Present};
 pub use reasons::{Origin, StoredReason, codes, is_for_grant};
+pub use told::expires_soon;
 pub use using::{Permitted, Running, use_approvals};
 
 use crate::gateway::live_settings::Live;

@@ -9,6 +9,7 @@ mod start;
 pub mod worker;
 
 use crate::gateway::live_settings::LiveSettings;
+use crate::notifications::{self, About, Notification};
 use crate::record::Record;
 use crate::registry::schedules::catch_up::{self, Fate};
 use crate::registry::schedules::{self, OccurrenceState, Schedule, State};
@@ -17,6 +18,7 @@ use ironclaw_contract::ids::{PersonId, ScheduleId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use std::collections::BTreeSet;
 
 pub use start::{Refused, refused_now};
 
@@ -146,9 +148,15 @@ pub fn pause_restored(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
         }
     }
     let active = table::active(tx)?;
+    let mut creators = BTreeSet::new();
     for id in &active {
         let Some(row) = schedules::find(tx, *id)? else { continue };
         pause(tx, &row, schedules::RESTORED)?;
+        creators.extend(schedules::creator(tx, &row)?.map(|creator| creator.id));
+    }
+    let now = tx.wall();
+    for creator in creators {
+        notifications::add(tx, creator, Notification::new(About::SchedulesPaused, "schedules"), now)?;
     }
     Ok(active.len())
 }

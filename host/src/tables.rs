@@ -13,6 +13,7 @@ pub mod items;
 pub mod memories;
 pub mod messages;
 pub mod models;
+pub mod notifications;
 pub mod people;
 pub mod requests;
 pub mod schedules;

@@ -19,7 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["refusal", "toml_file", "observe", "tables", "shutdown"],
     &["tools", "approval", "maintenance"],
     &["secrets", "registry"],
-    &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "mcp_jail", "quota"],
+    &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "mcp_jail", "quota", "notifications"],
     &["turns::calls", "session", "record", "latch", "backup"],
     &["turns::context", "turns::budget", "inbound::channel", "inbound::scope", "jail_network"],
     &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],

@@ -413,6 +413,8 @@ denial_codes! {
     IdentityMalformed = "identity_malformed", 400, Operator, "The identity is not of the form CHANNEL:NAME.";
     IdentityInUse = "identity_in_use", 409, Operator, "The identity is linked to a person.";
     IdentityUnknown = "identity_unknown", 404, Operator, "The person has no such identity.";
+    PlaceUnsuitable = "place_unsuitable", 400, Operator, "The channel sends nothing to people by itself.";
+    PlaceAmbiguous = "place_ambiguous", 409, Operator, "The person has several identities on the channel.";
     IdentityOwn = "identity_own", 400, Operator, "The identity is the person's own and cannot be removed.";
     IdentitiesTooMany = "identities_too_many", 400, Operator, "The person has too many identities.";
     TokenName = "token_name", 400, Operator, "The name is not a valid name of a token.";

@@ -158,6 +158,13 @@ events! {
     DeliveryDead = "delivery.dead", [Kind::Retract], "session turn delivery reason", "The attempts are used up, or the receiver refused.";
     DeliveryAgain = "delivery.again", [Kind::Meta], "session turn delivery by", "A person retried a delivery.";
     DeliveryDropped = "delivery.dropped", [Kind::Meta], "session turn delivery by", "A person dropped a delivery.";
+    NotificationIntended = "notification.intended", [Kind::Verify], "delivery person about subject", "The host intends to tell a person about an object.";
+    NotificationUnplaced = "notification.unplaced", [Kind::Meta], "delivery person about subject", "A person has no place where they are told about an object.";
+    NotificationSending = "notification.sending", [Kind::Verify], "delivery person channel attempt", "An attempt to tell a person began.";
+    NotificationReceived = "notification.received", [Kind::Verify], "delivery person", "A person was told.";
+    NotificationRetried = "notification.retried", [Kind::Verify], "delivery person reason", "An attempt to tell a person failed, and the host will retry.";
+    NotificationFailed = "notification.failed", [Kind::Retract], "delivery person about subject outcome reason", "A person was not told, or may not have been told.";
+    NotificationWithdrawn = "notification.withdrawn", [Kind::Meta], "delivery subject", "The object was decided before the person was told.";
     ChangeProposed = "change.proposed", [Kind::Claim], "session turn call change kind agent principal requester digest before_digest", "A change was requested.";
     ChangeRefused = "change.refused", [Kind::Retract], "session turn kind code by reason", "A request for a change was refused.";
     ChangeApprovedBy = "change.approved_by", [Kind::Meta], "change approval by shown", "A person approved a change.";
@@ -222,6 +229,8 @@ events! {
     PersonRefused = "person.refused", [Kind::Retract], "code by", "A change of a person was refused.";
     IdentityLinked = "identity.linked", [Kind::Meta], "person channel identity_digest by", "An identity was linked to a person.";
     IdentityUnlinked = "identity.unlinked", [Kind::Meta], "person channel identity_digest by", "An identity was unlinked from a person.";
+    PlaceSet = "place.set", [Kind::Meta], "person channel identity_digest by", "The place where a person is told was set.";
+    PlaceEnded = "place.ended", [Kind::Meta], "person channel identity_digest by reason", "A person is told nowhere any longer.";
     IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
     TokenCreated = "token.created", [Kind::Meta], "token person expires_at by", "A token was made.";
     TokenRotated = "token.rotated", [Kind::Meta], "token person replaces expires_at by", "A token was replaced.";

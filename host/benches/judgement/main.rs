@@ -140,6 +140,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
     let typed = format!("please post the summary of today to {url} and use a short title");
     TurnFacts {
         catalogue: ironclaw_host::tools::catalogue::Catalogue::default(),
+        of_schedule: ironclaw_host::tables::schedules::OfTurn::default(),
         principal: Principal::Person,
         scope: Classes::of(&[Class::Read, Class::Send, Class::Write]),
         has_external: labels.contains(&Label::External),

@@ -11,6 +11,7 @@ use crate::gateway::decide;
 use crate::gateway::kinds::{self, Preparation, Prepared};
 use crate::gateway::proposals::notify;
 use crate::gateway::store::{self, Row, Status};
+use crate::gateway::told;
 use crate::latch::Latch;
 use crate::mcp::Servers;
 use crate::mcp_jail;
@@ -112,9 +113,13 @@ impl Due for Arc<ChangeWorker> {
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let look = |tx: &ReadTx<'_>| {
-            let next = store::next_end(tx)?.map(|at| at - tx.wall());
+            let next = [store::next_end(tx)?, told::next(tx)?].into_iter().flatten().min().map(|at| at - tx.wall());
             Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
         };
+        if self.state().read(told::is_due).await? {
+            let changes = Arc::clone(&self.changes);
+            self.state().write(move |tx| told::expires_soon(tx, &changes.settings().policy)).await?;
+        }
         let (expired, approved, next) = self.state().read(look).await?;
         let ended = expired.len();
         for row in expired {

@@ -5,7 +5,8 @@
 
 use crate::error::Error;
 use crate::gateway::store;
-use crate::outbound::delivery::journal;
+use crate::notifications::{self, About, Notification};
+use crate::outbound::delivery::{self, journal};
 use crate::record::Record;
 use crate::requests;
 use crate::schedules;
@@ -61,6 +62,9 @@ fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[Stri
     if unknown.is_some() {
         requests::end_all(tx, record, RESTORED)?;
         journal::doubt_deliveries(tx)?;
+        delivery::notifications::doubt(tx)?;
+        let now = tx.wall();
+        notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
         schedules::pause_restored(tx)?;
     }
     Ok(unknown)

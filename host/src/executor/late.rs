@@ -61,6 +61,7 @@ impl Due for LateCalls {
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let record = Arc::clone(&self.executor.record);
+        let settings = self.executor.settings.now();
         let end = self.executor.record.state.write(move |tx| {
             let ended = requests::ended(tx, tx.wall(), AT_ONCE_MAX)?;
             for row in &ended {
@@ -71,6 +72,7 @@ impl Due for LateCalls {
                 };
                 requests::end(tx, &record, row, Status::Expired, None, words)?;
             }
+            requests::expires_soon(tx, &settings.policy)?;
             Ok::<_, Error>(ended.into_iter().map(|row| row.session).collect::<Vec<_>>())
         });
         for session in end.await? {
@@ -84,7 +86,10 @@ impl Due for LateCalls {
             .executor
             .record
             .state
-            .read(|tx| Ok::<_, Error>((due(tx)?, requests::next_end(tx)?.map(|at| at - tx.wall()))))
+            .read(|tx| {
+                let next = [requests::next_end(tx)?, requests::next_reminder(tx)?].into_iter().flatten().min();
+                Ok::<_, Error>((due(tx)?, next.map(|at| at - tx.wall())))
+            })
             .await?;
         let mut failed = None;
         for (row, key) in self.with_keys(due).await? {

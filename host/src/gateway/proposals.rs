@@ -4,7 +4,7 @@
 
 use crate::gateway::live_settings::Live;
 use crate::gateway::store::{self, Row, Status, Submitted};
-use crate::gateway::{Proposed, Requester, checks, kinds};
+use crate::gateway::{Proposed, Requester, checks, kinds, told};
 use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::Denied;
@@ -48,6 +48,9 @@ impl Proposals {
         })?;
         if let Some(row) = &submitted.superseded {
             notify(tx, &self.record, row)?;
+        }
+        if !submitted.again {
+            told::waits(tx, &settings.policy, submitted.id)?;
         }
         Ok(submitted)
     }

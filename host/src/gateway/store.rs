@@ -16,6 +16,7 @@ pub use generation::begin_generation;
 
 use super::policy::Policy;
 use super::{Checked, Origin, Proposed, Requester};
+use crate::notifications;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::tables::changes::{self, Ending, NewChange, Scope};
@@ -177,6 +178,8 @@ fn insert(
     digest: Digest,
 ) -> Result<ChangeId, ironclaw_state::Error> {
     let rule = policy.rule(proposed.change.kind());
+    let now = tx.wall();
+    let expires_at = now + i64::from(rule.expires_hours) * 3_600_000;
     let new = NewChange {
         id: ChangeId::new(),
         agent: proposed.agent,
@@ -190,7 +193,8 @@ fn insert(
         labels: &proposed.labels,
         reason: &proposed.reason,
         generation: generation(tx)?,
-        expires_at: tx.wall() + i64::from(rule.expires_hours) * 3_600_000,
+        expires_at,
+        remind_at: notifications::remind_at(now, expires_at),
     };
     changes::insert(tx, &new)?;
     Ok(new.id)
@@ -242,6 +246,7 @@ pub fn end(
         )));
     }
     changes::void_approvals(tx, row.id)?;
+    notifications::withdraw(tx, row.id)?;
     let (entry, word) = match status {
         Status::Applied => (Entry::new(LedgerEvent::ChangeApplied), ""),
         Status::Rejected => (Entry::new(LedgerEvent::ChangeRejected), "a person rejected it"),
@@ -285,6 +290,7 @@ pub fn set_approved(
     shown: &Digest,
 ) -> Result<(), ironclaw_state::Error> {
     changes::mark_approved(tx, row.id, by, shown)?;
+    notifications::withdraw(tx, row.id)?;
     Entry::new(LedgerEvent::ChangeApproved)
         .with("change", row.id)
         .with("kind", row.kind.name())

@@ -4,6 +4,7 @@
 //! journal delivers over a network. See [`crate::outbound::delivery::journal`].
 
 pub mod journal;
+pub mod notifications;
 
 pub use crate::tables::deliveries::{Delivery, of_turn, open_of, received_of, sessions_with_open};
 

@@ -1,15 +1,19 @@
 //! The worker that sends deliveries over a network: it takes each up in the record, sends it, and records the outcome.
 //!
-//! Never blocks a session, never sends a delivery that is not taken up, and never polls: a new delivery, the end of a send, or the time
-//! of the next attempt wakes it. See [`crate::outbound::delivery::journal`], [`crate::inbound::channel`], and [`crate::worker`] for the
-//! loop.
+//! Also sends the notifications of people. Never blocks a session, never sends a delivery that is not taken up, and never polls: a new
+//! delivery or notification, the end of a send, or the time of the next attempt wakes it. See [`crate::outbound::delivery::journal`],
+//! [`crate::inbound::channel`], and [`crate::worker`] for the loop.
+
+mod in_flight;
 
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::inbound::channel::outgoing::{self, Attempts, Body};
 use crate::inbound::channel::{Destination, Sender};
 use crate::latch::Latch;
+use crate::notifications;
 use crate::outbound::delivery::journal::{self, Outcome};
+use crate::outbound::delivery::notifications as notified;
 use crate::outbound::delivery::{self, Delivery};
 use crate::record::Record;
 use crate::registry::channels::{self, Channel};
@@ -20,22 +24,20 @@ use crate::shutdown::Shutdown;
 use crate::tables::messages;
 use crate::turns::items;
 use crate::worker::{self, Due, Wait};
+use in_flight::{InFlight, Letter};
 use ironclaw_contract::ids::{DeliveryId, MessageId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::failpoint;
 use ironclaw_state::keys;
-use ironclaw_state::{ReadTx, WriteTx};
-use std::collections::HashMap;
+use ironclaw_state::{Committed, ReadTx, WriteTx};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, broadcast};
 
 /// The wait before the next try after an error of the host, such as a full disk.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// The wait before a delivery is sent again whose task panicked in the host.
-const PANIC_WAIT: Duration = Duration::from_secs(60);
 
 /// The reason for a failed delivery on a removed channel.
 const CHANNEL_REMOVED: &str = "the channel was removed";
@@ -85,14 +87,18 @@ impl Dispatcher {
     /// Sends due deliveries until the host stops, then waits a moment for the sends in flight.
     pub async fn run(self, shutdown: Shutdown) {
         let dispatch = Arc::clone(&self.dispatch);
+        let events = dispatch.record.state.events();
         let work = SendWork { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_settled_old: false };
-        worker::run(work, &dispatch.bell, &shutdown).await;
+        tokio::select! {
+            () = worker::run(work, &dispatch.bell, &shutdown) => {}
+            () = dispatch.wake_for_notifications(events) => {}
+        }
     }
 
     /// Sends one delivery, and records the outcome.
     async fn send(self: Arc<Self>, outgoing: OutgoingDelivery) {
-        failpoint::reach("parcel_taken");
-        let id = outgoing.delivery.id.to_string();
+        failpoint::reach(outgoing.letter.taken());
+        let id = outgoing.letter.id().to_string();
         let body = Body {
             kind: outgoing.kind,
             delivery: &id,
@@ -106,23 +112,25 @@ impl Dispatcher {
         } else {
             let now = ironclaw_state::wall_clock();
             let sent = self.dispatch.sender.send(&outgoing.to, &id, now, &body).await;
-            failpoint::reach("parcel_sent");
+            failpoint::reach(outgoing.letter.sent());
             // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
             let attempts = self.settings.now().channels.attempts(&outgoing.to);
             let chance = keys::random().map_or(0, u32::from_le_bytes);
             judge(sent, outgoing.attempt, outgoing.idempotent, attempts, chance)
         };
-        self.note(outgoing.delivery, outcome).await;
+        self.note(outgoing.letter, outcome).await;
     }
 
     /// Records the outcome of one attempt, and retries until the record takes it.
-    async fn note(self: Arc<Self>, noted: Delivery, outcome: Outcome) {
-        let id = noted.id;
+    async fn note(self: Arc<Self>, noted: Letter, outcome: Outcome) {
+        let id = noted.id();
         loop {
-            let (dispatch, delivery, note) = (Arc::clone(&self.dispatch), noted.clone(), outcome.clone());
-            match self.dispatch.record.state.write(move |tx| dispatch.settle(tx, &delivery, &note)).await {
+            let (dispatch, letter, note) = (Arc::clone(&self.dispatch), noted.clone(), outcome.clone());
+            match self.dispatch.record.state.write(move |tx| dispatch.settle_letter(tx, &letter, &note)).await {
                 Ok(()) => {
-                    self.wake.nudge(noted.session);
+                    if let Letter::Delivery(delivery) = &noted {
+                        self.wake.nudge(delivery.session);
+                    }
                     break;
                 }
                 // The next start settles the delivery as unknown.
@@ -136,9 +144,9 @@ impl Dispatcher {
     }
 }
 
-/// One delivery, ready to be sent.
+/// One delivery or notification, ready to be sent.
 struct OutgoingDelivery {
-    delivery: Delivery,
+    letter: Letter,
     attempt: u32,
     to: Destination,
     idempotent: bool,
@@ -147,40 +155,6 @@ struct OutgoingDelivery {
     thread: String,
     message_ids: Vec<String>,
     text: String,
-}
-
-/// The sends in flight, each with its delivery and whether its channel is idempotent.
-#[derive(Default)]
-struct InFlight {
-    tasks: JoinSet<()>,
-    deliveries: HashMap<tokio::task::Id, (Delivery, bool)>,
-}
-
-impl InFlight {
-    fn start(&mut self, dispatcher: &Arc<Dispatcher>, outgoing: OutgoingDelivery) {
-        let about = (outgoing.delivery.clone(), outgoing.idempotent);
-        let id = self.tasks.spawn(Arc::clone(dispatcher).send(outgoing)).id();
-        self.deliveries.insert(id, about);
-    }
-
-    /// Waits for the end of one send; `None` if none is in flight. After a panic of the task the delivery may have left the host, so this
-    /// records the outcome in its place.
-    async fn finish(&mut self, dispatcher: &Arc<Dispatcher>) -> Option<()> {
-        match self.tasks.join_next_with_id().await? {
-            Ok((id, ())) => {
-                self.deliveries.remove(&id);
-            }
-            Err(error) => {
-                if let Some((delivery, idempotent)) = self.deliveries.remove(&error.id()) {
-                    tracing::error!(delivery = %delivery.id, "the task that sent a delivery panicked");
-                    let words = "the host failed while it was being sent".to_owned();
-                    let outcome = interrupted(words, idempotent, PANIC_WAIT);
-                    self.tasks.spawn(Arc::clone(dispatcher).note(delivery, outcome));
-                }
-            }
-        }
-        Some(())
-    }
 }
 
 /// The state of the running dispatcher.
@@ -213,15 +187,20 @@ impl Due for SendWork {
                 return Ok(Wait::Bell);
             }
             let due = state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
-            if due.now.is_empty() {
+            if due.now.is_empty() && due.notifications.is_empty() {
                 let now = ironclaw_state::wall_clock();
                 return Ok(due.next_at.map_or(Wait::Bell, |at| Wait::until(at, now)));
             }
             let mut has_failed = false;
             // Each in its own transaction: a failure of one delivery delays no other.
-            for id in due.now {
+            let notifications = due.notifications.into_iter().map(|id| (id, true));
+            for (id, is_notification) in due.now.into_iter().map(|id| (id, false)).chain(notifications) {
                 let dispatch = Arc::clone(dispatch);
-                match state.write(move |tx| dispatch.take_up(tx, id)).await {
+                let take_up = move |tx: &mut WriteTx<'_>| match is_notification {
+                    true => dispatch.take_up_notification(tx, id),
+                    false => dispatch.take_up(tx, id),
+                };
+                match state.write(take_up).await {
                     Ok(Some(outgoing)) => in_flight.start(dispatcher, outgoing),
                     Ok(None) => {}
                     Err(Error::State(ironclaw_state::Error::Closed)) => {
@@ -269,7 +248,49 @@ impl Dispatch {
             let idempotent = channel_of(tx, &delivery)?.is_some_and(|channel| channel.idempotent);
             self.settle(tx, &delivery, &interrupted(words, idempotent, Duration::ZERO))?;
         }
+        for stored in notified::interrupted(tx)? {
+            let words = "the host ended while it was being sent".to_owned();
+            let place = stored.place.as_ref().map(|place| &place.identity.channel);
+            let channel = place.map(|name| channels::find(tx, name)).transpose()?.flatten();
+            let idempotent = channel.is_some_and(|channel| channel.idempotent);
+            notified::settle(tx, &stored, &interrupted(words, idempotent, Duration::ZERO))?;
+        }
         Ok(())
+    }
+
+    /// Wakes the worker for each new notification, until the record is closed.
+    async fn wake_for_notifications(&self, mut events: broadcast::Receiver<Arc<Committed>>) {
+        loop {
+            match events.recv().await {
+                Ok(entry) if entry.event == LedgerEvent::NotificationIntended => self.wake(),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => self.wake(),
+                // The worker notices it too, and ends.
+                Err(RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Takes a notification up, with everything that its send needs. Settles one that can never be sent as failed.
+    fn take_up_notification(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<OutgoingDelivery>, Error> {
+        let Some(taken) = notified::take_up(tx, id)? else { return Ok(None) };
+        let Ok(to) = Destination::of(&taken.channel, &self.record.wrapping) else {
+            let words = "cannot open the channel's secret, or its address is invalid".to_owned();
+            notified::settle(tx, &taken.stored, &Outcome::Failed(words))?;
+            return Ok(None);
+        };
+        let text = notifications::line(taken.stored.about, &taken.stored.subject);
+        Ok(Some(OutgoingDelivery {
+            letter: Letter::Notification(taken.stored),
+            attempt: taken.attempt,
+            to,
+            idempotent: taken.channel.idempotent,
+            kind: "notification",
+            recipient: taken.place.identity.sender,
+            thread: String::new(),
+            message_ids: Vec::new(),
+            text,
+        }))
     }
 
     /// Takes a delivery up, with everything that its send needs. Settles a delivery that can never be sent as failed.
@@ -304,7 +325,7 @@ impl Dispatch {
         let answered = delivery.turn.map(|turn| messages::asking_of_turn(tx, turn)).transpose()?.unwrap_or_default();
         let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
         Ok(Some(OutgoingDelivery {
-            delivery,
+            letter: Letter::Delivery(delivery),
             attempt,
             to,
             idempotent: channel.idempotent,
@@ -314,6 +335,14 @@ impl Dispatch {
             message_ids: answered.iter().map(MessageId::to_string).collect(),
             text,
         }))
+    }
+
+    /// Records the outcome of an attempt.
+    fn settle_letter(&self, tx: &mut WriteTx<'_>, letter: &Letter, outcome: &Outcome) -> Result<(), Error> {
+        match letter {
+            Letter::Delivery(delivery) => self.settle(tx, delivery, outcome),
+            Letter::Notification(stored) => Ok(notified::settle(tx, stored, outcome)?),
+        }
     }
 
     /// Records the outcome of an attempt, and notifies the person another way if the delivery did not arrive.

@@ -2,7 +2,7 @@
 //!
 //! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::inbound::channel::webhook`].
 
-use super::{LOOPBACK, Person, Role, Unknown, authorised_entry, identities};
+use super::{LOOPBACK, Person, Role, Unknown, authorised_entry, identities, places};
 use crate::gateway::decide::proof::Authority;
 use crate::refusal::{Denied, Refusal};
 use crate::tables::channels::{self as table, NewChannel};
@@ -165,6 +165,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 
 /// Removes a channel with its secret. The caller settles the open deliveries.
 pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
+    places::end_of_channel(tx, name, by)?;
     table::delete(tx, name)?;
     Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
     Ok(())

@@ -7,7 +7,7 @@ pub use crate::tables::people::{
     Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,
 };
 
-use super::{Giver, LOOPBACK, Unknown, allowances};
+use super::{Giver, LOOPBACK, Unknown, allowances, places};
 use crate::refusal::{Denied, Refusal};
 use crate::tables;
 use ironclaw_contract::canonical::Digest;
@@ -256,7 +256,7 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentitiesTooMany, message));
     }
     tables::people::insert_identity(tx, person.id, identity)?;
-    identity_entry(LedgerEvent::IdentityLinked, person, identity, by).append(tx)?;
+    identity_entry(LedgerEvent::IdentityLinked, person.id, identity, by).append(tx)?;
     Ok(())
 }
 
@@ -282,14 +282,15 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
             format!("to lock {} out, remove the tokens: `ironctl token list`, `ironctl token remove`", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
     }
+    places::end_of_identity(tx, person.id, identity, by)?;
     tables::people::delete_identity(tx, person.id, identity)?;
-    identity_entry(LedgerEvent::IdentityUnlinked, person, identity, by).append(tx)?;
+    identity_entry(LedgerEvent::IdentityUnlinked, person.id, identity, by).append(tx)?;
     Ok(())
 }
 
-pub(super) fn identity_entry(event: LedgerEvent, person: &Person, identity: &Identity, by: PersonId) -> Entry {
+pub(super) fn identity_entry(event: LedgerEvent, person: PersonId, identity: &Identity, by: PersonId) -> Entry {
     Entry::new(event)
-        .with("person", person.id)
+        .with("person", person)
         .with("channel", identity.channel.clone())
         .with("identity_digest", identity.digest())
         .with("by", by)

@@ -4,7 +4,7 @@
 //! `crate::changes` for the order.
 
 use super::people::{Identity, Person, Role, identity_entry, person_by_id};
-use super::{allowances, roles, tokens};
+use super::{allowances, places, roles, tokens};
 use crate::refusal::{Denied, Refusal};
 use crate::tables;
 use ironclaw_contract::ids::PersonId;
@@ -52,8 +52,9 @@ pub fn end_access(tx: &mut WriteTx<'_>, person: &Person, by: PersonId) -> Result
     let mut identities = tables::people::identities_of(tx, person.id)?;
     identities.retain(|identity| *identity != Identity::own(person.id));
     for identity in &identities {
+        places::end_of_identity(tx, person.id, identity, by)?;
         tables::people::delete_identity(tx, person.id, identity)?;
-        identity_entry(LedgerEvent::IdentityUnlinked, person, identity, by).append(tx)?;
+        identity_entry(LedgerEvent::IdentityUnlinked, person.id, identity, by).append(tx)?;
     }
     Ok(LostAccess { tokens, identities })
 }

@@ -4,8 +4,10 @@
 
 use super::allowance::{self, Calling};
 use super::reasons::{Origin, StoredReason, codes, is_for_grant};
-use super::{Requests, Row, Status, decide, ending};
+use super::{Requests, Row, Status, decide, ending, told};
 use crate::error::Error;
+use crate::gateway::policy::Policy;
+use crate::notifications::{self, About};
 use crate::registry::{self, Agent, mcp};
 use crate::tables::{facts, messages, requests};
 use crate::turns::calls::Call;
@@ -113,7 +115,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
     if is_too_often(tx, asking, principal)? {
         return Ok(Asked::Refused(DenialCode::CallAskedTooOften));
     }
-    insert(tx, asking, root, person.id, reasons, rule.expires_hours).map(Asked::Waits)
+    insert(tx, asking, root, person.id, reasons, &settings.policy).map(Asked::Waits)
 }
 
 /// Records a new request, with its ledger entry.
@@ -123,7 +125,7 @@ fn insert(
     root: MessageId,
     principal: PersonId,
     reasons: Vec<StoredReason>,
-    expires_hours: u32,
+    policy: &Policy,
 ) -> Result<RequestId, Error> {
     let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
@@ -132,7 +134,7 @@ fn insert(
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
     let origins = Origin::of_call(&terms, &arguments, asking.typed);
     let (id, now) = (RequestId::new(), tx.wall());
-    let expires_at = now + i64::from(expires_hours) * HOUR_MS;
+    let expires_at = now + i64::from(policy.call_rule(*class, &call.tool).expires_hours) * HOUR_MS;
     let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
     let entry = Entry::new(LedgerEvent::CallAsked)
         .session(turn.session)
@@ -172,7 +174,8 @@ fn insert(
         decided_by: None,
         outcome: None,
     };
-    requests::insert(tx, &row)?;
+    requests::insert(tx, &row, notifications::remind_at(now, expires_at))?;
+    told::tell(tx, policy, &row, About::RequestWaits)?;
     Ok(id)
 }
 

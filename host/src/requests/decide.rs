@@ -13,6 +13,7 @@ use crate::gateway::independence::{self, Asked, NOT_INDEPENDENT};
 use crate::gateway::policy::{Policy, Rule};
 use crate::gateway::store;
 use crate::inbound::inbox;
+use crate::notifications;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, mcp};
 use crate::tables::{facts, requests};
@@ -285,6 +286,7 @@ pub fn approve(
     let valid = open.count(tx, all, policy, page.digest)?;
     if open.is_approved(tx, policy, &valid)? {
         requests::mark_approved(tx, id, by.id, now + USE_MS)?;
+        notifications::withdraw(tx, id)?;
         let entry = Entry::new(LedgerEvent::RequestApproved).session(open.row.session).with("request", id);
         entry.with("arguments_digest", open.row.digest).with("shown", page.digest).append(tx)?;
     }

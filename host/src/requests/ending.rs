@@ -5,6 +5,7 @@
 use super::{Row, Status};
 use crate::error::Error;
 use crate::inbound::inbox;
+use crate::notifications;
 use crate::record::Record;
 use crate::registry;
 use crate::session::store as sessions;
@@ -31,6 +32,7 @@ pub fn end(
         return Ok(());
     }
     requests::void_approvals(tx, row.id)?;
+    notifications::withdraw(tx, row.id)?;
     let event = match status {
         Status::Rejected => LedgerEvent::RequestRejected,
         Status::Expired => LedgerEvent::RequestExpired,

@@ -3,6 +3,7 @@
 //! A settled occurrence never changes. The first failure of a series opens one incident, and the next success closes it.
 
 use crate::inbound::inbox;
+use crate::notifications::{self, About, Notification};
 use crate::outbound::delivery;
 use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::session::store::{self, SessionState};
@@ -125,11 +126,11 @@ fn note_series(tx: &mut WriteTx<'_>, row: &Schedule, state: OccurrenceState) -> 
         (OccurrenceState::Failed | OccurrenceState::Unknown, None) => {
             let now = tx.wall();
             table::set_failing(tx, row.id, Some(now))?;
-            tell(tx, row, About::Fails)
+            tell(tx, row, About::ScheduleIncident)
         }
         (OccurrenceState::Done, Some(_)) => {
             table::set_failing(tx, row.id, None)?;
-            tell(tx, row, About::Recovered)
+            tell(tx, row, About::ScheduleRecovery)
         }
         _ => Ok(()),
     }
@@ -138,22 +139,14 @@ fn note_series(tx: &mut WriteTx<'_>, row: &Schedule, state: OccurrenceState) -> 
 /// Pauses a schedule whose creator lost a right, and tells of it.
 pub(super) fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error> {
     super::pause(tx, row, reason)?;
-    tell(tx, row, About::Fails)
+    tell(tx, row, About::ScheduleIncident)
 }
 
-/// What people are told about a schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
-    /// It fails, or it was paused by the host.
-    Fails,
-    /// It works again.
-    Recovered,
-    /// It was paused, because the record was put back to an earlier state.
-    Restored,
-}
-
-/// Tells the creator of a schedule; without one, the owners and admins.
-pub(super) fn tell(tx: &mut WriteTx<'_>, row: &Schedule, about: About) -> Result<(), Error> {
-    let _ = (tx, row, about);
-    Ok(())
+/// Tells the creator of a schedule; if the creator was removed, the owners and admins.
+fn tell(tx: &mut WriteTx<'_>, row: &Schedule, about: About) -> Result<(), Error> {
+    let (notification, now) = (Notification::new(about, row.id), tx.wall());
+    match schedules::creator(tx, row)? {
+        Some(creator) => notifications::add(tx, creator.id, notification, now),
+        None => notifications::add_for_operators(tx, &notification, now),
+    }
 }

@@ -60,6 +60,8 @@ pub struct NewChange<'a> {
     pub generation: u64,
     /// Milliseconds since the epoch.
     pub expires_at: i64,
+    /// The time at which people are told that it expires soon, milliseconds since the epoch.
+    pub remind_at: i64,
 }
 
 /// The end of a change.
@@ -215,11 +217,34 @@ pub fn next_end(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
     tx.get("SELECT min(expires_at) FROM changes WHERE status = 'pending'", [], |row| row.get(0))
 }
 
+/// Returns the next time at which people are told that an undecided change expires soon, milliseconds since the epoch.
+pub fn next_reminder(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    tx.get("SELECT min(remind_at) FROM changes WHERE remind_at IS NOT NULL", [], |row| row.get(0))
+}
+
+/// Returns at most `limit` undecided changes whose people are told at `at` or before that they expire soon, earliest first.
+pub fn to_remind(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT * FROM changes WHERE remind_at <= ?1 AND status = 'pending' ORDER BY remind_at LIMIT ?2";
+    readable_rows(tx, sql, params![at, limit as i64])
+}
+
+/// Records that people were told that a change expires soon.
+pub fn mark_reminded(tx: &mut WriteTx<'_>, id: ChangeId) -> Result<(), Error> {
+    tx.execute("UPDATE changes SET remind_at = NULL WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// Records the same for every change whose time is `at` or before.
+pub fn mark_all_reminded(tx: &mut WriteTx<'_>, at: i64) -> Result<(), Error> {
+    tx.execute("UPDATE changes SET remind_at = NULL WHERE remind_at <= ?1", [at])?;
+    Ok(())
+}
+
 /// Inserts an undecided change, without the number of its ledger entry.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewChange<'_>) -> Result<(), Error> {
     let sql = "INSERT INTO changes (id, kind, agent_id, requester, principal, session_id, turn_id, message_id, call_id, payload, before, \
-               facts, digest, labels, reason, generation, status, created_at, expires_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,'pending',?17,?18)";
+               facts, digest, labels, reason, generation, status, created_at, expires_at, remind_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,'pending',?17,?18,?19)";
     let now = tx.now();
     tx.execute(
         sql,
@@ -241,7 +266,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewChange<'_>) -> Result<(), Error> {
             new.reason,
             new.generation as i64,
             now,
-            new.expires_at
+            new.expires_at,
+            new.remind_at
         ],
     )?;
     Ok(())
@@ -256,7 +282,8 @@ pub fn set_asked_seq(tx: &mut WriteTx<'_>, id: ChangeId, seq: u64) -> Result<(),
 /// Marks a change as approved; `by` is the last approver, and `shown` the digest of the review page that this person read.
 pub fn mark_approved(tx: &mut WriteTx<'_>, id: ChangeId, by: PersonId, shown: &Digest) -> Result<(), Error> {
     let now = tx.now();
-    let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1";
+    let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4, \
+               remind_at = NULL WHERE id = ?1";
     tx.execute(sql, params![id, shown, by, now])?;
     Ok(())
 }
@@ -264,7 +291,7 @@ pub fn mark_approved(tx: &mut WriteTx<'_>, id: ChangeId, by: PersonId, shown: &D
 /// Marks a change as ended, and returns whether it was active before.
 pub fn end(tx: &mut WriteTx<'_>, id: ChangeId, ending: &Ending<'_>) -> Result<bool, Error> {
     let sql = "UPDATE changes SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(?4, decided_at), \
-               applied_at = ?5, outcome = ?6 WHERE id = ?1 AND status IN ('pending','approved','unknown')";
+               applied_at = ?5, outcome = ?6, remind_at = NULL WHERE id = ?1 AND status IN ('pending','approved','unknown')";
     let Ending { status, decided_by, decided_at, applied_at, outcome } = ending;
     Ok(tx.execute(sql, params![id, status.name(), decided_by, decided_at, applied_at, outcome])? > 0)
 }
@@ -272,8 +299,8 @@ pub fn end(tx: &mut WriteTx<'_>, id: ChangeId, ending: &Ending<'_>) -> Result<bo
 /// Marks every undecided or approved change as unknown in this generation of the record, so that a person checks it. Returns the
 /// number of these changes.
 pub fn mark_unknown(tx: &mut WriteTx<'_>, generation: u64, outcome: &str) -> Result<usize, Error> {
-    let sql = "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2, shown = NULL, decided_by = NULL, decided_at = NULL \
-               WHERE status IN ('pending','approved')";
+    let sql = "UPDATE changes SET status = 'unknown', generation = ?1, outcome = ?2, shown = NULL, decided_by = NULL, decided_at = NULL, \
+               remind_at = NULL WHERE status IN ('pending','approved')";
     tx.execute(sql, params![generation as i64, outcome])
 }
 

@@ -153,11 +153,11 @@ fn rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Err
     tx.list(sql, params, row)
 }
 
-/// Inserts an approval request.
-pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
+/// Inserts an approval request. People are told at `remind_at` that it expires soon, milliseconds since the epoch.
+pub fn insert(tx: &mut WriteTx<'_>, new: &Row, remind_at: i64) -> Result<(), Error> {
     let sql = "INSERT INTO requests (id, session_id, agent_id, turn_id, call_id, output_item, root, principal, scope, tool, class, \
-               digest, arguments, labels, reasons, origins, generation, status, told, created_at, expires_at, asked_seq) \
-               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)";
+               digest, arguments, labels, reasons, origins, generation, status, told, created_at, expires_at, asked_seq, remind_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)";
     tx.execute(
         sql,
         params![
@@ -182,7 +182,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
             new.told,
             new.created_at,
             new.expires_at,
-            new.asked_seq as i64
+            new.asked_seq as i64,
+            remind_at
         ],
     )?;
     Ok(())
@@ -254,6 +255,22 @@ pub fn next_end(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
     tx.get("SELECT min(expires_at) FROM requests WHERE status IN ('pending','approved')", [], |row| row.get(0))
 }
 
+/// Returns the next time at which people are told that a pending request expires soon, milliseconds since the epoch.
+pub fn next_reminder(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    tx.get("SELECT min(remind_at) FROM requests WHERE remind_at IS NOT NULL", [], |row| row.get(0))
+}
+
+/// Returns at most `limit` requests whose people are told at `at` or before that they expire soon, earliest first.
+pub fn to_remind(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM requests WHERE remind_at <= ?1 ORDER BY remind_at LIMIT ?2", params![at, limit as i64])
+}
+
+/// Records that people were told that a request expires soon.
+pub fn mark_reminded(tx: &mut WriteTx<'_>, id: RequestId) -> Result<(), Error> {
+    tx.execute("UPDATE requests SET remind_at = NULL WHERE id = ?1", [id])?;
+    Ok(())
+}
+
 /// Returns the pending requests of an agent.
 pub fn pending_of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Row>, Error> {
     rows(tx, "SELECT * FROM requests WHERE status = 'pending' AND agent_id = ?1", [agent])
@@ -287,8 +304,8 @@ pub fn set_told(tx: &mut WriteTx<'_>, id: RequestId, told: &str) -> Result<(), E
 /// Marks a pending request as approved; its approvals are valid until `until`.
 pub fn mark_approved(tx: &mut WriteTx<'_>, id: RequestId, by: PersonId, until: i64) -> Result<(), Error> {
     let now = tx.now();
-    let sql = "UPDATE requests SET status = 'approved', decided_by = ?2, decided_at = ?3, expires_at = ?4 \
-               WHERE id = ?1 AND status = 'pending'";
+    let sql = "UPDATE requests SET status = 'approved', decided_by = ?2, decided_at = ?3, expires_at = ?4, \
+               remind_at = NULL WHERE id = ?1 AND status = 'pending'";
     tx.execute(sql, params![id, by, now, until])?;
     Ok(())
 }
@@ -308,8 +325,8 @@ pub fn end(
     outcome: &str,
 ) -> Result<bool, Error> {
     let now = tx.now();
-    let sql = "UPDATE requests SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(decided_at, ?4), outcome = ?5 \
-               WHERE id = ?1 AND status IN ('pending','approved')";
+    let sql = "UPDATE requests SET status = ?2, decided_by = coalesce(?3, decided_by), decided_at = coalesce(decided_at, ?4), outcome = ?5, \
+               remind_at = NULL WHERE id = ?1 AND status IN ('pending','approved')";
     Ok(tx.execute(sql, params![id, status, by, now, outcome])? == 1)
 }
 

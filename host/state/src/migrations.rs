@@ -39,6 +39,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v17.sql"),
     include_str!("v18.sql"),
     include_str!("v19.sql"),
+    include_str!("v20.sql"),
     include_str!("v22.sql"),
 ];
 

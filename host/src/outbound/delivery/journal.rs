@@ -6,7 +6,7 @@
 pub use crate::tables::deliveries::{Lost, find, intended_on, interrupted, lost_count, person_of};
 pub use crate::tables::facts::doubt_deliveries;
 
-use super::Delivery;
+use super::{Delivery, notifications};
 use crate::registry::channels;
 use crate::tables::{deliveries, facts};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
@@ -17,7 +17,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use std::time::Duration;
 
 /// Sends in flight on one channel.
-const SENDS_AT_ONCE_MAX: i64 = 8;
+pub(super) const SENDS_AT_ONCE_MAX: i64 = 8;
 
 /// The factor from one wait to the next.
 const BACKOFF_FACTOR: u32 = 4;
@@ -36,6 +36,8 @@ const NOTIFY_AGAIN_MS: i64 = 60 * 60 * 1000;
 pub struct Due {
     /// The deliveries to take up.
     pub now: Vec<DeliveryId>,
+    /// The notifications to take up.
+    pub notifications: Vec<DeliveryId>,
     /// The time when the next one is due, milliseconds since the epoch.
     pub next_at: Option<i64>,
 }
@@ -53,7 +55,7 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// Returns the deliveries that are due on every channel: of each session the oldest without a pending backoff, and none of a
+/// Returns the notifications and the deliveries that are due on every channel: of each session the oldest without a pending backoff, and none of a
 /// session with a send in flight. So answers arrive in order, and a delivery in backoff delays none behind it.
 pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
     // A wait uses the machine's clock: the record's clock stops for as long as it is ahead of the machine's.
@@ -66,6 +68,7 @@ pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
         due.now.extend(deliveries::ready(tx, &channel, now, gone, room)?);
     }
     due.next_at = deliveries::next_attempt(tx, now)?;
+    notifications::add_due(tx, &mut due, now)?;
     Ok(due)
 }
 

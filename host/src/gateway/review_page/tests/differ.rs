@@ -71,6 +71,12 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
                 json!({"host": host, "methods": methods, "paths": paths, "secret": secret})
             })
             .boxed(),
+        ChangeKind::Schedule => (words(), words(), words(), list())
+            .prop_map(|(prompt, every, zone, may)| {
+                // Only spaces are no prompt.
+                json!({"prompt": format!("p{prompt}"), "every": every, "zone": zone, "may": may})
+            })
+            .boxed(),
         ChangeKind::Settings => {
             let modes = GuardMode::ALL.iter().map(|mode| mode.name()).collect::<Vec<_>>();
             (prop::sample::select(modes), words(), 0_u64..100)

@@ -211,6 +211,8 @@ fn each_danger_has_a_warning() {
     warned(ChangeKind::McpAccess, "these SECRETS of this host to the server: \"files-key\"");
     warned(ChangeKind::McpAccess, "can contain INSTRUCTIONS");
     warned(ChangeKind::McpRegister, "SECRET \"files-key\": every request to");
+    warned(ChangeKind::Schedule, "A MODEL wrote the prompt");
+    warned(ChangeKind::Schedule, "can act OUTSIDE of the conversation");
     warned(ChangeKind::Settings, "NO LONGER CHECKS the origin of text");
     warned(ChangeKind::Settings, "goes to \"https://far.example/v1\"");
     warned(ChangeKind::Settings, "NO LIMIT for tokens per day");

@@ -1,0 +1,60 @@
+//! Tells the people who can decide on a change that it waits, or that it expires soon.
+//!
+//! Decides nothing, and sends nothing itself. See [`crate::notifications`].
+
+use super::policy::Policy;
+use super::store::{self, AT_ONCE_MAX, Row};
+use super::{Requester, decide};
+use crate::notifications::{self, About, Notification};
+use crate::registry;
+use crate::tables::changes;
+use ironclaw_contract::ids::ChangeId;
+use ironclaw_state::{Error, ReadTx, WriteTx};
+
+/// Tells people about a new change that waits.
+pub(super) fn waits(tx: &mut WriteTx<'_>, policy: &Policy, id: ChangeId) -> Result<(), Error> {
+    match store::find(tx, id)? {
+        Some(row) => tell(tx, policy, &row, About::ChangeWaits),
+        None => Ok(()),
+    }
+}
+
+/// Returns the next time at which people are told that a change expires soon, milliseconds since the epoch.
+pub fn next(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    changes::next_reminder(tx)
+}
+
+/// Returns whether people have to be told now about a change that expires soon.
+pub fn is_due(tx: &ReadTx<'_>) -> Result<bool, Error> {
+    Ok(next(tx)?.is_some_and(|at| at <= tx.wall()))
+}
+
+/// Tells people about the changes that expire soon, once for each change.
+pub fn expires_soon(tx: &mut WriteTx<'_>, policy: &Policy) -> Result<(), Error> {
+    let now = tx.wall();
+    let due = changes::to_remind(tx, now, AT_ONCE_MAX)?;
+    for row in &due {
+        changes::mark_reminded(tx, row.id)?;
+        tell(tx, policy, row, About::ChangeExpires)?;
+    }
+    if due.is_empty() {
+        // The changes that remain were written by another version, and cannot be read.
+        changes::mark_all_reminded(tx, now)?;
+    }
+    Ok(())
+}
+
+/// Tells everyone who can decide on a change, except for a person who asked for it.
+fn tell(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Result<(), Error> {
+    let now = tx.wall();
+    let rule = row.rule(policy);
+    for person in registry::people(tx)? {
+        let is_principal = person.id == row.principal();
+        let knows = is_principal && matches!(row.requester, Requester::Person(_));
+        let may_approve = rule.requester_may_approve || !is_principal;
+        if !knows && may_approve && decide::may_decide(tx, policy, &person, row)? {
+            notifications::add(tx, person.id, Notification::new(about, row.id), now)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! The places where people are told: for each person at most one of their identities on a channel.
+//!
+//! A place ends with its identity, its channel or its person. Sends nothing. See [`crate::notifications`].
+
+use super::people::{Identity, Person, identity_entry};
+use super::{LOOPBACK, channels};
+use crate::refusal::{Denied, Refusal};
+use crate::tables::{notifications as table, people};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_state::{ReadTx, WriteTx};
+
+pub use crate::tables::notifications::{Place, place_of, places};
+
+/// The word for no place.
+const NONE: &str = "none";
+
+/// Sets or removes the place of a person. `wanted` is a channel, an identity of the person as `CHANNEL:ID`, or `none`.
+///
+/// # Errors
+/// Refuses an unknown channel, the loopback, and a channel on which the person has no identity, has another one, or has several.
+pub fn set(tx: &mut WriteTx<'_>, person: &Person, by: &Person, wanted: &str) -> Result<(), Denied> {
+    if wanted == NONE {
+        return Ok(end(tx, person.id, by.id, "set to none")?);
+    }
+    let identity = identity(tx, person, by, wanted)?;
+    if place_of(tx, person.id)?.is_some_and(|place| place.identity == identity) {
+        return Ok(());
+    }
+    table::set_place(tx, person.id, &identity)?;
+    identity_entry(LedgerEvent::PlaceSet, person.id, &identity, by.id).append(tx)?;
+    Ok(())
+}
+
+/// Returns the identity that these words name.
+fn identity(tx: &ReadTx<'_>, person: &Person, by: &Person, wanted: &str) -> Result<Identity, Denied> {
+    let (channel, sender) = match wanted.split_once(':') {
+        Some((channel, sender)) => (channel, Some(sender)),
+        None => (wanted, None),
+    };
+    if channel == LOOPBACK {
+        let refusal = Refusal::new(DenialCode::PlaceUnsuitable, "the loopback sends nothing by itself");
+        return Err(refusal.hint("name a channel of `ironctl channel list`, or none").into());
+    }
+    let channel = channels::known(tx, Some(by), channel)?.name;
+    let mut own = people::identities_of(tx, person.id)?;
+    own.retain(|identity| identity.channel == channel && sender.is_none_or(|sender| identity.sender == sender));
+    match own.len() {
+        1 => Ok(own.remove(0)),
+        0 => {
+            let message = format!("{} is not known as {wanted}", person.name);
+            let hint = format!("link the account first: `ironctl person link PERSON {channel}:ID`");
+            Err(Refusal::new(DenialCode::IdentityUnknown, message).hint(hint).into())
+        }
+        count => {
+            let message = format!("{} has {count} identities on the channel {channel}", person.name);
+            let hint = format!("name one of them: `ironctl person set PERSON --notify {channel}:ID`");
+            Err(Refusal::new(DenialCode::PlaceAmbiguous, message).hint(hint).into())
+        }
+    }
+}
+
+/// Ends the place of a person, if there is one.
+fn end(tx: &mut WriteTx<'_>, person: PersonId, by: PersonId, reason: &str) -> Result<(), ironclaw_state::Error> {
+    let Some(place) = place_of(tx, person)? else { return Ok(()) };
+    table::remove_place(tx, person)?;
+    identity_entry(LedgerEvent::PlaceEnded, person, &place.identity, by).reason(reason).append(tx)?;
+    Ok(())
+}
+
+/// Ends the place of a person if it is this identity, which is being unlinked.
+pub(super) fn end_of_identity(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    identity: &Identity,
+    by: PersonId,
+) -> Result<(), ironclaw_state::Error> {
+    match place_of(tx, person)? {
+        Some(place) if place.identity == *identity => end(tx, person, by, "the identity was unlinked"),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Ends the places on a channel, which is being removed.
+pub(super) fn end_of_channel(tx: &mut WriteTx<'_>, channel: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
+    for (person, identity) in places(tx)? {
+        if identity.channel == channel {
+            end(tx, person, by, "the channel was removed")?;
+        }
+    }
+    Ok(())
+}
