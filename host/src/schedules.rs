@@ -48,6 +48,19 @@ pub fn come(
     id: ScheduleId,
 ) -> Result<Option<SessionId>, crate::error::Error> {
     let now = tx.wall();
+    come_at(tx, context, id, now)
+}
+
+/// Consumes the times of a schedule up to `now`, in milliseconds since the epoch. See [`come`].
+///
+/// # Errors
+/// As [`come`].
+pub fn come_at(
+    tx: &mut WriteTx<'_>,
+    context: &Context<'_>,
+    id: ScheduleId,
+    now: i64,
+) -> Result<Option<SessionId>, crate::error::Error> {
     let Some(row) = schedules::find(tx, id)?.filter(|row| row.state == State::Active) else { return Ok(None) };
     let Some(first) = row.next_due.filter(|due| *due <= now) else { return Ok(None) };
     let plan = catch_up::plan(&schedules::series(&row)?, first, now, row.catch_up);

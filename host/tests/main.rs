@@ -12,6 +12,7 @@ mod support {
     pub(crate) mod host_fixture;
     pub(crate) mod issuer;
     pub(crate) mod jail_fixture;
+    pub(crate) mod many_schedules;
     pub(crate) mod many_sessions;
     pub(crate) mod mcp_server;
     #[path = "../../examples/model_server/server.rs"]
@@ -66,6 +67,7 @@ mod e2e {
     mod regressions;
     pub(crate) mod requests;
     mod round;
+    pub(crate) mod schedule_faults;
     mod schedules;
     mod scopes;
     mod small_model;
@@ -112,6 +114,7 @@ mod chaos {
     mod lost_record;
     mod panic_homes;
     pub(crate) mod scale;
+    mod schedules;
     pub(crate) mod shortages;
     mod soak;
 }

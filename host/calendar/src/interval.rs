@@ -13,7 +13,8 @@ const MINUTES_OF_DAY: i64 = 24 * 60;
 /// Days of the longest interval.
 const DAYS_MAX: i64 = 366;
 
-/// A distance between occurrences, from one minute to 366 days. Hours and minutes are real time; days and weeks keep the wall time.
+/// A distance between occurrences, from one minute to 366 days. Hours and minutes are real time; days and weeks keep
+/// the wall time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval(Length);
 
@@ -24,8 +25,8 @@ enum Length {
 }
 
 impl Interval {
-    /// Returns the first instant after `after` that is `anchor` or a whole number of intervals later; all in milliseconds since the
-    /// Unix epoch.
+    /// Returns the first instant after `after` that is `anchor` or a whole number of intervals later; all in
+    /// milliseconds since the Unix epoch.
     pub(crate) fn next_after(self, anchor: i64, zone: &Zone, after: i64) -> Option<i64> {
         if after < anchor {
             return Some(anchor);

@@ -55,8 +55,8 @@ impl Recurrence {
         text.parse().map(Self::Cron)
     }
 
-    /// Returns the recurrence of an interval of 1 minute to 366 days: `90m`, `2h`, `1d`, `1w`, `PT15M`, `hourly`, `daily` or
-    /// `weekly`.
+    /// Returns the recurrence of an interval of 1 minute to 366 days: `90m`, `2h`, `1d`, `1w`, `PT15M`, `hourly`,
+    /// `daily` or `weekly`.
     ///
     /// # Errors
     /// A [`CalendarError`] of an interval.
@@ -64,9 +64,9 @@ impl Recurrence {
         text.trim().parse().map(Self::Every)
     }
 
-    /// Returns the recurrence that occurs once: at an RFC 3339 instant, or at a local time of the zone such as `2026-12-01T08:00`.
-    /// A local time in a gap means the first instant after it; in an overlap, the first one. `now` is in milliseconds since the
-    /// Unix epoch.
+    /// Returns the recurrence that occurs once: at an RFC 3339 instant, or at a local time of the zone such as
+    /// `2026-12-01T08:00`. A local time in a gap means the first instant after it; in an overlap, the first one. `now`
+    /// is in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// [`CalendarError::AtUnreadable`], and [`CalendarError::AtPast`] for a time that is not after `now`.
@@ -84,7 +84,8 @@ impl Recurrence {
     /// Returns the recurrence of an interval or of a cron expression, as the text has the form of one.
     ///
     /// # Errors
-    /// A [`CalendarError`] of an interval or of a cron expression; [`CalendarError::RecurrenceUnreadable`] if the text is neither.
+    /// A [`CalendarError`] of an interval or of a cron expression; [`CalendarError::RecurrenceUnreadable`] if the text
+    /// is neither.
     pub fn repeated(text: &str) -> Result<Self, CalendarError> {
         let unreadable = || CalendarError::RecurrenceUnreadable { value: quoted(text) };
         match Self::every(text) {
@@ -192,7 +193,8 @@ fn local(text: &str, zone: &Zone) -> Option<Timestamp> {
     Timestamp::from_millisecond(at).ok()
 }
 
-/// Returns whether a text begins like `2026-12-01T08:00`. The parsers also take shorter forms of ISO 8601, and annotations.
+/// Returns whether a text begins like `2026-12-01T08:00`. The parsers also take shorter forms of ISO 8601, and
+/// annotations.
 fn has_shape_of_time(text: &str) -> bool {
     let at = |place: usize, letters: &[u8]| text.as_bytes().get(place).is_some_and(|letter| letters.contains(letter));
     (LOCAL_BYTES_MIN..=TIME_BYTES_MAX).contains(&text.len())

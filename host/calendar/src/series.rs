@@ -22,10 +22,10 @@ pub struct Series {
 impl Series {
     /// Returns the first occurrence after an instant; `None` if none follows.
     ///
-    /// * A wall time that the zone leaves out (gap) is due at the first instant after the gap. All that one gap leaves out are one
-    ///   occurrence.
-    /// * A wall time that the zone repeats (overlap) is due the first time. A cron expression whose hour has `*` or a step is due
-    ///   both times.
+    /// * A wall time that the zone leaves out (gap) is due at the first instant after the gap. All that one gap leaves
+    ///   out are one occurrence.
+    /// * A wall time that the zone repeats (overlap) is due the first time. A cron expression whose hour has `*` or a
+    ///   step is due both times.
     pub fn next_after(&self, after: i64) -> Option<i64> {
         match &self.recurrence {
             Recurrence::Cron(cron) => wall::next_after(&self.zone, after.max(self.anchor.saturating_sub(1)), cron),
@@ -39,8 +39,8 @@ impl Series {
         self.between(after, until).take(max).collect()
     }
 
-    /// Returns the last `max` occurrences after `after` and not after `until`, in their order. The work depends on `max` and not on
-    /// the number of occurrences in between, unless they are far from even.
+    /// Returns the last `max` occurrences after `after` and not after `until`, in their order. The work depends on
+    /// `max` and not on the number of occurrences in between, unless they are far from even.
     pub fn last_between(&self, after: i64, until: i64, max: usize) -> Vec<i64> {
         if max == 0 {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! The instants of wall times in a time zone, over its gaps and overlaps.
 //!
-//! A zone is a row of segments with one offset each. A wall time is the time that a clock of the zone shows, as milliseconds since
-//! 1970-01-01T00:00 on this clock.
+//! A zone is a row of segments with one offset each. A wall time is the time that a clock of the zone shows, as
+//! milliseconds since 1970-01-01T00:00 on this clock.
 
 use crate::zone::Zone;
 use jiff::Timestamp;
@@ -17,8 +17,8 @@ pub(crate) trait WallTimes {
 
 /// Returns the first instant of the set that is after this one.
 ///
-/// A wall time in a gap counts at the first instant after the gap; all wall times of one gap count as one. A wall time in an overlap
-/// counts at its first instant, and at its second one too if the set says so.
+/// A wall time in a gap counts at the first instant after the gap; all wall times of one gap count as one. A wall time
+/// in an overlap counts at its first instant, and at its second one too if the set says so.
 pub(crate) fn next_after(zone: &Zone, after: i64, times: &impl WallTimes) -> Option<i64> {
     let from = after.checked_add(1)?;
     let mut segment = Segment::of(zone, from)?;
@@ -55,7 +55,8 @@ impl Segment {
         Some(Self { begin, end, offset, offset_before: before.map_or(offset, offset_at) })
     }
 
-    /// Returns the first instant of the set in this segment that is not before `from`; `None` if the set has no later wall time.
+    /// Returns the first instant of the set in this segment that is not before `from`; `None` if the set has no later
+    /// wall time.
     fn first_from(&self, from: i64, times: &impl WallTimes) -> Option<Option<i64>> {
         let mut wall = self.begin.map_or(from, |begin| begin.max(from)) + self.offset;
         if let Some(begin) = self.begin {

@@ -1,7 +1,8 @@
 //! Time zones by their IANA names.
 //!
-//! A name is valid if the data in the program has it, so a name is valid on each machine. The rules come from the data of the
-//! machine if it has the zone, because updates of the machine bring newer rules; otherwise from the data in the program.
+//! A name is valid if the data in the program has it, so a name is valid on each machine. The rules come from the data
+//! of the machine if it has the zone, because updates of the machine bring newer rules; otherwise from the data in the
+//! program.
 
 use crate::error::{CalendarError, quoted};
 use ironclaw_text::nearest::nearest;
@@ -30,7 +31,8 @@ impl Zone {
     /// Returns the zone of an IANA name such as `Europe/Berlin`; letters of either case are equal.
     ///
     /// # Errors
-    /// [`CalendarError::UnknownZone`] with a near name. Offsets (`+01:00`), abbreviations (`CEST`) and POSIX rules have no zone.
+    /// [`CalendarError::UnknownZone`] with a near name. Offsets (`+01:00`), abbreviations (`CEST`) and POSIX rules have
+    /// no zone.
     pub fn parse(name: &str) -> Result<Self, CalendarError> {
         let unknown = || CalendarError::UnknownZone { value: quoted(name), near: near(name) };
         if name.len() > NAME_BYTES_MAX {
@@ -52,8 +54,8 @@ impl Zone {
         &self.name
     }
 
-    /// Returns an instant (milliseconds since the Unix epoch) as a local time for people: `Tue 2026-12-01 08:00 CET`. An instant
-    /// outside of the years -9999 to 9999 is shown as its number.
+    /// Returns an instant (milliseconds since the Unix epoch) as a local time for people: `Tue 2026-12-01 08:00 CET`.
+    /// An instant outside of the years -9999 to 9999 is shown as its number.
     pub fn local(&self, at_ms: i64) -> String {
         match Timestamp::from_millisecond(at_ms) {
             Ok(at) => at.to_zoned(self.rules.clone()).strftime("%a %Y-%m-%d %H:%M %Z").to_string(),

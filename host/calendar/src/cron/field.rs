@@ -40,7 +40,8 @@ impl Field {
         (rest != 0).then(|| value + rest.trailing_zeros())
     }
 
-    /// Returns whether a part of the field is `*`, with or without a step. Such a field restricts nothing, says cron(5).
+    /// Returns whether a part of the field is `*`, with or without a step. Such a field restricts nothing, says
+    /// cron(5).
     pub(super) fn has_star(self) -> bool {
         self.has_star
     }
