@@ -257,9 +257,9 @@ fn change_is_told_to_the_people_who_may_decide() {
         host.ctl(&["person", "set", name, "--notify", "desk"]).ok();
     }
     // A change that its person decides at once is not told to others.
-    host.change("a", "persona", &json!({ "persona": "I like roses." }));
+    host.change("a", "persona", &json!({ "instructions": "I like roses." }));
     assert_eq!(count(&host, "notification.withdrawn"), 1);
-    let change = host.submit("a", "persona", json!({ "persona": "I like tulips." })).ok().json();
+    let change = host.submit("a", "persona", json!({ "instructions": "I like tulips." })).ok().json();
     host.kill_host();
     host.shift_clock(61_000);
     host.up();
