@@ -73,7 +73,7 @@ fn place_of_no_own_identity_is_refused() {
     assert_eq!(set_place(&owner, "owner", "nowhere"), refused(404, "channel_unknown"));
     assert_eq!(set_place(&owner, "owner", "loopback"), refused(400, "place_unsuitable"));
     assert_eq!(set_place(&owner, "owner", "desk"), refused(404, "identity_unknown"));
-    assert_eq!(set_place(&owner, "nobody", "desk"), refused(404, "person_unknown"));
+    assert_eq!(set_place(&owner, "carol", "desk"), refused(404, "person_unknown"));
     host.ctl(&["person", "set", "owner", "--notify", "desk"]).refused("ironctl person link");
     assert_eq!(host.ctl(&["person", "set", "owner"]).code, 2);
     host.ctl(&["person", "link", "bob", "desk:bob"]).ok();
