@@ -15,7 +15,7 @@ use ironclaw_model::backoff::Backoff;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::WrappingKey;
-use ironclaw_state::{ReadTx, State};
+use ironclaw_state::{ReadTx, State, WriteTx};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;
@@ -37,6 +37,9 @@ const LOOK_MAX: Duration = Duration::from_secs(3600);
 
 const DAY_MS: i64 = 86_400_000;
 
+/// Records in a transaction that people are to be told of a head that was not kept.
+pub type Incident = fn(&mut WriteTx<'_>) -> Result<(), ironclaw_state::Error>;
+
 /// Maintenance of the ledger of a running host.
 #[derive(Clone)]
 pub struct HeadPublisher {
@@ -50,6 +53,7 @@ struct Shared {
     config: Config,
     signer: Arc<Signer>,
     sink: Sink,
+    incident: Incident,
     /// Id of the ledger.
     ledger: String,
     /// Directory of its heads.
@@ -86,13 +90,15 @@ struct HealthIssues {
 
 impl HeadPublisher {
     /// Starts the maintenance of a ledger; a home of an earlier version gets its signing key now. Returns the names of heads and archives
-    /// of another history, which exist if the home was restored to an earlier state.
+    /// of another history, which exist if the home was restored to an earlier state. `incident` is part of the transaction that records
+    /// the first of several failures to keep a head.
     pub async fn start(
         state: &State,
         home: &Home,
         config: &Config,
         sink: Sink,
         wrapping: WrappingKey,
+        incident: Incident,
     ) -> Result<(Self, Vec<String>), head::Error> {
         let signer = state.write(move |tx| Signer::ensure(tx, &wrapping)).await?;
         let ledger = state.read(Position::read).await?.ledger;
@@ -106,6 +112,7 @@ impl HeadPublisher {
             config: config.clone(),
             signer: Arc::new(signer),
             sink,
+            incident,
             stop: Notify::new(),
             rotating: tokio::sync::Mutex::default(),
             putting: tokio::sync::Mutex::default(),
@@ -332,7 +339,12 @@ impl Shared {
             (None, Some(_)) => Entry::new(LedgerEvent::LedgerHeadKeptAgain).with("kept", seq),
             (Some(_), Some(_)) | (None, None) => return kind.is_none(),
         };
-        if let Err(error) = self.state.write(move |tx| note.append(tx)).await {
+        let incident = kind.map(|_| self.incident);
+        let record = self.state.write(move |tx| {
+            note.append(tx)?;
+            incident.map_or(Ok(()), |tell| tell(tx))
+        });
+        if let Err(error) = record.await {
             tracing::error!(%error, "cannot record the failure of a head");
         }
         kind.is_none()

@@ -32,9 +32,9 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// Makes a notification about the object with this id.
-    pub fn new(about: About, id: impl Display) -> Self {
-        Self { about, id: id.to_string() }
+    /// Makes a notification about an object, by its id.
+    pub fn new(about: About, object: impl Display) -> Self {
+        Self { about, id: object.to_string() }
     }
 }
 
@@ -54,7 +54,8 @@ impl About {
             | Self::ScheduleRecovery
             | Self::SchedulesPaused
             | Self::LoginEnded
-            | Self::RecordRestored => false,
+            | Self::RecordRestored
+            | Self::HeadNotKept => false,
         }
     }
 }
@@ -74,6 +75,7 @@ pub fn line(about: About, id: &str) -> String {
         About::SchedulesPaused => "schedules are paused after a restore: ironctl schedule list".to_owned(),
         About::LoginEnded => format!("the login at MCP server {id} ended: ironctl mcp login {id}"),
         About::RecordRestored => "the record was restored from an earlier state: ironctl status".to_owned(),
+        About::HeadNotKept => "a head of the ledger was not kept outside of the home: ironctl status".to_owned(),
     };
     format!("IronClaw: {words}")
 }
@@ -155,12 +157,21 @@ pub fn add_for_operators(
     Ok(())
 }
 
+/// Records a notification of each owner and admin about a head of the ledger that was not kept outside.
+///
+/// # Errors
+/// Errors of the record.
+pub fn head_not_kept(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
+    let now = tx.wall();
+    add_for_operators(tx, &Notification::new(About::HeadNotKept, "head"), now)
+}
+
 /// Withdraws the notifications about an object that wait to be sent, because it was decided or ended. One in flight is sent.
 ///
 /// # Errors
 /// Errors of the record.
-pub fn withdraw(tx: &mut WriteTx<'_>, id: impl Display) -> Result<(), ironclaw_state::Error> {
-    let (subject, now) = (id.to_string(), tx.wall());
+pub fn withdraw(tx: &mut WriteTx<'_>, object: impl Display) -> Result<(), ironclaw_state::Error> {
+    let (subject, now) = (object.to_string(), tx.wall());
     for delivery in table::withdraw(tx, &subject, now)? {
         let entry = Entry::new(LedgerEvent::NotificationWithdrawn).with("delivery", delivery);
         entry.with("subject", subject.clone()).append(tx)?;

@@ -146,8 +146,9 @@ fn fill(runtime: &tokio::runtime::Runtime, path: &Path, rotate: u64) -> u64 {
     runtime.block_on(async {
         let config = Config { rotate_entries: u64::MAX, ..Config::default() };
         let sink = Sink::None("a bench");
-        let (head_publisher, _) =
-            HeadPublisher::start(&state, &home, &config, sink, master.wrapping_key()).await.expect("a publisher");
+        let (head_publisher, _) = HeadPublisher::start(&state, &home, &config, sink, master.wrapping_key(), |_| Ok(()))
+            .await
+            .expect("a publisher");
         let (mut next, mut first) = (0, 0);
         while next < ENTRIES as u64 {
             let append = |tx: &mut ironclaw_state::WriteTx<'_>| {

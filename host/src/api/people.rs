@@ -117,7 +117,7 @@ pub async fn set_place(
     Path(person): Path<String>,
     Body(new): Body<NewPlace>,
 ) -> Reply<operator::Person> {
-    let is_own = person == by.name || person == by.id.to_string();
+    let is_own = person == by.name || person.parse() == Ok(by.id);
     if !is_own && !by.role.covers(Role::Admin) {
         let refusal = Refusal::new(DenialCode::RoleTooLow, "a member sets only their own place");
         return Err(refusal.hint("ask an admin, or name yourself: `ironctl whoami`").into());

@@ -7,6 +7,7 @@ use super::mount_policy;
 use super::startup::{backup_maker, open_state};
 use crate::gateway::policy;
 use crate::maintenance::HeadPublisher;
+use crate::notifications::head_not_kept;
 use crate::registry::{self, FreshToken};
 use crate::{config, key_rotation, latch};
 use ironclaw_contract::canonical::Digest;
@@ -123,7 +124,7 @@ pub fn rotate(path: &Path) -> Result<Rotated, Error> {
         let state = open_state(State::open, &home, &config, &master)?;
         let rotated = async {
             let (head_publisher, _) =
-                HeadPublisher::start(&state, &home, &config.ledger, sink, master.wrapping_key()).await?;
+                HeadPublisher::start(&state, &home, &config.ledger, sink, master.wrapping_key(), head_not_kept).await?;
             let rotated = head_publisher.rotate(archive::RotationReason::Asked(None)).await?;
             head_publisher.stop().await;
             Ok::<_, Error>(rotated)

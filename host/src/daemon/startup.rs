@@ -23,6 +23,7 @@ use crate::model_socket::ModelServers;
 use crate::model_socket::endpoints::Models;
 use crate::model_socket::versions::VersionKeeper;
 use crate::network_command::CommandJails;
+use crate::notifications;
 use crate::observe::LogLevel;
 use crate::open_turns::OpenTurns;
 use crate::outbound::dispatch::Dispatch;
@@ -259,7 +260,8 @@ fn model_servers(
 pub(super) async fn head_publisher(opened: &Opened) -> Result<(HeadPublisher, Vec<String>), Error> {
     let Opened { home, config, master, state, .. } = opened;
     let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::None("the settings were refused"));
-    Ok(HeadPublisher::start(state, home, &config.ledger, sink, master.wrapping_key()).await?)
+    let tell = notifications::head_not_kept;
+    Ok(HeadPublisher::start(state, home, &config.ledger, sink, master.wrapping_key(), tell).await?)
 }
 
 /// Returns the maker of backups of a home.

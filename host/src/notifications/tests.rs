@@ -154,7 +154,7 @@ fn line_has_the_id_and_is_one_line() {
     for about in About::ALL {
         let line = line(about, "x_1");
         assert!(line.starts_with("IronClaw: ") && !line.contains('\n') && line.contains("ironctl "), "{line}");
-        let has_no_object = matches!(about, About::SchedulesPaused | About::RecordRestored);
+        let has_no_object = matches!(about, About::SchedulesPaused | About::RecordRestored | About::HeadNotKept);
         assert!(has_no_object || line.contains("x_1"), "{line}");
         assert_eq!(about.name().parse(), Ok(about));
     }

@@ -45,11 +45,13 @@ pub enum About {
     LoginEnded,
     /// The record was restored from an earlier state.
     RecordRestored,
+    /// A head of the ledger could not be kept outside of the home.
+    HeadNotKept,
 }
 
 impl About {
     /// All reasons.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::RequestWaits,
         Self::RequestExpires,
         Self::ChangeWaits,
@@ -62,6 +64,7 @@ impl About {
         Self::SchedulesPaused,
         Self::LoginEnded,
         Self::RecordRestored,
+        Self::HeadNotKept,
     ];
 
     /// Returns its name in the record and the ledger.
@@ -79,6 +82,7 @@ impl About {
             Self::SchedulesPaused => "schedules_paused",
             Self::LoginEnded => "login_ended",
             Self::RecordRestored => "record_restored",
+            Self::HeadNotKept => "head_not_kept",
         }
     }
 }
@@ -174,7 +178,7 @@ fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
     Ok(Place { identity, generation: row.get("generation")? })
 }
 
-fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+fn notification(row: &Row<'_>) -> rusqlite::Result<Stored> {
     let has_place = row.get::<_, Option<String>>("channel")?.is_some();
     Ok(Stored {
         id: row.get("id")?,
@@ -249,7 +253,7 @@ pub fn insert(
 /// Returns the notifications of a person for this reason and object, oldest first.
 pub fn of_subject(tx: &ReadTx<'_>, person: PersonId, about: About, subject: &str) -> Result<Vec<Stored>, Error> {
     let sql = "SELECT * FROM notifications WHERE subject = ?3 AND about = ?2 AND person_id = ?1 ORDER BY ordinal";
-    tx.list(sql, params![person, about, subject], stored)
+    tx.list(sql, params![person, about, subject], notification)
 }
 
 /// Withdraws the notifications about an object that wait, and returns their ids. One in flight gets no further attempt.
@@ -265,7 +269,7 @@ pub fn withdraw(tx: &mut WriteTx<'_>, subject: &str, now: i64) -> Result<Vec<Del
 
 /// Returns the notification of this id.
 pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Stored>, Error> {
-    tx.find("SELECT * FROM notifications WHERE id = ?1", [id], stored)
+    tx.find("SELECT * FROM notifications WHERE id = ?1", [id], notification)
 }
 
 /// Returns the channels that have a waiting notification.
@@ -290,12 +294,12 @@ pub fn next_attempt(tx: &ReadTx<'_>, now: i64) -> Result<Option<i64>, Error> {
 
 /// Returns the notifications in flight. At a start of the host these were interrupted, and their outcome is unknown.
 pub fn interrupted(tx: &ReadTx<'_>) -> Result<Vec<Stored>, Error> {
-    tx.list(INTERRUPTED, [], stored)
+    tx.list(INTERRUPTED, [], notification)
 }
 
 /// Returns the open notifications, oldest first.
 pub fn open(tx: &ReadTx<'_>) -> Result<Vec<Stored>, Error> {
-    tx.list("SELECT * FROM notifications WHERE state IN ('waiting','sending') ORDER BY ordinal", [], stored)
+    tx.list("SELECT * FROM notifications WHERE state IN ('waiting','sending') ORDER BY ordinal", [], notification)
 }
 
 /// Sets the place of a waiting notification.

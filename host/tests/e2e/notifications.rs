@@ -73,7 +73,7 @@ fn place_of_no_own_identity_is_refused() {
     assert_eq!(set_place(&owner, "owner", "nowhere"), refused(404, "channel_unknown"));
     assert_eq!(set_place(&owner, "owner", "loopback"), refused(400, "place_unsuitable"));
     assert_eq!(set_place(&owner, "owner", "desk"), refused(404, "identity_unknown"));
-    assert_eq!(set_place(&owner, "nobody", "desk"), refused(404, "person_unknown"));
+    assert_eq!(set_place(&owner, "carol", "desk"), refused(404, "person_unknown"));
     host.ctl(&["person", "set", "owner", "--notify", "desk"]).refused("ironctl person link");
     assert_eq!(host.ctl(&["person", "set", "owner"]).code, 2);
     host.ctl(&["person", "link", "bob", "desk:bob"]).ok();
@@ -257,9 +257,9 @@ fn change_is_told_to_the_people_who_may_decide() {
         host.ctl(&["person", "set", name, "--notify", "desk"]).ok();
     }
     // A change that its person decides at once is not told to others.
-    host.change("a", "persona", &json!({ "persona": "I like roses." }));
+    host.change("a", "persona", &json!({ "instructions": "I like roses." }));
     assert_eq!(count(&host, "notification.withdrawn"), 1);
-    let change = host.submit("a", "persona", json!({ "persona": "I like tulips." })).ok().json();
+    let change = host.submit("a", "persona", json!({ "instructions": "I like tulips." })).ok().json();
     host.kill_host();
     host.shift_clock(61_000);
     host.up();
