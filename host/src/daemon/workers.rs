@@ -57,10 +57,7 @@ impl Workers {
         );
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
-        let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
-        tokio::spawn(late.run(shutdown.clone()));
-        let questions_due = QuestionWorker::new(Arc::clone(questions), Arc::new(sessions.clone()));
-        tokio::spawn(questions_due.run(shutdown.clone()));
+        start_due(parts, &shutdown);
         tokio::spawn(LoginRenewal { logins: Arc::clone(&executor.servers.logins) }.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
@@ -116,6 +113,14 @@ impl Workers {
             let _ = self.sending.await;
         }
     }
+}
+
+/// Starts the workers of calls and of questions that wait for people.
+fn start_due(parts: &Parts, shutdown: &Shutdown) {
+    let late = LateCalls::new(Arc::clone(&parts.executor), Arc::new(parts.sessions.clone()));
+    tokio::spawn(late.run(shutdown.clone()));
+    let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
+    tokio::spawn(questions.run(shutdown.clone()));
 }
 
 /// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.

@@ -181,7 +181,8 @@ fn is_answer(seen: &Seen) -> bool {
 fn model(url: String) -> Server {
     Server::start(move |seen: &Seen| match &seen.results()[..] {
         [] if is_answer(seen) => {
-            let post = json!({ "method": "POST", "url": url, "body": "tulips" });
+            let headers = json!({ "content-type": "text/plain" });
+            let post = json!({ "method": "POST", "url": url, "headers": headers, "body": "tulips" });
             Act::Call(String::new(), vec![("http_fetch".to_owned(), post)])
         }
         [] => {
