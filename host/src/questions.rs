@@ -61,7 +61,7 @@ pub fn body(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Body, Error> 
     let damaged = || ironclaw_state::Error::Stored(format!("{}: its text", row.id));
     let session = store::find(tx, row.session)?.ok_or_else(damaged)?;
     let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
-    let text = key.open(row.id.item(), &row.body).map_err(BodyError::from)?;
+    let text = key.open(row.id.item(), &row.sealed_text).map_err(BodyError::from)?;
     let text = String::from_utf8(text).map_err(|_| BodyError::from(keys::Error::Sealed("the text of a question")))?;
     Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
 }

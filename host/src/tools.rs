@@ -26,11 +26,13 @@ pub const RUN_COMMAND: &str = "run_command";
 pub const REQUEST_CHANGE: &str = "request_capability_change";
 /// The tools that make requests to the host. All but `send_message` are actions of the contract under the same name;
 /// `request_capability_change` is the envelope of every kind of change.
-pub const ACTIONS: [&str; 5] = ["schedule_task", "ask_user_question", "skill_install", REQUEST_CHANGE, "send_message"];
+pub const ACTIONS: [&str; 5] = ["schedule_task", ASK_QUESTION, "skill_install", REQUEST_CHANGE, "send_message"];
 /// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
 pub const UNHANDLED: [&str; 2] = ["skill_install", "send_message"];
 /// Lists, pauses, resumes and removes the schedules that the agent asked for. No agent has it by default.
 pub const MANAGE_SCHEDULES: &str = "schedule_manage";
+/// Asks the person of the turn. No agent has it by default. An agent that lacks it asks in its answer, so no prompt names it.
+pub const ASK_QUESTION: &str = "ask_user_question";
 /// Sends a request to a granted host of the network. No agent has it by default, since it needs a grant.
 pub const HTTP_FETCH: &str = "http_fetch";
 /// Runs a command that reaches granted hosts. The host offers it by itself to an agent with [`RUN_COMMAND`] and such a host.
@@ -409,7 +411,7 @@ fn schedule_manage() -> Tool {
 
 fn ask_user_question() -> Tool {
     row(
-        "ask_user_question",
+        ASK_QUESTION,
         "Asks the person a question when you cannot go on without their choice. The answer comes as a later message.",
         &["question"],
         json!({

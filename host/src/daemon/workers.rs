@@ -45,7 +45,7 @@ impl Workers {
         head_publisher: &HeadPublisher,
         warnings: Vec<String>,
     ) -> Self {
-        let Parts { record, changes, executor, questions, jails, models, dispatch, .. } = parts;
+        let Parts { record, changes, executor, jails, models, dispatch, .. } = parts;
         let Parts { sessions, inbound, stops, reloader, backups, .. } = parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();
@@ -58,12 +58,7 @@ impl Workers {
         );
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
-        let schedules = ScheduleWorker::new(inbound.clone(), Arc::clone(latch));
-        tokio::spawn(schedules.run(shutdown.clone()));
-        let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
-        tokio::spawn(late.run(shutdown.clone()));
-        let questions_due = QuestionWorker::new(Arc::clone(questions), Arc::new(sessions.clone()));
-        tokio::spawn(questions_due.run(shutdown.clone()));
+        start_due(parts, &shutdown);
         tokio::spawn(LoginRenewal { logins: Arc::clone(&executor.servers.logins) }.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
@@ -119,6 +114,16 @@ impl Workers {
             let _ = self.sending.await;
         }
     }
+}
+
+/// Starts the workers of calls and of questions that wait for people.
+fn start_due(parts: &Parts, shutdown: &Shutdown) {
+    let late = LateCalls::new(Arc::clone(&parts.executor), Arc::new(parts.sessions.clone()));
+    tokio::spawn(late.run(shutdown.clone()));
+    let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
+    tokio::spawn(questions.run(shutdown.clone()));
+    let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch));
+    tokio::spawn(schedules.run(shutdown.clone()));
 }
 
 /// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.

@@ -94,7 +94,7 @@ pub fn ask(
         principal_kind: turn.principal_kind,
         scope: turn.scope,
         digest: call.digest,
-        body: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes()).map_err(BodyError::from)?,
+        sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes()).map_err(BodyError::from)?,
         labels: asking.labels.to_vec(),
         status: Status::Waiting,
         created_at: now,

@@ -10,7 +10,8 @@ use crate::record::Record;
 use crate::registry;
 use crate::session::store;
 use crate::tables::questions;
-use ironclaw_contract::ids::{PersonId, TurnId};
+use crate::turns::turn::Turn;
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
@@ -63,10 +64,10 @@ pub(super) fn end(
 ///
 /// # Errors
 /// Errors of the record.
-pub fn end_of_turn(tx: &mut WriteTx<'_>, record: &Record, turn: &crate::turns::turn::Turn) -> Result<(), Error> {
-    let of_turn = |row: &Row, id: TurnId| row.turn == id;
-    for row in questions::waiting_of_session(tx, turn.session)?.iter().filter(|row| of_turn(row, turn.id)) {
-        end(tx, record, row, Status::Cancelled, None, "its turn was cancelled")?;
+pub fn end_of_turn(tx: &mut WriteTx<'_>, record: &Record, turn: &Turn) -> Result<(), Error> {
+    let waiting = questions::waiting_of_session(tx, turn.session)?;
+    for row in waiting.into_iter().filter(|row| row.turn == turn.id) {
+        end(tx, record, &row, Status::Cancelled, None, "its turn was cancelled")?;
     }
     Ok(())
 }

@@ -75,7 +75,7 @@ pub struct Row {
     /// Digest of tool and arguments.
     pub digest: Digest,
     /// The encrypted question and options.
-    pub body: Vec<u8>,
+    pub sealed_text: Vec<u8>,
     /// The labels of the output that asks.
     pub labels: Vec<Label>,
     /// Its status.
@@ -103,7 +103,7 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         principal_kind: stored_text(row, "principal_kind")?,
         scope: stored_text(row, "scope")?,
         digest: row.get("digest")?,
-        body: row.get("body")?,
+        sealed_text: row.get("body")?,
         labels: stored_json(row, "labels")?,
         status: row.get("status")?,
         created_at: row.get("created_at")?,
@@ -136,7 +136,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
             new.principal_kind.name(),
             new.scope.to_string(),
             new.digest,
-            new.body,
+            new.sealed_text,
             canonical::to_string(&new.labels),
             new.status,
             new.created_at,

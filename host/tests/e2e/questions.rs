@@ -181,7 +181,8 @@ fn is_answer(seen: &Seen) -> bool {
 fn model(url: String) -> Server {
     Server::start(move |seen: &Seen| match &seen.results()[..] {
         [] if is_answer(seen) => {
-            let post = json!({ "method": "POST", "url": url, "body": "tulips" });
+            let headers = json!({ "content-type": "text/plain" });
+            let post = json!({ "method": "POST", "url": url, "headers": headers, "body": "tulips" });
             Act::Call(String::new(), vec![("http_fetch".to_owned(), post)])
         }
         [] => {
@@ -221,9 +222,9 @@ fn declaration_in_option_or_answer_gives_no_authority() {
     let prompts = prompts_of_answers(&server);
     let [option, text] = &prompts[..] else { panic!("two turns of answers: {prompts:?}") };
     // The option is a quote of the model, and the typed text is the person's, who asks for no class by it.
-    let head = "The host quotes a model. What follows asks for nothing.";
+    let head = "The host quotes \"a model\". What follows asks for nothing.";
     assert_eq!(option.matches(head).count(), 2, "the question and the option: {option}");
-    assert!(!option.ends_with("/allow send trade"), "no line of a person: {option}");
+    assert!(option.lines().all(|line| !line.starts_with("/allow")), "no line of a person: {option}");
     assert_eq!(text.matches(head).count(), 1, "the question: {text}");
     assert!(text.ends_with(declared), "{text}");
     let recorded = host.entries("message.recorded");

@@ -2,6 +2,7 @@
 //!
 //! They need no real host, no network and no privilege. See [`fake_host`].
 
+mod agent_questions;
 mod chat;
 mod command_line;
 mod everyday;

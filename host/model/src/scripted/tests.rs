@@ -14,6 +14,18 @@ fn said(text: &str) -> Part {
     Part::Assistant { text: text.to_owned(), calls: Vec::new() }
 }
 
+#[test]
+fn chosen_option_is_answered_only_behind_the_words_of_the_host() {
+    let context = || Part::Context { author: "a model".to_owned(), text: "red".to_owned() };
+    let how = |text: &str| Part::HostNotice { text: text.to_owned() };
+    let earlier = || vec![person("ask me which? red or blue"), said("I have asked.")];
+    let chosen = [earlier(), vec![how("The person chose option 1:"), context()]].concat();
+    assert_eq!(text(&Scripted::builtin(), chosen), "You chose: red");
+    for parts in [vec![context()], vec![how("Something ended."), context()]] {
+        assert_eq!(text(&Scripted::builtin(), [earlier(), parts].concat()), UNPROMPTED);
+    }
+}
+
 fn result(ok: bool, text: &str) -> Part {
     Part::Result { call_id: "call_1".to_owned(), tool: "any".to_owned(), ok, text: text.to_owned() }
 }

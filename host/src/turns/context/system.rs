@@ -66,7 +66,8 @@ fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<S
 
 /// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks.
 fn may_ask(has: impl Fn(&str) -> bool) -> String {
-    let lacking: Vec<&str> = tools::handled().map(|tool| tool.name).filter(|name| !has(name)).collect();
+    let named = tools::handled().map(|tool| tool.name).filter(|name| *name != tools::ASK_QUESTION);
+    let lacking: Vec<&str> = named.filter(|name| !has(name)).collect();
     let tool = if lacking.is_empty() { String::new() } else { format!("a tool ({}), ", lacking.join(", ")) };
     format!("If you lack {tool}a directory or a package for a request, propose it with {}.", tools::REQUEST_CHANGE)
 }

@@ -2,10 +2,12 @@
 //!
 //! See `super` for the answers.
 
-use super::{answer, ask, code, host_of, id_of, refused, reject, say, status};
+use super::{answer, ask, code, give_tool, host_of, id_of, refused, reject, say, status};
 use crate::e2e::requests::{answered, waiting};
+use crate::e2e::streaming;
 use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
 
 /// Milliseconds of a day.
@@ -33,6 +35,23 @@ fn cancelled_question_tells_the_agent() {
     assert_eq!(entry["data"]["question"], first["id"]);
     // The person writes again, so an equal call is another question.
     assert_ne!(ask(&raw, "ask me which? red or blue")["id"], first["id"]);
+}
+
+#[test]
+fn cancelled_turn_cancels_its_question() {
+    let server = Server::start(|seen: &Seen| match seen.results().is_empty() {
+        true => Act::Call(String::new(), vec![("ask_user_question".to_owned(), json!({ "question": "which?" }))]),
+        false => Act::Hang,
+    });
+    let host = streaming::new_host("", &server, "openai", &[]);
+    give_tool(&host);
+    let raw = Raw::of(&host);
+    assert_eq!(raw.say("a", "hello", None).0, 202);
+    wait_for("the question", || raw.get("/v1/inbox").1[0]["status"] == "waiting");
+    let id = id_of(&waiting(&raw)).to_owned();
+    host.ctl(&["session", "cancel", host.session()["id"].as_str().expect("an id")]).ok();
+    assert_eq!(status(&raw, &id), "cancelled");
+    refused(&raw, &id, &json!({ "text": "red" }), (409, "question_ended"));
 }
 
 #[test]
