@@ -5,13 +5,13 @@
 mod clock;
 mod deliveries;
 
-use crate::support::client::Raw;
-use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 
 /// Starts a host with an agent `a`.
 fn new_host() -> TestHost {
-    let host = TestHost::new();
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
     host.up();
     host.agent("a");
     host

@@ -64,10 +64,12 @@ fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<S
     Ok(said)
 }
 
-/// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks.
+/// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks. `schedule_manage` is of use
+/// with `schedule_task` only.
 fn may_ask(has: impl Fn(&str) -> bool) -> String {
-    let named = tools::handled().map(|tool| tool.name).filter(|name| *name != tools::ASK_QUESTION);
-    let lacking: Vec<&str> = named.filter(|name| !has(name)).collect();
+    let is_named = |name: &&str| ![tools::ASK_QUESTION, tools::MANAGE_SCHEDULES].contains(name);
+    let lacking: Vec<&str> =
+        tools::handled().map(|tool| tool.name).filter(is_named).filter(|name| !has(name)).collect();
     let tool = if lacking.is_empty() { String::new() } else { format!("a tool ({}), ", lacking.join(", ")) };
     format!("If you lack {tool}a directory or a package for a request, propose it with {}.", tools::REQUEST_CHANGE)
 }
