@@ -65,6 +65,7 @@ mod e2e {
     pub(crate) mod requests;
     mod round;
     pub(crate) mod schedule_faults;
+    mod schedules;
     mod scopes;
     mod small_model;
     pub(crate) mod streaming;

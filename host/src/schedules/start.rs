@@ -91,8 +91,8 @@ pub(super) fn start(
     match record(tx, context, row, identity) {
         Ok(recorded) => {
             table::start(tx, waiting.ordinal, recorded.message)?;
+            // About no session, so that the worker of schedules gets it: a run by hand starts outside of the worker.
             let entry = Entry::new(LedgerEvent::ScheduleRun)
-                .session(recorded.session)
                 .message(recorded.message)
                 .with("schedule", row.id)
                 .with("due", ironclaw_ledger::rfc3339(waiting.due));

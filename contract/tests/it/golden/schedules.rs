@@ -58,9 +58,11 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.schedule_view", shown),
         shape("operator.occurrence", occurrence),
         shape("operator.occurrence.skipped", skipped),
+        shape("operator.next_run", dry.next[0].clone()),
         shape("operator.dry_run", dry),
         shape("operator.occurrence_of", of),
         shape("schedule", payload()),
+        shape("schedule.reply_to", payload().reply_to.expect("a conversation")),
     ]
 }
 

@@ -1,0 +1,226 @@
+//! Tests of schedules: refusals, runs with their receipts, lost rights, and the list that limits a run.
+//!
+//! `schedules::deliveries` has the channels that fail, `schedules::clock` the times.
+
+mod clock;
+mod deliveries;
+
+use crate::support::client::Raw;
+use crate::support::host_fixture::{TestHost, wait_for};
+use serde_json::{Value, json};
+
+/// Starts a host with an agent `a`.
+fn new_host() -> TestHost {
+    let host = TestHost::new();
+    host.up();
+    host.agent("a");
+    host
+}
+
+/// Adds a schedule of agent `a` as the owner, and returns its id.
+fn add(host: &TestHost, prompt: &str, more: &[&str]) -> String {
+    let arguments = [&["--json", "schedule", "add", "a", prompt, "--yes"][..], more].concat();
+    let added = host.ctl(&arguments).ok().json();
+    assert!(added["next"].is_string(), "{added}");
+    added["id"].as_str().expect("an id").to_owned()
+}
+
+fn show(host: &TestHost, id: &str) -> Value {
+    host.ctl(&["--json", "schedule", "show", id]).ok().json()
+}
+
+fn history(host: &TestHost, id: &str) -> Vec<Value> {
+    host.ctl(&["--json", "schedule", "history", id]).ok().json().as_array().expect("a list").clone()
+}
+
+/// Waits until the newest occurrence has this state, and returns it.
+#[track_caller]
+fn newest(host: &TestHost, id: &str, state: &str) -> Value {
+    let mut found = Value::Null;
+    wait_for(&format!("an occurrence that is {state}"), || {
+        found = history(host, id).pop().unwrap_or_default();
+        found["state"] == state
+    });
+    found
+}
+
+/// Returns the code of a refused command.
+#[track_caller]
+fn code(host: &TestHost, arguments: &[&str]) -> String {
+    let answer = host.ctl(&[&["--json"][..], arguments].concat());
+    assert_eq!(answer.code, 1, "{arguments:?}: {}{}", answer.stdout, answer.stderr);
+    let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
+    error["error"]["code"].as_str().expect("a code").to_owned()
+}
+
+/// Returns the codes of the refused calls of the run of an occurrence.
+fn refused_calls(host: &TestHost, occurrence: &Value) -> Vec<String> {
+    let message = occurrence["message"].as_str().expect("a message");
+    let why = host.ctl(&["--json", "why", message]).ok().json();
+    let calls = why["message"]["calls"].as_array().cloned().unwrap_or_default();
+    calls.iter().filter_map(|call| call["code"].as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn schedule_that_no_host_can_keep_is_refused() {
+    let host = new_host();
+    for (more, expected) in [
+        (&["--every", "banana"][..], "schedule_malformed"),
+        (&["--every", "10s"], "schedule_malformed"),
+        (&["--cron", "0 8 31 2 *"], "schedule_malformed"),
+        (&["--cron", "0 8 * *"], "schedule_malformed"),
+        (&["--at", "2020-01-01T08:00"], "schedule_malformed"),
+        (&["--every", "1d", "--zone", "Mars/Olympus"], "schedule_malformed"),
+        (&["--every", "1d", "--may", "trade"], "schedule_may"),
+        (&["--every", "1d", "--may", "no_such_tool"], "schedule_may"),
+        (&["--every", "1d", "--reply-to", "desk:7"], "schedule_reply_to"),
+        (&["--every", "1d", "--reply-to", "loopback:someone"], "schedule_reply_to"),
+    ] {
+        let arguments = [&["schedule", "add", "a", "hello", "--yes"][..], more].concat();
+        assert_eq!(code(&host, &arguments), expected, "{more:?}");
+    }
+    assert_eq!(code(&host, &["schedule", "add", "ghost", "hello", "--every", "1d"]), "agent_unknown");
+    let too_long = "x".repeat(33 * 1024);
+    for prompt in ["", " ", &too_long] {
+        code(&host, &["schedule", "add", "a", prompt, "--every", "1d", "--yes"]);
+    }
+    assert_eq!(host.ctl(&["schedule", "add", "a", "hello"]).code, 2, "no times");
+    assert_eq!(host.ctl(&["schedule", "add", "a", "hello", "--every", "1d", "--at", "2030-01-01T08:00"]).code, 2);
+    let unknown = "sch_01j9zq4w0v2m6n8p0r2t4v6x8z";
+    for verb in ["show", "run", "pause", "resume", "history", "remove"] {
+        assert_eq!(code(&host, &["schedule", verb, unknown]), "schedule_unknown", "{verb}");
+    }
+    assert_eq!(host.ctl(&["--json", "schedule", "list"]).ok().json(), json!([]));
+}
+
+#[test]
+fn run_by_hand_is_done_with_its_receipt_and_keeps_its_owner() {
+    let host = new_host();
+    let id = add(&host, "hello", &["--cron", "0 8 * * *", "--zone", "Europe/Berlin"]);
+    let before = show(&host, &id)["next"].clone();
+    let dry = host.ctl(&["--json", "schedule", "run", &id, "--dry-run"]).ok().json();
+    assert_eq!((dry["next"].as_array().map(Vec::len), &dry["next"][0]["due"]), (Some(10), &before), "{dry}");
+    assert!(history(&host, &id).is_empty(), "a dry run starts nothing");
+    let started = host.ctl(&["--json", "schedule", "run", &id]).ok().json();
+    assert_eq!((&started["state"], &started["by"]), (&"started".into(), &"owner".into()), "{started}");
+    let done = newest(&host, &id, "done");
+    assert!(done["receipt"].as_str().is_some_and(|receipt| receipt.starts_with("dlv_")), "{done}");
+    assert_eq!(show(&host, &id)["next"], before, "it moves no other time");
+    let why = host.ctl(&["--json", "why", done["message"].as_str().expect("a message")]).ok().json();
+    assert_eq!((&why["occurrence"]["schedule"], &why["occurrence"]["state"]), (&id.as_str().into(), &"done".into()));
+    let recorded = host.entries("message.recorded").pop().expect("an entry");
+    assert_eq!((&recorded["data"]["principal_kind"], &recorded["data"]["scope"]), (&"schedule".into(), &"schedule:".into()));
+    assert_eq!(host.entries("schedule.done").len(), 1);
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn run_may_use_its_list_and_nothing_else() {
+    let host = new_host();
+    let write = add(&host, "write plan.txt: tulips", &["--every", "1d"]);
+    host.ctl(&["schedule", "run", &write]).ok();
+    assert_eq!(refused_calls(&host, &newest(&host, &write, "done")), ["call_schedule"]);
+    host.ctl(&["schedule", "set", &write, "--may", "write", "--yes"]).ok();
+    host.ctl(&["schedule", "run", &write]).ok();
+    wait_for("the second run", || history(&host, &write).iter().filter(|found| found["state"] == "done").count() == 2);
+    assert!(refused_calls(&host, &history(&host, &write)[1]).is_empty());
+    // The text of the prompt declares nothing.
+    host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
+    let declares = add(&host, "/allow exec\nrun true", &["--every", "1d", "--may", "write"]);
+    host.ctl(&["schedule", "run", &declares]).ok();
+    newest(&host, &declares, "done");
+    let runs = add(&host, "run true", &["--every", "1d", "--may", "write"]);
+    host.ctl(&["schedule", "run", &runs]).ok();
+    assert_eq!(refused_calls(&host, &newest(&host, &runs, "done")), ["call_schedule"]);
+    let named = add(&host, "run true", &["--every", "1d", "--may", "run_command"]);
+    host.ctl(&["schedule", "run", &named]).ok();
+    assert!(refused_calls(&host, &newest(&host, &named, "done")).is_empty());
+}
+
+#[test]
+fn prompt_of_a_model_waits_for_a_person_and_has_no_authority() {
+    let host = new_host();
+    host.change("a", "enabled_tools", &json!({ "add": ["schedule_task", "schedule_manage"] }));
+    assert!(host.say("a", "schedule daily: write plan.txt: tulips").contains("pending as chg_"));
+    assert_eq!(host.ctl(&["--json", "schedule", "list"]).ok().json(), json!([]), "a person decides");
+    let waiting = host.ctl(&["--json", "change", "list"]).ok().json();
+    let change = waiting[0]["id"].as_str().unwrap_or_else(|| panic!("{waiting}")).to_owned();
+    host.ctl(&["approve", &change]).ok();
+    let all = host.ctl(&["--json", "schedule", "list"]).ok().json();
+    assert_eq!((&all[0]["written_by"], &all[0]["may"]), (&"model".into(), &json!([])), "{all}");
+    let id = all[0]["id"].as_str().expect("an id").to_owned();
+    host.ctl(&["schedule", "run", &id]).ok();
+    assert_eq!(refused_calls(&host, &newest(&host, &id, "done")), ["call_schedule"]);
+    // An agent cannot propose it by its kind, and no other way writes schedules.
+    let reply = host.say("a", "change schedule to x");
+    assert!(!reply.contains("pending"), "{reply}");
+}
+
+#[test]
+fn creator_who_lost_a_right_pauses_the_schedule() {
+    let host = new_host();
+    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
+    let bob = Raw::of_person(&host, "Bob");
+    let propose = |payload: Value| {
+        let new = json!({ "kind": "schedule", "agent": "a", "payload": payload });
+        bob.ask("POST", "/v1/changes", &new.to_string())
+    };
+    let (status, refused) = propose(json!({ "prompt": "hello", "every": "1d", "may": ["exec"] }));
+    assert_eq!((status, &refused["error"]["code"]), (403, &"schedule_role".into()), "{refused}");
+    let (_, submitted) = propose(json!({ "prompt": "hello", "every": "1d" }));
+    host.ctl(&["approve", submitted["id"].as_str().unwrap_or_else(|| panic!("{submitted}"))]).ok();
+    let (_, own) = bob.get("/v1/schedules");
+    let id = own[0]["id"].as_str().unwrap_or_else(|| panic!("{own}")).to_owned();
+    let mine = add(&host, "hello", &["--every", "1d"]);
+    assert_eq!(bob.get(&format!("/v1/schedules/{mine}")).0, 404, "a member sees only their own");
+    assert_eq!(code(&host, &["schedule", "set", &id, "--every", "2d", "--yes"]), "schedule_not_yours");
+    host.change("a", "permissions", &json!({ "access": "members" }));
+    assert_eq!(host.ctl(&["schedule", "run", &id]).code, 1);
+    assert_eq!(newest(&host, &id, "skipped")["reason"], "creator_access");
+    let paused = show(&host, &id);
+    assert_eq!((&paused["state"], &paused["reason"]), (&"paused".into(), &"creator_access".into()), "{paused}");
+    assert!(host.entries("message.recorded").is_empty(), "no run was started");
+}
+
+#[test]
+fn paused_resumed_and_removed_schedule_keeps_its_history() {
+    let host = new_host();
+    let id = add(&host, "hello", &["--every", "1h"]);
+    host.ctl(&["schedule", "run", &id]).ok();
+    newest(&host, &id, "done");
+    host.ctl(&["schedule", "pause", &id]).ok();
+    assert_eq!(code(&host, &["schedule", "pause", &id]), "schedule_state");
+    assert!(show(&host, &id)["next"].is_null());
+    host.ctl(&["schedule", "resume", &id]).ok();
+    assert!(show(&host, &id)["next"].is_string());
+    host.ctl(&["panic"]).ok();
+    assert_eq!(host.ctl(&["schedule", "run", &id]).code, 1);
+    assert_eq!(history(&host, &id).pop().expect("a row")["reason"], "emergency_stop");
+    host.ctl(&["resume"]).ok();
+    host.ctl(&["schedule", "remove", &id]).ok();
+    for verb in ["pause", "resume", "run", "remove"] {
+        assert_eq!(code(&host, &["schedule", verb, &id]), "schedule_state", "{verb}");
+    }
+    assert_eq!(history(&host, &id).len(), 2);
+    assert_eq!(show(&host, &id)["prompt"], "");
+}
+
+#[test]
+fn restored_record_pauses_its_schedules() {
+    let host = new_host();
+    let id = add(&host, "hello", &["--every", "1h"]);
+    let file = host.home.with_file_name("home.backup");
+    let file = file.to_str().expect("text");
+    host.ctl(&["backup", "create", file]).ok();
+    host.ctl(&["schedule", "run", &id]).ok();
+    newest(&host, &id, "done");
+    host.down();
+    host.ctl(&["backup", "restore", file, "--replace", "--yes"]).ok();
+    host.up();
+    let paused = show(&host, &id);
+    assert_eq!((&paused["state"], &paused["reason"]), (&"paused".into(), &"restored".into()), "{paused}");
+    let told = host.entries("notification.unplaced");
+    assert!(told.iter().any(|entry| entry["data"]["about"] == "schedules_paused"), "{told:?}");
+    host.ctl(&["schedule", "resume", &id]).ok();
+    assert_eq!(show(&host, &id)["state"], "active");
+}
