@@ -58,7 +58,10 @@ fn main() {
         host.up();
         sleep(SETTLE);
         let pid = host.pid().expect("it runs");
-        println!("{many} schedules, none due in a minute: {} system calls", strace::system_calls(pid, || sleep(MINUTE)));
+        println!(
+            "{many} schedules, none due in a minute: {} system calls",
+            strace::system_calls(pid, || sleep(MINUTE))
+        );
         add(&mut report, &host, many);
         host.down();
     }

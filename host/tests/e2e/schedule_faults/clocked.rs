@@ -53,7 +53,8 @@ impl Clocked {
 
     /// Adds a schedule and returns its id.
     pub(crate) fn add(&self, prompt: &str, more: &[&str]) -> String {
-        let added = self.host.ctl(&[&["--json", "schedule", "add", "a", prompt, "--yes"][..], more].concat()).ok().json();
+        let added =
+            self.host.ctl(&[&["--json", "schedule", "add", "a", prompt, "--yes"][..], more].concat()).ok().json();
         added["id"].as_str().unwrap_or_else(|| panic!("{added}")).to_owned()
     }
 
