@@ -24,7 +24,7 @@ fn told(clocked: &Clocked, about: &str) -> usize {
 #[track_caller]
 fn run(clocked: &Clocked, id: &str) -> Value {
     let before = clocked.history(id).len();
-    clocked.host.ctl(&["--json", "schedule", "run", id]).ok();
+    clocked.host.ctl(&["--json", "schedule", "run", id]);
     clocked.settled(id, before + 1).pop().expect("an occurrence")
 }
 
