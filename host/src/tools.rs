@@ -179,7 +179,7 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
             json!({
                 "path": path(),
                 "content": { "type": "string" },
-                "append": { "type": "boolean", "description": "Add to the end instead of replacing." },
+                "append": { "type": "boolean", "description": "Add to the end." },
             }),
         ),
         local("list_dir", "Lists a directory.", &[], json!({ "path": path() })),

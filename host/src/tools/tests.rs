@@ -22,6 +22,8 @@ const ASKED: [&str; 17] = [
     "push w to https://example.org/a/b branch main",
     "fetch https://a.example/",
     "schedule daily: look",
+    "my schedules",
+    "pause schedule sch_1",
     "ask me which? red or blue",
     "change your persona to: a pirate",
     "install skill a 1.0",
@@ -118,14 +120,14 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         WORKSPACE
             .into_iter()
             .chain(MEMORY)
-            .chain([RUN_COMMAND, NETWORK_COMMAND, GIT_PUSH, HTTP_FETCH, FIND_TOOLS])
+            .chain([RUN_COMMAND, NETWORK_COMMAND, GIT_PUSH, HTTP_FETCH, FIND_TOOLS, MANAGE_SCHEDULES])
             .chain(ACTIONS)
             .collect::<Vec<_>>()
     );
     for tool in builtin() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
-            name if MEMORY.contains(&name) || name == FIND_TOOLS => Runs::Host,
+            name if MEMORY.contains(&name) || [FIND_TOOLS, MANAGE_SCHEDULES].contains(&name) => Runs::Host,
             HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH => Runs::Await,
             _ => Runs::Row,
         };
@@ -165,7 +167,10 @@ fn no_agent_runs_commands_unless_its_configuration_says_so() {
 #[test]
 fn the_arguments_of_an_action_are_its_json_without_the_name() {
     for (name, mut arguments) in [
-        ("schedule_task", json!({ "prompt": "p", "run_at": "2030-01-01T00:00:00Z", "recurrence": "daily" })),
+        (
+            "schedule_task",
+            json!({ "prompt": "p", "run_at": "2030-01-01T00:00:00Z", "recurrence": "daily", "zone": "UTC", "may": ["send"] }),
+        ),
         ("ask_user_question", json!({ "question": "q", "options": ["a"], "allow_freeform": true })),
         ("skill_install", json!({ "payload": { "skill": "s", "version": "1" }, "reason": "r" })),
         ("request_capability_change", json!({ "kind": "persona", "payload": { "instructions": "i" }, "reason": "r" })),

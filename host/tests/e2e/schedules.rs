@@ -109,7 +109,10 @@ fn run_by_hand_is_done_with_its_receipt_and_keeps_its_owner() {
     let why = host.ctl(&["--json", "why", done["message"].as_str().expect("a message")]).ok().json();
     assert_eq!((&why["occurrence"]["schedule"], &why["occurrence"]["state"]), (&id.as_str().into(), &"done".into()));
     let recorded = host.entries("message.recorded").pop().expect("an entry");
-    assert_eq!((&recorded["data"]["principal_kind"], &recorded["data"]["scope"]), (&"schedule".into(), &"schedule:".into()));
+    assert_eq!(
+        (&recorded["data"]["principal_kind"], &recorded["data"]["scope"]),
+        (&"schedule".into(), &"schedule:".into())
+    );
     assert_eq!(host.entries("schedule.done").len(), 1);
     host.ctl(&["audit", "verify"]).ok();
 }

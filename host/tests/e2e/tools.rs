@@ -35,7 +35,7 @@ fn agent_has_exactly_the_tools_it_was_created_with() {
     let reply = host.say("b", "change persona to a pirate");
     assert!(reply.contains("call_tool_not_enabled"), "{reply}");
     assert_eq!(host.entries("call.refused").len(), 1);
-    for tool in ["send_message", "schedule_task", "ask_user_question", "skill_install"] {
+    for tool in ["send_message", "ask_user_question", "skill_install"] {
         let answer = host.ctl(&["agent", "add", "c", "--tool", tool]).refused("this version has no handler for it");
         assert!(
             answer.stderr.contains("request_capability_change"),

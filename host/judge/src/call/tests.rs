@@ -104,13 +104,15 @@ fn each_denying_stage_names_its_code() {
 
 #[test]
 fn agent_and_schedule_may_read_and_nothing_else() {
-    for principal in [Principal::Agent, Principal::Schedule] {
+    for (principal, code) in
+        [(Principal::Agent, DenialCode::CallPrincipal), (Principal::Schedule, DenialCode::CallSchedule)]
+    {
         let of = |tool, arguments| Case { principal, ..Case::new(tool, arguments) };
         assert_eq!(of("read_file", json!({ "path": "a" })).permitted(), Class::Read);
-        assert_eq!(of("write_file", json!({ "path": "a" })).denied(), DenialCode::CallPrincipal);
-        assert_eq!(of("run_command", json!({ "command": "true" })).denied(), DenialCode::CallPrincipal);
+        assert_eq!(of("write_file", json!({ "path": "a" })).denied(), code);
+        assert_eq!(of("run_command", json!({ "command": "true" })).denied(), code);
         let sending = Case { principal, ..Case::sending() };
-        assert_eq!(sending.denied(), DenialCode::CallPrincipal, "a declared scope does not widen it");
+        assert_eq!(sending.denied(), code, "a declared scope does not widen it");
     }
 }
 

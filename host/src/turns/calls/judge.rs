@@ -352,6 +352,31 @@ mod tests {
     }
 
     #[test]
+    fn run_of_a_schedule_is_permitted_its_list_and_reading() {
+        let agent = agent(&["read_file", "write_file", "run_command"]);
+        let of = |may: &[&str], tool: &str, arguments: &str| {
+            let may = may.iter().map(|&entry| entry.to_owned()).collect();
+            let of_schedule = OfTurn { may, is_typed: true };
+            let turn =
+                TurnFacts { principal: Principal::Schedule, scope: Classes::NONE, of_schedule, ..turn_of(&agent) };
+            judge(&agent, &turn, &WantedCall { tool: tool.into(), arguments: arguments.into() }, true)
+                .judgement
+                .refusal_code()
+        };
+        let (write, run) = (r#"{"path":"a","content":"b"}"#, r#"{"command":"true"}"#);
+        assert_eq!(of(&[], "write_file", write), Some(DenialCode::CallSchedule));
+        assert_eq!(of(&["send", "run_command"], "write_file", write), Some(DenialCode::CallSchedule));
+        assert_eq!(of(&["write"], "run_command", run), Some(DenialCode::CallSchedule));
+        assert_eq!(of(&[], "read_file", r#"{"path":"a"}"#), None);
+        assert_eq!((of(&["write"], "write_file", write), of(&["run_command"], "run_command", run)), (None, None));
+        // A list is of no use to anyone else.
+        let listed = OfTurn { may: vec!["exec".into()], is_typed: true };
+        let guest = TurnFacts { principal: Principal::Guest, of_schedule: listed, ..turn_of(&agent) };
+        let judged = judge(&agent, &guest, &WantedCall { tool: "run_command".into(), arguments: run.into() }, true);
+        assert_eq!(judged.judgement.refusal_code(), Some(DenialCode::CallPrincipal));
+    }
+
+    #[test]
     fn every_tool_and_argument_has_a_rule() {
         for tool in tools::builtin() {
             let manifest = manifest::built_in(tool.name).unwrap_or_else(|| panic!("{} has no manifest", tool.name));

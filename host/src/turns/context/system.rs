@@ -64,9 +64,11 @@ fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<S
     Ok(said)
 }
 
-/// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks.
+/// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks. `schedule_manage` is of use
+/// with `schedule_task` only.
 fn may_ask(has: impl Fn(&str) -> bool) -> String {
-    let lacking: Vec<&str> = tools::handled().map(|tool| tool.name).filter(|name| !has(name)).collect();
+    let lacking: Vec<&str> =
+        tools::handled().map(|tool| tool.name).filter(|name| !has(name) && *name != tools::MANAGE_SCHEDULES).collect();
     let tool = if lacking.is_empty() { String::new() } else { format!("a tool ({}), ", lacking.join(", ")) };
     format!("If you lack {tool}a directory or a package for a request, propose it with {}.", tools::REQUEST_CHANGE)
 }

@@ -267,7 +267,10 @@ fn system_text_names_agent_person_directories_and_proposals() {
             assert!(system.contains(words), "{words}: {system}");
         }
         assert!(system.contains("installed for you: cowsay.") && system.contains("propose it with"), "{system}");
-        assert!(system.contains("(write_file, list_dir, search_files, remember, recall, http_fetch)"), "{system}");
+        assert!(
+            system.contains("(write_file, list_dir, search_files, remember, recall, http_fetch, schedule_task)"),
+            "{system}"
+        );
         assert!(!system.contains("/srv"), "paths of the host are its own: {system}");
         fixture.enable(&["recall"]);
         let request = fixture.request();
