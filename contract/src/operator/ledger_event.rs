@@ -197,7 +197,7 @@ events! {
     SchedulePaused = "schedule.paused", [Kind::Retract], "schedule agent by reason", "A schedule was paused.";
     ScheduleResumed = "schedule.resumed", [Kind::Meta], "schedule agent by reason", "A paused schedule was resumed.";
     ScheduleRemoved = "schedule.removed", [Kind::Retract], "schedule agent by reason", "A schedule was removed.";
-    ScheduleRun = "schedule.run", [Kind::Claim], "message schedule due by", "An occurrence of a schedule was started.";
+    ScheduleRun = "schedule.run", [Kind::Claim], "schedule due message by", "An occurrence of a schedule was started.";
     ScheduleDone = "schedule.done", [Kind::Verify], "schedule due message delivery", "The reply of an occurrence has its receipt.";
     ScheduleFailed = "schedule.failed", [Kind::Retract], "schedule due message reason", "An occurrence failed.";
     ScheduleSkipped = "schedule.skipped", [Kind::Retract], "schedule due count reason", "Occurrences were skipped.";

@@ -91,7 +91,7 @@ pub(super) fn start(
     match record(tx, context, row, identity) {
         Ok(recorded) => {
             table::start(tx, waiting.ordinal, recorded.message)?;
-            // About no session, so that the worker of schedules gets it: a run by hand starts outside of the worker.
+            // Without a session, as every entry about schedules: the worker watches for those.
             let entry = Entry::new(LedgerEvent::ScheduleRun)
                 .message(recorded.message)
                 .with("schedule", row.id)

@@ -20,7 +20,7 @@ fn told(clocked: &Clocked, about: &str) -> usize {
     entries.filter(|entry| entry["data"]["about"] == about).count()
 }
 
-/// Runs a schedule by hand and waits for its end.
+/// Runs a schedule by hand and waits for its end. The command fails if the run does not start.
 #[track_caller]
 fn run(clocked: &Clocked, id: &str) -> Value {
     let before = clocked.history(id).len();
