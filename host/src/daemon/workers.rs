@@ -45,7 +45,7 @@ impl Workers {
         head_publisher: &HeadPublisher,
         warnings: Vec<String>,
     ) -> Self {
-        let Parts { record, changes, executor, jails, models, dispatch, .. } = parts;
+        let Parts { record, changes, executor, questions, jails, models, dispatch, .. } = parts;
         let Parts { sessions, inbound, stops, reloader, backups, .. } = parts;
         let latch = &stops.latch;
         let shutdown = Shutdown::default();

@@ -107,10 +107,10 @@ impl Reopened {
 
     fn move_clock(&mut self, rng: &mut Rng) {
         self.clock += match rng.u64(..10) {
-            0 => -rng.i64(..2 * HOUR_MS),
-            1 => rng.i64(..72 * HOUR_MS),
-            2 | 3 => rng.i64(..6 * HOUR_MS),
-            _ => rng.i64(..40 * MINUTE_MS),
+            0 => -rng.i64(0..2 * HOUR_MS),
+            1 => rng.i64(0..72 * HOUR_MS),
+            2 | 3 => rng.i64(0..6 * HOUR_MS),
+            _ => rng.i64(0..40 * MINUTE_MS),
         };
         self.latest = self.latest.max(self.clock);
     }
@@ -225,7 +225,7 @@ fn restarted_daemon_has_one_row_for_each_time() {
     let first = ids.each_ref().map(|id| clocked.next(id).expect("a time"));
     let mut latest = clocked.now();
     for _ in 0..restarts {
-        let to = clocked.now() + if rng.u64(..4) == 0 { -rng.i64(..HOUR_MS) } else { rng.i64(..5 * HOUR_MS) };
+        let to = clocked.now() + if rng.u64(..4) == 0 { -rng.i64(0..HOUR_MS) } else { rng.i64(0..5 * HOUR_MS) };
         if rng.bool() {
             clocked.host.kill_host();
         } else {

@@ -20,11 +20,11 @@ fn told(clocked: &Clocked, about: &str) -> usize {
     entries.filter(|entry| entry["data"]["about"] == about).count()
 }
 
-/// Runs a schedule by hand and waits for its end.
+/// Runs a schedule by hand and waits for its end. The command fails if the run does not start.
 #[track_caller]
 fn run(clocked: &Clocked, id: &str) -> Value {
     let before = clocked.history(id).len();
-    clocked.host.ctl(&["--json", "schedule", "run", id]).ok();
+    clocked.host.ctl(&["--json", "schedule", "run", id]);
     clocked.settled(id, before + 1).pop().expect("an occurrence")
 }
 
@@ -86,14 +86,14 @@ fn answer_whose_delivery_is_refused_is_failed() {
 }
 
 #[test]
-fn deliveries_that_fail_for_hours_make_one_incident() {
+fn deliveries_that_fail_again_and_again_make_one_incident() {
     let clocked = Clocked::new(HOOKS);
     let is_open = Arc::new(AtomicBool::new(false));
     let opened = Arc::clone(&is_open);
     let receiver = Receiver::new(move |_, _| Response::Status(if opened.load(Ordering::SeqCst) { 200 } else { 503 }));
     let _hook = Hook::add(&clocked.host, "shop", &receiver, &[]);
     let id = to_shop(&clocked);
-    for _ in 0..13 {
+    for _ in 0..5 {
         assert_eq!(run(&clocked, &id)["state"], "failed");
     }
     assert_ne!(clocked.show(&id)["failing_since"], Value::Null);
@@ -105,6 +105,9 @@ fn deliveries_that_fail_for_hours_make_one_incident() {
     }
     assert_eq!(clocked.show(&id)["failing_since"], Value::Null);
     assert_eq!((told(&clocked, "schedule_incident"), told(&clocked, "schedule_recovery")), (1, 1));
+    is_open.store(false, Ordering::SeqCst);
+    assert_eq!(run(&clocked, &id)["state"], "failed");
+    assert_eq!(told(&clocked, "schedule_incident"), 2, "a new series of failures is a new incident");
 }
 
 #[test]

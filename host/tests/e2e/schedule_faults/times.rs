@@ -1,7 +1,6 @@
 //! Times: a restart, a change of settings or a clock neither loses an occurrence nor runs one twice or early.
 
 use super::clocked::{Clocked, HOUR_MS, due, next_of, states};
-use crate::support::host_fixture::{alive, wait_for};
 use serde_json::json;
 
 const BERLIN: [&str; 2] = ["--zone", "Europe/Berlin"];
@@ -80,38 +79,6 @@ fn change_of_settings_runs_no_earlier_time() {
     clocked.catch_up();
     assert_eq!(clocked.history(&id), history, "a change runs nothing");
     assert_eq!(clocked.next(&id), Some(next_of("Europe/Berlin", "30 9 * * *", night)));
-}
-
-#[test]
-fn each_schedule_has_its_own_policy_for_passed_times() {
-    let mut clocked = Clocked::new("");
-    let ids = ["skip", "once", "all"].map(|policy| clocked.add("echo water", &["--every", "1h", "--catch-up", policy]));
-    let [skip, once, all] = &ids;
-    let first = clocked.next(skip).expect("a time");
-    clocked.restart_at(first + 2 * HOUR_MS + HOUR_MS / 2);
-    let (missed, done) = (json!(["skipped", "missed"]), json!(["done", null]));
-    assert_eq!(states(&clocked.settled(skip, 3)), json!([missed, missed, missed]));
-    assert_eq!(states(&clocked.settled(once, 3)), json!([missed, missed, done]));
-    assert_eq!(states(&clocked.settled(all, 3)), json!([done, done, done]));
-}
-
-#[test]
-fn time_whose_host_is_killed_at_the_run_is_answered_once() {
-    let mut clocked = Clocked::new("");
-    let at = clocked.now() + HOUR_MS;
-    let id = clocked.add_at("echo water", at);
-    clocked.host.down();
-    clocked.set_clock(at);
-    // The host dies once the time is consumed, and before its session is awake.
-    clocked.host.set_env("IRONCLAW_FAILPOINT", Some("schedule_run"));
-    let _ = clocked.host.ctl(&["up", "--detach"]);
-    clocked.host.set_env("IRONCLAW_FAILPOINT", None);
-    wait_for("the host to die", || clocked.host.pid().is_none_or(|pid| !alive(pid)));
-    clocked.host.up();
-    let history = clocked.settled(&id, 1);
-    assert_eq!(states(&history), json!([["done", null]]));
-    let runs = clocked.host.entries("schedule.run");
-    assert_eq!((runs.len(), &runs[0]["data"]["message"]), (1, &history[0]["message"]), "{runs:?}");
 }
 
 #[test]
