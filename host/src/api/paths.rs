@@ -20,6 +20,7 @@ pub(super) fn routes() -> Vec<Route> {
     [
         routes_of_agents(),
         routes_of_changes_and_channels(),
+        routes_of_questions(),
         routes_of_messages_and_sessions(),
         routes_of_schedules(),
         routes_of_files(),
@@ -70,10 +71,6 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         get("/v1/requests/{id}", Member, "One approval request, with its page", requests::show),
         post("/v1/requests/{id}/approve", Member, "Approve a call exactly as shown", requests::approve),
         post("/v1/requests/{id}/reject", Member, "Reject a call", requests::reject),
-        get("/v1/questions", Member, "Questions to the caller; owners and admins see all", questions::list),
-        get("/v1/questions/{id}", Member, "One question", questions::show),
-        post("/v1/questions/{id}/answer", Member, "Answer a question that is for the caller", questions::answer),
-        post("/v1/questions/{id}/reject", Member, "Cancel a question", questions::reject),
         get("/v1/allowances", Member, "Allowances; a member sees only their own", allowances::list),
         post("/v1/allowances", Member, "Add an allowance for the caller exactly as shown", allowances::add),
         post("/v1/allowances/review", Member, "The page of a new allowance; records nothing", allowances::review),
@@ -136,6 +133,15 @@ fn routes_of_schedules() -> Vec<Route> {
         post("/v1/schedules/{id}/run", Member, "Start a run of a schedule now", schedules::run),
         post("/v1/schedules/{id}/pause", Member, "Pause a schedule", schedules::pause),
         post("/v1/schedules/{id}/resume", Member, "Resume a paused schedule", schedules::resume),
+    ]
+}
+
+fn routes_of_questions() -> Vec<Route> {
+    vec![
+        get("/v1/questions", Member, "Questions to the caller; owners and admins see all", questions::list),
+        get("/v1/questions/{id}", Member, "One question", questions::show),
+        post("/v1/questions/{id}/answer", Member, "Answer a question that is for the caller", questions::answer),
+        post("/v1/questions/{id}/reject", Member, "Cancel a question", questions::reject),
     ]
 }
 

@@ -183,8 +183,7 @@ async fn runtime(
     (jails, launcher): (launch::Config, Launcher),
 ) -> Result<Runtime, Error> {
     let Opened { home, config, .. } = opened;
-    let record = &proposals.record;
-    let latch = Arc::<Latch>::default();
+    let (record, latch) = (&proposals.record, Arc::<Latch>::default());
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
     let (verified_layers, fetchers) = (Arc::<VerifiedLayers>::default(), Arc::<Fetchers>::default());
     let servers = Servers {

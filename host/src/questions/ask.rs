@@ -102,19 +102,25 @@ pub fn ask(
         expires_at: now + rest,
         answer: None,
     };
-    questions::insert(tx, &row)?;
+    record(tx, &row)?;
+    notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;
+    Ok((ResultBody { ok: true, text: waits(id) }, None))
+}
+
+/// Records a question with its ledger entry.
+fn record(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), ironclaw_state::Error> {
+    questions::insert(tx, row)?;
     Entry::new(LedgerEvent::QuestionAsked)
-        .session(session.id)
-        .turn(turn.id)
-        .with("call", call.id)
-        .with("question", id)
-        .with("digest", call.digest)
-        .with("principal", principal)
+        .session(row.session)
+        .turn(row.turn)
+        .with("call", row.call)
+        .with("question", row.id)
+        .with("digest", row.digest)
+        .with("principal", row.principal)
         .with("scope", row.scope.to_string())
         .with("expires", row.expires_at)
         .append(tx)?;
-    notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;
-    Ok((ResultBody { ok: true, text: waits(id) }, None))
+    Ok(())
 }
 
 /// Returns whether a question is within its bounds.
