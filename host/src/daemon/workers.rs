@@ -122,8 +122,8 @@ fn start_due(parts: &Parts, shutdown: &Shutdown) {
     tokio::spawn(late.run(shutdown.clone()));
     let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
     tokio::spawn(questions.run(shutdown.clone()));
-    let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch));
-    tokio::spawn(schedules.run(shutdown.clone()));
+    let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch), shutdown.clone());
+    tokio::spawn(schedules.run());
 }
 
 /// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.

@@ -165,7 +165,7 @@ fn creator_who_lost_a_right_pauses_the_schedule() {
     host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
     let bob = Raw::of_person(&host, "Bob");
     let propose = |payload: Value| {
-        let new = json!({ "kind": "schedule", "agent": "a", "payload": payload });
+        let new = json!({ "kind": "schedule", "agent": "a", "payload": payload, "reason": "" });
         bob.ask("POST", "/v1/changes", &new.to_string())
     };
     let (status, refused) = propose(json!({ "prompt": "hello", "every": "1d", "may": ["exec"] }));
