@@ -57,8 +57,8 @@ impl Workers {
         );
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
-        let schedules = ScheduleWorker::new(inbound.clone(), Arc::clone(latch));
-        tokio::spawn(schedules.run(shutdown.clone()));
+        let schedules = ScheduleWorker::new(inbound.clone(), Arc::clone(latch), shutdown.clone());
+        tokio::spawn(schedules.run());
         let late = LateCalls::new(Arc::clone(executor), Arc::new(sessions.clone()));
         tokio::spawn(late.run(shutdown.clone()));
         tokio::spawn(LoginRenewal { logins: Arc::clone(&executor.servers.logins) }.run(shutdown.clone()));

@@ -44,21 +44,19 @@ impl Outcome {
 pub fn of(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Error> {
     let Some(message) = started.message else { return Ok(None) };
     let Some(message) = inbox::find(tx, message)? else { return Ok(Some(Outcome::unknown("message_erased"))) };
-    match message.status {
-        Status::Queued | Status::Scheduled | Status::Processing => {
-            let state = store::find(tx, message.session)?.map(|session| session.standing);
-            Ok(match state {
-                Some(SessionState::Active) => None,
-                Some(SessionState::Parked) => Some(Outcome::failed("session_parked")),
-                Some(SessionState::Quarantined) => Some(Outcome::failed("session_quarantined")),
-                Some(SessionState::Removed) | None => Some(Outcome::unknown("session_removed")),
-            })
-        }
-        Status::Completed | Status::Delivered => match message.turn {
+    if matches!(message.status, Status::Completed | Status::Delivered) {
+        return match message.turn {
             Some(turn) => of_turn(tx, turn),
             None => Ok(Some(Outcome::failed("no_answer"))),
-        },
+        };
     }
+    let state = store::find(tx, message.session)?.map(|session| session.standing);
+    Ok(match state {
+        Some(SessionState::Active) => None,
+        Some(SessionState::Parked) => Some(Outcome::failed("session_parked")),
+        Some(SessionState::Quarantined) => Some(Outcome::failed("session_quarantined")),
+        Some(SessionState::Removed) | None => Some(Outcome::unknown("session_removed")),
+    })
 }
 
 /// Returns the end of an occurrence by the turn that answered its message.

@@ -35,6 +35,7 @@ pub struct ScheduleWorker {
     inbound: Inbound,
     latch: Arc<Latch>,
     watch: Watch,
+    shutdown: Shutdown,
 }
 
 /// What the record says about the work.
@@ -48,14 +49,15 @@ struct Work {
 
 impl ScheduleWorker {
     /// Makes the worker.
-    pub fn new(inbound: Inbound, latch: Arc<Latch>) -> Self {
+    pub fn new(inbound: Inbound, latch: Arc<Latch>, shutdown: Shutdown) -> Self {
         // No session has this id, so only entries about none arrive.
         let watch = Watch::Schedules(inbound.record.state.events_of(SessionId::new()));
-        Self { inbound, latch, watch }
+        Self { inbound, latch, watch, shutdown }
     }
 
     /// Runs until the host stops.
-    pub async fn run(self, shutdown: Shutdown) {
+    pub async fn run(self) {
+        let shutdown = self.shutdown.clone();
         worker::run(self, &Notify::new(), &shutdown).await;
     }
 
@@ -140,13 +142,21 @@ impl Due for ScheduleWorker {
 
     /// Waits for an entry that concerns schedules or, while a run is open, a session.
     async fn finish_one(&mut self) -> Option<()> {
+        let Self { watch, shutdown, .. } = self;
         loop {
-            let received = match &mut self.watch {
-                Watch::Schedules(events) => events.recv().await,
-                Watch::Every(events) => events.recv().await,
+            let next = async {
+                match watch {
+                    Watch::Schedules(events) => events.recv().await,
+                    Watch::Every(events) => events.recv().await,
+                }
+            };
+            let received = tokio::select! {
+                // Nothing is in flight: a stop waits for no entry.
+                () = shutdown.stopped() => return None,
+                received = next => received,
             };
             match received {
-                Ok(entry) if concerns(&entry, matches!(self.watch, Watch::Every(_))) => return Some(()),
+                Ok(entry) if concerns(&entry, matches!(watch, Watch::Every(_))) => return Some(()),
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => return Some(()),
                 Err(RecvError::Closed) => return None,

@@ -5,13 +5,13 @@
 mod clock;
 mod deliveries;
 
-use crate::support::client::Raw;
-use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 
 /// Starts a host with an agent `a`.
 fn new_host() -> TestHost {
-    let host = TestHost::new();
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
     host.up();
     host.agent("a");
     host
@@ -165,7 +165,7 @@ fn creator_who_lost_a_right_pauses_the_schedule() {
     host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
     let bob = Raw::of_person(&host, "Bob");
     let propose = |payload: Value| {
-        let new = json!({ "kind": "schedule", "agent": "a", "payload": payload });
+        let new = json!({ "kind": "schedule", "agent": "a", "payload": payload, "reason": "" });
         bob.ask("POST", "/v1/changes", &new.to_string())
     };
     let (status, refused) = propose(json!({ "prompt": "hello", "every": "1d", "may": ["exec"] }));

@@ -244,11 +244,9 @@ fn sample(kind: ChangeKind) -> Asked {
         ChangeKind::Schedule => of(
             Value::Null,
             json!({"creator": {"id": ALICE, "name": "Alice"}}),
-            json!({
-                "prompt": "Summarise the feed\nand post it.", "cron": "0 8 * * mon-fri", "zone": "Europe/Berlin",
+            json!({"prompt": "Summarise the feed\nand post it.", "cron": "0 8 * * mon-fri", "zone": "Europe/Berlin",
                 "catch_up": "once", "may": ["http_fetch", "send"], "reply_to": {"channel": "hook", "address": "7"},
-                "from": "2026-11-22T08:00:00.000Z", "creator": ALICE, "written_by": "model",
-            }),
+                "from": "2026-11-22T08:00:00.000Z", "creator": ALICE, "written_by": "model"}),
         ),
         // Only people request it.
         ChangeKind::Settings => Asked {

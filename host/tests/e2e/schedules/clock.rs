@@ -55,8 +55,11 @@ fn host_that_is_killed_after_a_run_began_never_doubles_it() {
     let id = add(&host, "hello", &["--every", "1h"]);
     host.down();
     host.shift_clock(HOUR_MS);
-    host.up_failing_at("schedule_run");
+    host.set_env("IRONCLAW_FAILPOINT", Some("schedule_run"));
+    // The time has come, so the host dies during or after its start.
+    drop(host.ctl(&["up", "--detach"]));
     wait_for("the host to die", || host.pid().is_none_or(|pid| !alive(pid)));
+    host.set_env("IRONCLAW_FAILPOINT", None);
     host.up();
     newest(&host, &id, "done");
     assert_eq!((history(&host, &id).len(), host.entries("schedule.run").len()), (1, 1));

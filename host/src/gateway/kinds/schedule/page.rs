@@ -46,8 +46,7 @@ fn put_list(schedule: &Schedule, page: &mut Effects<'_>) {
     let list = page.list(may.iter().map(String::as_str));
     page.add(format!("A run may read and answer, and WITHOUT A QUESTION it may use: {list}."));
     page.add("It may use nothing else: no person is asked during a run.".to_owned());
-    let has = |class: Class| may.iter().any(|entry| entry == class.name());
-    if has(Class::Send) || has(Class::Exec) {
+    if may.iter().any(|entry| entry != Class::Write.name()) {
         page.warn("Each run can act OUTSIDE of the conversation, and no person sees it before.".to_owned());
     }
 }
