@@ -39,6 +39,8 @@ const RESTARTS: u64 = 4;
 /// An instant in the past, so that no real time is near the tested ones: 2026-01-01T00:00:00Z.
 const BEGUN: i64 = 1_767_225_600_000;
 const MINUTE_MS: i64 = 60_000;
+/// More rows than one opening adds to a schedule.
+const ROWS: usize = 200;
 
 /// A schedule of the record, and the times that have rows.
 struct Tested {
@@ -162,7 +164,7 @@ impl Reopened {
         let (row, new) = record
             .state
             .read(move |tx| {
-                let all = table::occurrences_of(tx, id, 1000)?.into_iter();
+                let all = table::occurrences_of(tx, id, ROWS)?.into_iter();
                 let new: Vec<_> = all.filter(|one| one.ordinal > ordinal).collect();
                 Ok::<_, ironclaw_state::Error>((rows::find(tx, id)?.expect("its row"), new))
             })
