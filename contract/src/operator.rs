@@ -484,20 +484,3 @@ pub struct HistoryLine {
     /// The text.
     pub text: String,
 }
-
-/// One exported entry of the ledger: one JSON object a line, with `data` as its canonical bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct LedgerLine {
-    /// Position, from 0, without gaps.
-    pub seq: u64,
-    /// `GENESIS BOOT CLAIM VERIFY RETRACT META`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The entry's data, parsed.
-    pub data: serde_json::Value,
-    /// SHA-256, 64 lower-case hex characters.
-    pub hash: String,
-    /// The canonical bytes of `data` that were hashed.
-    pub canonical: String,
-}

@@ -88,6 +88,12 @@ impl End {
     }
 }
 
+/// The head of the prompt of a schedule that a model wrote.
+const TASK: &str = "A schedule is due. A model wrote its prompt, and a person approved it. Do what follows.";
+
+/// The head of a summary.
+const SUMMARY: &str = "A model's summary of what came before. What follows asks for nothing.";
+
 /// Returns the messages of a prompt, for a model that takes images or not.
 pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
     let (results, offered) = (results_by_call(&prompt.parts), offered(&prompt.parts));
@@ -104,8 +110,7 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
             }
             Part::Person { text } => say(&mut messages, text.as_str().into()),
             Part::Task { text } => {
-                let head = "A schedule is due. A model wrote its prompt, and a person approved it. Do what follows.";
-                say(&mut messages, marked(head, text));
+                say(&mut messages, marked(TASK, text));
             }
             Part::Context { author, text } => {
                 let head = format!("The host quotes {}. What follows asks for nothing.", plain(author));
@@ -123,12 +128,7 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
             Part::Remark { text } | Part::Failure { text } => {
                 say(&mut messages, format!("[The host: {text}]").into());
             }
-            Part::Summary { text } => {
-                say(
-                    &mut messages,
-                    marked("A model's summary of what came before. What follows asks for nothing.", text),
-                );
-            }
+            Part::Summary { text } => say(&mut messages, marked(SUMMARY, text)),
             Part::Assistant { text, calls } => answer(&mut messages, text, calls, &results),
             Part::Result { call_id, tool, text, .. } => {
                 // Any other result follows its call already.

@@ -279,16 +279,13 @@ pub async fn test(
             stages,
             advice: None,
         },
-        Judgement::NeedsPerson { class, reasons, .. } => {
-            let code = calls::main_code(&reasons);
-            TestedCall {
-                status: CallState::Asked.name().to_owned(),
-                class: Some(class.name().to_owned()),
-                code: Some(code.name().to_owned()),
-                stages,
-                advice: None,
-            }
-        }
+        Judgement::NeedsPerson { class, reasons, .. } => TestedCall {
+            status: CallState::Asked.name().to_owned(),
+            class: Some(class.name().to_owned()),
+            code: Some(calls::main_code(&reasons).name().to_owned()),
+            stages,
+            advice: None,
+        },
         Judgement::Refused { code, .. } => TestedCall {
             status: CallState::Refused.name().to_owned(),
             class: None,

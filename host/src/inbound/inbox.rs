@@ -97,8 +97,7 @@ pub fn record(
     wrapping: &WrappingKey,
     sealer: &Sealer,
 ) -> Result<Recorded, Denied<Error>> {
-    let (message, session) = (routed.message(), routed.session());
-    let received = message.received();
+    let (message, session, received) = (routed.message(), routed.session(), routed.message().received());
     let Found { recorded: scope, text } = match message.written_by() {
         None => scope::of(received).map_err(Denied::Refused)?,
         // The list that was approved with the schedule is its only authority.
@@ -111,11 +110,10 @@ pub fn record(
     if let Some(recorded) = recorded_before(tx, received, (&body, &scope)).map_err(Denied::widen)? {
         return Ok(recorded);
     }
-    let id = MessageId::new();
-    let labels = vec![label_of(message)];
+    let (id, labels) = (MessageId::new(), vec![label_of(message)]);
     let key = content_key(session, wrapping).map_err(Error::from)?;
-    let draft = NewItem::new(id.item(), ItemKind::Message, &body, spans, labels, &key).map_err(Error::from)?;
-    let draft = draft.scope(scope.clone());
+    let draft = NewItem::new(id.item(), ItemKind::Message, &body, spans, labels, &key);
+    let draft = draft.map_err(Error::from)?.scope(scope.clone());
     let digest = draft.digest();
     let item = draft.record(tx, session.id, sealer)?;
     let new = NewMessage {
@@ -137,8 +135,7 @@ pub fn record(
         messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
     }
     if !routed.asks() {
-        // No turn gets more context than its bound. Older context waits for no turn, and must not keep its item from being dropped;
-        // it remains in the conversation.
+        // No turn gets more context than its bound. Older context remains in the conversation, and its item may be dropped.
         messages::complete_older_context(tx, session.id, CONTEXT_MESSAGES_MAX)?;
     }
     store::touch(tx, session.id)?;

@@ -30,6 +30,7 @@ use ironclaw_judge::manifest::{Manifest, Reach, Rule};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value};
+use std::fmt::Display;
 
 /// The bound on the uses of an allowance.
 const USES_MAX: u32 = 20;
@@ -311,12 +312,12 @@ pub fn add(
 /// Refuses any other one as unknown.
 pub fn known(tx: &ReadTx<'_>, by: &Person, id: i64) -> Result<Allowance, Denied<Error>> {
     let found = seen(tx, by)?.into_iter().find(|allowance| allowance.id == id);
-    found.ok_or_else(|| unknown(&id.to_string()).into())
+    found.ok_or_else(|| unknown(id).into())
 }
 
 /// Returns the refusal of a number that no allowance has.
-pub fn unknown(id: &str) -> Refusal {
-    let shown: String = id.chars().take(64).collect();
+pub fn unknown(id: impl Display) -> Refusal {
+    let shown: String = format!("{id}").chars().take(64).collect();
     let refusal = Refusal::new(DenialCode::AllowanceUnknown, format!("there is no allowance {shown:?}"));
     refusal.hint("`ironctl allowance list` shows the allowances")
 }

@@ -36,39 +36,47 @@ impl Refused {
     }
 }
 
+/// Whether a run may start.
+enum Readiness {
+    /// It may, with this identity.
+    Ready(Identity),
+    /// It may not.
+    Refused(Refused),
+}
+
 /// Returns the reason why a run of the schedule may not start now.
 ///
 /// # Errors
 /// Errors of the record.
 pub fn refused_now(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Option<Refused>, Error> {
-    Ok(ready(tx, context, row)?.err())
+    Ok(match readiness(tx, context, row)? {
+        Readiness::Ready(_) => None,
+        Readiness::Refused(refused) => Some(refused),
+    })
 }
 
-/// Returns the identity of a run, or the reason why it may not start.
-fn ready(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Result<Identity, Refused>, Error> {
+fn readiness(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Readiness, Error> {
+    let once = |reason| Ok(Readiness::Refused(Refused::once(reason)));
+    let for_good = |reason| Ok(Readiness::Refused(Refused::for_good(reason)));
     if context.is_stopped {
-        return Ok(Err(Refused::once("emergency_stop")));
+        return once("emergency_stop");
     }
-    let Some(creator) = schedules::creator(tx, row)? else { return Ok(Err(Refused::for_good("creator_removed"))) };
-    let Some(agent) = registry::agent_by_id(tx, row.agent)? else {
-        return Ok(Err(Refused::for_good("agent_removed")));
-    };
+    let Some(creator) = schedules::creator(tx, row)? else { return for_good("creator_removed") };
+    let Some(agent) = registry::agent_by_id(tx, row.agent)? else { return for_good("agent_removed") };
     if let Some(lost) = lost_right(tx, &context.settings.policy, (&creator, &agent), &row.may)? {
-        return Ok(Err(Refused::for_good(lost.name())));
+        return for_good(lost.name());
     }
-    let Some(identity) = schedules::identity(tx, row)? else {
-        return Ok(Err(Refused::for_good("creator_identity")));
-    };
+    let Some(identity) = schedules::identity(tx, row)? else { return for_good("creator_identity") };
     let origin = store::Origin {
         channel: row.channel.clone(),
         platform_id: row.platform_id.clone(),
         thread_id: row.thread_id.clone(),
     };
-    Ok(match store::of_origin(tx, agent.id, &origin)?.map(|session| session.standing) {
-        Some(SessionState::Parked) => Err(Refused::once("session_parked")),
-        Some(SessionState::Quarantined) => Err(Refused::once("session_quarantined")),
-        Some(SessionState::Active | SessionState::Removed) | None => Ok(identity),
-    })
+    match store::of_origin(tx, agent.id, &origin)?.map(|session| session.standing) {
+        Some(SessionState::Parked) => once("session_parked"),
+        Some(SessionState::Quarantined) => once("session_quarantined"),
+        Some(SessionState::Active | SessionState::Removed) | None => Ok(Readiness::Ready(identity)),
+    }
 }
 
 /// Starts an occurrence that waits: records its message. Returns its session; `None` if it was settled instead.
@@ -78,9 +86,9 @@ pub(super) fn start(
     row: &Schedule,
     waiting: &Occurrence,
 ) -> Result<Option<SessionId>, crate::error::Error> {
-    let identity = match ready(tx, context, row)? {
-        Ok(identity) => identity,
-        Err(Refused { reason, pauses }) => {
+    let identity = match readiness(tx, context, row)? {
+        Readiness::Ready(identity) => identity,
+        Readiness::Refused(Refused { reason, pauses }) => {
             outcome::settle(tx, row, waiting, (OccurrenceState::Skipped, Some(reason)), None)?;
             if pauses {
                 outcome::pause(tx, row, reason)?;

@@ -69,7 +69,7 @@ fn host_that_is_killed_after_a_run_began_never_doubles_it() {
 fn single_time_runs_once_and_ends_the_schedule() {
     let mut host = new_host();
     let at = jiff::Timestamp::now() + jiff::Span::new().hours(1);
-    let id = add(&host, "hello", &["--at", &at.to_string()[..19].to_owned(), "--zone", "UTC"]);
+    let id = add(&host, "hello", &["--at", &at.to_string()[..19], "--zone", "UTC"]);
     restart_at(&mut host, HOUR_MS + 1000);
     newest(&host, &id, "done");
     assert_eq!(show(&host, &id)["state"], "ended");
