@@ -8,7 +8,7 @@ use ironclaw_model::{Part, Prompt};
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
-const ASKED: [&str; 17] = [
+const ASKED: [&str; 19] = [
     "write a.txt: x",
     "append a.txt: x",
     "keep tea is green",
