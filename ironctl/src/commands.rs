@@ -77,13 +77,12 @@ impl At {
 }
 
 /// The groups of `ironctl --help`, each with its commands.
-pub const GROUPS: [(&str, &[&str]); 9] = [
+pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
-    ("Agents", &["agent"]),
+    ("Agents", &["agent", "schedule"]),
     ("Reach", &["mcp", "egress", "tool", "scope"]),
-    ("Time", &["schedule"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),

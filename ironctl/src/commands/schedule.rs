@@ -68,7 +68,7 @@ pub enum Action {
 /// Options of `ironctl schedule add`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl schedule add assistant report --cron '0 8 * * mon-fri' --zone Europe/Berlin\n  ironctl schedule add assistant 'water' --every 2d --catch-up once --may write\n  ironctl schedule add assistant 'call' --at 2027-03-01T08:00"
+    after_help = "Example:\n  ironctl schedule add assistant report --every 1d --zone Europe/Berlin\n  ironctl schedule add assistant 'water' --every 2d --catch-up once --may write\n  ironctl schedule add assistant 'call' --at 2027-03-01T08:00"
 )]
 pub struct Add {
     /// Name or id of the agent
@@ -85,7 +85,7 @@ pub struct Add {
 /// Options of `ironctl schedule set`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --cron '30 7 * * *'\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --catch-up all"
+    after_help = "Example:\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --every 12h\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --catch-up all"
 )]
 pub struct Set {
     /// Id of the schedule
