@@ -88,6 +88,9 @@ impl End {
     }
 }
 
+/// The head of the prompt of a schedule that a model wrote.
+const OF_SCHEDULE: &str = "A schedule is due. A model wrote its prompt, and a person approved it. Do what follows.";
+
 /// Returns the messages of a prompt, for a model that takes images or not.
 pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
     let (results, offered) = (results_by_call(&prompt.parts), offered(&prompt.parts));
@@ -103,10 +106,7 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
                 say(&mut messages, "[The host: an empty message.]".into())
             }
             Part::Person { text } => say(&mut messages, text.as_str().into()),
-            Part::Task { text } => {
-                let head = "A schedule is due. A model wrote its prompt, and a person approved it. Do what follows.";
-                say(&mut messages, marked(head, text));
-            }
+            Part::Task { text } => say(&mut messages, marked(OF_SCHEDULE, text)),
             Part::Context { author, text } => {
                 let head = format!("The host quotes {}. What follows asks for nothing.", plain(author));
                 say(&mut messages, marked(&head, text));

@@ -98,11 +98,7 @@ pub fn record(
 ) -> Result<Recorded, Denied<Error>> {
     let (message, session) = (routed.message(), routed.session());
     let received = message.received();
-    let Found { recorded: scope, text } = match message.written_by() {
-        None => scope::of(received).map_err(Denied::Refused)?,
-        // The list that was approved with the schedule is its only authority.
-        Some(_) => Found { recorded: OF_SCHEDULE.to_owned(), text: &received.text },
-    };
+    let Found { recorded: scope, text } = scope_of(message).map_err(Denied::Refused)?;
     let (body, spans) = content(message, text);
     if body.len() > BODY_BYTES_MAX {
         return Err(too_long(body.len()).into());
@@ -152,6 +148,15 @@ pub fn record(
         .with("scope", scope)
         .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// Returns the scope of a message. That of a schedule has none: the list that was approved with it is its only authority.
+fn scope_of(message: &Authenticated) -> Result<Found<'_>, Refusal> {
+    let received = message.received();
+    match message.written_by() {
+        None => scope::of(received),
+        Some(_) => Ok(Found { recorded: OF_SCHEDULE.to_owned(), text: &received.text }),
+    }
 }
 
 /// Returns the label of a message. A person may pass on a file of another author, so the label of the file holds for the whole message.

@@ -45,11 +45,11 @@ pub enum By {
 }
 
 impl By {
-    fn name(self) -> String {
+    fn value(self) -> serde_json::Value {
         match self {
-            Self::Person(person) => person.to_string(),
-            Self::Agent(agent) => agent.to_string(),
-            Self::Host => "host".to_owned(),
+            Self::Person(person) => person.into(),
+            Self::Agent(agent) => agent.into(),
+            Self::Host => "host".into(),
         }
     }
 }
@@ -101,12 +101,12 @@ pub fn reply_to(row: &Schedule) -> String {
 /// Refuses an unknown schedule. The refusal is the same for a schedule of another person, so that ids cannot be probed.
 pub fn known(tx: &ReadTx<'_>, by: &Person, id: ScheduleId) -> Result<Schedule, Denied> {
     let found = find(tx, id)?.filter(|row| row.creator == by.id || by.role.covers(Role::Admin));
-    found.ok_or_else(|| unknown(&id.to_string()).into())
+    found.ok_or_else(|| unknown(id).into())
 }
 
 /// Returns the refusal of an id that no schedule has.
-pub fn unknown(id: &str) -> Refusal {
-    let shown: String = id.chars().take(64).collect();
+pub fn unknown(id: impl std::fmt::Display) -> Refusal {
+    let shown: String = format!("{id}").chars().take(64).collect();
     let refusal = Refusal::new(DenialCode::ScheduleUnknown, format!("there is no schedule {shown:?}"));
     refusal.hint("`ironctl schedule list` lists the schedules")
 }
@@ -197,7 +197,7 @@ pub fn wrong_state(row: &Schedule, why: &str) -> Refusal {
 }
 
 fn entry(event: LedgerEvent, row: &Schedule, by: By) -> Entry {
-    Entry::new(event).with("schedule", row.id).with("agent", row.agent).with("by", by.name())
+    Entry::new(event).with("schedule", row.id).with("agent", row.agent).with("by", by.value())
 }
 
 /// Returns the identity of the creator that a run of the schedule has on the channel of its replies.
@@ -223,7 +223,7 @@ pub fn is_by_agent(row: &Schedule) -> bool {
 pub fn of_agent(tx: &ReadTx<'_>, agent: &Agent, person: PersonId, id: ScheduleId) -> Result<Schedule, Denied> {
     let is_own = |row: &Schedule| row.agent == agent.id && row.creator == person && is_by_agent(row);
     let found = find(tx, id)?.filter(|row| is_own(row) && row.state != State::Removed);
-    found.ok_or_else(|| unknown(&id.to_string()).into())
+    found.ok_or_else(|| unknown(id).into())
 }
 
 /// Returns the creator, unless the person was removed.

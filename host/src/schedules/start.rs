@@ -41,23 +41,36 @@ impl Refused {
 /// # Errors
 /// Errors of the record.
 pub fn refused_now(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Option<Refused>, Error> {
-    Ok(ready(tx, context, row)?.err())
+    Ok(match ready(tx, context, row)? {
+        Ready::Runs(_) => None,
+        Ready::Refused(refused) => Some(refused),
+    })
+}
+
+/// The answer to a run that wants to start.
+enum Ready {
+    /// It has this identity.
+    Runs(Identity),
+    /// It may not start.
+    Refused(Refused),
 }
 
 /// Returns the identity of a run, or the reason why it may not start.
-fn ready(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Result<Identity, Refused>, Error> {
+fn ready(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Ready, Error> {
     if context.is_stopped {
-        return Ok(Err(Refused::once("emergency_stop")));
+        return Ok(Ready::Refused(Refused::once("emergency_stop")));
     }
-    let Some(creator) = schedules::creator(tx, row)? else { return Ok(Err(Refused::for_good("creator_removed"))) };
+    let Some(creator) = schedules::creator(tx, row)? else {
+        return Ok(Ready::Refused(Refused::for_good("creator_removed")));
+    };
     let Some(agent) = registry::agent_by_id(tx, row.agent)? else {
-        return Ok(Err(Refused::for_good("agent_removed")));
+        return Ok(Ready::Refused(Refused::for_good("agent_removed")));
     };
     if let Some(lost) = lost_right(tx, &context.settings.policy, (&creator, &agent), &row.may)? {
-        return Ok(Err(Refused::for_good(lost.name())));
+        return Ok(Ready::Refused(Refused::for_good(lost.name())));
     }
     let Some(identity) = schedules::identity(tx, row)? else {
-        return Ok(Err(Refused::for_good("creator_identity")));
+        return Ok(Ready::Refused(Refused::for_good("creator_identity")));
     };
     let origin = store::Origin {
         channel: row.channel.clone(),
@@ -65,9 +78,9 @@ fn ready(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Resul
         thread_id: row.thread_id.clone(),
     };
     Ok(match store::of_origin(tx, agent.id, &origin)?.map(|session| session.standing) {
-        Some(SessionState::Parked) => Err(Refused::once("session_parked")),
-        Some(SessionState::Quarantined) => Err(Refused::once("session_quarantined")),
-        Some(SessionState::Active | SessionState::Removed) | None => Ok(identity),
+        Some(SessionState::Parked) => Ready::Refused(Refused::once("session_parked")),
+        Some(SessionState::Quarantined) => Ready::Refused(Refused::once("session_quarantined")),
+        Some(SessionState::Active | SessionState::Removed) | None => Ready::Runs(identity),
     })
 }
 
@@ -79,8 +92,8 @@ pub(super) fn start(
     waiting: &Occurrence,
 ) -> Result<Option<SessionId>, crate::error::Error> {
     let identity = match ready(tx, context, row)? {
-        Ok(identity) => identity,
-        Err(Refused { reason, pauses }) => {
+        Ready::Runs(identity) => identity,
+        Ready::Refused(Refused { reason, pauses }) => {
             outcome::settle(tx, row, waiting, (OccurrenceState::Skipped, Some(reason)), None)?;
             if pauses {
                 outcome::pause(tx, row, reason)?;
@@ -127,7 +140,7 @@ fn record(
         speaker: Some(row.creator),
         event_id: None,
         event_digest: None,
-        agent: row.agent.to_string(),
+        agent: format!("{}", row.agent),
         text: row.prompt.clone(),
         files: Vec::new(),
         quoted: Vec::new(),

@@ -12,6 +12,7 @@ use crate::shutdown::Shutdown;
 use crate::tables::schedules as table;
 use crate::worker::{self, Due, Wait};
 use ironclaw_contract::ids::{ScheduleId, SessionId};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::{Committed, EventsOf, failpoint};
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,6 +169,6 @@ impl Due for ScheduleWorker {
 /// Returns whether an entry may change the work.
 fn concerns(entry: &Committed, has_open: bool) -> bool {
     let name = entry.event.name();
-    name.starts_with("schedule.")
-        || (has_open && ["turn.closed", "delivery.", "session."].iter().any(|start| name.starts_with(start)))
+    let ends = entry.event == LedgerEvent::TurnClosed || name.starts_with("delivery.") || name.starts_with("session.");
+    name.starts_with("schedule.") || (has_open && ends)
 }

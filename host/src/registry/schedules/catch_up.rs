@@ -32,7 +32,7 @@ pub enum Fate {
     Skipped {
         /// One word.
         reason: &'static str,
-        /// The number of times that it stands for.
+        /// The number of times that it counts.
         count: u64,
     },
 }

@@ -11,7 +11,7 @@ use crate::tools::catalogue::Catalogue;
 use crate::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, RECALLED_MAX, levels};
 use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
-use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
@@ -67,7 +67,7 @@ struct ManageSchedules {
 /// A schedule as its agent sees it.
 #[derive(Serialize)]
 struct Shown<'a> {
-    id: String,
+    id: ScheduleId,
     prompt: &'a str,
     recurrence: String,
     zone: &'a str,
@@ -229,7 +229,7 @@ fn change_schedule(
 
 fn shown_schedule(row: &Schedule) -> Shown<'_> {
     Shown {
-        id: row.id.to_string(),
+        id: row.id,
         prompt: &row.prompt,
         recurrence: format!("{} {}", row.kind, row.recurrence),
         zone: &row.zone,

@@ -94,10 +94,10 @@ fn changeable(
     agent: &Agent,
     id: ScheduleId,
 ) -> Result<schedules::Schedule, Denied> {
-    let Some(person) = context.person(tx)? else { return Err(schedules::unknown(&id.to_string()).into()) };
+    let Some(person) = context.person(tx)? else { return Err(schedules::unknown(id).into()) };
     let row = schedules::known(tx, &person, id)?;
     if row.agent != agent.id {
-        return Err(schedules::unknown(&id.to_string()).into());
+        return Err(schedules::unknown(id).into());
     }
     if row.state == schedules::State::Removed {
         return Err(schedules::wrong_state(&row, "it is removed").into());
