@@ -29,7 +29,6 @@ use in_flight::{InFlight, Letter};
 use ironclaw_contract::ids::{DeliveryId, MessageId, RequestId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_state::failpoint;
 use ironclaw_state::keys;
 use ironclaw_state::{Committed, ReadTx, WriteTx};
 use std::sync::Arc;
@@ -98,7 +97,7 @@ impl Dispatcher {
 
     /// Sends one delivery, and records the outcome.
     async fn send(self: Arc<Self>, outgoing: OutgoingDelivery) {
-        failpoint::reach(outgoing.letter.taken());
+        outgoing.letter.reach_taken();
         let id = outgoing.letter.id().to_string();
         let body = Body {
             kind: outgoing.kind,
@@ -113,7 +112,7 @@ impl Dispatcher {
         } else {
             let now = ironclaw_state::wall_clock();
             let sent = self.dispatch.sender.send(&outgoing.to, &id, now, &body).await;
-            failpoint::reach(outgoing.letter.sent());
+            outgoing.letter.reach_sent();
             // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
             let attempts = self.settings.now().channels.attempts(&outgoing.to);
             let chance = keys::random().map_or(0, u32::from_le_bytes);

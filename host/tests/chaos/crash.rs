@@ -38,6 +38,9 @@ const OF_A_PANIC: [&str; 1] = ["panic"];
 /// The fail points of a delivery over a network, which `e2e::deliveries` uses.
 const OF_A_DELIVERY: [&str; 2] = ["parcel_taken", "parcel_sent"];
 
+/// The fail points of notifications, questions and schedules, which their tests in `e2e` use.
+const OF_PEOPLE_AWAY: [&str; 4] = ["notification_taken", "notification_sent", "question_answered", "schedule_run"];
+
 /// The fail points of a backup and a restore, which `ops::backup` uses.
 const OF_A_BACKUP: [&str; 4] = ["backup_copied", "restore_named", "restore_placed", "restore_staged"];
 
@@ -76,6 +79,7 @@ fn every_fail_point_in_the_code_is_tested() {
         OF_THE_LEDGER.as_slice(),
         &OF_A_PANIC,
         &OF_A_DELIVERY,
+        &OF_PEOPLE_AWAY,
         &OF_A_BACKUP,
         &crate::security::requests::POINTS,
         of_changes,

@@ -15,8 +15,8 @@ use std::time::Duration;
 const WARM_UP: usize = 5;
 /// Counted rounds.
 const ROUNDS: usize = 20;
-/// Durable commits of a round: message recorded, turn opened, model asked, output sealed, row accepted, reply received.
-const COMMITS: u64 = 6;
+/// Durable commits of a round: message recorded, turn opened, model asked, output sealed, row accepted, reply received, reply read.
+const COMMITS: u64 = 7;
 /// Further commits of a contained call: result reported, model asked again, its output sealed.
 const COMMITS_OF_CALL: u64 = 3;
 /// Further commits of a call of an MCP server beside a contained call: its start, because it is sent at most once.

@@ -6,6 +6,7 @@ use super::{Dispatcher, OutgoingDelivery, interrupted};
 use crate::notifications::Stored;
 use crate::outbound::delivery::Delivery;
 use ironclaw_contract::ids::DeliveryId;
+use ironclaw_state::failpoint;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,20 +30,20 @@ impl Letter {
         }
     }
 
-    /// Returns the failpoint before it is sent.
-    pub(super) const fn taken(&self) -> &'static str {
-        match self {
+    /// Reaches the failpoint before it is sent.
+    pub(super) fn reach_taken(&self) {
+        failpoint::reach(match self {
             Self::Delivery(_) => "parcel_taken",
             Self::Notification(_) => "notification_taken",
-        }
+        });
     }
 
-    /// Returns the failpoint after it was sent.
-    pub(super) const fn sent(&self) -> &'static str {
-        match self {
+    /// Reaches the failpoint after it was sent.
+    pub(super) fn reach_sent(&self) {
+        failpoint::reach(match self {
             Self::Delivery(_) => "parcel_sent",
             Self::Notification(_) => "notification_sent",
-        }
+        });
     }
 }
 

@@ -161,7 +161,12 @@ impl Composer<'_, '_> {
         let mut start = 0;
         for (at, span) in spans.iter().enumerate() {
             let end = start + span.bytes;
-            self.parts.push(span_part(&span.author, body.get(start..end).unwrap_or_default(), principal));
+            let text = body.get(start..end).unwrap_or_default();
+            self.parts.push(match span.author {
+                // Only the prompt of a schedule is a message that a model wrote as a whole. An answer quotes the question.
+                Author::Model if spans.len() == 1 => Part::Task { text: text.to_owned() },
+                _ => span_part(&span.author, text, principal),
+            });
             start = end;
             if let Some(SentImage { path, digest, .. }) = images.next_if(|image| image.span == at) {
                 self.parts.push(Part::Image { path, content: ImageContent::Unread(digest) });
@@ -255,8 +260,7 @@ fn span_part(author: &Author, text: &str, principal: Option<PersonId>) -> Part {
         Author::Person { .. } => context("another person".to_owned(), text),
         Author::Quoted => context("quoted by the sender".to_owned(), text),
         Author::File { name } => context(format!("file {name}"), text),
-        // Only the prompt of a schedule is a message that a model wrote.
-        Author::Model => Part::Task { text },
+        Author::Model => context("a model".to_owned(), text),
         Author::Agent { agent } => context(format!("agent {agent}"), text),
         Author::Tool { tool } => context(format!("tool {tool}"), text),
         Author::Host => Part::HostNotice { text },
