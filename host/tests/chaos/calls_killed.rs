@@ -47,7 +47,7 @@ const SETTLED: Moment = Moment::At("output_sealed");
 struct Case {
     victim: Victim,
     moment: Moment,
-    /// The possible consequences. A kill of a sandbox has two where the host may notice it before or after the answer of the server.
+    /// The possible consequences: two where the host may notice the kill before or after it sends the call or reads its answer.
     outcomes: &'static [Outcome],
 }
 
@@ -58,6 +58,8 @@ const VOID: Outcome = (0, "void", "Its turn ended before it ran.");
 const NOT_SENT: Outcome = (0, "unknown", "ended before its outcome was known.");
 const UNKNOWN: Outcome = (1, "unknown", "ended before its outcome was known.");
 const NO_ANSWER_UNSENT: Outcome = (0, "done", "unknown if the server acted");
+/// The host noticed the end of the server before it sent the call.
+const NOT_REACHED: Outcome = (0, "done", "nothing was sent");
 const NO_ANSWER: Outcome = (1, "done", "unknown if the server acted");
 const DONE: Outcome = (1, "done", "acted");
 
@@ -69,7 +71,7 @@ const CASES: [Case; 15] = [
     Case { victim: Victim::Host, moment: ANSWERED, outcomes: &[UNKNOWN] },
     Case { victim: Victim::Host, moment: SETTLED, outcomes: &[DONE] },
     Case { victim: Victim::Server, moment: BEFORE_START, outcomes: &[DONE] },
-    Case { victim: Victim::Server, moment: STARTED, outcomes: &[NO_ANSWER_UNSENT] },
+    Case { victim: Victim::Server, moment: STARTED, outcomes: &[NO_ANSWER_UNSENT, NOT_REACHED] },
     Case { victim: Victim::Server, moment: Moment::Acted, outcomes: &[NO_ANSWER] },
     Case { victim: Victim::Server, moment: ANSWERED, outcomes: &[DONE] },
     Case { victim: Victim::Server, moment: SETTLED, outcomes: &[DONE] },
