@@ -50,7 +50,7 @@ fn host_that_takes_changes(yours: bool) -> FakeHost {
 
 /// Returns the lines and bodies of the requests that change something.
 fn posted(host: &FakeHost) -> Vec<(String, Value)> {
-    let posts = host.asked().into_iter().filter(|asked| asked.line.starts_with("POST"));
+    let posts = host.posted().into_iter();
     posts.map(|asked| (asked.line, asked.body)).collect()
 }
 

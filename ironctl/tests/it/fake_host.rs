@@ -148,6 +148,12 @@ impl FakeHost {
         self.asked.lock().expect("no test panics while it holds this").clone()
     }
 
+    /// Returns every POST so far, without those that only take unread replies.
+    pub fn posted(&self) -> Vec<Asked> {
+        let is_act = |asked: &Asked| asked.line.starts_with("POST") && !asked.line.ends_with("/unread");
+        self.asked().into_iter().filter(is_act).collect()
+    }
+
     /// Runs ironctl against this host; returns exit code, stdout and stderr.
     pub fn ironctl(&self, words: &[&str]) -> (i32, String, String) {
         ended(ironctl(self.home.path()).args(words).output().expect("ironctl runs"))

@@ -96,7 +96,7 @@ fn at_the_inbox(host: &FakeHost) -> Terminal {
 }
 
 pub fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
-    let posts = host.asked().into_iter().filter(|asked| asked.line.starts_with("POST"));
+    let posts = host.posted().into_iter();
     posts.map(|asked| (asked.line, asked.body)).collect()
 }
 
