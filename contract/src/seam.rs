@@ -9,6 +9,7 @@ mod bounds;
 pub mod change;
 #[cfg(feature = "queues")]
 pub mod crypt;
+pub mod destination;
 pub mod egress;
 mod field;
 #[cfg(feature = "queues")]

@@ -14,6 +14,7 @@ mod channels;
 mod chat;
 mod connections;
 mod dead_letters;
+mod destinations;
 mod files;
 mod forgotten;
 mod health;

@@ -1,5 +1,5 @@
-//! The execution of calls that the host runs: requests to hosts of the network, commands that reach the network, and calls of tools of
-//! MCP servers.
+//! The execution of calls that the host runs: requests to hosts of the network, commands that reach the network, messages to
+//! destinations, and calls of tools of MCP servers.
 //!
 //! A call is judged again at the moment of its effect, its approvals are used up, and it is marked as running with its ledger entries,
 //! all in one transaction; then it runs once. A crash after that leaves an unknown outcome, and never a second request. See
@@ -8,6 +8,7 @@
 mod effect;
 pub mod facts;
 mod late;
+mod send;
 
 use effect::Effect;
 pub use late::LateCalls;
@@ -25,6 +26,7 @@ use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
 use crate::session::store;
 use crate::tables::{messages, turns};
+use crate::tools::SEND_MESSAGE;
 use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -180,8 +182,11 @@ impl Executor {
         };
         let refusal = match permitted {
             Ok(permitted) => {
-                let started = Effect::of(self, tx, &permitted, (place, agent.id, &call), &facts.network)?;
+                let mut started = Effect::of(self, tx, &permitted, (place, agent.id, &call), &facts.network)?;
                 calls::start(tx, row.id)?;
+                if let Effect::Send(order) = &mut started {
+                    order.intend(tx, place)?;
+                }
                 let begun = entry(LedgerEvent::CallStarted, place, &row);
                 started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
                 return Ok(Some(started));
@@ -221,7 +226,12 @@ impl Executor {
             return Ok(requests::finish(tx, place.call, false)?);
         };
         let author = Author::Tool { tool: row.tool.clone() };
-        let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, result)?;
+        let labels = match row.tool == SEND_MESSAGE {
+            // The host's own words, with nothing from outside beyond what the output had seen.
+            true => recorded(tx, &row, &place.key)?.1,
+            false => vec![Label::External],
+        };
+        let item = calls::record_labelled_result(tx, &self.target(place), row.id, &row.tool, author, labels, result)?;
         calls::settle(tx, row.id, item.tuple.item)?;
         requests::finish(tx, row.id, true)?;
         let ran = entry(LedgerEvent::CallRan, place, &row);

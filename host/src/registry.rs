@@ -5,6 +5,7 @@
 
 pub mod allowances;
 pub mod channels;
+pub mod destinations;
 pub mod egress;
 pub mod mcp;
 pub mod models;

@@ -8,6 +8,7 @@ pub mod agents;
 pub mod changes;
 pub mod channels;
 pub mod deliveries;
+pub mod destinations;
 pub mod facts;
 pub mod items;
 pub mod memories;

@@ -24,11 +24,15 @@ pub const MEMORY: [&str; 2] = ["remember", "recall"];
 pub const RUN_COMMAND: &str = "run_command";
 /// Proposes a change of the agent. An agent has it by default.
 pub const REQUEST_CHANGE: &str = "request_capability_change";
-/// The tools that make requests to the host. All but `send_message` are actions of the contract under the same name;
-/// `request_capability_change` is the envelope of every kind of change.
-pub const ACTIONS: [&str; 5] = ["schedule_task", ASK_QUESTION, "skill_install", REQUEST_CHANGE, "send_message"];
+/// The tools that make requests to the host. All are actions of the contract under the same name; `request_capability_change` is the
+/// envelope of every kind of change.
+pub const ACTIONS: [&str; 4] = ["schedule_task", ASK_QUESTION, "skill_install", REQUEST_CHANGE];
 /// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
-pub const UNHANDLED: [&str; 2] = ["skill_install", "send_message"];
+pub const UNHANDLED: [&str; 1] = ["skill_install"];
+/// Sends a message to a destination. The host offers it by itself to an agent with a destination.
+pub const SEND_MESSAGE: &str = "send_message";
+/// The tools that the host offers by itself to an agent that has what they need.
+const AUTOMATIC: [&str; 4] = [NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS, SEND_MESSAGE];
 /// Lists, pauses, resumes and removes the schedules that the agent asked for. No agent has it by default.
 pub const MANAGE_SCHEDULES: &str = "schedule_manage";
 /// Asks the person of the turn. No agent has it by default. An agent that lacks it asks in its answer, so no prompt names it.
@@ -97,9 +101,7 @@ pub fn usual() -> impl Iterator<Item = &'static str> {
 
 /// Returns the tools that an agent may have: those with a handler in this version.
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
-    builtin()
-        .iter()
-        .filter(|tool| !UNHANDLED.contains(&tool.name) && ![NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS].contains(&tool.name))
+    builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name) && !AUTOMATIC.contains(&tool.name))
 }
 
 /// Returns the tools that a model with these enabled tools sees.
@@ -117,20 +119,10 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
             Some(tool) if UNHANDLED.contains(&tool.name) => {
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: this version has no handler for it"))
             }
-            Some(tool) if tool.name == GIT_PUSH => (
-                DenialCode::ToolUnhandled,
-                format!("{name} cannot be enabled: an agent with {RUN_COMMAND} and a grant with pushes has it"),
-            ),
-            Some(tool) if tool.name == NETWORK_COMMAND => (
-                DenialCode::ToolUnhandled,
-                format!(
-                    "{name} cannot be enabled: an agent with {RUN_COMMAND} and a host that is granted for commands has it"
-                ),
-            ),
-            Some(tool) if tool.name == FIND_TOOLS => (
-                DenialCode::ToolUnhandled,
-                format!("{name} cannot be enabled: an agent with many tools of MCP servers has it"),
-            ),
+            Some(tool) if AUTOMATIC.contains(&tool.name) => {
+                let (name, with) = (tool.name, automatic_with(tool.name));
+                (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: an agent with {with} has it"))
+            }
             Some(_) => continue,
             None => {
                 let shown: String = name.chars().take(SHOWN_CHARACTERS_MAX).collect();
@@ -143,10 +135,28 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`MANAGE_SCHEDULES`], then [`ACTIONS`], in that order.
+/// Returns what an agent has to which the host offers this tool by itself.
+fn automatic_with(tool: &str) -> String {
+    match tool {
+        GIT_PUSH => format!("{RUN_COMMAND} and a grant with pushes"),
+        NETWORK_COMMAND => format!("{RUN_COMMAND} and a host that is granted for commands"),
+        SEND_MESSAGE => "a destination".to_owned(),
+        _ => "many tools of MCP servers".to_owned(),
+    }
+}
+
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`MANAGE_SCHEDULES`], [`SEND_MESSAGE`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-        let others = [run_command(), network_command(), git_push(), http_fetch(), find_tools(), schedule_manage()];
+        let others = [
+            run_command(),
+            network_command(),
+            git_push(),
+            http_fetch(),
+            find_tools(),
+            schedule_manage(),
+            send_message(),
+        ];
         workspace().into_iter().chain(memory()).chain(others).chain(actions()).collect()
     });
     &BUILTIN
@@ -173,12 +183,12 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
             json!({
                 "path": path(),
                 "offset": { "type": "integer", "minimum": 0, "description": "Bytes to skip." },
-                "limit": { "type": "integer", "minimum": 1, "description": "Most bytes to read." },
+                "limit": { "type": "integer", "minimum": 1, "description": "Most bytes." },
             }),
         ),
         local(
             "write_file",
-            "Writes a text file and makes the directories above it.",
+            "Writes a text file, with the directories above it.",
             &["path", "content"],
             json!({
                 "path": path(),
@@ -223,10 +233,10 @@ fn memory() -> [Tool; MEMORY.len()] {
         ),
         host(
             "recall",
-            "Finds notes by their words, the best first.",
+            "Finds notes by words, best first.",
             &["query"],
             json!({
-                "query": { "type": "string", "minLength": 1, "description": "Words to look for." },
+                "query": { "type": "string", "minLength": 1, "description": "Words." },
                 "max": { "type": "integer", "minimum": 1, "maximum": RECALLED_MAX, "description": "Most notes." },
             }),
         ),
@@ -349,8 +359,9 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
         ChangeKind::Mounts => "[{source,target?,read_only?}], all of them",
         ChangeKind::CreateAgent => "{name,persona?,enabled_tools?,members?,wirings?}",
         ChangeKind::McpAccess => "{server,tools?}",
-        ChangeKind::McpRegister => "{name,url,headers?:[{name,secret,scheme?}]} or {name,command:[words]}",
+        ChangeKind::McpRegister => "{name,url,headers?:[{name,secret}]} or {name,command:[words]}",
         ChangeKind::Egress => "{host,methods,paths?}",
+        ChangeKind::Destinations => "{name,channel,address}",
         ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule => return None,
     })
 }
@@ -363,7 +374,7 @@ fn payloads() -> String {
 
 /// Returns the tools for actions. The arguments of an action are its JSON in the contract without `action`.
 fn actions() -> [Tool; ACTIONS.len()] {
-    [schedule_task(), ask_user_question(), skill_install(), request_change(), send_message()]
+    [schedule_task(), ask_user_question(), skill_install(), request_change()]
 }
 
 fn row(name: &'static str, description: &'static str, required: &[&str], properties: Value) -> Tool {
@@ -459,15 +470,21 @@ fn request_change() -> Tool {
 }
 
 fn send_message() -> Tool {
-    row(
-        "send_message",
-        "Sends a message to one of your destinations.",
-        &["to", "text"],
-        json!({
-            "to": { "type": "string", "minLength": 1, "description": "Name of the destination." },
-            "text": { "type": "string", "minLength": 1, "description": "The message." },
-        }),
-    )
+    let of_host = |description: &str| json!({ "type": "string", "description": description });
+    Tool {
+        name: SEND_MESSAGE,
+        description: "Sends a message to one of your destinations, beside your answer in this conversation.",
+        runs: Runs::Await,
+        parameters: object(
+            &["to", "text"],
+            json!({
+                "to": { "type": "string", "minLength": 1, "description": "Name of the destination." },
+                "text": { "type": "string", "minLength": 1, "description": "The message." },
+                "recipient": of_host("Leave it out: the host writes the address."),
+                "thread": of_host("Leave it out: the host writes the thread."),
+            }),
+        ),
+    }
 }
 
 fn object(required: &[&str], properties: Value) -> Value {

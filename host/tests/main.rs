@@ -37,6 +37,7 @@ mod e2e {
     mod commands;
     mod costs;
     mod deliveries;
+    mod destinations;
     mod everyday;
     mod feedback;
     pub(crate) mod files;

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 const TABLES: &[(&str, &str, &str, &str)] = &[
     ("messages_in", "MessageIn", "messages", "sandbox"),
     ("turns", "Turn", "open_turn", "sandbox"),
-    ("destinations", "Destination", "destinations", "sandbox"),
     ("session_routing", "Routing", "routing", "sandbox"),
     ("delivered", "", "delivered", "sandbox"),
     ("messages_out", "RawRow", "look", "host"),
@@ -30,7 +29,6 @@ const TABLES: &[(&str, &str, &str, &str)] = &[
 
 /// Columns whose field in the row has another name.
 const FIELDS: &[(&str, &str)] = &[
-    ("destinations.type", "kind"),
     ("processing_ack.message_id", "key"),
     ("processing_ack.status", "value"),
     ("processing_ack.status_changed", "at"),

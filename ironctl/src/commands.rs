@@ -17,6 +17,7 @@ mod config;
 mod contract;
 mod decidable;
 mod delivery;
+mod destination;
 mod doctor;
 mod down;
 mod egress;
@@ -82,7 +83,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
     ("Agents", &["agent", "schedule"]),
-    ("Reach", &["mcp", "egress", "tool", "scope"]),
+    ("Reach", &["destination", "mcp", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -149,6 +150,9 @@ pub enum Command {
     /// Add, confirm, grant, list, show, test, revoke and remove MCP servers
     #[command(subcommand, after_help = "Example:\n  ironctl mcp list")]
     Mcp(mcp::Action),
+    /// Give agents addresses to which they may send messages, and list them
+    #[command(subcommand, after_help = "Example:\n  ironctl destination list")]
+    Destination(destination::Action),
     /// Grant, revoke, list and test the hosts of the network of agents
     #[command(subcommand, after_help = "Example:\n  ironctl egress list")]
     Egress(egress::Action),
@@ -246,6 +250,7 @@ impl Command {
             Self::Allowance(action) => allowance::run(at, action).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,
+            Self::Destination(action) => destination::run(at, action).await,
             Self::Egress(action) => egress::run(at, action).await,
             Self::Tool(action) => tool::run(at, action).await,
             Self::Scope(action) => scope::run(at, action).await,

@@ -171,6 +171,26 @@ pub struct EgressGrant {
     pub commands: Option<String>,
 }
 
+/// An address to which an agent may send messages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Destination {
+    /// The name of the agent.
+    pub agent: String,
+    /// The agent's name for it.
+    pub name: String,
+    /// The channel.
+    pub channel: String,
+    /// The address on the channel.
+    pub address: String,
+    /// The thread at the address.
+    pub thread: Option<String>,
+    /// The person who was linked to the address when people approved it.
+    pub person: String,
+    /// `active`, `unlinked` or `channel_gone`; the agent may send to an active one only.
+    pub state: String,
+}
+
 /// The judgement of a call that was not made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

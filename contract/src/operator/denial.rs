@@ -230,6 +230,8 @@ denial_codes! {
     CallServerChanged = "call_server_changed", 403, Operator, "The MCP server lists the tool in another form than people confirmed.";
     CallUnclassified = "call_unclassified", 403, Sandbox, "The tool has no manifest, or an argument has no rule.";
     CallPrincipal = "call_principal", 403, Operator, "The agent never takes calls of this class from this kind of principal.";
+    CallDestination = "call_destination", 403, Operator, "The agent has no destination of this name.";
+    CallDestinationEnded = "call_destination_ended", 403, Operator, "The address behind the destination is not the one that people approved.";
     CallSchedule = "call_schedule", 403, Operator, "The call is not in the list that was approved with its schedule.";
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
     CallOrigin = "call_origin", 403, Sender, "The context holds text of others, and the call has an effect outside of the session.";
@@ -356,6 +358,9 @@ denial_codes! {
     McpEnvironment = "mcp_environment", 400, Operator, "A variable of the server is refused.";
     EgressMalformed = "egress_malformed", 400, Operator, "The grant of a host of the network is not valid.";
     EgressTooMany = "egress_too_many", 409, Operator, "The agent has the most granted hosts that an agent may have.";
+    DestinationTooMany = "destination_too_many", 409, Operator, "The agent has the most destinations that an agent may have.";
+    DestinationUnknown = "destination_unknown", 404, Operator, "The agent has no such destination.";
+    DestinationUnsuitable = "destination_unsuitable", 400, Operator, "The channel is no place to which an agent sends messages.";
     McpToolName = "mcp_tool_name", 400, Operator, "The name is not a valid name of a tool.";
     McpToolUnknown = "mcp_tool_unknown", 404, Operator, "The server has no such tool.";
     McpToolsNone = "mcp_tools_none", 400, Operator, "The server has no tools.";

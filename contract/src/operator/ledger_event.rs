@@ -199,6 +199,8 @@ events! {
     McpConfirmed = "mcp.confirmed", [Kind::Meta], "server before after manifest by change", "The tools of an MCP server were confirmed.";
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
+    SendIntended = "send.intended", [Kind::Claim], "delivery call channel", "A message of an agent to a destination is about to be sent.";
+    DestinationSet = "destination.set", [Kind::Meta], "agent before after channel by change", "A destination of an agent was set or removed.";
     ScheduleAdded = "schedule.added", [Kind::Meta], "schedule agent creator digest by change", "A schedule was added.";
     ScheduleChanged = "schedule.changed", [Kind::Meta], "schedule agent before after by change", "A schedule was changed.";
     SchedulePaused = "schedule.paused", [Kind::Retract], "schedule agent by reason", "A schedule was paused.";

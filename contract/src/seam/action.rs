@@ -257,6 +257,7 @@ mod tests {
             ChangeKind::McpAccess => serde_json::json!({"server": "s"}),
             ChangeKind::McpRegister => serde_json::json!({"name": "n", "url": "https://u", "tools": []}),
             ChangeKind::Egress => serde_json::json!({"host": "h", "methods": []}),
+            ChangeKind::Destinations => serde_json::json!({"name": "n", "channel": "c", "address": "a"}),
             ChangeKind::Settings => serde_json::json!({"mode": "enforce"}),
             ChangeKind::Schedule => serde_json::json!({"prompt": "p", "every": "1d"}),
             ChangeKind::McpConfirm => serde_json::json!({"server": "s", "digest": crate::canonical::Digest::of(b"")}),

@@ -25,6 +25,7 @@ impl Change {
             Self::McpRegister(server) => server.within_bounds(),
             Self::McpConfirm(confirmed) => confirmed.within_bounds(),
             Self::Egress(egress) => egress.within_bounds(),
+            Self::Destinations(destination) => destination.within_bounds(),
             Self::Settings(settings) => settings.within_bounds(),
             Self::Schedule(schedule) => schedule.within_bounds(),
         }

@@ -1,9 +1,10 @@
-//! The kinds of change: ten that an agent may propose by name, and `mcp_confirm`, `settings` and `schedule`, which it may not.
+//! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings` and `schedule`, which it may not.
 //! A call of `schedule_task` proposes a `schedule`.
 //!
 //! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
 //! [`crate::seam::action`].
 
+pub use super::destination::Destination;
 pub use super::egress::Egress;
 pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpHost, McpOauth, McpRegister, McpTool, McpVariable};
 pub use super::schedule::{CatchUp, ReplyTo, Schedule, WrittenBy};
@@ -40,6 +41,8 @@ ChangeKind {
     McpConfirm = "mcp_confirm",
     /// A host of the network that the host of the agent may ask for it.
     Egress = "egress",
+    /// An address to which the agent may send messages.
+    Destinations = "destinations",
     /// Guard mode, model, ceilings or removal of an agent; or the default model.
     Settings = "settings",
     /// A schedule of an agent.
@@ -59,7 +62,8 @@ impl ChangeKind {
             | Self::CreateAgent
             | Self::McpAccess
             | Self::McpRegister
-            | Self::Egress => true,
+            | Self::Egress
+            | Self::Destinations => true,
             Self::McpConfirm | Self::Settings | Self::Schedule => false,
         }
     }
@@ -121,6 +125,8 @@ pub enum Change {
     McpConfirm(McpConfirm),
     /// `{"host", "port"?, "methods", "paths"?, "secret"?, "upload_bytes_max"?}`
     Egress(Egress),
+    /// `{"name", "channel", "address", "thread"?}` or `{"name", "remove": true}`
+    Destinations(Destination),
     /// `{"mode"?, "model"?, "tokens_per_day"?, "cost_per_day_micros"?}`, `{"remove": true}` or `{"default_model"}`
     Settings(Settings),
     /// `{"prompt", "cron" | "every" | "at", "zone"?, "catch_up"?, "may"?, "reply_to"?}` or `{"id", …}` with the fields to change
@@ -325,6 +331,7 @@ impl Change {
             ChangeKind::McpRegister => Self::McpRegister(read(kind, payload)?),
             ChangeKind::McpConfirm => Self::McpConfirm(read(kind, payload)?),
             ChangeKind::Egress => Self::Egress(read(kind, payload)?),
+            ChangeKind::Destinations => Self::Destinations(read(kind, payload)?),
             ChangeKind::Settings => Self::Settings(read(kind, payload)?),
             ChangeKind::Schedule => Self::Schedule(read(kind, payload)?),
         };
@@ -351,6 +358,7 @@ impl Change {
             Self::McpRegister(_) => ChangeKind::McpRegister,
             Self::McpConfirm(_) => ChangeKind::McpConfirm,
             Self::Egress(_) => ChangeKind::Egress,
+            Self::Destinations(_) => ChangeKind::Destinations,
             Self::Settings(_) => ChangeKind::Settings,
             Self::Schedule(_) => ChangeKind::Schedule,
         }
@@ -370,6 +378,7 @@ impl Change {
             Self::McpRegister(server) => serde_json::json!(server),
             Self::McpConfirm(confirmed) => serde_json::json!(confirmed),
             Self::Egress(egress) => serde_json::json!(egress),
+            Self::Destinations(destination) => serde_json::json!(destination),
             Self::Settings(settings) => serde_json::json!(settings),
             Self::Schedule(schedule) => serde_json::json!(schedule),
         };
@@ -421,6 +430,7 @@ mod tests {
             ),
             (ChangeKind::McpConfirm, json!({"server": "files", "digest": crate::canonical::Digest::of(b"listing")})),
             (ChangeKind::Egress, json!({"host": "a.example", "methods": ["GET"], "paths": ["/a/{b}"]})),
+            (ChangeKind::Destinations, json!({"name": "ana", "channel": "desk", "address": "ana"})),
             (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
             (ChangeKind::Schedule, json!({"prompt": "water the plants", "cron": "0 8 * * *"})),
         ]

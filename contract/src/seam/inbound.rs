@@ -61,23 +61,6 @@ pub struct Turn {
     pub open: bool,
 }
 
-/// A row of `destinations`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    /// Its name for the agent.
-    pub name: String,
-    /// Its name for people.
-    pub display_name: String,
-    /// `channel` or `agent`.
-    pub kind: String,
-    /// Channel, for a channel.
-    pub channel_type: Option<String>,
-    /// Address, for a channel.
-    pub platform_id: Option<String>,
-    /// Agent, for an agent.
-    pub agent_group_id: Option<String>,
-}
-
 /// The row of `session_routing`: the address for replies, and the cursor of the outbound queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Routing {
@@ -176,18 +159,6 @@ impl Projection<'_> {
         Ok(())
     }
 
-    /// Replaces the list of destinations.
-    pub fn destinations(&self, destinations: &[Destination]) -> rusqlite::Result<()> {
-        self.tx.execute("DELETE FROM destinations", [])?;
-        for d in destinations {
-            self.tx.execute(
-                "INSERT INTO destinations (name, display_name, type, channel_type, platform_id, agent_group_id) VALUES (?1,?2,?3,?4,?5,?6)",
-                params![d.name, d.display_name, d.kind, d.channel_type, d.platform_id, d.agent_group_id],
-            )?;
-        }
-        Ok(())
-    }
-
     /// Sets the address for replies and the cursor of the outbound queue.
     pub fn routing(&self, routing: &Routing) -> rusqlite::Result<()> {
         self.tx
@@ -277,20 +248,6 @@ impl InboundReader {
             },
         )?;
         Ok(rows.pop())
-    }
-
-    /// Reads the destinations to which the agent may send.
-    pub fn destinations(&self) -> Result<Vec<Destination>, Error> {
-        self.rows("SELECT name, display_name, type, channel_type, platform_id, agent_group_id FROM destinations ORDER BY name", [], |row| {
-            Ok(Destination {
-                name: row.get(0)?,
-                display_name: row.get(1)?,
-                kind: row.get(2)?,
-                channel_type: row.get(3)?,
-                platform_id: row.get(4)?,
-                agent_group_id: row.get(5)?,
-            })
-        })
     }
 
     /// Reads status and time of the receipt of an outbound row, if there is one.

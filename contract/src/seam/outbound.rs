@@ -22,13 +22,6 @@ pub enum Chat {
     Reply(ItemId),
     /// The turn ends without an answer.
     End(EndReason),
-    /// A text for a destination; the row also names a call.
-    Send {
-        /// Name of the destination.
-        to: String,
-        /// The text to send.
-        text: String,
-    },
 }
 
 /// The reason why a sandbox ends a turn without a reply. The host writes the notice.

@@ -36,14 +36,6 @@ CREATE TABLE turns (
   deadline INTEGER NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('open','closed'))
 ) STRICT;
-CREATE TABLE destinations (
-  name TEXT PRIMARY KEY NOT NULL,
-  display_name TEXT NOT NULL,
-  type TEXT NOT NULL CHECK (type IN ('channel','agent')),
-  channel_type TEXT,
-  platform_id TEXT,
-  agent_group_id TEXT
-) STRICT;
 CREATE TABLE session_routing (
   id INTEGER PRIMARY KEY NOT NULL CHECK (id = 1),
   channel_type TEXT NOT NULL,

@@ -7,7 +7,7 @@ use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::gateway::policy::{self, Policy};
 use crate::refusal::{Denied, Refusal};
-use crate::registry::{self, Person, Role, egress, mcp};
+use crate::registry::{self, Person, Role, destinations, egress, mcp};
 use crate::requests;
 use crate::session::store;
 use crate::tables::schedules::OfTurn;
@@ -255,9 +255,10 @@ pub async fn test(
         let agent = registry::named_agent(tx, &person, &named).map_err(Denied::<Error>::from)?;
         let grants = egress::grants_of(tx, agent.id, loopback).map_err(Error::from)?;
         let catalogue = mcp::catalogue(tx, &agent).map_err(Error::from)?;
-        Ok::<_, Denied<Error>>((agent, catalogue, Network { grants, loopback, typed: Typed::default() }))
+        let destinations = destinations::of(tx, agent.id).map_err(Error::from)?;
+        Ok::<_, Denied<Error>>((agent, catalogue, Network { grants, loopback, typed: Typed::default() }, destinations))
     });
-    let (agent, catalogue, mut network) = look.await?;
+    let (agent, catalogue, mut network, destinations) = look.await?;
     if asked.typed {
         network.typed = typed_values(&asked.arguments, loopback);
     }
@@ -268,6 +269,7 @@ pub async fn test(
         has_external: asked.external,
         catalogue,
         network,
+        destinations,
     };
     let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);
     let stages = recorded(&calls::stages(&judged.by_stages.trace));

@@ -5,7 +5,7 @@
 use super::{Answer, Api, Body, Reply, agents};
 use crate::inbound::channel::outgoing::Outcome;
 use crate::inbound::channel::registration::Registration;
-use crate::inbound::channel::{self, Destination};
+use crate::inbound::channel::{self, Receiver};
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::channels::{self, Channel, Error};
 use crate::registry::{self, Person};
@@ -93,7 +93,7 @@ pub async fn test(
     Path(channel): Path<String>,
 ) -> Reply<ChannelTest> {
     let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
-    let to = Destination::of(&found, &api.record.wrapping)?;
+    let to = Receiver::of(&found, &api.record.wrapping)?;
     refuse_if_stopped(&api)?;
     let outcome = api.dispatch.test(&to, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
@@ -110,7 +110,7 @@ pub async fn probe(
     Path(channel): Path<String>,
 ) -> Reply<ChannelProbe> {
     let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
-    let to = Destination::of(&found, &api.record.wrapping)?;
+    let to = Receiver::of(&found, &api.record.wrapping)?;
     refuse_if_stopped(&api)?;
     let (reached, result) = match channel::probe(&to).await {
         Ok(address) => (true, format!("its receiver accepts connections at {address}")),

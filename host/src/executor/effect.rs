@@ -1,9 +1,10 @@
-//! The effect of a judged call by its source: a request over the network, a command that reaches it, or a call of a tool of an MCP server.
+//! The effect of a judged call by its source: a request over the network, a command that reaches it, a message to a destination, or a
+//! call of a tool of an MCP server.
 //!
 //! Takes a proof that the call may run, and sends exactly the arguments that were hashed. See [`crate::turns::calls::http`] and
 //! [`crate::mcp`].
 
-use super::{Executor, Place};
+use super::{Executor, Place, send};
 use crate::error::Error;
 use crate::git_push;
 use crate::jail_network::{GrantedHost, Reach, Traffic};
@@ -14,7 +15,7 @@ use crate::requests::Permitted;
 use crate::secrets::{self, SecretName};
 use crate::session::store;
 use crate::tools::catalogue::OfServer;
-use crate::tools::{GIT_PUSH, NETWORK_COMMAND};
+use crate::tools::{GIT_PUSH, NETWORK_COMMAND, SEND_MESSAGE};
 use crate::turns::calls::{self, Call, ResultBody, http};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -37,6 +38,8 @@ pub(super) enum Effect {
     Command(Box<Order>),
     /// A push of commits.
     Push(Box<git_push::Order>),
+    /// A message to a destination.
+    Send(Box<send::Order>),
     /// A call of a tool of an MCP server.
     Mcp {
         /// The server and the tool.
@@ -74,6 +77,7 @@ impl Effect {
                 let hosts = order.hosts.iter().map(|host| host.grant.host().to_string());
                 entry.with("host", hosts.collect::<Vec<_>>().join(" "))
             }
+            Self::Send(order) => entry.with("host", format!("channel:{}", order.channel)),
             Self::Mcp { of_server, .. } => entry.with("host", format!("mcp:{}", of_server.server)),
         }
     }
@@ -93,6 +97,11 @@ impl Effect {
         let terms = catalogue::terms(tx, agent, &call.tool)?.ok_or_else(changed)?;
         if let Some(of_server) = terms.of_server {
             return Ok(Self::Mcp { of_server, name: call.tool.clone(), arguments });
+        }
+        if call.tool == SEND_MESSAGE {
+            let row = calls::find(tx, id)?.ok_or_else(changed)?;
+            let order = send::Order::of(tx, agent, (id, row.output), &arguments)?.ok_or_else(changed)?;
+            return Ok(Self::Send(Box::new(order)));
         }
         let secret_of = |name: &SecretName| {
             let found = secrets::get(tx, &executor.record.wrapping, name).map_err(|_| changed())?;
@@ -155,6 +164,7 @@ impl Executor {
         match effect {
             Effect::Command(order) => self.run_command(place, order, left).await,
             Effect::Push(order) => self.push(place, order, left).await,
+            Effect::Send(order) => self.send(order, left).await,
             Effect::Http(http) => self.fetch(http, left).await,
             Effect::Mcp { of_server: OfServer { server, tool, .. }, name, arguments } => match connection {
                 Some(Ok(open)) => {

@@ -4,9 +4,10 @@
 
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
-use crate::registry::{Agent, egress, mcp};
+use crate::registry::{Agent, destinations, egress, mcp};
 use crate::tables::messages;
 use crate::tables::schedules::{self, OfTurn};
+use crate::tools::SEND_MESSAGE;
 use crate::turns::calls::TurnFacts;
 use crate::turns::calls::http::Network;
 use crate::turns::items;
@@ -37,8 +38,12 @@ pub fn of_turn(
         true => network(tx, settings, (turn, &of_schedule), agent, key)?,
         false => Network::default(),
     };
+    let destinations = match catalogue.missing(SEND_MESSAGE) {
+        None => destinations::of(tx, agent.id)?,
+        Some(_) => Vec::new(),
+    };
     let has_external = labels.contains(&Label::External);
-    Ok(TurnFacts { principal, scope: turn.scope, has_external, catalogue, network, of_schedule })
+    Ok(TurnFacts { principal, scope: turn.scope, has_external, catalogue, network, of_schedule, destinations })
 }
 
 fn network(

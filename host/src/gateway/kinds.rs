@@ -4,6 +4,7 @@
 //! does not compile. See [`crate::gateway::checks`], [`crate::gateway::review_page`] and [`crate::gateway::apply`].
 
 mod create_agent;
+mod destinations;
 mod egress;
 mod enabled_tools;
 mod identities;
@@ -46,6 +47,7 @@ fn of(change: &Change) -> &dyn Kind {
         Change::McpRegister(server) => server,
         Change::McpConfirm(confirmed) => confirmed,
         Change::Egress(egress) => egress,
+        Change::Destinations(destination) => destination,
         Change::Settings(settings) => settings,
         Change::Schedule(schedule) => schedule,
     }
@@ -65,6 +67,7 @@ const fn properties(kind: ChangeKind) -> Properties {
         ChangeKind::McpRegister => mcp_register::PROPERTIES,
         ChangeKind::McpConfirm => mcp_confirm::PROPERTIES,
         ChangeKind::Egress => egress::PROPERTIES,
+        ChangeKind::Destinations => destinations::PROPERTIES,
         ChangeKind::Settings => settings::PROPERTIES,
         ChangeKind::Schedule => schedule::PROPERTIES,
     }

@@ -55,7 +55,7 @@ pub struct Received {
 }
 
 /// The other end of a channel, with everything that a send needs.
-pub enum Destination {
+pub enum Receiver {
     /// An address that takes signed HTTP.
     Webhook {
         /// Address for replies.
@@ -65,8 +65,8 @@ pub enum Destination {
     },
 }
 
-impl Destination {
-    /// Makes the destination of replies on this channel.
+impl Receiver {
+    /// Makes the receiver of replies on this channel.
     ///
     /// # Errors
     /// Refuses settings that do not fit the kind; fails if the key does not open the secret.
@@ -82,13 +82,13 @@ impl Destination {
     }
 }
 
-/// Connects to the receiver of a destination, without a request. Returns the address that accepted.
+/// Connects to a receiver, without a request. Returns the address that accepted.
 ///
 /// # Errors
 /// A clause with the reason.
-pub async fn probe(to: &Destination) -> Result<SocketAddr, String> {
+pub async fn probe(to: &Receiver) -> Result<SocketAddr, String> {
     match to {
-        Destination::Webhook { url, .. } => webhook::outgoing::probe(url).await,
+        Receiver::Webhook { url, .. } => webhook::outgoing::probe(url).await,
     }
 }
 
@@ -100,10 +100,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns how often a delivery to this destination is tried.
-    pub const fn attempts(&self, to: &Destination) -> Attempts {
+    /// Returns how often a delivery to this receiver is tried.
+    pub const fn attempts(&self, to: &Receiver) -> Attempts {
         match to {
-            Destination::Webhook { .. } => self.webhook.attempts(),
+            Receiver::Webhook { .. } => self.webhook.attempts(),
         }
     }
 }
@@ -116,9 +116,9 @@ pub struct Sender {
 
 impl Sender {
     /// Sends a body under this id; `now` in milliseconds.
-    pub async fn send(&self, to: &Destination, id: &str, now: i64, body: &Body<'_>) -> Outcome {
+    pub async fn send(&self, to: &Receiver, id: &str, now: i64, body: &Body<'_>) -> Outcome {
         match to {
-            Destination::Webhook { url, secret } => self.webhook.send(url, secret, id, now, body).await,
+            Receiver::Webhook { url, secret } => self.webhook.send(url, secret, id, now, body).await,
         }
     }
 }

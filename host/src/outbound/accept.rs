@@ -63,7 +63,6 @@ enum Content {
     Reply(ItemId),
     End(EndReason),
     Action { call: Option<String>, action: Box<Action> },
-    Send { call: Option<String> },
     Nothing(&'static str),
 }
 
@@ -76,8 +75,7 @@ fn parse(row: RawRow) -> Result<Outbound, &'static str> {
         Ok(Kind::Chat) => match canonical::from_slice::<Chat>(row.content.as_bytes(), limits) {
             Ok(Chat::Reply(item)) => Content::Reply(item),
             Ok(Chat::End(reason)) => Content::End(reason),
-            Ok(Chat::Send { .. }) => Content::Send { call: row.call_id },
-            Err(_) => Content::Nothing("it is no reply, end or send"),
+            Err(_) => Content::Nothing("it is no reply and no end"),
         },
         Ok(Kind::System) => match Action::parse(&row.content) {
             Ok(action) => Content::Action { call: row.call_id, action: Box::new(action) },
@@ -153,8 +151,7 @@ impl Acceptance<'_> {
                 let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
                 Ok(Accepted::Closed(close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?))
             }
-            Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), Some(action.as_ref())),
-            Content::Send { call } => self.run_call(tx, &open, &row, call.as_deref(), None),
+            Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), action),
             Content::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
         }
     }
@@ -199,7 +196,7 @@ impl Acceptance<'_> {
         open: &Turn,
         row: &Outbound,
         call: Option<&str>,
-        action: Option<&Action>,
+        action: &Action,
     ) -> Result<Accepted, crate::error::Error> {
         let Self { session, key, .. } = *self;
         let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
@@ -225,7 +222,7 @@ impl Acceptance<'_> {
         let wanted = body.calls.iter().find(|wanted| wanted.call_id == recorded.id);
         let same = wanted.is_some_and(|wanted| {
             calls::digest(&wanted.tool, &wanted.arguments) == recorded.digest
-                && calls::action_of(wanted).ok().as_ref() == action
+                && calls::action_of(wanted).ok().as_ref() == Some(action)
         });
         if !same {
             return self.refuse(tx, row, Some(open), "it asks for something else than its recorded call");
@@ -234,7 +231,7 @@ impl Acceptance<'_> {
         let (result, refused) = self.result_of(tx, open, &recorded, &output, action)?;
         let labels = match action {
             // The host's words, with nothing from outside beyond what the output had seen.
-            Some(Action::AskUserQuestion(_)) => output.tuple.labels.clone(),
+            Action::AskUserQuestion(_) => output.tuple.labels.clone(),
             _ => vec![Label::External],
         };
         let (id, tool) = (recorded.id, &recorded.tool);
@@ -259,28 +256,27 @@ impl Acceptance<'_> {
         open: &Turn,
         call: &calls::CallRow,
         output: &items::Recorded,
-        action: Option<&Action>,
+        action: &Action,
     ) -> Result<(ResultBody, Option<&'static str>), crate::error::Error> {
         let Self { session, key, .. } = *self;
         Ok(match action {
-            Some(Action::Change { change, reason }) => {
+            Action::Change { change, reason } => {
                 let proposed = self.proposed(tx, open, call, output, change.clone())?;
                 let proposed = Proposed { reason: reason.clone(), ..proposed };
                 // `submit` already records a refusal in the ledger.
                 (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
-            Some(Action::SkillInstall { .. }) => refused("no skills are configured on this host"),
-            Some(Action::AskUserQuestion(question)) => {
+            Action::SkillInstall { .. } => refused("no skills are configured on this host"),
+            Action::AskUserQuestion(question) => {
                 let labels = &output.tuple.labels;
                 let asking = questions::Asking { session, key, turn: open, call, labels, question };
                 let (result, refused) = questions::ask(tx, self.questions, &asking)?;
                 (result, refused.map(DenialCode::meaning))
             }
-            Some(Action::ScheduleTask(task)) => {
+            Action::ScheduleTask(task) => {
                 let proposed = self.proposed(tx, open, call, output, calls::scheduled(task))?;
                 (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
-            None => refused("it is not available on this host yet"),
         })
     }
 

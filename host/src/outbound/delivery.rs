@@ -13,7 +13,7 @@ use crate::tables::deliveries::{self, NewDelivery};
 use crate::tables::messages;
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, NewItem, Recorded};
-use ironclaw_contract::ids::{DeliveryId, ItemId, MessageId, TurnId};
+use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
@@ -37,6 +37,7 @@ pub fn intend(
         turn,
         item,
         row_id: row,
+        call: None,
         channel: &session.origin.channel,
         platform_id: &session.origin.platform_id,
         thread_id: &session.origin.thread_id,
@@ -48,6 +49,50 @@ pub fn intend(
         Some(turn) => entry.turn(turn).append(tx)?,
         None => entry.append(tx)?,
     };
+    Ok(delivery)
+}
+
+/// A message that an agent sends to a destination.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'a> {
+    /// The call, whose text is sent.
+    pub call: CallId,
+    /// The output that has the call.
+    pub output: ItemId,
+    /// The approved channel of the destination.
+    pub channel: &'a str,
+    /// The approved address.
+    pub address: &'a str,
+    /// The approved thread; empty for none.
+    pub thread: &'a str,
+}
+
+/// Records the intent to send the text of a call to a destination.
+pub fn intend_message(
+    tx: &mut WriteTx<'_>,
+    (session, turn): (SessionId, TurnId),
+    sent: &Sent<'_>,
+) -> Result<Delivery, ironclaw_state::Error> {
+    let new = NewDelivery {
+        id: DeliveryId::new(),
+        session,
+        // The turn has a delivery of its own: its answer.
+        turn: None,
+        item: sent.output,
+        row_id: None,
+        call: Some(sent.call),
+        channel: sent.channel,
+        platform_id: sent.address,
+        thread_id: sent.thread,
+    };
+    let delivery = deliveries::insert(tx, new)?;
+    Entry::new(LedgerEvent::SendIntended)
+        .session(session)
+        .turn(turn)
+        .with("delivery", delivery.id)
+        .with("call", sent.call)
+        .with("channel", sent.channel)
+        .append(tx)?;
     Ok(delivery)
 }
 
@@ -94,6 +139,21 @@ fn contract_status(state: &str) -> Option<&'static str> {
         "dead" | "dropped" => Some("failed"),
         _ => None,
     }
+}
+
+/// Returns the text of a delivery: that of its call, or that of its item.
+pub fn text_to_send(
+    tx: &ReadTx<'_>,
+    delivery: &Delivery,
+    item: &Recorded,
+    key: &ContentKey,
+) -> Result<String, BodyError> {
+    let Some(call) = delivery.call else { return text_of(tx, item, key) };
+    let damaged = || ironclaw_state::Error::Stored(format!("{call} has no text"));
+    let output: OutputBody = serde_json::from_str(&items::body(tx, item, key)?).map_err(|_| damaged())?;
+    let wanted = output.calls.into_iter().find(|wanted| wanted.call_id == call).ok_or_else(damaged)?;
+    let arguments: serde_json::Value = serde_json::from_str(&wanted.arguments).map_err(|_| damaged())?;
+    Ok(arguments["text"].as_str().ok_or_else(damaged)?.to_owned())
 }
 
 /// Returns the text of an item for a person: the text of an output, or the whole body of a notice.

@@ -9,7 +9,7 @@ mod in_flight;
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::inbound::channel::outgoing::{self, Attempts, Body};
-use crate::inbound::channel::{Destination, Sender};
+use crate::inbound::channel::{Receiver, Sender};
 use crate::latch::Latch;
 use crate::notifications::{self, Stored};
 use crate::outbound::delivery::journal::{self, Outcome};
@@ -17,6 +17,7 @@ use crate::outbound::delivery::notifications as notified;
 use crate::outbound::delivery::{self, Delivery};
 use crate::record::Record;
 use crate::registry::channels::{self, Channel};
+use crate::registry::destinations::{self, State};
 use crate::registry::{self, Identity};
 use crate::requests;
 use crate::session::Wake;
@@ -26,7 +27,7 @@ use crate::tables::messages;
 use crate::turns::items;
 use crate::worker::{self, Due, Wait};
 use in_flight::{InFlight, Letter};
-use ironclaw_contract::ids::{DeliveryId, MessageId, RequestId};
+use ironclaw_contract::ids::{AgentId, DeliveryId, MessageId, RequestId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys;
@@ -63,7 +64,7 @@ impl Dispatch {
     }
 
     /// Sends a test event, so that an operator sees the outcome. The journal does not have it.
-    pub async fn test(&self, to: &Destination, now: i64) -> outgoing::Outcome {
+    pub async fn test(&self, to: &Receiver, now: i64) -> outgoing::Outcome {
         let id = DeliveryId::new().to_string();
         let text = "This is a test of the channel.";
         let body = Body { kind: "test", delivery: &id, sender: "", thread: "", message_ids: &[], text };
@@ -91,7 +92,7 @@ impl Dispatcher {
         let work = SendWork { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_settled_old: false };
         tokio::select! {
             () = worker::run(work, &dispatch.bell, &shutdown) => {}
-            () = dispatch.wake_for_notifications(events) => {}
+            () = dispatch.wake_for_intents(events) => {}
         }
     }
 
@@ -148,7 +149,7 @@ impl Dispatcher {
 struct OutgoingDelivery {
     letter: Letter,
     attempt: u32,
-    to: Destination,
+    to: Receiver,
     idempotent: bool,
     kind: &'static str,
     recipient: String,
@@ -258,11 +259,13 @@ impl Dispatch {
         Ok(())
     }
 
-    /// Wakes the worker for each new notification, until the record is closed.
-    async fn wake_for_notifications(&self, mut events: broadcast::Receiver<Arc<Committed>>) {
+    /// Wakes the worker for each new notification and each message to a destination, until the record is closed.
+    async fn wake_for_intents(&self, mut events: broadcast::Receiver<Arc<Committed>>) {
         loop {
             match events.recv().await {
-                Ok(entry) if entry.event == LedgerEvent::NotificationIntended => self.wake(),
+                Ok(entry) if [LedgerEvent::NotificationIntended, LedgerEvent::SendIntended].contains(&entry.event) => {
+                    self.wake();
+                }
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => self.wake(),
                 // The worker notices it too, and ends.
@@ -274,7 +277,7 @@ impl Dispatch {
     /// Takes a notification up, with everything that its send needs. Settles one that can never be sent as failed.
     fn take_up_notification(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<OutgoingDelivery>, Error> {
         let Some(taken) = notified::take_up(tx, id)? else { return Ok(None) };
-        let Ok(to) = Destination::of(&taken.channel, &self.record.wrapping) else {
+        let Ok(to) = Receiver::of(&taken.channel, &self.record.wrapping) else {
             let words = "cannot open the channel's secret, or its address is invalid".to_owned();
             notified::settle(tx, &taken.stored, &Outcome::Failed(words))?;
             return Ok(None);
@@ -305,7 +308,7 @@ impl Dispatch {
         let Some(channel) = channel_of(tx, &delivery)? else {
             return failed(tx, CHANNEL_REMOVED);
         };
-        let Ok(to) = Destination::of(&channel, &self.record.wrapping) else {
+        let Ok(to) = Receiver::of(&channel, &self.record.wrapping) else {
             return failed(tx, "cannot open the channel's secret, or its address is invalid");
         };
         let Some(item) = items::find(tx, delivery.item)? else {
@@ -314,7 +317,10 @@ impl Dispatch {
         let Ok(key) = session.content_key(&self.record.wrapping) else {
             return failed(tx, "cannot open the session's key");
         };
-        let text = match delivery::text_of(tx, &item, &key) {
+        if let Some(why) = ended(tx, &delivery, session.agent)? {
+            return failed(tx, why);
+        }
+        let text = match delivery::text_to_send(tx, &delivery, &item, &key) {
             Ok(text) => text,
             // A later attempt cannot read it either.
             Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
@@ -324,14 +330,20 @@ impl Dispatch {
         };
         let answered = delivery.turn.map(|turn| messages::asking_of_turn(tx, turn)).transpose()?.unwrap_or_default();
         let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
+        let kind = match (delivery.call, item.tuple.kind) {
+            (Some(_), _) => "message",
+            (None, ItemKind::Notice) => "notice",
+            (None, _) => "reply",
+        };
+        let (recipient, thread) = (delivery.recipient.clone(), delivery.thread.clone());
         Ok(Some(OutgoingDelivery {
             letter: Letter::Delivery(delivery),
             attempt,
             to,
             idempotent: channel.idempotent,
-            kind: if item.tuple.kind == ItemKind::Notice { "notice" } else { "reply" },
-            recipient: session.origin.platform_id,
-            thread: session.origin.thread_id,
+            kind,
+            recipient,
+            thread,
             message_ids: answered.iter().map(MessageId::to_string).collect(),
             text,
         }))
@@ -400,6 +412,18 @@ fn note_told(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
         Some(row) => Ok(requests::note_told(tx, &row, &place.identity.channel)?),
         None => Ok(()),
     }
+}
+
+/// Returns the reason why a message to a destination may not be sent any more; `None` for other deliveries.
+fn ended(tx: &ReadTx<'_>, delivery: &Delivery, agent: AgentId) -> Result<Option<&'static str>, ironclaw_state::Error> {
+    if delivery.call.is_none() {
+        return Ok(None);
+    }
+    let is_same = |held: &destinations::Destination| {
+        held.channel == delivery.channel && held.address == delivery.recipient && held.state == State::Active
+    };
+    let is_held = destinations::of(tx, agent)?.iter().any(is_same);
+    Ok((!is_held).then_some("the destination was removed, or its address is no longer linked to the same person"))
 }
 
 /// Finds the channel of a delivery. A channel that was made later under the same name is a different one.

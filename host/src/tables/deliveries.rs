@@ -1,6 +1,6 @@
 //! Deliveries. Tables: `deliveries`.
 
-use ironclaw_contract::ids::{AgentId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
@@ -21,10 +21,13 @@ const INTERRUPTED: &str = "SELECT * FROM deliveries WHERE state IN ('intent','se
 const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' AND rowid <= ?1 \
                         ORDER BY created_at, id";
 
-/// The person of a delivery: the principal of its turn, or without a turn the person who is linked to its address.
-const WHOSE: &str = "coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
+/// The person of a delivery: the principal of its turn or of the turn of its call; without both, the person who is linked to its address.
+const WHOSE: &str = "CASE WHEN call_id IS NULL THEN \
+                     coalesce((SELECT principal FROM turns WHERE turns.id = deliveries.turn_id), \
                      (SELECT person_id FROM identities WHERE identities.channel = deliveries.channel \
-                     AND identities.sender = deliveries.platform_id))";
+                     AND identities.sender = deliveries.platform_id)) \
+                     ELSE (SELECT turns.principal FROM calls JOIN turns ON turns.id = calls.turn_id \
+                     WHERE calls.id = deliveries.call_id) END";
 
 /// A delivery's row.
 #[derive(Debug, Clone)]
@@ -39,6 +42,12 @@ pub struct Delivery {
     pub item: ItemId,
     /// The outbound row that requested it, if any.
     pub row_id: Option<MessageId>,
+    /// The call of a message that the agent sends to a destination. Its text is in the output `item`.
+    pub call: Option<CallId>,
+    /// Address of the recipient on its channel.
+    pub recipient: String,
+    /// Thread at that address; empty if there is none.
+    pub thread: String,
     /// Its channel.
     pub channel: String,
     /// The generation of that channel, which tells channels of the same name apart.
@@ -62,6 +71,8 @@ pub struct NewDelivery<'a> {
     pub item: ItemId,
     /// The outbound row that requested it, if any.
     pub row_id: Option<MessageId>,
+    /// The call of a message to a destination, if it is one.
+    pub call: Option<CallId>,
     /// Its channel.
     pub channel: &'a str,
     /// Address of the recipient on its channel.
@@ -75,10 +86,6 @@ pub struct NewDelivery<'a> {
 pub struct Lost {
     /// The delivery.
     pub delivery: Delivery,
-    /// Address of the recipient on its channel.
-    pub recipient: String,
-    /// Thread at that address; empty if there is none.
-    pub thread: String,
     /// Its number of attempts.
     pub attempts: u32,
     /// The reason why it may not have arrived.
@@ -92,6 +99,10 @@ pub struct Lost {
 pub struct Progress {
     /// The same as [`Delivery::state`].
     pub state: String,
+    /// Its number of attempts.
+    pub attempts: u32,
+    /// The reason of the last attempt that failed.
+    pub reason: Option<String>,
     /// Milliseconds since the epoch; `None` while it is open.
     pub settled_at: Option<i64>,
 }
@@ -103,6 +114,9 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         turn: row.get("turn_id")?,
         item: row.get("item")?,
         row_id: row.get("row_id")?,
+        call: row.get("call_id")?,
+        recipient: row.get("platform_id")?,
+        thread: row.get("thread_id")?,
         channel: row.get("channel")?,
         generation: row.get("generation")?,
         state: row.get("state")?,
@@ -113,13 +127,12 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
 /// Inserts the intent of a delivery for the current channel of this name, and returns its row.
 pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Error> {
     let now = tx.now();
-    let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, created_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9) RETURNING generation";
-    let NewDelivery { id, session, turn, item, row_id, channel, platform_id, thread_id } = new;
-    let values = params![id, session, turn, item, row_id, channel, platform_id, thread_id, now];
-    let generation = tx.returning_one(sql, values, |row| row.get(0))?;
-    let (channel, state) = (channel.to_owned(), "intent".to_owned());
-    Ok(Delivery { id, session, turn, item, row_id, channel, generation, state, created_at: now })
+    let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, \
+               created_at, call_id) \
+               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9,?10) RETURNING *";
+    let NewDelivery { id, session, turn, item, row_id, call, channel, platform_id, thread_id } = new;
+    let values = params![id, session, turn, item, row_id, channel, platform_id, thread_id, now, call];
+    tx.returning_one(sql, values, delivery)
 }
 
 /// Returns the number of the newest delivery, or 0.
@@ -150,16 +163,23 @@ pub fn sessions_with_open(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
     tx.list(sql, [], |row| row.get("session_id"))
 }
 
-/// Returns the items of a session that were delivered.
+/// Returns the items of a session that were delivered to its own conversation.
 pub fn received_of(tx: &ReadTx<'_>, session: SessionId) -> Result<HashSet<ItemId>, Error> {
-    let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received'";
+    let sql = "SELECT item FROM deliveries WHERE session_id = ?1 AND state = 'received' AND call_id IS NULL";
     tx.list(sql, [session], |row| row.get("item"))
 }
 
 /// Returns the progress of the delivery of this id.
 pub fn progress(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Progress>, Error> {
-    let sql = "SELECT state, settled_at FROM deliveries WHERE id = ?1";
-    tx.find(sql, [id], |row| Ok(Progress { state: row.get(0)?, settled_at: row.get(1)? }))
+    let sql = "SELECT state, attempts, reason, settled_at FROM deliveries WHERE id = ?1";
+    tx.find(sql, [id], |row| {
+        Ok(Progress {
+            state: row.get("state")?,
+            attempts: row.get("attempts")?,
+            reason: row.get("reason")?,
+            settled_at: row.get("settled_at")?,
+        })
+    })
 }
 
 /// Returns the channels other than the loopback that have an open delivery.
@@ -275,8 +295,6 @@ pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: i64) -> Result<Vec<Los
     tx.list(&sql, params![of, limit], |row| {
         Ok(Lost {
             delivery: delivery(row)?,
-            recipient: row.get("platform_id")?,
-            thread: row.get("thread_id")?,
             attempts: row.get("attempts")?,
             reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
             settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),

@@ -3,7 +3,8 @@
 //! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
 
 use super::{
-    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, Tool, find, handled, levels, offered,
+    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, SEND_MESSAGE, Tool, find, handled, levels,
+    offered,
 };
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::DenialCode;
@@ -61,6 +62,7 @@ pub struct Catalogue {
     commands: CommandReach,
     of_servers: Vec<Arc<ServerTool>>,
     is_large: bool,
+    has_destinations: bool,
 }
 
 /// A tool by its source.
@@ -134,7 +136,12 @@ impl Catalogue {
     /// Returns the catalogue of an agent with these enabled tools, this reach of its commands, and these tools of servers.
     pub fn new(enabled: &[String], commands: CommandReach, of_servers: Vec<Arc<ServerTool>>) -> Self {
         let is_large = levels::are_large(of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current));
-        Self { enabled: enabled.to_vec(), commands, of_servers, is_large }
+        Self { enabled: enabled.to_vec(), commands, of_servers, is_large, has_destinations: false }
+    }
+
+    /// Returns the catalogue of an agent that has destinations, or has none.
+    pub fn with_destinations(self, has_destinations: bool) -> Self {
+        Self { has_destinations, ..self }
     }
 
     /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
@@ -203,7 +210,8 @@ impl Catalogue {
 
     /// Returns whether the agent has a tool with an effect outside of the session, so that typed values matter.
     pub fn has_outward(&self) -> bool {
-        !self.of_servers.is_empty() || self.has_network_commands() || self.enabled.iter().any(|name| name == HTTP_FETCH)
+        let fetches = self.enabled.iter().any(|name| name == HTTP_FETCH);
+        !self.of_servers.is_empty() || self.has_network_commands() || fetches || self.has_destinations
     }
 
     /// Returns whether the agent may run commands, and they may reach a host.
@@ -217,7 +225,8 @@ impl Catalogue {
         let has_pushes = self.has_network_commands() && self.commands == CommandReach::GrantedPushes;
         let pushing = has_pushes.then_some(GIT_PUSH);
         let finding = self.is_large.then_some(FIND_TOOLS);
-        network.into_iter().chain(pushing).chain(finding).filter_map(find)
+        let sending = self.has_destinations.then_some(SEND_MESSAGE);
+        network.into_iter().chain(pushing).chain(finding).chain(sending).filter_map(find)
     }
 
     /// Returns the names of the built-in tools that the agent could have and does not have.

@@ -120,7 +120,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         WORKSPACE
             .into_iter()
             .chain(MEMORY)
-            .chain([RUN_COMMAND, NETWORK_COMMAND, GIT_PUSH, HTTP_FETCH, FIND_TOOLS, MANAGE_SCHEDULES])
+            .chain([RUN_COMMAND, NETWORK_COMMAND, GIT_PUSH, HTTP_FETCH, FIND_TOOLS, MANAGE_SCHEDULES, SEND_MESSAGE])
             .chain(ACTIONS)
             .collect::<Vec<_>>()
     );
@@ -128,7 +128,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
             name if MEMORY.contains(&name) || [FIND_TOOLS, MANAGE_SCHEDULES].contains(&name) => Runs::Host,
-            HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH => Runs::Await,
+            HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH | SEND_MESSAGE => Runs::Await,
             _ => Runs::Row,
         };
         assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));
@@ -143,12 +143,10 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
 fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
     let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
     let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
-    assert_eq!(offered.len() + UNHANDLED.len() + 3, all.len());
-    assert!(
-        !offered.iter().any(|name| UNHANDLED.contains(name) || [NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS].contains(name))
-    );
+    assert_eq!(offered.len() + UNHANDLED.len() + AUTOMATIC.len(), all.len());
+    assert!(!offered.iter().any(|name| UNHANDLED.contains(name) || AUTOMATIC.contains(name)));
     assert!(usual().all(|name| offered.contains(&name)));
-    for name in UNHANDLED.into_iter().chain([NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS]) {
+    for name in UNHANDLED.into_iter().chain(AUTOMATIC) {
         let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
         assert_eq!(refusal.code, DenialCode::ToolUnhandled);
         assert!(refusal.hint.contains(REQUEST_CHANGE));

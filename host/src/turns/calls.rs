@@ -8,6 +8,7 @@ pub mod http;
 mod judge;
 mod run;
 mod schedule;
+mod send;
 
 pub use crate::tables::turns::{
     CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, promise,

@@ -42,6 +42,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v20.sql"),
     include_str!("v21.sql"),
     include_str!("v22.sql"),
+    include_str!("v23.sql"),
 ];
 
 /// A migration of the schema.

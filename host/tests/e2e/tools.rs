@@ -35,8 +35,11 @@ fn agent_has_exactly_the_tools_it_was_created_with() {
     let reply = host.say("b", "change persona to a pirate");
     assert!(reply.contains("call_tool_not_enabled"), "{reply}");
     assert_eq!(host.entries("call.refused").len(), 1);
-    for tool in ["send_message", "skill_install"] {
-        let answer = host.ctl(&["agent", "add", "c", "--tool", tool]).refused("this version has no handler for it");
+    for (tool, words) in [
+        ("send_message", "an agent with a destination has it"),
+        ("skill_install", "this version has no handler for it"),
+    ] {
+        let answer = host.ctl(&["agent", "add", "c", "--tool", tool]).refused(words);
         assert!(
             answer.stderr.contains("request_capability_change"),
             "the refusal lists the valid tools: {}",

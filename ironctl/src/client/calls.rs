@@ -4,7 +4,9 @@
 
 use super::{Client, segment};
 use crate::failure::Error;
-use ironclaw_contract::operator::{CallWhy, EgressGrant, TestCall, TestScope, TestedCall, TestedScope, Tool};
+use ironclaw_contract::operator::{
+    CallWhy, Destination, EgressGrant, TestCall, TestScope, TestedCall, TestedScope, Tool,
+};
 use serde_json::Value;
 
 impl Client {
@@ -36,6 +38,16 @@ impl Client {
     /// Returns the granted hosts of an agent.
     pub async fn egress_of(&self, agent: &str) -> Result<Vec<EgressGrant>, Error> {
         self.get(&format!("agents/{}/egress", segment(agent))).await
+    }
+
+    /// Returns the destinations of every agent.
+    pub async fn destinations(&self) -> Result<Vec<Destination>, Error> {
+        self.get("destinations").await
+    }
+
+    /// Returns the destinations of an agent.
+    pub async fn destinations_of(&self, agent: &str) -> Result<Vec<Destination>, Error> {
+        self.get(&format!("agents/{}/destinations", segment(agent))).await
     }
 
     /// Judges a call without making it.

@@ -1,4 +1,4 @@
-//! The calls that this process sends as rows: actions for the host to judge, and messages for a destination.
+//! The calls that this process sends as rows: actions for the host to judge.
 //!
 //! An unknown name is refused, never mapped to a similar one. Only the name of the call is added to its arguments. See
 //! [`ironclaw_contract::seam::action`].
@@ -6,9 +6,8 @@
 use ironclaw_contract::canonical;
 use ironclaw_contract::seam::action::{self, Action};
 use ironclaw_contract::seam::change::{ChangeKind, Payload};
-use ironclaw_contract::seam::limits::{ARGUMENTS_BYTES_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX};
+use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_contract::seam::message::Kind;
-use ironclaw_contract::seam::outbound::Chat;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -29,17 +28,6 @@ pub enum Error {
     /// The arguments make no action.
     #[error("{0}")]
     Action(#[from] action::Error),
-    /// The destination or the row is too long.
-    #[error("send_message: a destination has 1 to {NAME_BYTES_MAX} bytes, and the row at most {ROW_BYTES_MAX}")]
-    Bounds,
-}
-
-/// Arguments of `send_message`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SendMessage {
-    to: String,
-    text: String,
 }
 
 /// Arguments of `request_capability_change`.
@@ -58,7 +46,6 @@ struct CapabilityChange {
 /// [`Error`]; then there is no row.
 pub fn row(tool: &str, arguments: &str) -> Result<(Kind, String), Error> {
     match tool {
-        "send_message" => send(parse(tool, arguments)?),
         "schedule_task" | "ask_user_question" | "skill_install" => {
             let mut fields: serde_json::Map<String, serde_json::Value> = parse(tool, arguments)?;
             // An argument named `action` could replace the name of the call.
@@ -84,12 +71,6 @@ fn parse<T: DeserializeOwned>(tool: &str, arguments: &str) -> Result<T, Error> {
 fn system(action: &impl Serialize) -> Result<(Kind, String), Error> {
     let action = Action::parse(&canonical::to_string(action))?;
     Ok((Kind::System, action.to_json()))
-}
-
-fn send(SendMessage { to, text }: SendMessage) -> Result<(Kind, String), Error> {
-    let named = (1..=NAME_BYTES_MAX).contains(&to.len());
-    let content = canonical::to_string(&Chat::Send { to, text });
-    if named && content.len() <= ROW_BYTES_MAX { Ok((Kind::Chat, content)) } else { Err(Error::Bounds) }
 }
 
 #[cfg(test)]
@@ -121,9 +102,6 @@ mod tests {
                 "request_capability_change",
                 r#"{"kind":"persona","payload":{"instructions":"","mounts":[]},"reason":""}"#,
             ),
-            ("send_message", r#"{"to":"","text":"t"}"#),
-            ("send_message", r#"{"to":"x","text":"t","turn":"other"}"#),
-            ("send_message", r#"{"to":"x"}"#),
         ] {
             assert!(row(tool, arguments).is_err(), "{tool} {arguments}");
         }
@@ -132,10 +110,6 @@ mod tests {
     #[test]
     fn every_request_becomes_the_row_of_the_contract() {
         let text = |tool: &str, arguments: &str| row(tool, arguments).expect("a row");
-        assert_eq!(
-            text("send_message", r#"{"text":"hi","to":"family"}"#),
-            (Kind::Chat, r#"{"send":{"text":"hi","to":"family"}}"#.to_owned())
-        );
         assert_eq!(
             text("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#),
             (Kind::System, r#"{"action":"schedule_task","prompt":"p","recurrence":"daily"}"#.to_owned())

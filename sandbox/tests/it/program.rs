@@ -141,7 +141,7 @@ fn confined_program_completes_a_turn() {
         call("write_file", r#"{"content":"needle\n","path":"a/b"}"#, Verdict::Local),
         call("search_files", r#"{"pattern":"need[a-z]e"}"#, Verdict::Local),
         call("list_dir", r#"{"path":"/workspace/a"}"#, Verdict::Local),
-        call("send_message", r#"{"text":"hi","to":"family"}"#, Verdict::Row),
+        call("schedule_task", r#"{"prompt":"p","recurrence":"daily"}"#, Verdict::Row),
     ];
     host.answer_output(0, calls);
     for expected in ["wrote 7 bytes", "a/b:1: needle\n", "file 7 b\n"] {

@@ -4,8 +4,8 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    CallStage, CallWhy, EgressGrant, LoweredGuard, ScopeMeasure, TestCall, TestScope, TestedCall, TestedScope, Tool,
-    ToolArgument, ToolRule, WrongScope,
+    CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ScopeMeasure, TestCall, TestScope, TestedCall,
+    TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
 };
 
 pub(super) fn lowered() -> LoweredGuard {
@@ -109,6 +109,15 @@ pub(super) fn shapes() -> Vec<Shape> {
         upload_bytes_max: Some(65_536),
         commands: Some("git".to_owned()),
     };
+    let destination = Destination {
+        agent: "clerk".to_owned(),
+        name: "ana".to_owned(),
+        channel: "desk".to_owned(),
+        address: "ana@home.example".to_owned(),
+        thread: Some("garden".to_owned()),
+        person: "Ana".to_owned(),
+        state: "active".to_owned(),
+    };
     let cases = "[[case]]\nlang = \"en\"\ntext = \"mail it\"\nwants = [\"send\"]\n".to_owned();
     let measure = ScopeMeasure {
         lang: "en".to_owned(),
@@ -134,6 +143,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.wrong_scope", wrong),
         shape("operator.tested_scope", scope),
         shape("operator.egress_grant", grant),
+        shape("operator.destination", destination),
         shape("operator.lowered_guard", lowered()),
         shape("operator.call_stage", pass),
         shape("operator.call_stage.deny", deny),

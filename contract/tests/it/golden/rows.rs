@@ -4,7 +4,7 @@ use super::seam::{AT, id, reference};
 use super::{Shape, rewritten};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_contract::seam::inbound::{Destination, InboundReader, InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Routing, Turn};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{NewRow, OutboundReader, OutboundWriter};
 use ironclaw_contract::seam::seal::ItemKind;
@@ -36,25 +36,6 @@ fn message() -> MessageIn {
         hop: 1,
         seal: reference(ItemKind::Message),
     }
-}
-
-fn destinations() -> Vec<Destination> {
-    let destination = |name: &str, kind: &str| Destination {
-        name: name.to_owned(),
-        display_name: "Family".to_owned(),
-        kind: kind.to_owned(),
-        channel_type: None,
-        platform_id: None,
-        agent_group_id: None,
-    };
-    vec![
-        Destination {
-            channel_type: Some("loopback".to_owned()),
-            platform_id: Some("family".to_owned()),
-            ..destination("family", "channel")
-        },
-        Destination { agent_group_id: Some(id::<AgentId>("agt", 2).to_string()), ..destination("researcher", "agent") },
-    ]
 }
 
 /// Returns every row of every table as SQLite stores it: text, integers and nulls.
@@ -112,7 +93,6 @@ fn inbound(path: &Path) -> Vec<Shape> {
         inbound.message(&message())?;
         inbound.turn(&turn(1, false))?;
         inbound.turn(&turn(2, true))?;
-        inbound.destinations(&destinations())?;
         inbound.routing(&routing)?;
         inbound.delivered(&id("msg", 9), Status::Delivered.name(), AT + 7)
     });
@@ -120,10 +100,9 @@ fn inbound(path: &Path) -> Vec<Shape> {
     let reader = InboundReader::open(path, &key).expect("opened");
     assert_eq!(reader.messages(0, 10).expect("read"), [message()]);
     assert_eq!(reader.open_turn().expect("read"), Some(turn(2, true)));
-    assert_eq!(reader.destinations().expect("read"), destinations());
     assert_eq!(reader.routing().expect("read"), Some(routing));
     assert_eq!(reader.delivered(&id("msg", 9)).expect("read"), Some(("delivered".to_owned(), AT + 7)));
-    dump(path, &["messages_in", "turns", "destinations", "session_routing", "delivered"])
+    dump(path, &["messages_in", "turns", "session_routing", "delivered"])
 }
 
 fn outbound(path: &Path) -> Vec<Shape> {

@@ -261,7 +261,6 @@ fn tuple_that_differs_in_one_field_has_other_bytes() {
 fn outbound() -> Vec<Shape> {
     let mut shapes = every!(Chat {
         "chat.reply": Chat::Reply(_) => Chat::Reply(id("itm", 1));
-        "chat.send": Chat::Send { .. } => Chat::Send { to: "family".to_owned(), text: "back at six".to_owned() };
         "chat.end.tool_calls": Chat::End(EndReason::ToolCalls) => Chat::End(EndReason::ToolCalls);
         "chat.end.model_calls": Chat::End(EndReason::ModelCalls) => Chat::End(EndReason::ModelCalls);
         "chat.end.bytes": Chat::End(EndReason::Bytes) => Chat::End(EndReason::Bytes);
@@ -374,6 +373,7 @@ fn changes() -> Vec<Shape> {
             ChangeKind::Egress => {
                 r#"{"host":"api.example","methods":["GET","POST"],"paths":["/repos/{owner}/issues"],"secret":"example","upload_bytes_max":65536}"#
             }
+            ChangeKind::Destinations => r#"{"address":"4711","channel":"telegram","name":"ana"}"#,
             ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule => {
                 unreachable!("no action: see `of_people`")
             }

@@ -237,6 +237,11 @@ fn sample(kind: ChangeKind) -> Asked {
                 "secret": "files-key", "upload_bytes_max": 65536,
             }),
         ),
+        ChangeKind::Destinations => of(
+            json!({"name": "home", "remove": true}),
+            json!({"channel": {"generation": 1, "kind": "webhook"}, "people": people(&["chat:bob"])}),
+            json!({"name": "home", "channel": "chat", "address": "bob", "thread": "garden"}),
+        ),
         ChangeKind::McpConfirm => {
             let (before, facts, payload) = mcp::confirmation();
             of(before, facts, payload)

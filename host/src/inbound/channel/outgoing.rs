@@ -8,7 +8,8 @@ use std::time::Duration;
 /// The body of one delivery or test.
 #[derive(Debug, Serialize)]
 pub struct Body<'a> {
-    /// `reply` is from an agent, `notice` from the host, `notification` from the host to a person, `test` from an operator.
+    /// `reply` is from an agent, `message` from an agent that sends by itself, `notice` from the host, `notification` from the host to a
+    /// person, `test` from an operator.
     #[serde(rename = "type")]
     pub kind: &'a str,
     /// `dlv_…`, the id of the delivery: a second body under the same id is the same delivery.

@@ -19,6 +19,12 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallServerChanged => {
             "the MCP server changed the tool since people confirmed it; go on without it, and say in your answer that it has to be confirmed again"
         }
+        DenialCode::CallDestination => {
+            "you have no destination of that name; use one that you have, or ask for it with request_capability_change of kind destinations"
+        }
+        DenialCode::CallDestinationEnded => {
+            "the address behind the destination is no longer the one that people approved; say so in your answer"
+        }
         DenialCode::CallMalformed => {
             "the arguments are not strict JSON of the form that the tool takes; correct them and call again"
         }

@@ -4,7 +4,8 @@
 
 use super::canonical_text::{self, digest};
 use super::http::{self, Network};
-use super::{Call, schedule};
+use super::{Call, schedule, send};
+use crate::registry::destinations::Destination;
 use crate::registry::{self, Agent};
 use crate::tables::schedules::OfTurn;
 use crate::tools::catalogue::{Catalogue, Source};
@@ -87,13 +88,22 @@ pub struct TurnFacts {
     pub network: Network,
     /// Of a schedule: the list that was approved with it.
     pub of_schedule: OfTurn,
+    /// The destinations of the agent.
+    pub destinations: Vec<Destination>,
 }
 
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
 pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: bool) -> Judged {
-    let parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
-    let arguments = parsed.as_ref().ok().and_then(Value::as_object);
+    let mut parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
     let missing = turn.catalogue.missing(&wanted.tool);
+    let sent = match parsed.as_mut().ok().and_then(Value::as_object_mut) {
+        Some(arguments) if missing.is_none() && wanted.tool == tools::SEND_MESSAGE => {
+            Some(send::complete(arguments, &turn.destinations))
+        }
+        _ => None,
+    };
+    let missing = missing.or(sent.as_ref().and_then(|sent| sent.as_ref().ok().copied().flatten()));
+    let arguments = parsed.as_ref().ok().and_then(Value::as_object);
     let request = match arguments {
         Some(arguments) if missing.is_none() && wanted.tool == tools::HTTP_FETCH => {
             Some(http::request(arguments, &turn.network))
@@ -106,7 +116,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let judged = call::judge(&CallContext {
         manifest: turn.catalogue.manifest(&wanted.tool),
         missing,
-        arguments: arguments.filter(|_| !matches!(request, Some(Err(_)))),
+        arguments: arguments.filter(|_| !matches!(request, Some(Err(_))) && !matches!(sent, Some(Err(_)))),
         has_room,
         principal: turn.principal,
         receiver: &receiver(listed),
@@ -123,10 +133,13 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         (Verdict::Permitted(permit), Some(runs)) => permitted(&call, permit.class(), runs),
         (Verdict::Permitted(_), None) => refused(DenialCode::CallToolUnknown, String::new()),
         (Verdict::Denied(DenialCode::CallMalformed), _) => {
-            let of_request = request.and_then(Result::err);
+            let of_request = request.and_then(Result::err).or(sent.and_then(Result::err));
             let unreadable = || "they are not a JSON object".to_owned();
             let detail = parsed.err().map(|error| error.to_string()).or(of_request).unwrap_or_else(unreadable);
             refused(DenialCode::CallMalformed, detail)
+        }
+        (Verdict::Denied(code @ (DenialCode::CallDestination | DenialCode::CallDestinationEnded)), _) => {
+            refused(code, send::names(&turn.destinations))
         }
         (Verdict::Denied(code), _) => {
             refused(code, unknown_arguments(code, turn.catalogue.manifest(&wanted.tool), arguments))
@@ -297,6 +310,7 @@ mod tests {
             catalogue: Catalogue::default(),
             network: Network::default(),
             of_schedule: OfTurn::default(),
+            destinations: Vec::new(),
         }
     }
 
@@ -326,7 +340,7 @@ mod tests {
 
     #[test]
     fn unknown_disabled_malformed_or_outside_call_is_refused() {
-        // No code handles `send_message`, so it is never enabled, even if the record names it.
+        // An agent without a destination does not have `send_message`, even if the record names it.
         let agent = agent(&["read_file", "send_message"]);
         for (tool, arguments, wanted) in [
             ("rm", "{}", DenialCode::CallToolUnknown),

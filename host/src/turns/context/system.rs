@@ -3,6 +3,7 @@
 //! Contains nothing that changes between requests, because a provider caches the beginning of a prompt. See [`crate::turns::context`].
 
 use super::Reader;
+use crate::registry::destinations::{self, State};
 use crate::registry::{self, mounts, software};
 use crate::tools::catalogue::Catalogue;
 use crate::tools::{self, levels};
@@ -35,6 +36,9 @@ pub(super) fn text(
     if has(tools::REQUEST_CHANGE) {
         paragraphs.push(may_ask(has));
     }
+    if catalogue.missing(tools::SEND_MESSAGE).is_none() {
+        paragraphs.extend(sends(tx, reader)?);
+    }
     if catalogue.is_large() {
         paragraphs.push(levels::paragraph(&catalogue.of_servers()));
     }
@@ -62,6 +66,13 @@ fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<S
         }
     }
     Ok(said)
+}
+
+/// Returns the paragraph about the destinations to which the agent may send now, if there are any.
+fn sends(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Option<String>, ironclaw_state::Error> {
+    let held = destinations::of(tx, reader.agent.id)?.into_iter().filter(|held| held.state == State::Active);
+    let names: Vec<String> = held.map(|held| held.name).collect();
+    Ok((!names.is_empty()).then(|| format!("Destinations of {}: {}.", tools::SEND_MESSAGE, names.join(", "))))
 }
 
 /// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks. `schedule_manage` is of use

@@ -58,18 +58,18 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let rows = chat("'{\"reply\":\"' || char(0) || '\"}'");
             move |_| sql(rows.clone())
         })
-        .rows(&["it is no reply, end or send"]),
+        .rows(&["it is no reply and no end"]),
         attempt("row_that_names_two_outputs_is_refused", {
             let rows = chat("'{\"reply\":\"{output}\",\"reply\":\"{output}\"}'");
             move |_| [vec![generate(json!(["$own"]))], sql(rows.clone())].concat()
         })
         .answered(LATER_OUTPUT)
-        .rows(&["it is no reply, end or send"]),
+        .rows(&["it is no reply and no end"]),
         attempt("row_of_extreme_depth_is_refused", {
             let rows = chat("'{\"reply\":' || replace(hex(zeroblob(9000)), '00', '[')");
             move |_| sql(rows.clone())
         })
-        .rows(&["it is no reply, end or send"]),
+        .rows(&["it is no reply and no end"]),
         attempt("row_with_an_invalid_turn_is_refused", {
             let rows = unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "'{turn}' || char(0)");
             move |_| sql(rows.clone())
@@ -84,7 +84,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let rows = unchecked(id, "{next} + 100", "'chat'", "'hello'", "'{turn}'");
             move |_| sql(rows.clone())
         })
-        .rows(&["it is no reply, end or send"]),
+        .rows(&["it is no reply and no end"]),
         attempt("row_with_a_reused_id_is_refused_for_its_content", |_| {
             vec![row(json!({ "id": ID, "content": { "reply": "itm_00000000000000000000000000" } })), ring()]
         })

@@ -112,7 +112,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
                 ring(),
             ]
         })
-        .rows(&["it is no reply, end or send", "it names an unknown action"]),
+        .rows(&["it is no reply and no end", "it names an unknown action"]),
         checked("escape_in_an_address_is_not_printed_raw", || {
             vec![
                 json!({ "row": { "content": { "end": "failed" }, "channel": CONTROL_TEXT, "platform": CONTROL_TEXT } }),

@@ -99,11 +99,11 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .ended("an empty answer")
         .rows(&[NO_TURN]),
         attempt("end_for_an_unknown_reason_is_refused", |_| vec![end("obeyed"), ring()])
-            .rows(&["it is no reply, end or send"]),
+            .rows(&["it is no reply and no end"]),
         attempt("reply_with_text_instead_of_an_output_is_refused", |_| {
             vec![row(json!({ "content": { "reply": "I was hacked" } })), ring()]
         })
-        .rows(&["it is no reply, end or send"]),
+        .rows(&["it is no reply and no end"]),
         attempt("reply_to_a_foreign_message_is_refused", |known| {
             let answered = known.foreign["message"].clone();
             vec![output(), row(json!({ "content": { "reply": "$output.item" }, "in_reply_to": answered })), ring()]

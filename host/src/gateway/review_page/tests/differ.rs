@@ -71,6 +71,11 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
                 json!({"host": host, "methods": methods, "paths": paths, "secret": secret})
             })
             .boxed(),
+        ChangeKind::Destinations => ("[a-z]{1,6}", words(), words(), words())
+            .prop_map(|(name, channel, address, thread)| {
+                json!({"name": name, "channel": channel, "address": address, "thread": thread})
+            })
+            .boxed(),
         ChangeKind::Schedule => (words(), words(), words(), list())
             .prop_map(|(prompt, every, zone, may)| {
                 // Only spaces are no prompt.

@@ -1,0 +1,48 @@
+//! The destinations of agents: addresses to which they may send messages.
+//!
+//! Never sets one: the change goes through the gateway. See [`crate::registry::destinations`].
+
+use super::{Api, Reply};
+use crate::error::Error;
+use crate::refusal::Denied;
+use crate::registry::{self, Person, destinations};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::Destination;
+use ironclaw_state::ReadTx;
+
+/// `GET /v1/destinations`
+pub async fn all(State(api): State<Api>) -> Reply<Vec<Destination>> {
+    let look = |tx: &ReadTx<'_>| named(tx, destinations::all(tx)?);
+    Ok(Json(api.state().read(look).await?))
+}
+
+/// `GET /v1/agents/{agent}/destinations`
+pub async fn of(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(agent): Path<String>,
+) -> Reply<Vec<Destination>> {
+    let look = api.state().read(move |tx| {
+        let agent = registry::named_agent(tx, &person, &agent).map_err(Denied::<Error>::from)?;
+        let held = destinations::of(tx, agent.id).map_err(Error::from)?;
+        Ok::<_, Denied<Error>>(named(tx, held)?)
+    });
+    Ok(Json(look.await?))
+}
+
+/// Returns destinations with the names of their people.
+fn named(tx: &ReadTx<'_>, held: Vec<destinations::Destination>) -> Result<Vec<Destination>, Error> {
+    let shown = held.into_iter().map(|held| {
+        Ok(Destination {
+            agent: held.agent_name,
+            name: held.name,
+            channel: held.channel,
+            address: held.address,
+            thread: Some(held.thread).filter(|thread| !thread.is_empty()),
+            person: registry::person_name(tx, held.person)?,
+            state: held.state.name().to_owned(),
+        })
+    });
+    shown.collect()
+}

@@ -1,0 +1,169 @@
+//! Messages that agents send to destinations: the intent is recorded with the start of the call, and the call waits for the first attempt.
+//!
+//! Never sends one itself: the journal of deliveries does, with its retries. A message that waits is never reported as delivered. See
+//! [`crate::outbound::delivery`].
+
+use super::{Executor, Place};
+use crate::error::Error;
+use crate::outbound::delivery::{self, Sent};
+use crate::registry::destinations::{self, State};
+use crate::tables::deliveries;
+use crate::turns::calls::ResultBody;
+use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId};
+use ironclaw_state::{ReadTx, WriteTx};
+use serde_json::{Map, Value};
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, timeout_at};
+
+/// The longest wait for the first attempt: it is longer than one attempt may take.
+const WAIT_MAX: Duration = Duration::from_secs(25);
+
+/// A message of a judged call to a destination.
+pub(super) struct Order {
+    /// The call.
+    call: CallId,
+    /// The output that has the call.
+    output: ItemId,
+    /// The agent's name for the destination.
+    to: String,
+    /// The approved channel of the destination.
+    pub(super) channel: String,
+    address: String,
+    thread: String,
+    /// The delivery, once it is recorded.
+    delivery: Option<DeliveryId>,
+}
+
+impl Order {
+    /// Reads the order of judged arguments; `None` if the destination is not the judged one any more.
+    pub(super) fn of(
+        tx: &ReadTx<'_>,
+        agent: AgentId,
+        (call, output): (CallId, ItemId),
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<Self>, ironclaw_state::Error> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
+        let found = destinations::find(tx, agent, text("to"))?;
+        let is_judged = |found: &destinations::Destination| {
+            let is_same = found.recipient() == text("recipient") && found.thread == text("thread");
+            is_same && found.state == State::Active
+        };
+        Ok(found.filter(is_judged).map(|found| Self {
+            call,
+            output,
+            to: found.name,
+            channel: found.channel,
+            address: found.address,
+            thread: found.thread,
+            delivery: None,
+        }))
+    }
+
+    /// Records the intent of the delivery.
+    pub(super) fn intend(&mut self, tx: &mut WriteTx<'_>, place: &Place) -> Result<(), ironclaw_state::Error> {
+        let Self { call, output, channel, address, thread, .. } = self;
+        let sent = Sent { call: *call, output: *output, channel, address, thread };
+        self.delivery = Some(delivery::intend_message(tx, (place.session, place.turn), &sent)?.id);
+        Ok(())
+    }
+}
+
+/// The state of a message after the wait.
+struct Progress {
+    state: String,
+    has_attempts: bool,
+    reason: String,
+}
+
+impl Executor {
+    /// Waits for the first attempt of a message, at most as long as `left`, and returns what is known of it.
+    pub(super) async fn send(&self, order: &Order, left: Duration) -> ResultBody {
+        let until = Instant::now() + left.min(WAIT_MAX);
+        let Some(id) = order.delivery else { return told(order, None) };
+        let progress = self.first_attempt(id, until).await.unwrap_or_else(|error| {
+            tracing::error!(delivery = %id, %error, "cannot read the progress of a message");
+            None
+        });
+        told(order, progress)
+    }
+
+    async fn first_attempt(&self, id: DeliveryId, until: Instant) -> Result<Option<Progress>, Error> {
+        let mut events = self.record.state.events();
+        loop {
+            let read = self.record.state.read(move |tx| deliveries::progress(tx, id)).await?;
+            let progress = read.map(|read| Progress {
+                has_attempts: read.attempts > 0,
+                state: read.state,
+                reason: read.reason.unwrap_or_default(),
+            });
+            let waits = progress.as_ref().is_some_and(|now| match now.state.as_str() {
+                "sending" => true,
+                "intent" => !now.has_attempts,
+                _ => false,
+            });
+            if !waits {
+                return Ok(progress);
+            }
+            match timeout_at(until, events.recv()).await {
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) => {}
+                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(progress),
+            }
+        }
+    }
+}
+
+/// Returns the words about a message for the model.
+fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
+    let to = &order.to;
+    let id = order.delivery.map_or_else(String::new, |id| format!(" ({id})"));
+    let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let (ok, text) = match progress {
+        Some(Progress { state, .. }) if state == "received" => (true, format!("delivered to {to}{id}")),
+        Some(Progress { state, reason, .. }) if state == "intent" || state == "sending" => {
+            let why = because(&reason);
+            (
+                true,
+                format!("not delivered to {to} yet{id}{why}; the host tries again by itself, so do not send it again"),
+            )
+        }
+        Some(Progress { state, reason, .. }) if state == "dead" => {
+            (false, format!("not delivered to {to}{id}{}", because(&reason)))
+        }
+        Some(Progress { reason, .. }) => {
+            (false, format!("it is unknown whether it reached {to}{id}{}; do not send it again", because(&reason)))
+        }
+        None => (false, format!("it is unknown whether it reached {to}{id}; do not send it again")),
+    };
+    ResultBody { ok, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_that_waits_is_not_reported_as_delivered() {
+        let order = Order {
+            call: CallId::new(),
+            output: ItemId::new(),
+            to: "ana".to_owned(),
+            channel: "desk".to_owned(),
+            address: "ana".to_owned(),
+            thread: String::new(),
+            delivery: Some(DeliveryId::new()),
+        };
+        let of = |state: &str| {
+            Some(Progress { state: state.to_owned(), has_attempts: true, reason: "it answered 503".to_owned() })
+        };
+        let told = |progress| {
+            let told = told(&order, progress);
+            (told.ok, told.text.starts_with("delivered"))
+        };
+        assert_eq!(told(of("received")), (true, true));
+        assert_eq!((told(of("intent")), told(of("sending"))), ((true, false), (true, false)));
+        for progress in [of("dead"), of("unknown"), of("dropped"), None] {
+            assert_eq!(told(progress), (false, false));
+        }
+    }
+}

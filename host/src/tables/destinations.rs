@@ -1,0 +1,126 @@
+//! The destinations of agents. Tables: `destinations`.
+
+use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Row, params};
+
+/// The state of a destination: an approved address is usable while its channel and the person behind it are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The agent may send there.
+    Active,
+    /// The channel was removed.
+    ChannelGone,
+    /// The address is linked to another person, or to none.
+    Unlinked,
+}
+
+impl State {
+    /// Returns its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::ChannelGone => "channel_gone",
+            Self::Unlinked => "unlinked",
+        }
+    }
+}
+
+/// A destination of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    /// The name of the agent.
+    pub agent_name: String,
+    /// The agent's name for it.
+    pub name: String,
+    /// The channel.
+    pub channel: String,
+    /// The address on the channel.
+    pub address: String,
+    /// The thread at the address; empty for none.
+    pub thread: String,
+    /// The person who was linked to the address when people approved it.
+    pub person: PersonId,
+    /// Whether the agent may send there now.
+    pub state: State,
+}
+
+/// A destination to insert.
+#[derive(Debug, Clone, Copy)]
+pub struct NewDestination<'a> {
+    /// The agent.
+    pub agent: AgentId,
+    /// The agent's name for it.
+    pub name: &'a str,
+    /// The channel.
+    pub channel: &'a str,
+    /// The generation of the channel.
+    pub generation: i64,
+    /// The address on the channel.
+    pub address: &'a str,
+    /// The thread at the address; empty for none.
+    pub thread: &'a str,
+    /// The person who is linked to the address.
+    pub person: PersonId,
+}
+
+const DESTINATIONS: &str = "SELECT destinations.*, agents.name AS agent_name, \
+     EXISTS (SELECT 1 FROM channels WHERE channels.name = destinations.channel \
+       AND channels.generation = destinations.generation) AS has_channel, \
+     EXISTS (SELECT 1 FROM identities WHERE identities.channel = destinations.channel \
+       AND identities.sender = destinations.address AND identities.person_id = destinations.person_id) AS is_linked \
+     FROM destinations JOIN agents ON agents.id = destinations.agent_id";
+
+fn destination(row: &Row<'_>) -> rusqlite::Result<Destination> {
+    let state = match (row.get("has_channel")?, row.get("is_linked")?) {
+        (false, _) => State::ChannelGone,
+        (true, false) => State::Unlinked,
+        (true, true) => State::Active,
+    };
+    Ok(Destination {
+        agent_name: row.get("agent_name")?,
+        name: row.get("name")?,
+        channel: row.get("channel")?,
+        address: row.get("address")?,
+        thread: row.get("thread")?,
+        person: row.get("person_id")?,
+        state,
+    })
+}
+
+/// Returns the destinations of an agent, by name.
+pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Destination>, Error> {
+    tx.list(
+        &format!("{DESTINATIONS} WHERE destinations.agent_id = ?1 ORDER BY destinations.name"),
+        [agent],
+        destination,
+    )
+}
+
+/// Returns the destinations of every agent, by agent and name.
+pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Destination>, Error> {
+    tx.list(&format!("{DESTINATIONS} ORDER BY agents.name, destinations.name"), [], destination)
+}
+
+/// Returns whether an agent has a destination.
+pub fn has_any(tx: &ReadTx<'_>, agent: AgentId) -> Result<bool, Error> {
+    tx.get("SELECT EXISTS (SELECT 1 FROM destinations WHERE agent_id = ?1)", [agent], |row| row.get(0))
+}
+
+/// Inserts or replaces a destination.
+pub fn put(tx: &mut WriteTx<'_>, new: NewDestination<'_>) -> Result<(), Error> {
+    let NewDestination { agent, name, channel, generation, address, thread, person } = new;
+    tx.execute(
+        "INSERT INTO destinations (agent_id, name, channel, generation, address, thread, person_id) VALUES (?1,?2,?3,?4,?5,?6,?7) \
+         ON CONFLICT (agent_id, name) DO UPDATE SET channel = excluded.channel, generation = excluded.generation, \
+         address = excluded.address, thread = excluded.thread, person_id = excluded.person_id",
+        params![agent, name, channel, generation, address, thread, person],
+    )?;
+    Ok(())
+}
+
+/// Deletes a destination.
+pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM destinations WHERE agent_id = ?1 AND name = ?2", params![agent, name])?;
+    Ok(())
+}
