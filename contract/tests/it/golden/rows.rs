@@ -2,7 +2,7 @@
 
 use super::seam::{AT, id, reference};
 use super::{Shape, rewritten};
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Routing, Turn};
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
