@@ -92,10 +92,9 @@ fn settings() -> LiveSettings {
 }
 
 impl Reopened {
-    /// Makes a record of these bytes. It is in memory if the machine has such a file system, because the syncs of a disk take longer
-    /// than the openings.
+    /// Makes a record of these bytes.
     fn new(bytes: &[u8], master: &Arc<MasterKey>) -> Self {
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory");
+        let directory = record::directory();
         let new = Self { directory, master: Arc::clone(master), tested: Vec::new(), clock: BEGUN, latest: BEGUN };
         std::fs::write(new.path(), bytes).expect("written");
         new
