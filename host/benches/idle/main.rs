@@ -12,15 +12,16 @@ mod host_fixture;
 mod jail_fixture;
 #[path = "../../tests/support/many_sessions.rs"]
 mod many_sessions;
+#[path = "../../tests/support/processes.rs"]
+#[allow(dead_code)]
+mod processes;
 #[path = "../../tests/support/record.rs"]
 #[allow(dead_code)]
 mod record;
 mod strace;
 
 use host_fixture::TestHost;
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::DirEntry;
+use processes::wake_ups;
 use std::thread::sleep;
 use std::time::Duration;
 use strace::system_calls;
@@ -56,9 +57,9 @@ fn main() {
         sleep(SETTLE);
         let host_pid = host.pid().expect("it runs");
         let resident = resident_kibibytes(host_pid);
-        let before = switches(host_pid);
+        let before = wake_ups(host_pid);
         sleep(look);
-        let after = switches(host_pid);
+        let after = wake_ups(host_pid);
         // A thread that ended in between is not counted.
         let switched: u64 = before.iter().filter_map(|(thread, count)| after.get(thread).map(|now| now - count)).sum();
         let threads = after.len();
@@ -82,15 +83,4 @@ fn resident_kibibytes(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its own process");
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the kernel reports it");
     line.trim().trim_end_matches("kB").trim().parse().expect("a number")
-}
-
-/// Returns the context switches of each thread so far, by thread id.
-fn switches(pid: i32) -> BTreeMap<OsString, u64> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
-    let count = |task: DirEntry| {
-        let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
-        let counts = text.lines().filter_map(|line| line.split_once("ctxt_switches:"));
-        (task.file_name(), counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum())
-    };
-    tasks.map(count).collect()
 }

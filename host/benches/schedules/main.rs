@@ -1,5 +1,5 @@
-//! The cost of many schedules: the time to add one, the time to find the due ones and to compute a next time, and the system
-//! calls of a minute in which none is due.
+//! The cost of many schedules: the time to add one, the time to find the due ones and to compute a next time, the time from a due
+//! time to the request to the model, and the system calls of a minute in which none is due.
 //!
 //! Asserts no figure: a noisy machine fails no bench, and only the ratios of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
@@ -17,6 +17,9 @@ mod host_fixture;
 mod jail_fixture;
 #[path = "../../tests/support/many_schedules.rs"]
 mod many_schedules;
+#[path = "../../examples/model_server/server.rs"]
+#[allow(dead_code)]
+mod model_server;
 #[path = "../../tests/support/record.rs"]
 #[allow(dead_code)]
 mod record;
@@ -29,7 +32,10 @@ use host_fixture::TestHost;
 use ironclaw_calendar::{Recurrence, Series, Zone};
 use ironclaw_host::tables::schedules as table;
 use ironclaw_state::{Error, State};
+use jiff::Timestamp;
+use model_server::{Act, Server};
 use serde_json::json;
+use std::sync::mpsc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -37,6 +43,10 @@ use std::time::{Duration, Instant};
 const MANY: [usize; 2] = [0, 10_000];
 /// Measured additions, and measured searches.
 const TIMES: usize = 200;
+/// Measured runs.
+const RUNS: usize = 40;
+/// The time from the proposal of a run to its due time.
+const AHEAD: Duration = Duration::from_millis(500);
 /// Schedules that one search finds at most, as in the worker of the host.
 const FOUND_MAX: usize = 64;
 /// The time in which a start finishes its remaining work.
@@ -63,13 +73,14 @@ fn main() {
             strace::system_calls(pid, || sleep(MINUTE))
         );
         add(&mut report, &host, many);
+        run(&mut report, &host, many);
         host.down();
     }
     let ratio = |report: &Report, what: &str| {
         let [none, all] = MANY.map(|many| report.p50(&format!("{what}_{many}")).expect("measured"));
         all / none
     };
-    for what in ["added", "searched"] {
+    for what in ["added", "searched", "run"] {
         let grown = ratio(&report, what);
         report.ratio(&format!("{what}_grown"), &format!("{what}: with {} schedules / with none", MANY[1]), grown);
     }
@@ -79,11 +90,11 @@ fn main() {
 /// Returns a series whose first time is in a day.
 fn daily() -> Series {
     let recurrence = Recurrence::every("1d").expect("an interval");
-    Series { recurrence, zone: Zone::utc(), anchor: jiff::Timestamp::now().as_millisecond() }
+    Series { recurrence, zone: Zone::utc(), anchor: Timestamp::now().as_millisecond() }
 }
 
 fn next_times(report: &mut Report) {
-    let now = jiff::Timestamp::now().as_millisecond();
+    let now = Timestamp::now().as_millisecond();
     let zone = Zone::parse("Europe/Berlin").expect("a zone");
     for (key, text) in [("next_daily", "0 8 * * *"), ("next_leap", "0 8 29 2 *")] {
         let recurrence = Recurrence::cron(text).expect("an expression");
@@ -121,21 +132,26 @@ fn search(report: &mut Report, host: &TestHost, many: usize) {
     report.times(&format!("searched_{many}"), &format!("{many} schedules: look for due ones"), &samples);
 }
 
+/// Proposes and approves a schedule, and waits until it is applied.
+fn add_one(client: &mut Client, agent: &str, payload: &serde_json::Value) {
+    let body = json!({ "kind": "schedule", "agent": agent, "payload": payload, "reason": "measured" });
+    let id = client.post("/v1/changes", &body.to_string())["id"].as_str().expect("an id").to_owned();
+    let shown = client.get(&format!("/v1/changes/{id}"));
+    let body = json!({ "shown": shown["shown_digest"] }).to_string();
+    client.post(&format!("/v1/changes/{id}/approve"), &body);
+    let done = client.get(&format!("/v1/changes/{id}?wait_ms=60000"));
+    assert_eq!(done["status"], "applied", "{done}");
+}
+
 /// Measures the addition of a schedule from its proposal until it is applied.
 fn add(report: &mut Report, host: &TestHost, many: usize) {
     let mut client = Client::connect(host);
     let (mut added, mut bare) = (Samples::default(), Samples::default());
     for number in 0..TIMES {
         let payload = json!({ "prompt": format!("water {number}"), "every": "1d" });
-        let body = json!({ "kind": "schedule", "agent": "measured", "payload": payload, "reason": "measured" });
         let begun = Instant::now();
-        let id = client.post("/v1/changes", &body.to_string())["id"].as_str().expect("an id").to_owned();
-        let shown = client.get(&format!("/v1/changes/{id}"));
-        let body = json!({ "shown": shown["shown_digest"] }).to_string();
-        client.post(&format!("/v1/changes/{id}/approve"), &body);
-        let done = client.get(&format!("/v1/changes/{id}?wait_ms=60000"));
+        add_one(&mut client, "measured", &payload);
         added.push(begun.elapsed().as_secs_f64());
-        assert_eq!(done["status"], "applied", "{done}");
         // For comparison: a request that writes only one row and its entry.
         let begun = Instant::now();
         client.post("/v1/agents/measured/mode", r#"{"mode":"enforce"}"#);
@@ -143,4 +159,41 @@ fn add(report: &mut Report, host: &TestHost, many: usize) {
     }
     report.times(&format!("added_{many}"), &format!("{many} schedules: submit → applied"), &added);
     report.times(&format!("bare_{many}"), "  a request that writes one row", &bare);
+}
+
+/// Measures the time from a due time until the model server gets the request, in turns with a message to an awake session.
+fn run(report: &mut Report, host: &TestHost, many: usize) {
+    let (asked, requests) = mpsc::channel();
+    let server = Server::start(move |_| {
+        let _ = asked.send(Timestamp::now());
+        Act::Say("word ".to_owned())
+    });
+    let base = format!("{}/v1", server.url());
+    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.ctl(&["agent", "add", "runs", "--model", "m"]).ok();
+    let mut client = Client::connect(host);
+    let (mut runs, mut messages) = (Samples::default(), Samples::default());
+    let passed = |since: Timestamp| {
+        let at = requests.recv_timeout(Duration::from_secs(60)).expect("the model is asked");
+        at.duration_since(since).as_secs_f64()
+    };
+    // The first one of each kind wakes its session and does not count.
+    for number in 0..=RUNS {
+        let due = Timestamp::now() + AHEAD;
+        let due = Timestamp::from_millisecond(due.as_millisecond()).expect("in range");
+        add_one(&mut client, "runs", &json!({ "prompt": format!("run {number}"), "at": due.to_string() }));
+        let run = passed(due);
+        let sent = Timestamp::now();
+        let recorded = client.post("/v1/agents/runs/messages", r#"{"text":"hello"}"#);
+        let message = passed(sent);
+        let id = recorded["message_id"].as_str().expect("a message id");
+        client.get(&format!("/v1/messages/{id}?wait_ms=60000"));
+        if number > 0 {
+            runs.push(run);
+            messages.push(message);
+        }
+    }
+    report.times(&format!("run_{many}"), &format!("{many} schedules: due → the model is asked"), &runs);
+    report.times(&format!("message_{many}"), "  message → the model is asked", &messages);
+    report.ratio(&format!("run_ratio_{many}"), "  due / message", runs.p50() / messages.p50());
 }

@@ -123,8 +123,8 @@ fn settle_ended(tx: &mut ironclaw_state::WriteTx<'_>, id: ScheduleId) -> Result<
 impl Due for ScheduleWorker {
     const FAILED: &'static str = "schedules wait";
     const RETRY_AFTER: Duration = Duration::from_secs(5);
-    /// A clock that was set ahead is noticed after this time at the latest.
-    const PAUSE_MAX: Duration = Duration::from_secs(300);
+    /// A clock that was set ahead is noticed at once; without a timer for that, after this time at the latest.
+    const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let mut work = self.look().await?;

@@ -135,9 +135,10 @@ pub(super) fn empty_log(db: &Connection) -> Result<()> {
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// Returns the time of the newest entry in the ledger, milliseconds since the epoch.
+/// Returns the time of the newest entry in the ledger, milliseconds since the epoch. Times in the ledger never go back, so the last
+/// entry has it, and a start does not read the whole chain.
 pub(super) fn newest_entry_at(db: &Connection) -> Result<Option<i64>> {
-    db.query_row("SELECT max(at) FROM ledger", [], |row| row.get(0))
+    db.query_row("SELECT at FROM ledger ORDER BY seq DESC LIMIT 1", [], |row| row.get(0)).optional()
 }
 
 /// A row of `meta` with a mark of this crate. The host has its own rows there under other keys.

@@ -8,8 +8,9 @@
 use crate::chaos::kill::run_settings;
 use crate::e2e::schedule_faults::clocked::{Clocked, HOUR_MS, due};
 use crate::support::client;
-use crate::support::host_fixture::{Build, TestHost};
-use crate::support::many_schedules::row;
+use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::many_schedules::{make_schedules, row};
+use crate::support::processes::wake_ups;
 use crate::support::record;
 use fastrand::Rng;
 use ironclaw_calendar::{Recurrence, Series, Zone};
@@ -31,9 +32,12 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The number of openings without `IRONCLAW_REOPENINGS`.
 const REOPENINGS: u64 = 100;
+/// The openings of one record. An opening checks each page, and no host drops old rows of this record meanwhile.
+const REOPENINGS_OF_A_RECORD: u64 = 250;
 /// The number of restarts without `IRONCLAW_RESTARTS`.
 const RESTARTS: u64 = 4;
 /// An instant in the past, so that no real time is near the tested ones: 2026-01-01T00:00:00Z.
@@ -41,6 +45,10 @@ const BEGUN: i64 = 1_767_225_600_000;
 const MINUTE_MS: i64 = 60_000;
 /// More rows than one opening adds to a schedule.
 const ROWS: usize = 200;
+/// Schedules of a host that sleeps.
+const MANY: usize = 10_000;
+/// Time without a wake-up.
+const QUIET: Duration = Duration::from_secs(3);
 
 /// A schedule of the record, and the times that have rows.
 struct Tested {
@@ -53,7 +61,7 @@ struct Tested {
 
 /// A record without a host, with a clock of its own.
 struct Reopened {
-    path: PathBuf,
+    directory: tempfile::TempDir,
     master: Arc<MasterKey>,
     tested: Vec<Tested>,
     clock: i64,
@@ -84,8 +92,20 @@ fn settings() -> LiveSettings {
 }
 
 impl Reopened {
+    /// Makes a record of these bytes.
+    fn new(bytes: &[u8], master: &Arc<MasterKey>) -> Self {
+        let directory = record::directory();
+        let new = Self { directory, master: Arc::clone(master), tested: Vec::new(), clock: BEGUN, latest: BEGUN };
+        std::fs::write(new.path(), bytes).expect("written");
+        new
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("state.db")
+    }
+
     async fn open(&self) -> Arc<Record> {
-        let state = State::open(&self.path, &self.master.state_key()).expect("the state opens");
+        let state = State::open(&self.path(), &self.master.state_key()).expect("the state opens");
         let sealer = Sealer::new(BootId::new()).expect("a sealer");
         let retention = items::Config::default();
         Arc::new(Record { state, sealer, wrapping: self.master.wrapping_key(), retention })
@@ -105,6 +125,16 @@ impl Reopened {
         let id = insert.await.expect("inserted");
         record.state.close().await;
         self.tested.push(Tested { id, series, covered: BTreeSet::new(), ordinal: 0 });
+    }
+
+    /// Adds a schedule of each kind and policy.
+    async fn add_schedules(&mut self) {
+        let cron = |text| Recurrence::cron(text).expect("an expression");
+        let every = |text| Recurrence::every(text).expect("an interval");
+        self.add(CatchUp::Skip, series(every("90m"), "UTC")).await;
+        self.add(CatchUp::Once, series(cron("*/20 * * * *"), "Australia/Lord_Howe")).await;
+        self.add(CatchUp::All, series(cron("30 2,8 * * *"), "Europe/Berlin")).await;
+        self.add(CatchUp::All, series(every("1d"), "America/New_York")).await;
     }
 
     fn move_clock(&mut self, rng: &mut Rng) {
@@ -195,26 +225,54 @@ fn record_opened_again_and_again_has_one_row_for_each_time() {
     host.down();
     let master = Arc::new(record::master(&host.home));
     let path = host.home.join("state.db");
-    let mut reopened = Reopened { path, master, tested: Vec::new(), clock: BEGUN, latest: BEGUN };
+    let first = std::fs::read(&path).expect("a record");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async {
-        let cron = |text| Recurrence::cron(text).expect("an expression");
-        let every = |text| Recurrence::every(text).expect("an interval");
-        reopened.add(CatchUp::Skip, series(every("90m"), "UTC")).await;
-        reopened.add(CatchUp::Once, series(cron("*/20 * * * *"), "Australia/Lord_Howe")).await;
-        reopened.add(CatchUp::All, series(cron("30 2,8 * * *"), "Europe/Berlin")).await;
-        reopened.add(CatchUp::All, series(every("1d"), "America/New_York")).await;
-        for _ in 0..reopenings {
-            reopened.move_clock(&mut rng);
-            reopened.step(&mut rng).await;
+    let mut left = reopenings;
+    while left > 0 {
+        let openings = left.min(REOPENINGS_OF_A_RECORD);
+        left -= openings;
+        let mut reopened = Reopened::new(&first, &master);
+        runtime.block_on(async {
+            reopened.add_schedules().await;
+            for _ in 0..openings {
+                reopened.move_clock(&mut rng);
+                reopened.step(&mut rng).await;
+            }
+        });
+        for tested in &reopened.tested {
+            let times = tested.series.due_between(BEGUN, reopened.latest, usize::MAX);
+            assert_eq!(tested.covered, times.into_iter().collect(), "{}", tested.id);
         }
-    });
-    for tested in &reopened.tested {
-        let times = tested.series.due_between(BEGUN, reopened.latest, usize::MAX);
-        assert_eq!(tested.covered, times.into_iter().collect(), "{}", tested.id);
+        std::fs::write(&path, std::fs::read(reopened.path()).expect("a record")).expect("written");
+        host.ctl(&["audit", "verify"]).ok();
     }
     host.up();
     host.ctl(&["audit", "verify"]).ok();
+}
+
+/// Asks the kernel for the wake-ups and never the host.
+#[test]
+fn host_with_ten_thousand_schedules_sleeps_until_one_is_due() {
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    host.down();
+    let anchor = jiff::Timestamp::now().as_millisecond();
+    let daily = Series { anchor, ..series(Recurrence::every("1d").expect("an interval"), "UTC") };
+    make_schedules(&host, "a", MANY, &daily);
+    host.up();
+    let pid = host.pid().expect("it runs");
+    wait_for("some seconds without a wake-up", || {
+        let before = wake_ups(pid);
+        std::thread::sleep(QUIET);
+        let after = wake_ups(pid);
+        // A thread that ended meanwhile is not counted.
+        after.iter().all(|(thread, count)| before.get(thread) == Some(count))
+    });
+    // A control: an answer wakes the host.
+    let before = wake_ups(pid);
+    assert_eq!(host.status()["host"]["pid"], pid);
+    assert_ne!(wake_ups(pid), before);
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn damage_stops_commits_and_closing_writes_nothing() {
 
 #[test]
 fn caller_is_answered_while_the_record_closes() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = record::directory();
     let path = directory.path().join("state.db");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     runtime.expect("a runtime").block_on(async {

@@ -39,7 +39,6 @@ pub(crate) fn row((agent, creator): (AgentId, PersonId), series: &Series, catch_
 }
 
 /// Adds this number of schedules to an existing agent, each of another creator, who may be unknown.
-#[allow(dead_code)]
 pub(crate) fn make_schedules(host: &TestHost, agent: &str, count: usize, series: &Series) {
     let master = record::master(&host.home);
     let (agent, series) = (agent.to_owned(), series.clone());

@@ -1,9 +1,11 @@
-//! The processes of a host in `/proc`: its descendants, their ends, and their use of its home.
+//! The processes of a host in `/proc`: its descendants, their ends, their use of its home, and the wake-ups of its threads.
 //!
 //! Uses no report of the host, and distinguishes processes that had the same number. See `chaos::crash`.
 
 use super::host_fixture::{WAIT_MAX, alive, wait_for};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::fs::DirEntry;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -55,6 +57,17 @@ pub(crate) fn descendants(pid: i32) -> HashMap<Process, String> {
         }
     }
     found
+}
+
+/// Returns the context switches of each thread so far, by thread id. A thread that sleeps has none, and makes no system call.
+pub(crate) fn wake_ups(pid: i32) -> BTreeMap<OsString, u64> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+    let count = |task: DirEntry| {
+        let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let counts = text.lines().filter_map(|line| line.split_once("ctxt_switches:"));
+        (task.file_name(), counts.filter_map(|(_, count)| count.trim().parse::<u64>().ok()).sum())
+    };
+    tasks.map(count).collect()
 }
 
 /// Records every descendant of a host until the host is gone.

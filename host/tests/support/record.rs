@@ -65,6 +65,12 @@ pub(crate) fn master(home: &Path) -> MasterKey {
     MasterKey::load(&beside, &config).expect("a master key")
 }
 
+/// Makes a directory for a record, in memory if the machine has such a file system: for tests that open a record hundreds of times,
+/// because the syncs of a disk take longer than the openings.
+pub(crate) fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary directory")
+}
+
 /// Opens the record of a home for reading.
 pub(crate) fn open(home: &Path) -> Connection {
     ironclaw_state::open_to_look(&home.join("state.db"), &master(home).state_key()).expect("the state opens")
