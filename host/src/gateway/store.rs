@@ -23,7 +23,7 @@ use crate::tables::changes::{self, Ending, NewChange, Scope};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::change::{Change, Schedule};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
@@ -75,8 +75,8 @@ pub struct Submitted {
     pub superseded: Option<Box<Row>>,
 }
 
-/// Returns the digest of a request: two requests by the same requester for the same change are one. The request of another requester is
-/// another one, with its own reason and decision.
+/// Returns the digest of a request: two requests by the same requester for the same change are one, also if the host gave them different
+/// times of request. The request of another requester is another one, with its own reason and decision.
 fn digest_of(
     agent: Option<AgentId>,
     change: &Change,
@@ -87,8 +87,12 @@ fn digest_of(
     let none = || Value::from("");
     let agent = agent.map_or_else(none, Value::from);
     let session = origin.map_or_else(none, |origin| origin.session.into());
-    let request =
-        serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, change.payload()]);
+    let payload = match change {
+        // The host completes a schedule with the time of its request.
+        Change::Schedule(schedule) => Change::Schedule(Schedule { from: None, ..schedule.clone() }).payload(),
+        other => other.payload(),
+    };
+    let request = serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, payload]);
     Digest::of(&canonical::to_vec(&request))
 }
 
