@@ -288,7 +288,7 @@ fn restored_record_pauses_its_schedules() {
     assert_eq!(told.iter().filter(|text| text.contains("schedules are paused")).count(), 1, "{told:?}");
     host.down();
     host.up();
-    assert_eq!(place.notifications().len(), 2, "another start tells nobody again");
+    assert_eq!(place.notifications().len(), 2, "another start sends nothing again");
     host.ctl(&["schedule", "resume", &id]).ok();
     assert_eq!(show(&host, &id)["state"], "active");
 }

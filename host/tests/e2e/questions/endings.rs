@@ -120,7 +120,7 @@ fn prompt_of_a_conversation_offers_an_answer() {
     chat.arg("--home").arg(&host.home).args(["chat", "a"]).env("TERM", "xterm");
     let lines = ["ask me which? red or blue", "ask me what? green or white", "/quit"];
     let (mut said, mut answers) = (lines.into_iter(), ["7", "2", ""].into_iter());
-    let prompts = ["you> ", "answer (1 to 2; an empty line leaves it): "];
+    let prompts = ["you> \r\x1b[5C", "answer (1 to 2; an empty line leaves it): "];
     let seen = terminal::run(chat, &prompts, |prompt| {
         let typed = if prompt == prompts[0] { said.next() } else { answers.next() };
         typed.expect("a line to type").to_owned()
