@@ -18,13 +18,13 @@ use crate::gateway::{Proposed, Requester, review_page};
 use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::{self, Person};
+use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
-use ironclaw_state::failpoint;
 use ironclaw_state::keys::ApprovalRoot;
+use ironclaw_state::{ReadTx, failpoint};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -108,13 +108,8 @@ impl Changes {
                     return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
                 };
                 let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose()?;
+                check_requester(tx, &by, kind, agent.as_ref())?;
                 let agent = agent.map(|agent| agent.id);
-                let role = decide::deciding_role(tx, &by, kind, agent)?;
-                if !role.covers(registry::Role::Admin) {
-                    let message = format!("a change of kind {kind} cannot be requested by {}", by.name);
-                    let refusal = Refusal::new(DenialCode::RoleTooLow, message);
-                    return Err(refusal.hint("ask the agent or an admin to request it").into());
-                }
                 let requester = Requester::Person(by.id);
                 let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
                 changes.proposals.submit(tx, proposed).map_err(Denied::widen)
@@ -212,6 +207,20 @@ impl Changes {
         failpoint::reach("change_rejected");
         Ok(())
     }
+}
+
+/// Refuses a person who may not request a change of this kind. Members may request a schedule of an agent to which they may talk: its runs
+/// act on their behalf, and other people decide on it.
+fn check_requester(tx: &ReadTx<'_>, by: &Person, kind: ChangeKind, agent: Option<&Agent>) -> Result<(), Denied> {
+    let may_request = match (kind, agent) {
+        (ChangeKind::Schedule, Some(agent)) => roles::role_for(tx, by, agent)?.may_talk(),
+        (_, agent) => decide::deciding_role(tx, by, kind, agent.map(|agent| agent.id))?.covers(Role::Admin),
+    };
+    if may_request {
+        return Ok(());
+    }
+    let message = format!("a change of kind {kind} cannot be requested by {}", by.name);
+    Err(Refusal::new(DenialCode::RoleTooLow, message).hint("ask the agent or an admin to request it").into())
 }
 
 impl From<decide::Error> for Error {

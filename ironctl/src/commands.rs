@@ -203,7 +203,7 @@ pub enum Command {
     Key(key::Action),
     /// Show the usage of models, and the rest below each ceiling
     Usage(usage::Args),
-    /// Show each step of a message, a call or an approval request, and the reason for its state
+    /// Show each step of a message, a call, an approval request or a question, and the reason for its state
     Why(why::Args),
     /// Read, verify, export and rotate the ledger
     #[command(subcommand, after_help = "Example:\n  ironctl audit verify")]

@@ -114,6 +114,42 @@ pub struct NewAnswer {
     pub text: Option<String>,
 }
 
+/// The way of a question from the message that led to it to its end: `GET /v1/questions/{id}/why`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct QuestionWhy {
+    /// `qst_…`.
+    pub id: QuestionId,
+    /// The name of the agent.
+    pub agent: String,
+    /// The name of the person who can answer.
+    pub person: String,
+    /// Its conversation.
+    pub session_id: SessionId,
+    /// The message on which the agent worked when it asked.
+    pub message_id: MessageId,
+    /// The turn that asked.
+    pub turn_id: TurnId,
+    /// The call that asked.
+    pub call_id: CallId,
+    /// `waiting answered cancelled expired unknown`.
+    pub status: String,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339; without an answer it expires then.
+    pub expires_at: String,
+    /// RFC 3339; null while it waits.
+    pub ended_at: Option<String>,
+    /// The name of the person who answered or cancelled it; null if the host ended it.
+    pub ended_by: Option<String>,
+    /// The reason of a cancellation.
+    pub reason: Option<String>,
+    /// The message with the answer.
+    pub answer: Option<MessageId>,
+    /// A sentence about its status.
+    pub summary: String,
+}
+
 /// An approval request of a call: `GET /v1/requests/{id}`, and the answer of each decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -140,6 +140,7 @@ fn routes_of_questions() -> Vec<Route> {
     vec![
         get("/v1/questions", Member, "Questions to the caller; owners and admins see all", questions::list),
         get("/v1/questions/{id}", Member, "One question", questions::show),
+        get("/v1/questions/{id}/why", Member, "The origin of a question, and its answer or end", questions::why),
         post("/v1/questions/{id}/answer", Member, "Answer a question that is for the caller", questions::answer),
         post("/v1/questions/{id}/reject", Member, "Cancel a question", questions::reject),
     ]

@@ -1,4 +1,4 @@
-//! Questions of agents over the API: the list, one question, the answer and the cancellation.
+//! Questions of agents over the API: the list, one question, its origin and end, the answer and the cancellation.
 //!
 //! Decides nothing: see [`crate::questions`]. The text is the agent's own; a client marks it as such.
 
@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::QuestionId;
-use ironclaw_contract::operator::{DenialCode, EntryId, InboxEntry, NewAnswer, Recorded, Rejection};
+use ironclaw_contract::operator::{DenialCode, EntryId, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection};
 use ironclaw_state::ReadTx;
 use ironclaw_text::visible;
 use serde::Deserialize;
@@ -78,6 +78,18 @@ pub async fn show(
     Ok(Json(whole(&api, &person, known(&named)?).await?))
 }
 
+/// `GET /v1/questions/{id}/why`
+pub async fn why(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+) -> Reply<QuestionWhy> {
+    let question = known(&named)?;
+    let found =
+        api.state().read(move |tx| Ok::<_, Denied<Error>>(origin_and_end(tx, &readable(tx, &person, question)?)?));
+    Ok(Json(found.await?))
+}
+
 /// `POST /v1/questions/{id}/answer`: records the answer as a message of the conversation, which opens a turn.
 pub async fn answer(
     State(api): State<Api>,
@@ -111,13 +123,52 @@ fn known(named: &str) -> Result<QuestionId, Answer> {
 async fn whole(api: &Api, person: &Person, question: QuestionId) -> Result<InboxEntry, Answer> {
     let (all, person) = (Arc::clone(&api.questions), person.clone());
     let found = api.state().read(move |tx| {
-        let row = questions::known(tx, question)?;
-        if !questions::may_read(&person, &row) {
-            return Err(questions::unknown(question).into());
-        }
+        let row = readable(tx, &person, question)?;
         Ok::<_, Denied<Error>>(entry(tx, &all, &person, &row)?)
     });
     Ok(found.await?)
+}
+
+/// Returns a question that the person may see.
+fn readable(tx: &ReadTx<'_>, person: &Person, question: QuestionId) -> Result<Row, Denied<Error>> {
+    let row = questions::known(tx, question)?;
+    if questions::may_read(person, &row) { Ok(row) } else { Err(questions::unknown(question).into()) }
+}
+
+fn origin_and_end(tx: &ReadTx<'_>, row: &Row) -> Result<QuestionWhy, ironclaw_state::Error> {
+    Ok(QuestionWhy {
+        id: row.id,
+        agent: agent_name(tx, row)?,
+        person: registry::person_name(tx, row.principal)?,
+        session_id: row.session,
+        message_id: row.asked_for,
+        turn_id: row.turn,
+        call_id: row.call,
+        status: row.status.name().to_owned(),
+        created_at: ironclaw_ledger::rfc3339(row.created_at),
+        expires_at: ironclaw_ledger::rfc3339(row.expires_at),
+        ended_at: row.ended_at.map(ironclaw_ledger::rfc3339),
+        ended_by: row.ended_by.map(|by| registry::person_name(tx, by)).transpose()?,
+        reason: row.outcome.clone().filter(|outcome| !outcome.is_empty()),
+        answer: row.answer,
+        summary: summary(row.status).to_owned(),
+    })
+}
+
+const fn summary(status: Status) -> &'static str {
+    match status {
+        Status::Waiting => "The question waits for its person.",
+        Status::Answered => "The person answered, and the answer opened a turn.",
+        Status::Cancelled => "The question was cancelled. The agent learns of it at its next turn.",
+        Status::Expired => "The question was not answered in time. The agent learns of it at its next turn.",
+        Status::Unknown => {
+            "The record was restored, so the question may have been answered before. It takes no answer."
+        }
+    }
+}
+
+fn agent_name(tx: &ReadTx<'_>, row: &Row) -> Result<String, ironclaw_state::Error> {
+    Ok(registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent))
 }
 
 /// Returns the view of a question. A text that cannot be read is left out.
@@ -127,7 +178,7 @@ fn entry(tx: &ReadTx<'_>, all: &Questions, person: &Person, row: &Row) -> Result
         Err(Error::Body(_) | Error::State(ironclaw_state::Error::Stored(_))) => None,
         Err(error) => return Err(error),
     };
-    let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
+    let agent = agent_name(tx, row)?;
     let to = registry::person_name(tx, row.principal)?;
     Ok(InboxEntry {
         id: EntryId::Question(row.id),

@@ -18,12 +18,12 @@ use super::policy::Policy;
 use super::{Checked, Origin, Proposed, Requester};
 use crate::notifications;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::{self, Agent};
+use crate::registry::{self, Agent, Role, roles};
 use crate::tables::changes::{self, Ending, NewChange, Scope};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::change::{Change, Schedule};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
@@ -33,6 +33,9 @@ pub const PENDING_OF_AGENT_MAX: i64 = 16;
 
 /// The bound on undecided changes of one person.
 pub const PENDING_OF_PERSON_MAX: i64 = 256;
+
+/// The bound on undecided changes of one person who cannot decide on them.
+pub const PENDING_OF_MEMBER_MAX: i64 = 16;
 
 /// The bound on undecided changes of one host.
 pub const PENDING_MAX: i64 = 1024;
@@ -75,8 +78,8 @@ pub struct Submitted {
     pub superseded: Option<Box<Row>>,
 }
 
-/// Returns the digest of a request: two requests by the same requester for the same change are one. The request of another requester is
-/// another one, with its own reason and decision.
+/// Returns the digest of a request: two requests by the same requester for the same change are one, also if the host gave them different
+/// times of request. The request of another requester is another one, with its own reason and decision.
 fn digest_of(
     agent: Option<AgentId>,
     change: &Change,
@@ -87,8 +90,12 @@ fn digest_of(
     let none = || Value::from("");
     let agent = agent.map_or_else(none, Value::from);
     let session = origin.map_or_else(none, |origin| origin.session.into());
-    let request =
-        serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, change.payload()]);
+    let payload = match change {
+        // The host completes a schedule with the time of its request.
+        Change::Schedule(schedule) => Change::Schedule(Schedule { from: None, ..schedule.clone() }).payload(),
+        other => other.payload(),
+    };
+    let request = serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, payload]);
     Digest::of(&canonical::to_vec(&request))
 }
 
@@ -110,7 +117,7 @@ pub fn propose_at_once(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked) 
 
 fn record(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked, waits: bool) -> Result<Submitted, Denied> {
     let Checked { proposed, standing } = &checked;
-    let from = RequestedBy::of(proposed)?;
+    let from = RequestedBy::of(tx, proposed)?;
     let digest = digest_of(proposed.agent, &proposed.change, &from.requester, from.principal, from.origin);
     let same = changes::pending_of_digest(tx, digest)?;
     let superseded = match same {
@@ -144,7 +151,7 @@ struct RequestedBy<'a> {
 }
 
 impl<'a> RequestedBy<'a> {
-    fn of(proposed: &'a Proposed) -> Result<Self, ironclaw_state::Error> {
+    fn of(tx: &ReadTx<'_>, proposed: &'a Proposed) -> Result<Self, ironclaw_state::Error> {
         let (requester, principal, origin, pending_max) = match &proposed.requester {
             Requester::Agent { principal, origin } => {
                 let agent = proposed
@@ -152,10 +159,17 @@ impl<'a> RequestedBy<'a> {
                     .ok_or_else(|| ironclaw_state::Error::Stored("a request of an agent without its id".to_owned()))?;
                 (agent.to_string(), *principal, Some(origin), PENDING_OF_AGENT_MAX)
             }
-            Requester::Person(person) => (person.to_string(), *person, None, PENDING_OF_PERSON_MAX),
+            Requester::Person(person) => (person.to_string(), *person, None, pending_max(tx, *person, proposed.agent)?),
         };
         Ok(Self { requester, principal, origin, pending_max })
     }
+}
+
+/// Returns the bound on the waiting changes of a person, by their role on the host or with the agent.
+fn pending_max(tx: &ReadTx<'_>, person: PersonId, agent: Option<AgentId>) -> Result<i64, ironclaw_state::Error> {
+    let own = agent.map(|agent| roles::role_of(tx, agent, person)).transpose()?.flatten();
+    let role = registry::person_by_id(tx, person)?.map(|person| roles::larger(person.role, own));
+    Ok(if role.is_some_and(|role| role.covers(Role::Admin)) { PENDING_OF_PERSON_MAX } else { PENDING_OF_MEMBER_MAX })
 }
 
 /// Returns the refusal of one more change, if too many changes of the requester or of the host wait.

@@ -101,6 +101,9 @@ pub fn ask(
         remind_at: Some(now + rest / 2),
         expires_at: now + rest,
         answer: None,
+        ended_by: None,
+        ended_at: None,
+        outcome: None,
     };
     record(tx, &row)?;
     notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;

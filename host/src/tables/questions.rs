@@ -88,6 +88,12 @@ pub struct Row {
     pub expires_at: i64,
     /// The message with the answer.
     pub answer: Option<MessageId>,
+    /// The person who answered or cancelled it.
+    pub ended_by: Option<PersonId>,
+    /// Milliseconds since the epoch; `None` while it waits.
+    pub ended_at: Option<i64>,
+    /// The reason of its end without an answer.
+    pub outcome: Option<String>,
 }
 
 fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
@@ -110,6 +116,9 @@ fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
         remind_at: row.get("remind_at")?,
         expires_at: row.get("expires_at")?,
         answer: row.get("answer")?,
+        ended_by: row.get("ended_by")?,
+        ended_at: row.get("ended_at")?,
+        outcome: row.get("outcome")?,
     })
 }
 

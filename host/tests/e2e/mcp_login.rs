@@ -4,6 +4,7 @@
 
 use super::mcp::{add, call, host, show};
 use crate::support::client::{self, Raw};
+use crate::support::hooks::{Receiver, add_place};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::issuer::{Behaviour, Issuer, SECRET};
 use serde_json::{Value, json};
@@ -287,6 +288,8 @@ fn token_is_renewed_ahead_and_after_a_restart() {
 #[test]
 fn refused_renewal_is_one_notice_with_the_command() {
     let (host, issuer) = host_with(Behaviour { refuses_renewals: true, ..Behaviour::default() });
+    let place = Receiver::accepting();
+    add_place(&host, &place, &[]);
     log_in(&host, &issuer);
     confirm(&host);
     // The server refuses the token, so that the host renews it before its time.
@@ -296,6 +299,10 @@ fn refused_renewal_is_one_notice_with_the_command() {
     call(&host, "t", "/allow send -- use s__count");
     host.ctl(&["mcp", "test", "s"]);
     assert_eq!((issuer.renewals(), issuer.acts(), host.entries("mcp.login_ended").len()), (1, 0, 1));
+    wait_for("the notification", || host.entries("notification.received").len() == 1);
+    assert_eq!(host.entries("notification.intended")[0]["data"]["about"], "login_ended");
+    let told = place.notifications();
+    assert!(told.len() == 1 && told[0].contains("MCP server s ") && !told[0].contains("invalid_grant"), "{told:?}");
     for words in [["mcp", "list"].as_slice(), &["status"]] {
         let said = host.ctl(words);
         let said = format!("{}{}", said.stdout, said.stderr);

@@ -4,7 +4,7 @@
 
 use super::requests::{answered, approve, post, reject, waiting};
 use crate::support::client::{self, Raw};
-use crate::support::hooks::{Received, Receiver, Response};
+use crate::support::hooks::{Received, Receiver, Response, add_place};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::site::{LOOPBACK, Site, grant};
 use serde_json::{Value, json};
@@ -21,9 +21,7 @@ fn host_with_place(build: Build, site: &Site, receiver: &Receiver, more: &[&str]
     grant(&host, site, &json!(["POST"]), &json!(["/notes"]));
     host.configure(&format!("{LOOPBACK}[webhook]\nbackoff_ms = 20\n"));
     host.ctl(&["config", "reload"]).ok();
-    add_channel(&host, "desk", receiver, more);
-    host.ctl(&["person", "link", "owner", "desk:ann"]).ok();
-    host.ctl(&["person", "set", "owner", "--notify", "desk"]).ok();
+    add_place(&host, receiver, more);
     host
 }
 
@@ -266,8 +264,24 @@ fn change_is_told_to_the_people_who_may_decide() {
     wait_for("the notification", || count(&host, "notification.received") == 1);
     let got = receiver.replies();
     assert_eq!((got.len(), &got[0].body["sender"]), (1, &json!("ada")), "the owner asked for it: {got:?}");
-    assert!(text(&got[0]).contains(change["id"].as_str().expect("an id")), "{got:?}");
+    let id = change["id"].as_str().expect("an id");
+    assert!(text(&got[0]).contains(id), "{got:?}");
     assert!(!got[0].body.to_string().contains("tulips"), "{got:?}");
+    // A change expires after a week. An hour before its end people are told, a minute later as at its request.
+    for (hours, seconds, intended, received) in [(167, 120, 3, 1), (167, 240, 3, 2), (169, 0, 3, 2)] {
+        host.kill_host();
+        host.shift_clock(hours * HOUR_MS + seconds * 1000);
+        host.up();
+        wait_for(&format!("the notifications after {hours} h and {seconds} s"), || {
+            (count(&host, "notification.intended"), count(&host, "notification.received")) == (intended, received)
+        });
+    }
+    wait_for("the end of the change", || count(&host, "change.expired") == 1);
+    let got = receiver.replies();
+    assert_eq!((got.len(), &got[1].body["sender"]), (2, &json!("ada")), "{got:?}");
+    assert!(text(&got[1]).contains(id) && text(&got[1]) != text(&got[0]), "{got:?}");
+    let about = host.entries("notification.intended").pop().expect("an entry")["data"]["about"].clone();
+    assert_eq!(about, "change_expires");
 }
 
 #[test]
@@ -280,9 +294,7 @@ fn parked_session_is_told_to_the_operators() {
     host.up();
     host.agent("a");
     host.change("a", "mounts", &json!([{ "source": source, "target": "/data" }]));
-    add_channel(&host, "desk", &receiver, &[]);
-    host.ctl(&["person", "link", "owner", "desk:ann"]).ok();
-    host.ctl(&["person", "set", "owner", "--notify", "desk"]).ok();
+    add_place(&host, &receiver, &[]);
     host.configure("[session]\nlaunch_attempts_max = 1\nbackoff_ms = 1\n");
     host.ctl(&["config", "reload"]).ok();
     host.ctl(&["chat", "a", "hello"]).refused("parked");

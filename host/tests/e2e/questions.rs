@@ -84,6 +84,9 @@ fn refused_answers_leave_the_question_waiting() {
     let (mara, ada) = (Raw::of_person(&host, "mara"), Raw::of_person(&host, "ada"));
     assert_eq!((mara.get("/v1/inbox").1, ada.get("/v1/inbox").1), (json!([]), json!([])));
     assert_eq!(mara.get("/v1/questions").1, json!([]));
+    let why = format!("/v1/questions/{id}/why");
+    assert_eq!(code(mara.get(&why)), (404, "question_unknown".to_owned()));
+    assert_eq!((ada.get(&why).0, &ada.get(&why).1["person"]), (200, &json!("owner")));
     refused(&mara, id, &json!({ "option": 1 }), (404, "question_unknown"));
     refused(&ada, id, &json!({ "option": 1 }), (403, "question_not_yours"));
     assert_eq!(code(reject(&mara, id, "")), (404, "question_unknown".to_owned()));
@@ -130,12 +133,26 @@ fn too_many_and_too_long_questions_are_refused() {
 fn answer_by_number_and_text_opens_a_turn() {
     let host = host_of(Build::Plain);
     let raw = Raw::of(&host);
-    let question = ask(&raw, "ask me which? red or blue");
+    let message = say(&raw, "ask me which? red or blue");
+    let question = waiting(&raw);
+    let why = |id: &str| host.ctl(&["--json", "why", id]).ok().json();
+    let open = why(id_of(&question));
+    assert_eq!((&open["message_id"], &open["session_id"]), (&json!(message), &question["session_id"]), "{open}");
+    assert_eq!((&open["status"], &open["person"]), (&json!("waiting"), &json!("owner")), "{open}");
+    assert!(open["answer"].is_null() && open["ended_at"].is_null(), "{open}");
+    let call = host.ctl(&["--json", "why", open["call_id"].as_str().expect("an id")]).ok().json();
+    assert_eq!(call["tool"], "ask_user_question");
     let listed = host.ctl(&["--json", "question", "list"]).ok().json();
     assert_eq!(listed, json!([question]), "the list has the entry of the inbox");
     let said = host.ctl(&["answer", id_of(&question), "2", "--wait", "60s"]).ok();
     assert!(said.stdout.contains("You chose: blue"), "{}", said.stdout);
     assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    let answered = why(id_of(&question));
+    assert_eq!((&answered["status"], &answered["ended_by"]), (&json!("answered"), &json!("owner")), "{answered}");
+    assert_eq!(answered["answer"], host.entries("question.answered")[0]["data"]["message"], "{answered}");
+    assert_eq!(why(answered["answer"].as_str().expect("an id"))["message"]["status"], "delivered");
+    let shown = host.ctl(&["why", id_of(&question)]).ok().stdout;
+    assert!(shown.contains(&message) && !shown.contains("which?") && !shown.contains("blue"), "{shown}");
     let open = ask(&raw, "ask me what do you want");
     assert_eq!((&open["options"], &open["free_text"]), (&json!([]), &json!(true)));
     let said = host.ctl(&["answer", id_of(&open), "echo a garden", "--wait", "60s"]).ok();

@@ -350,6 +350,9 @@ fn second_reader_death_at_one_row_quarantines_the_session() {
     }
     kill_reader();
     wait_for("the session to be quarantined", || host.session()["state"] == "quarantined");
+    let told = host.entries("notification.unplaced");
+    let told: Vec<_> = told.iter().map(|entry| (&entry["data"]["about"], &entry["data"]["subject"])).collect();
+    assert_eq!(told, [(&json!("session_incident"), &host.session()["id"])]);
     assert!(host.session()["reason"].as_str().is_some_and(|reason| reason.contains("died twice")));
     host.ctl(&["session", "release", host.session()["id"].as_str().expect("an id")]).ok();
     assert!(host.say("a", "echo again").contains("again"));

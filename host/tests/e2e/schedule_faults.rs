@@ -6,3 +6,4 @@
 pub(crate) mod clocked;
 mod ends;
 mod times;
+mod told;

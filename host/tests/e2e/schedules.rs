@@ -1,11 +1,13 @@
 //! Tests of schedules: refusals, runs with their receipts, lost rights, and the list that limits a run.
 //!
-//! `schedules::deliveries` has the channels that fail, `schedules::clock` the times.
+//! `schedules::deliveries` has the channels that fail, `schedules::clock` the times, `schedules::agents` the tools of agents.
 
+mod agents;
 mod clock;
 mod deliveries;
 
 use crate::support::client::{self, Raw};
+use crate::support::hooks::{Receiver, add_place};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 
@@ -160,6 +162,60 @@ fn prompt_of_a_model_waits_for_a_person_and_has_no_authority() {
 }
 
 #[test]
+fn schedule_of_a_member_waits_for_an_approver() {
+    let host = new_host();
+    host.agent("closed");
+    host.change("closed", "permissions", &json!({ "access": "members" }));
+    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
+    let bob = Raw::of_person(&host, "Bob");
+    let ask = |agent: &str, kind: &str, payload: Value| {
+        let new = json!({ "kind": kind, "agent": agent, "payload": payload, "reason": "" });
+        let (status, answer) = bob.ask("POST", "/v1/changes", &new.to_string());
+        let code = answer["error"]["code"].as_str().unwrap_or_default().to_owned();
+        (status, code, answer)
+    };
+    let wanted = |more: Value| {
+        let mut payload = json!({ "prompt": "hello", "every": "1d", "may": ["write"] });
+        payload.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        payload
+    };
+    for (agent, kind, payload, code) in [
+        ("a", "persona", json!({ "instructions": "Be kind." }), "role_too_low"),
+        ("closed", "schedule", wanted(json!({})), "role_too_low"),
+        ("a", "schedule", wanted(json!({ "may": ["exec"] })), "schedule_role"),
+        ("a", "schedule", wanted(json!({ "may": ["trade"] })), "schedule_may"),
+        (
+            "a",
+            "schedule",
+            wanted(json!({ "reply_to": { "channel": "loopback", "address": "x" } })),
+            "schedule_reply_to",
+        ),
+    ] {
+        let refused = ask(agent, kind, payload);
+        assert_eq!(refused.1, code, "{agent} {kind}: {}", refused.2);
+    }
+    let (status, _, asked) = ask("a", "schedule", wanted(json!({})));
+    assert_eq!((status, &asked["yours"], &asked["again"]), (200, &json!(false), &json!(false)), "{asked}");
+    let change = asked["id"].as_str().expect("an id");
+    let again = ask("a", "schedule", wanted(json!({}))).2;
+    assert_eq!((&again["id"], &again["again"]), (&asked["id"], &json!(true)), "an equal request joins it: {again}");
+    let page = host.ctl(&["--json", "change", "show", change]).ok().json();
+    let shown = json!({ "shown": page["shown_digest"] }).to_string();
+    assert_eq!(bob.ask("POST", &format!("/v1/changes/{change}/approve"), &shown).0, 403, "other people decide");
+    assert_eq!(bob.get("/v1/schedules").1, json!([]));
+    host.ctl(&["approve", change]).ok();
+    let own = bob.get("/v1/schedules").1;
+    assert_eq!((&own[0]["creator"], &own[0]["may"]), (&json!("Bob"), &json!(["write"])), "{own}");
+    let id = own[0]["id"].as_str().expect("an id");
+    assert_eq!(bob.ask("POST", &format!("/v1/schedules/{id}/run"), "").0, 200);
+    assert!(newest(&host, id, "done")["receipt"].is_string());
+    // A member cannot fill the inbox of the people who decide.
+    let number = |number: u32| ask("a", "schedule", wanted(json!({ "prompt": format!("number {number}") })));
+    assert!((0..16).all(|one| number(one).0 == 200));
+    assert_eq!(number(16).1, "changes_too_many");
+}
+
+#[test]
 fn creator_who_lost_a_right_pauses_the_schedule() {
     let host = new_host();
     host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
@@ -170,7 +226,7 @@ fn creator_who_lost_a_right_pauses_the_schedule() {
     };
     let wanted = json!({ "prompt": "hello", "every": "1d", "may": ["exec"] });
     let (status, refused) = propose(wanted.clone());
-    assert_eq!((status, &refused["error"]["code"]), (403, &"role_too_low".into()), "{refused}");
+    assert_eq!((status, &refused["error"]["code"]), (403, &"schedule_role".into()), "{refused}");
     host.ctl(&["person", "set", "Bob", "--role", "admin"]).ok();
     let (_, submitted) = propose(wanted);
     host.ctl(&["approve", submitted["id"].as_str().unwrap_or_else(|| panic!("{submitted}"))]).ok();
@@ -213,6 +269,8 @@ fn paused_resumed_and_removed_schedule_keeps_its_history() {
 #[test]
 fn restored_record_pauses_its_schedules() {
     let host = new_host();
+    let place = Receiver::accepting();
+    add_place(&host, &place, &[]);
     let id = add(&host, "hello", &["--every", "1h"]);
     let file = host.home.with_file_name("home.backup");
     let file = file.to_str().expect("text");
@@ -224,8 +282,13 @@ fn restored_record_pauses_its_schedules() {
     host.up();
     let paused = show(&host, &id);
     assert_eq!((&paused["state"], &paused["reason"]), (&"paused".into(), &"restored".into()), "{paused}");
-    let told = host.entries("notification.unplaced");
-    assert!(told.iter().any(|entry| entry["data"]["about"] == "schedules_paused"), "{told:?}");
+    wait_for("both notifications", || host.entries("notification.received").len() == 2);
+    let told = place.notifications();
+    assert_eq!(told.iter().filter(|text| text.contains("the record was restored")).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|text| text.contains("schedules are paused")).count(), 1, "{told:?}");
+    host.down();
+    host.up();
+    assert_eq!(place.notifications().len(), 2, "another start sends nothing again");
     host.ctl(&["schedule", "resume", &id]).ok();
     assert_eq!(show(&host, &id)["state"], "active");
 }

@@ -3,6 +3,7 @@
 //! See `chaos::lost_record` for a missing record, and `security::tamper` for a changed ledger.
 
 use crate::security::tamper::{outside, perl};
+use crate::support::hooks::{Receiver, add_place};
 use crate::support::host_fixture::{TestHost, copy_with_owners, wait_for};
 use crate::support::record::open_to_change;
 use ironclaw_ledger::head;
@@ -227,11 +228,16 @@ fn provisional_head_is_replaced_after_a_failed_publication() {
     host.configure(&format!("[ledger]\nheads = {heads:?}\nhead_every_seconds = 1\n"));
     host.up();
     host.agent("a");
+    let place = Receiver::accepting();
+    add_place(&host, &place, &[]);
     wait_for("a provisional head", || count(&heads) == 2);
     let away = heads.with_file_name("away");
     std::fs::rename(&heads, &away).expect("moved");
     host.say("a", "echo one");
     wait_for("a head that cannot be kept", || !host.entries("ledger.head_not_kept").is_empty());
+    wait_for("the notification", || host.entries("notification.received").len() == 1);
+    let told = place.notifications();
+    assert!(told.len() == 1 && told[0].contains("a head of the ledger was not kept"), "{told:?}");
     let last = head::all(&away).expect("a directory").into_iter().max_by_key(|kept| kept.name.clone()).expect("two");
     std::fs::rename(&away, &heads).expect("put back");
     host.down();

@@ -85,6 +85,12 @@ impl Receiver {
     pub(crate) fn replies(&self) -> Vec<Received> {
         self.got().into_iter().filter(|got| got.body["type"] != "test").collect()
     }
+
+    /// Returns the texts of all notifications so far.
+    pub(crate) fn notifications(&self) -> Vec<String> {
+        let got = self.got().into_iter().filter(|got| got.body["type"] == "notification");
+        got.map(|got| got.body["text"].as_str().expect("a text").to_owned()).collect()
+    }
 }
 
 impl Drop for Receiver {
@@ -228,6 +234,15 @@ impl Hook {
     pub(crate) fn path(&self) -> String {
         format!("/hooks/{}", self.name)
     }
+}
+
+/// Adds a channel `desk` that no agent hears, and makes `desk:ann` the place where the owner is told.
+pub(crate) fn add_place(host: &TestHost, receiver: &Receiver, more: &[&str]) {
+    let arguments = ["--json", "channel", "add", "webhook", "desk", "--url", &receiver.url];
+    let made = host.ctl(&[arguments.as_slice(), more].concat()).ok().json();
+    receiver.expect(made["secret"].as_str().expect("a secret"));
+    host.ctl(&["person", "link", "owner", "desk:ann"]).ok();
+    host.ctl(&["person", "set", "owner", "--notify", "desk"]).ok();
 }
 
 /// Starts a host with an agent `a` and an open port for webhooks.

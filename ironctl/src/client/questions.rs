@@ -4,7 +4,7 @@
 
 use super::{Client, segment};
 use crate::failure::Error;
-use ironclaw_contract::operator::{InboxEntry, NewAnswer, Recorded, Rejection};
+use ironclaw_contract::operator::{InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection};
 
 impl Client {
     /// Returns the questions with these statuses that the caller may see, the oldest first.
@@ -17,6 +17,11 @@ impl Client {
     /// Returns a question.
     pub async fn question(&self, id: &str) -> Result<InboxEntry, Error> {
         self.get(&format!("questions/{}", segment(id))).await
+    }
+
+    /// Returns the origin of a question, and its answer or end.
+    pub async fn why_question(&self, id: &str) -> Result<QuestionWhy, Error> {
+        self.get(&format!("questions/{}/why", segment(id))).await
     }
 
     /// Answers a question, and returns the message with the answer.

@@ -1,15 +1,16 @@
-//! `ironctl why`: shows each step of a message, each stage of a call, or an approval request, and the reason for its state.
+//! `ironctl why`: shows each step of a message, each stage of a call, an approval request or a question, and the reason for its state.
 //!
 //! Never guesses: every line is in the record. See [`crate::commands::audit`] for the ledger itself.
 
 use super::At;
 use super::call_request::standing;
 use super::decidable::REQUEST_PREFIX;
-use super::mcp::quotation;
+use super::mcp::{prose, quotation};
+use super::question::QUESTION_PREFIX;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, CallStage, RequestReason, Why};
+use ironclaw_contract::operator::{CallRequest, CallStage, QuestionWhy, RequestReason, Why};
 
 /// The host's alias for the newest message of the caller.
 pub const LAST: &str = "last";
@@ -20,10 +21,10 @@ const CALL_PREFIX: &str = "call_";
 /// Options of `ironctl why`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl why\n  ironctl why msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why call_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why req_01J9ZQ4W0V2M6N8P0R2T4V6X8Z"
+    after_help = "Example:\n  ironctl why\n  ironctl why msg_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why call_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why req_01J9ZQ4W0V2M6N8P0R2T4V6X8Z\n  ironctl why qst_01J9ZQ4W0V2M6N8P0R2T4V6X8Z"
 )]
 pub struct Args {
-    /// Id of the message, the call or the approval request [default: your newest message]
+    /// Id of the message, the call, the approval request or the question [default: your newest message]
     id: Option<String>,
 }
 
@@ -35,6 +36,9 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     }
     if id.starts_with(REQUEST_PREFIX) {
         return request(at, id).await;
+    }
+    if id.starts_with(QUESTION_PREFIX) {
+        return question(at, id).await;
     }
     let why = at.client()?.why(id).await?;
     at.out.json(&why)?;
@@ -83,6 +87,25 @@ async fn request(at: &At, id: &str) -> Result<(), Error> {
         at.out.line(format!("people were notified in: {}", request.told.join(", ")))?;
     }
     at.out.line(standing(&request))?;
+    at.out.line(format!("each stage of the call: ironctl why {call_id}"))
+}
+
+async fn question(at: &At, id: &str) -> Result<(), Error> {
+    let why = at.client()?.why_question(id).await?;
+    at.out.json(&why)?;
+    let QuestionWhy { agent, person, session_id, message_id, call_id, status, answer, .. } = &why;
+    at.out.line(format!("{id}: question of agent {agent} to {person} in {session_id}: {status}"))?;
+    let (asked, until) = (clock::date_and_time(&why.created_at), clock::date_and_time(&why.expires_at));
+    at.out.line(format!("asked at {asked} for {message_id}, expires at {until}"))?;
+    if let Some(ended) = &why.ended_at {
+        let by = why.ended_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        let reason = why.reason.as_deref().map(|reason| format!(": {}", prose(reason))).unwrap_or_default();
+        at.out.line(format!("{status} at {}{by}{reason}", clock::date_and_time(ended)))?;
+    }
+    at.out.line(&why.summary)?;
+    if let Some(answer) = answer {
+        at.out.line(format!("the turn of the answer: ironctl why {answer}"))?;
+    }
     at.out.line(format!("each stage of the call: ironctl why {call_id}"))
 }
 

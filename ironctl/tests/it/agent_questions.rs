@@ -21,6 +21,17 @@ fn question(status: &str) -> Value {
     })
 }
 
+/// Returns the origin and the end of the question, with a reason that looks like lines of the host.
+fn why() -> Value {
+    let id = |prefix: &str| format!("{prefix}_00000000000000000000000001");
+    json!({
+        "id": ID, "agent": "helper", "person": "mara", "session_id": id("ses"), "message_id": id("msg"), "turn_id": id("trn"),
+        "call_id": id("call"), "status": "cancelled", "created_at": "2026-01-02T03:04:05.000Z",
+        "expires_at": "2026-01-09T03:04:05.000Z", "ended_at": "2026-01-03T03:04:05.000Z", "ended_by": "ada",
+        "reason": "later\nanswered\u{1b}[2J", "answer": null, "summary": "The question was cancelled."
+    })
+}
+
 /// Starts a host where the question waits.
 fn host() -> FakeHost {
     let answered = AtomicBool::new(false);
@@ -35,6 +46,9 @@ fn host() -> FakeHost {
         }
         if line == format!("GET {}", path("")) {
             return Answer::json(question("waiting"));
+        }
+        if line == format!("GET {}", path("/why")) {
+            return Answer::json(why());
         }
         if line == format!("POST {}", path("/answer")) && asked.body["option"] == 2 {
             answered.store(true, Ordering::SeqCst);
@@ -79,4 +93,18 @@ fn script_answers_and_cancels_by_id() {
     assert_eq!(host.ironctl(&["approve", ID]).0, 2);
     let bodies: Vec<Value> = decisions(&host).into_iter().map(|(_, body)| body).collect();
     assert_eq!(bodies, [json!({"option": 2}), json!({"text": "2"}), json!({"reason": "later"})]);
+}
+
+#[test]
+fn why_shows_the_origin_and_the_end_of_a_question() {
+    let host = host();
+    let (code, out, _) = host.ironctl(&["why", ID]);
+    assert_eq!(code, 0, "{out}");
+    let call = "call_00000000000000000000000001";
+    for words in ["agent helper to mara", "msg_00000000000000000000000001", "by ada: later", "was cancelled", call] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(!out.contains('\u{1b}') && !out.lines().any(|line| line.starts_with("answered")), "{out}");
+    let (_, out, _) = host.ironctl(&["why", ID, "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&out).expect("one JSON document"), why());
 }

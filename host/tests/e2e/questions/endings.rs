@@ -6,8 +6,10 @@ use super::{answer, ask, code, give_tool, host_of, id_of, refused, reject, say, 
 use crate::e2e::requests::{answered, waiting};
 use crate::e2e::streaming;
 use crate::support::client::Raw;
+use crate::support::hooks::{self, Hook, Receiver};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
+use crate::support::terminal;
 use serde_json::{Value, json};
 
 /// Milliseconds of a day.
@@ -33,6 +35,9 @@ fn cancelled_question_tells_the_agent() {
     assert_eq!(host.entries("turn.opened").len(), 1);
     let entry = &host.entries("question.cancelled")[0];
     assert_eq!(entry["data"]["question"], first["id"]);
+    let why = host.ctl(&["--json", "why", id_of(&first)]).ok().json();
+    assert_eq!((&why["ended_by"], &why["reason"]), (&json!("owner"), &json!("later")), "{why}");
+    assert!(why["answer"].is_null() && why["ended_at"].is_string(), "{why}");
     // The person writes again, so an equal call is another question.
     assert_ne!(ask(&raw, "ask me which? red or blue")["id"], first["id"]);
 }
@@ -70,6 +75,67 @@ fn owner_cancels_and_erasure_removes_questions_of_others() {
 }
 
 #[test]
+fn removed_person_ends_their_question_in_a_shared_conversation() {
+    let server = Server::start(|seen: &Seen| match (seen.results().is_empty(), seen.asked().contains("ask")) {
+        (true, true) => {
+            Act::Call(String::new(), vec![("ask_user_question".to_owned(), json!({ "question": "which?" }))])
+        }
+        _ => Act::Say("Good.".to_owned()),
+    });
+    let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", &server, "openai", &[]);
+    give_tool(&host);
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    hooks::receipt(&host, &hook.say("e1", "hello"), "received");
+    // The conversation of the owner remains. Another person speaks in it from now on.
+    host.ctl(&["person", "add", "mara"]).ok();
+    host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
+    host.ctl(&["person", "link", "mara", "shop:ann"]).ok();
+    hooks::receipt(&host, &hook.say("e2", "ask me"), "received");
+    let raw = Raw::of(&host);
+    let found = raw.get("/v1/questions").1;
+    let (id, session) = (id_of(&found[0]).to_owned(), host.session()["id"].clone());
+    assert_eq!((&found[0]["status"], &found[0]["session_id"]), (&json!("waiting"), &session), "{found}");
+    host.ctl(&["person", "remove", "mara", "--yes"]).ok();
+    assert_eq!((status(&raw, &id).as_str(), &host.session()["id"]), ("cancelled", &session));
+    let entries = host.entries("question.cancelled");
+    assert_eq!((entries.len(), &entries[0]["data"]["question"]), (1, &json!(id)), "{entries:?}");
+    let why = host.ctl(&["--json", "why", &id]).ok().json();
+    assert_eq!((&why["reason"], &why["ended_by"]), (&json!("the person was removed"), &Value::Null), "{why}");
+    assert_eq!(raw.get("/v1/questions").1, json!([]));
+    refused(&raw, &id, &json!({ "text": "red" }), (403, "question_not_yours"));
+    // The next turn tells the agent.
+    host.ctl(&["person", "link", "owner", "shop:ann"]).ok();
+    hooks::receipt(&host, &hook.say("e3", "hello again"), "received");
+    let prompt = server.seen().last().map(Seen::conversation).unwrap_or_default();
+    let notice =
+        format!("Your question {id} was cancelled; there is no answer. The given reason: \"the person was removed\"");
+    assert!(prompt.iter().any(|(_, text)| text.contains(&notice)), "{prompt:?}");
+}
+
+#[test]
+fn prompt_of_a_conversation_offers_an_answer() {
+    let host = host_of(Build::Plain);
+    let mut chat = host.command("ironctl");
+    chat.arg("--home").arg(&host.home).args(["chat", "a"]).env("TERM", "xterm");
+    let lines = ["ask me which? red or blue", "ask me what? green or white", "/quit"];
+    let (mut said, mut answers) = (lines.into_iter(), ["7", "2", ""].into_iter());
+    let prompts = ["you> \r\x1b[5C", "answer (1 to 2; an empty line leaves it): "];
+    let seen = terminal::run(chat, &prompts, |prompt| {
+        let typed = if prompt == prompts[0] { said.next() } else { answers.next() };
+        typed.expect("a line to type").to_owned()
+    });
+    let shown = seen.lines.join("\n");
+    assert_eq!((seen.code, said.len(), answers.len()), (0, 0, 0), "{shown}");
+    assert!(shown.contains("agent a asks in its own words:") && shown.contains("You chose: blue"), "{shown}");
+    let raw = Raw::of(&host);
+    // The refused line changed nothing, and an empty line leaves the second question.
+    assert_eq!((host.entries("question.answered").len(), host.entries("question.answer_refused").len()), (1, 1));
+    let left = waiting(&raw);
+    assert_eq!((&left["question"], &left["status"]), (&json!("what?"), &json!("waiting")), "{left}");
+}
+
+#[test]
 fn person_is_reminded_once_and_the_question_expires() {
     let mut host = host_of(Build::Failpoints);
     let raw = Raw::of(&host);
@@ -90,6 +156,9 @@ fn person_is_reminded_once_and_the_question_expires() {
     refused(&raw, &id, &json!({ "option": 1 }), (409, "question_ended"));
     assert_eq!(status(&raw, &id), "expired");
     assert_eq!((host.entries("question.reminded").len(), host.entries("turn.opened").len()), (1, 1));
+    let told = host.entries("notification.unplaced");
+    let about: Vec<&Value> = told.iter().map(|entry| &entry["data"]["about"]).collect();
+    assert_eq!(about, ["question_waits", "question_reminder"]);
     assert!(exported(&host).contains("was not answered in time"));
 }
 
