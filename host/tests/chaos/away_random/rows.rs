@@ -101,7 +101,7 @@ impl Rows {
                 "SELECT id FROM messages WHERE trigger = 1 AND status IN ('queued','scheduled','processing')",
                 |row| row.get(0),
             ),
-            changes_waiting: record::count(&db, "SELECT count(*) FROM changes WHERE status = 'pending'") as usize,
+            changes_waiting: record::count(&db, "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')") as usize,
         }
     }
 
