@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// The number of steps without `IRONCLAW_AWAY`.
 const STEPS: u64 = 6;
@@ -53,6 +54,9 @@ const POINTS: [&str; 8] = [
     "accept",
     "intent",
 ];
+
+/// The time that a slow model takes.
+const SLOW: Duration = Duration::from_millis(300);
 
 /// A time from which a schedule was active.
 #[derive(Debug, Clone)]
@@ -135,12 +139,16 @@ struct Random {
     prompted: BTreeSet<String>,
 }
 
-/// Returns a model that does what a message asks for: a question, a schedule, or words. It fails at random while `is_bad` is set.
+/// Returns a model that does what a message asks for: a question, a schedule, or words. It fails or is slow at random while `is_bad` is
+/// set.
 fn model(is_bad: &Arc<AtomicBool>, seed: u64) -> Server {
     let (is_bad, rng) = (Arc::clone(is_bad), Mutex::new(Rng::with_seed(seed)));
     Server::start(move |seen: &Seen| {
-        if is_bad.load(Ordering::SeqCst) && rng.lock().expect("not poisoned").u8(..4) == 0 {
-            return Act::Status(400, Vec::new(), "{}".to_owned());
+        let chance = rng.lock().expect("not poisoned").u8(..6);
+        match chance {
+            0 if is_bad.load(Ordering::SeqCst) => return Act::Status(400, Vec::new(), "{}".to_owned()),
+            1 | 2 if is_bad.load(Ordering::SeqCst) => return Act::After(SLOW, Box::new(Act::Say("done".to_owned()))),
+            _ => {}
         }
         let (asked, results) = (seen.asked(), seen.results());
         let call = |tool: &str, arguments| Act::Call(String::new(), vec![(tool.to_owned(), arguments)]);
@@ -283,5 +291,6 @@ fn work_for_people_away_is_accounted_for() {
     random.kill_at_a_point(&mut rng);
     random.restore();
     random.check_invariants();
+    random.check_doctor();
     random.host.down();
 }

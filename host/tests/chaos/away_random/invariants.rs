@@ -31,6 +31,7 @@ impl Random {
     /// Lets the host do everything that is due, and then checks the invariants.
     pub(super) fn check_invariants(&mut self) {
         let view = self.settle();
+        println!("{}", view.rows.counts());
         self.host.ctl(&["audit", "verify"]).ok();
         for row in &view.rows.schedules {
             let followed = &self.known.schedules[&row.id];
@@ -224,6 +225,16 @@ impl Random {
             let shown = self.get(0, &format!("/v1/schedules/{id}/occurrences"));
             assert_eq!(shown.as_array().map(Vec::len), Some(count), "{id}");
         }
+    }
+
+    /// Checks that `doctor` finds no fault, and names the person who is told nowhere.
+    pub(super) fn check_doctor(&self) {
+        let report = self.host.ctl_bounded(&["--json", "doctor"]).json();
+        let checks = report["checks"].as_array().expect("checks");
+        let faults: Vec<&Value> = checks.iter().filter(|check| check["ok"] == false).collect();
+        assert!(faults.is_empty(), "{faults:?}");
+        let note = checks.iter().find(|check| check["name"] == "places to be told");
+        assert!(note.is_some_and(|note| word(note, "found").contains("mara")), "{report}");
     }
 
     /// Checks what the host made of a restored record: `before` has its rows.

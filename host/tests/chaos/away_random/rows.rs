@@ -5,6 +5,7 @@
 use crate::support::record;
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use rusqlite::{Connection, Row};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A schedule.
@@ -101,7 +102,8 @@ impl Rows {
                 "SELECT id FROM messages WHERE trigger = 1 AND status IN ('queued','scheduled','processing')",
                 |row| row.get(0),
             ),
-            changes_waiting: record::count(&db, "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')") as usize,
+            changes_waiting: record::count(&db, "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')")
+                as usize,
         }
     }
 
@@ -121,6 +123,24 @@ impl Rows {
         open.extend(notifications.map(|row| format!("{row:?}")));
         open.extend(deliveries.map(|row| format!("{row:?}")));
         open
+    }
+
+    /// Returns the number of objects in each state.
+    pub(super) fn counts(&self) -> String {
+        let mut counts = BTreeMap::<(&str, &str), usize>::new();
+        let states = [
+            ("schedule", self.schedules.iter().map(|row| &row.state).collect::<Vec<_>>()),
+            ("occurrence", self.occurrences.iter().map(|row| &row.state).collect()),
+            ("question", self.questions.iter().map(|row| &row.status).collect()),
+            ("notification", self.notifications.iter().map(|row| &row.state).collect()),
+            ("delivery", self.deliveries.iter().map(|row| &row.state).collect()),
+        ];
+        for (kind, states) in &states {
+            for state in states {
+                *counts.entry((kind, state)).or_default() += 1;
+            }
+        }
+        counts.iter().map(|((kind, state), count)| format!("{kind} {state}: {count}, ")).collect()
     }
 
     /// Returns the id of a person.

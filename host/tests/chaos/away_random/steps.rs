@@ -22,24 +22,30 @@ const SCHEDULES_MAX: usize = 8;
 impl Random {
     /// Takes one random step.
     pub(super) fn step(&mut self, rng: &mut Rng) {
-        let what = rng.u64(..28);
+        if rng.u8(..3) == 0 {
+            self.is_bad.store(rng.u8(..3) > 0, Ordering::SeqCst);
+        }
+        let what = rng.u64(..30);
         println!("step {what}");
         match what {
             0..=2 => self.add_schedule(rng),
-            3..=5 => self.change_schedule(rng),
-            6 | 7 => drop(self.run(rng)),
-            8..=10 => drop(self.say(rng)),
-            11..=13 => drop(self.decide_question(rng)),
-            14 => self.decide_change(rng),
-            15..=18 => self.move_clock(rng),
-            19 | 20 => self.is_bad.store(rng.bool(), Ordering::SeqCst),
-            21 => {
+            3..=6 => self.change_schedule(rng),
+            7 | 8 => drop(self.run(rng)),
+            9..=11 => drop(self.say(rng)),
+            12..=14 => drop(self.decide_question(rng)),
+            15 => self.decide_change(rng),
+            16..=19 => self.move_clock(rng),
+            20 => {
                 self.host.down();
                 self.up(None);
             }
-            22 | 23 => self.kill_at_random(rng),
+            21..=23 => self.kill_at_random(rng),
             24 | 25 => self.kill_at_a_point(rng),
-            26 => self.back_up(),
+            26 | 27 => {
+                self.move_clock(rng);
+                self.act(rng);
+                self.back_up();
+            }
             _ => self.restore(),
         }
         self.observe();
@@ -268,9 +274,12 @@ impl Random {
         }
     }
 
-    /// Kills the host a random number of requests after a run, a message or an answer.
+    /// Kills the host a random number of requests after its start, a run, a message or an answer.
     fn kill_at_random(&mut self, rng: &mut Rng) {
-        self.act(rng);
+        match rng.bool() {
+            true => self.move_clock(rng),
+            false => drop(self.act(rng)),
+        }
         for _ in 0..rng.usize(..60) {
             self.get(0, "/v1/inbox");
         }
