@@ -102,6 +102,7 @@ mod security {
 
 /// Kills, broken files, shortages and load.
 mod chaos {
+    mod away_random;
     mod calls_killed;
     mod calls_random;
     pub(crate) mod changes_random;

@@ -64,10 +64,14 @@ fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[Stri
         requests::end_all(tx, record, RESTORED)?;
         questions::doubt_all(tx, record)?;
         journal::doubt_deliveries(tx)?;
-        delivery::notifications::doubt(tx)?;
+        let doubted = delivery::notifications::doubt(tx)?;
         let now = tx.wall();
         notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
         schedules::pause_restored(tx)?;
+        // One restore may begin two generations: by the backup, and by the heads outside. The schedules are paused with the first.
+        for told in doubted.into_iter().filter(|told| told.about == About::SchedulesPaused) {
+            notifications::add(tx, told.person, Notification::new(told.about, told.subject), now)?;
+        }
     }
     Ok(unknown)
 }
