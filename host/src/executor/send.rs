@@ -36,7 +36,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Reads the order of judged arguments; `None` if the destination is not the judged one any more.
+    /// Reads the order of judged arguments; `None` if the destination has another address now.
     pub(super) fn of(
         tx: &ReadTx<'_>,
         agent: AgentId,

@@ -414,7 +414,7 @@ fn note_told(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
     }
 }
 
-/// Returns the reason why a message to a destination may not be sent any more; `None` for other deliveries.
+/// Returns the reason against the sending of a message to a destination that ended; `None` for other deliveries.
 fn ended(tx: &ReadTx<'_>, delivery: &Delivery, agent: AgentId) -> Result<Option<&'static str>, ironclaw_state::Error> {
     if delivery.call.is_none() {
         return Ok(None);

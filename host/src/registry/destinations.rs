@@ -1,6 +1,6 @@
 //! The addresses to which agents may send messages, and the bound on their number.
 //!
-//! Never sends a message. An address is usable only while it is linked to the person whom people saw when they approved it. See
+//! Never sends a message. An address is usable only while it is linked to the person on the page that people approved. See
 //! [`crate::turns::calls`] for the judgement of a message.
 
 use super::changed_entry;

@@ -51,7 +51,7 @@ fn wrong_destination_is_refused_by_name() {
         serde_json::from_str::<Value>(&answer.stderr).expect("an error")["error"]["code"].clone()
     };
     let add = |name, channel, to| code(&["add", "a", name, "--channel", channel, "--to", to, "--yes"]);
-    assert_eq!(add("ana", "shop", "nobody"), "identity_unlinked");
+    assert_eq!(add("ana", "shop", "eve"), "identity_unlinked");
     assert_eq!(add("ana", "desk", "ann"), "channel_unknown");
     assert_eq!(add("ana", "loopback", "ann"), "destination_unsuitable");
     assert_eq!(add("ana lee", "shop", "ann"), "payload_malformed");
@@ -81,7 +81,7 @@ fn message_reaches_the_approved_address_once() {
     assert_eq!(sent[0]["delivery"], intended[0]["data"]["delivery"]);
     // The result of the first message is no reason to ask about a second one.
     assert!(host.say("a", "send bye to ana").contains("delivered to ana"));
-    // Other names reach nobody, not even an address that is linked.
+    // Other names are refused, also an address that is linked.
     for name in ["ann", "shop:ann", "Ana"] {
         let answer = host.say("a", &format!("send hello to {name}"));
         assert!(answer.contains("call_destination"), "{answer}");
@@ -123,7 +123,7 @@ fn message_after_foreign_text_waits_with_its_address() {
 }
 
 #[test]
-fn message_that_waits_is_not_delivered_and_ends_with_its_address() {
+fn message_that_waits_is_not_delivered_and_ends_with_it() {
     let status = Arc::new(AtomicU16::new(503));
     let asked = Arc::clone(&status);
     let receiver = Receiver::new(move |_, _| Response::Status(asked.load(Ordering::SeqCst)));

@@ -4,6 +4,7 @@ mod differ;
 mod golden;
 mod manual;
 mod mcp;
+mod samples;
 mod sentences;
 
 use super::page::CONTINUES;
@@ -11,6 +12,7 @@ use super::*;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::Payload;
 use ironclaw_text::visible::columns;
+use samples::{registered_again, settings_by_person};
 use serde_json::json;
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -295,27 +297,6 @@ fn assert_shown(asked: &Asked, lines: &[&str]) {
 fn assert_not_shown(asked: &Asked, words: &str) {
     let text = whole_lines(asked);
     assert!(!text.contains(words), "{words:?} is in\n{text}");
-}
-
-/// Returns the replacement of a known server with two tools by one with one tool, with the grants of agents.
-fn registered_again(headers: Value, grants: Value) -> Asked {
-    let server = |headers: Value, tools: &[&str]| {
-        let tools: Vec<Value> = tools.iter().map(|tool| json!({"name": tool})).collect();
-        match headers == json!([]) {
-            // A host leaves out an empty list of headers.
-            true => json!({"name": "files", "url": "https://mcp.example", "tools": tools}),
-            false => json!({"name": "files", "url": "https://mcp.example", "tools": tools, "headers": headers}),
-        }
-    };
-    let mut asked = Asked::of(ChangeKind::McpRegister, server(headers, &["read"]));
-    asked.before = server(json!([]), &["read", "write"]);
-    asked.facts = json!({"secrets": {"files-key": true}, "grants": grants});
-    asked
-}
-
-/// Returns settings of an agent, asked for by a person.
-fn settings_by_person(before: Value, payload: Value) -> Asked {
-    Asked { before, is_person: true, labels: Vec::new(), ..Asked::of(ChangeKind::Settings, payload) }
 }
 
 /// Lines of a small terminal.

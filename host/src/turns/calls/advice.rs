@@ -19,12 +19,6 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallServerChanged => {
             "the MCP server changed the tool since people confirmed it; go on without it, and say in your answer that it has to be confirmed again"
         }
-        DenialCode::CallDestination => {
-            "you have no destination of that name; use one that you have, or ask for it with request_capability_change of kind destinations"
-        }
-        DenialCode::CallDestinationEnded => {
-            "the address behind the destination is no longer the one that people approved; say so in your answer"
-        }
         DenialCode::CallMalformed => {
             "the arguments are not strict JSON of the form that the tool takes; correct them and call again"
         }
@@ -76,9 +70,15 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
     })
 }
 
-/// Returns the sentence of a code about an approval request.
+/// Returns the sentence of a code about an approval request or a destination.
 const fn of_request(code: DenialCode) -> Option<&'static str> {
     Some(match code {
+        DenialCode::CallDestination => {
+            "you have no destination of that name; use one that you have, or ask for it with request_capability_change of kind destinations"
+        }
+        DenialCode::CallDestinationEnded => {
+            "the address behind the destination is no longer the one that people approved; say so in your answer"
+        }
         DenialCode::CallAskedTooOften => {
             "too many of your calls wait for people already, or were asked about today; go on without it, and say so in your answer"
         }

@@ -17,10 +17,9 @@ use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
-use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// A call with its digest and its judgement.
 #[derive(Debug, Clone)]
@@ -96,13 +95,13 @@ pub struct TurnFacts {
 pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: bool) -> Judged {
     let mut parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
     let missing = turn.catalogue.missing(&wanted.tool);
-    let sent = match parsed.as_mut().ok().and_then(Value::as_object_mut) {
-        Some(arguments) if missing.is_none() && wanted.tool == tools::SEND_MESSAGE => {
-            Some(send::complete(arguments, &turn.destinations))
+    let sent = match parsed.as_mut() {
+        Ok(Value::Object(arguments)) if missing.is_none() && wanted.tool == tools::SEND_MESSAGE => {
+            send::complete(arguments, &turn.destinations)
         }
-        _ => None,
+        _ => Ok(None),
     };
-    let missing = missing.or(sent.as_ref().and_then(|sent| sent.as_ref().ok().copied().flatten()));
+    let missing = missing.or(sent.as_ref().ok().copied().flatten());
     let arguments = parsed.as_ref().ok().and_then(Value::as_object);
     let request = match arguments {
         Some(arguments) if missing.is_none() && wanted.tool == tools::HTTP_FETCH => {
@@ -116,7 +115,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let judged = call::judge(&CallContext {
         manifest: turn.catalogue.manifest(&wanted.tool),
         missing,
-        arguments: arguments.filter(|_| !matches!(request, Some(Err(_))) && !matches!(sent, Some(Err(_)))),
+        arguments: arguments.filter(|_| !matches!(request, Some(Err(_))) && sent.is_ok()),
         has_room,
         principal: turn.principal,
         receiver: &receiver(listed),
@@ -133,17 +132,12 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         (Verdict::Permitted(permit), Some(runs)) => permitted(&call, permit.class(), runs),
         (Verdict::Permitted(_), None) => refused(DenialCode::CallToolUnknown, String::new()),
         (Verdict::Denied(DenialCode::CallMalformed), _) => {
-            let of_request = request.and_then(Result::err).or(sent.and_then(Result::err));
+            let of_request = request.and_then(Result::err).or(sent.err());
             let unreadable = || "they are not a JSON object".to_owned();
             let detail = parsed.err().map(|error| error.to_string()).or(of_request).unwrap_or_else(unreadable);
             refused(DenialCode::CallMalformed, detail)
         }
-        (Verdict::Denied(code @ (DenialCode::CallDestination | DenialCode::CallDestinationEnded)), _) => {
-            refused(code, send::names(&turn.destinations))
-        }
-        (Verdict::Denied(code), _) => {
-            refused(code, unknown_arguments(code, turn.catalogue.manifest(&wanted.tool), arguments))
-        }
+        (Verdict::Denied(code), _) => refused(code, detail_of(code, turn, &wanted.tool, arguments)),
         (Verdict::NeedsPerson(reasons), runs) => {
             let detail = looked.map(|looked| looked.detail).unwrap_or_default();
             match (judged.class, runs) {
@@ -209,14 +203,13 @@ pub fn needs_person(reasons: &[Reason], detail: &str) -> Judgement {
     refused(code, words.collect::<Vec<_>>().join(", "))
 }
 
-/// Names the arguments of a call that have no rule.
-fn unknown_arguments(
-    code: DenialCode,
-    manifest: Option<&Manifest>,
-    arguments: Option<&serde_json::Map<String, Value>>,
-) -> String {
-    let (DenialCode::CallUnclassified, Some(arguments), Some(manifest)) = (code, arguments, manifest) else {
-        return String::new();
+/// Returns the detail of a refusal: the destinations of the agent, or the arguments that have no rule.
+fn detail_of(code: DenialCode, turn: &TurnFacts, tool: &str, arguments: Option<&Map<String, Value>>) -> String {
+    let manifest = turn.catalogue.manifest(tool);
+    let (arguments, manifest) = match (code, arguments, manifest) {
+        (DenialCode::CallDestination | DenialCode::CallDestinationEnded, ..) => return send::names(&turn.destinations),
+        (DenialCode::CallUnclassified, Some(arguments), Some(manifest)) => (arguments, manifest),
+        _ => return String::new(),
     };
     let unknown = arguments.keys().filter(|name| !manifest.arguments.contains_key(*name));
     let names: Vec<String> = unknown.map(|name| name.chars().take(TOOL_NAME_MAX).collect()).collect();
