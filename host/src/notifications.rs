@@ -149,8 +149,21 @@ pub fn add_for_operators(
     notification: &Notification,
     now: i64,
 ) -> Result<(), ironclaw_state::Error> {
+    add_for_operators_and(tx, None, notification, now)
+}
+
+/// Records a notification of each owner and admin, and of this person: for an incident of the person's conversation. Each is told once.
+///
+/// # Errors
+/// Errors of the record.
+pub fn add_for_operators_and(
+    tx: &mut WriteTx<'_>,
+    concerned: Option<PersonId>,
+    notification: &Notification,
+    now: i64,
+) -> Result<(), ironclaw_state::Error> {
     for person in registry::people(tx)? {
-        if person.role.covers(Role::Admin) {
+        if person.role.covers(Role::Admin) || Some(person.id) == concerned {
             add(tx, person.id, notification.clone(), now)?;
         }
     }

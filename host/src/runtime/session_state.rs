@@ -43,10 +43,7 @@ impl Actor {
             store::set_session_state(tx, id, standing, Some(&why), None)?;
             let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
             let (incident, now) = (Notification::new(About::SessionIncident, id), tx.wall());
-            notifications::add_for_operators(tx, &incident, now)?;
-            if let Some(person) = session.person {
-                notifications::add(tx, person, incident, now)?;
-            }
+            notifications::add_for_operators_and(tx, session.person, &incident, now)?;
             // The wrapped keys may be damaged. Without the content key there is no notice, but the state and its reason are
             // still recorded.
             match (session.content_key(&turns.record.wrapping), turn::open_of(tx, id)?) {

