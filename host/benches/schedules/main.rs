@@ -183,6 +183,8 @@ fn run(report: &mut Report, host: &TestHost, many: usize) {
         let due = Timestamp::from_millisecond(due.as_millisecond()).expect("in range");
         add_one(&mut client, "runs", &json!({ "prompt": format!("run {number}"), "at": due.to_string() }));
         let run = passed(due);
+        // A message that arrives before the reply of the run would wait for it.
+        sleep(AHEAD);
         let sent = Timestamp::now();
         let recorded = client.post("/v1/agents/runs/messages", r#"{"text":"hello"}"#);
         let message = passed(sent);
