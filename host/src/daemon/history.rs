@@ -61,17 +61,18 @@ pub(super) async fn begin_another(record: &Arc<Record>, other_history: Vec<Strin
 fn begin_generation(tx: &mut WriteTx<'_>, record: &Record, other_history: &[String]) -> Result<Option<usize>, Error> {
     let unknown = store::begin_generation(tx, other_history)?;
     if unknown.is_some() {
+        // One restore may begin two generations in one start: by the backup, and by the heads outside. Nothing is sent in between, so the
+        // second one leaves the notifications of the first.
+        if !journal::is_in_doubt(tx)? {
+            // Before their objects end: a notification that may have been sent is not withdrawn.
+            delivery::notifications::doubt(tx)?;
+        }
         requests::end_all(tx, record, RESTORED)?;
         questions::doubt_all(tx, record)?;
         journal::doubt_deliveries(tx)?;
-        let doubted = delivery::notifications::doubt(tx)?;
         let now = tx.wall();
         notifications::add_for_operators(tx, &Notification::new(About::RecordRestored, "record"), now)?;
         schedules::pause_restored(tx)?;
-        // One restore may begin two generations: by the backup, and by the heads outside. The schedules are paused with the first.
-        for told in doubted.into_iter().filter(|told| told.about == About::SchedulesPaused) {
-            notifications::add(tx, told.person, Notification::new(told.about, told.subject), now)?;
-        }
     }
     Ok(unknown)
 }

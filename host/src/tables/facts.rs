@@ -85,6 +85,11 @@ pub fn doubt_deliveries(tx: &mut WriteTx<'_>) -> Result<(), Error> {
     set(tx, Fact::DoubtfulDeliveries, last.to_string())
 }
 
+/// Returns whether the record was restored and nothing was sent since.
+pub fn is_in_doubt(tx: &ReadTx<'_>) -> Result<bool, Error> {
+    Ok(get(tx, Fact::DoubtfulDeliveries)?.is_some())
+}
+
 /// Deletes the number up to which open deliveries may have been sent in another history, and returns it.
 pub fn take_doubtful_deliveries(tx: &mut WriteTx<'_>) -> Result<Option<i64>, Error> {
     let found = get(tx, Fact::DoubtfulDeliveries)?;

@@ -4,7 +4,7 @@
 //! again only if its channel is idempotent or a person asks for it. See [`crate::outbound::dispatch`].
 
 pub use crate::tables::deliveries::{Lost, find, intended_on, interrupted, lost_count, person_of};
-pub use crate::tables::facts::doubt_deliveries;
+pub use crate::tables::facts::{doubt_deliveries, is_in_doubt};
 
 use super::{Delivery, notifications};
 use crate::registry::channels;

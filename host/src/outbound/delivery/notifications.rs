@@ -91,13 +91,12 @@ pub fn settle(tx: &mut WriteTx<'_>, stored: &Stored, outcome: &Outcome) -> Resul
     Ok(())
 }
 
-/// Settles the open notifications of a restored record as unknown, and returns them: they may have been sent in the other history.
-pub fn doubt(tx: &mut WriteTx<'_>) -> Result<Vec<Stored>, Error> {
-    let open = table::open(tx)?;
-    for stored in &open {
-        end(tx, stored, State::Unknown, "the record was restored from an earlier state")?;
+/// Settles the open notifications of a restored record as unknown: they may have been sent in the other history.
+pub fn doubt(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    for stored in table::open(tx)? {
+        end(tx, &stored, State::Unknown, "the record was restored from an earlier state")?;
     }
-    Ok(open)
+    Ok(())
 }
 
 /// Settles an open notification that did not arrive, or may not have arrived.
