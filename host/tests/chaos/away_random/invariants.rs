@@ -239,7 +239,8 @@ impl Random {
 
     /// Checks what the host made of a restored record: `before` has its rows.
     pub(super) fn check_restored(&mut self, before: &Rows) {
-        let (now, ledger) = (self.observe(), Ledger::of(&self.host));
+        // A turn may begin between two looks: each entry has its row in the later one.
+        let (ledger, now) = (Ledger::of(&self.host), self.observe());
         let active: Vec<&Schedule> = before.schedules.iter().filter(|row| row.state == "active").collect();
         for row in &active {
             let found = now.schedules.iter().find(|found| found.id == row.id).expect("it was restored");

@@ -63,7 +63,7 @@ impl Random {
         let here: Vec<&str> =
             rows.schedules.iter().filter(|row| row.state != "removed").map(|row| row.id.as_str()).collect();
         if let Some(oldest) = here.first().filter(|_| here.len() >= SCHEDULES_MAX) {
-            return self.remove(&(*oldest).to_owned());
+            return self.remove(oldest);
         }
         let (person, text) = (rng.usize(..MEMBER), self.text());
         let (prompt, may) = match rng.u8(..6) {
