@@ -199,7 +199,7 @@ fn workspace() -> [Tool; WORKSPACE.len()] {
         local("list_dir", "Lists a directory.", &[], json!({ "path": path() })),
         local(
             "search_files",
-            "Finds lines in text files.",
+            "Finds lines in files.",
             &["pattern"],
             json!({
                 "pattern": { "type": "string", "minLength": 1, "description": "Regular expression." },
