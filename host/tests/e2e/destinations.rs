@@ -139,7 +139,7 @@ fn message_that_waits_is_not_delivered_and_ends_with_it() {
     wait_for("its end", || host.entries("delivery.dead").len() == 1);
     status.store(200, Ordering::SeqCst);
     let lost = host.ctl(&["--json", "delivery", "list"]).ok().json();
-    assert_eq!((&lost[0]["state"], &lost[0]["recipient"]), (&json!("dead"), &json!("ana")), "{lost}");
+    assert_eq!((&lost[0]["receipt"], &lost[0]["recipient"]), (&json!("dead"), &json!("ana")), "{lost}");
     assert!(host.say("a", SEND).contains("call_destination_ended"));
 }
 

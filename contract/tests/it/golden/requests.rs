@@ -6,7 +6,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
     Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, CallRequest, EntryId, InboxEntry, MessageCall,
-    NewAllowance, NewAnswer, RequestReason, ValueOrigin,
+    NewAllowance, NewAnswer, QuestionWhy, RequestReason, ValueOrigin,
 };
 use serde_json::json;
 
@@ -18,6 +18,26 @@ pub(super) fn call() -> MessageCall {
         status: "asked".to_owned(),
         code: Some("call_scope".to_owned()),
         request: Some(id::<RequestId>("req", 1)),
+    }
+}
+
+fn question_why() -> QuestionWhy {
+    QuestionWhy {
+        id: id::<QuestionId>("qst", 1),
+        agent: "clerk".to_owned(),
+        person: "ana".to_owned(),
+        session_id: id::<SessionId>("ses", 1),
+        message_id: id::<MessageId>("msg", 1),
+        turn_id: id::<TurnId>("trn", 1),
+        call_id: id::<CallId>("call", 1),
+        status: "cancelled".to_owned(),
+        created_at: "2026-11-18T08:00:00.000Z".to_owned(),
+        expires_at: "2026-11-19T08:00:00.000Z".to_owned(),
+        ended_at: Some("2026-11-18T09:00:00.000Z".to_owned()),
+        ended_by: Some("ana".to_owned()),
+        reason: Some("later".to_owned()),
+        answer: Some(id::<MessageId>("msg", 2)),
+        summary: "The question was cancelled.".to_owned(),
     }
 }
 
@@ -153,6 +173,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.inbox_entry.change", change),
         shape("operator.entry_id.question", question.id),
         shape("operator.inbox_entry.question", question),
+        shape("operator.question_why", question_why()),
         shape("operator.new_answer", NewAnswer { option: Some(2), text: None }),
         shape("operator.new_answer.text", NewAnswer { option: None, text: Some("staging".to_owned()) }),
         shape("operator.call_request", request),
