@@ -148,7 +148,7 @@ impl Outbound {
             failpoint::reach("intent");
             self.turns.partial_outputs.end(queue.session.id);
             queue.unreceipted.add(delivery);
-            self.deliver(delivery.clone()).await?;
+            self.deliver(delivery.as_ref().clone()).await?;
         }
         Ok(accepted)
     }

@@ -37,7 +37,7 @@ use ironclaw_text::lookalike;
 #[derive(Debug, Clone)]
 pub enum Accepted {
     /// The open turn is closed; this delivery is open.
-    Closed(Delivery),
+    Closed(Box<Delivery>),
     /// A call has its result.
     Called,
     /// The row was refused; the turn continues.
@@ -149,7 +149,15 @@ impl Acceptance<'_> {
                 let message = turn::newest_message(tx, open.id)?;
                 let general = || delivery::notice_for(*reason, self.limits, message);
                 let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
-                Ok(Accepted::Closed(close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?))
+                Ok(Accepted::Closed(Box::new(close_with_notice(
+                    tx,
+                    self.record(),
+                    session,
+                    key,
+                    &open,
+                    &text,
+                    "ended",
+                )?)))
             }
             Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), action),
             Content::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
@@ -187,7 +195,7 @@ impl Acceptance<'_> {
         turn::close(tx, open, Close::Answered, "replied")?;
         items::enforce_retention(tx, session.id, &self.record().retention)?;
         store::note_failure(tx, session.id, false)?;
-        Ok(Accepted::Closed(delivery))
+        Ok(Accepted::Closed(Box::new(delivery)))
     }
 
     fn run_call(

@@ -17,7 +17,7 @@ use crate::session::link::{self, Link};
 use crate::session::projection::Inbound;
 use crate::session::store::{FailureReason, Session};
 use crate::turns::items;
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{JailReport, LedgerEvent};
 use ironclaw_contract::seam::crypt::{self, SessionKey};
 use ironclaw_contract::seam::link::path;
 use ironclaw_jail::launcher::{self, Jailed};
@@ -407,7 +407,11 @@ pub(crate) fn link_pair(session: &Session) -> Result<(UnixStream, OwnedFd), Erro
 }
 
 fn check_walls(session: &Session, process: &Jailed, spec: &Spec) -> Result<(), Error> {
+    check_report(session, process.report(), spec)
+}
+
+fn check_report(session: &Session, report: std::io::Result<JailReport>, spec: &Spec) -> Result<(), Error> {
     let walls = |what: String| Error::Walls { session: session.id, what };
-    let report = process.report().map_err(|error| walls(format!("the kernel does not show it ({error})")))?;
+    let report = report.map_err(|error| walls(format!("the kernel does not show it ({error})")))?;
     inspect::verify(&report, spec).map_err(|faults| walls(faults.join("; ")))
 }

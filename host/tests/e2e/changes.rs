@@ -24,7 +24,7 @@ pub(crate) struct ChangeFixture {
 }
 
 /// The proposals of these tests: the word of the message, the kind, and the payload as TOML.
-const PROPOSALS: [(&str, &str, &str); 11] = [
+const PROPOSALS: [(&str, &str, &str); 12] = [
     ("persona", "persona", r#"{ instructions = "Answer briefly." }"#),
     ("tools", "enabled_tools", r#"["list_dir"]"#),
     ("wiring", "wiring", r#"{ channel = "desk", engage = "pattern", pattern = "^!a" }"#),
@@ -46,6 +46,7 @@ const PROPOSALS: [(&str, &str, &str); 11] = [
     ),
     ("access", "mcp_access", r#"{ server = "calendar" }"#),
     ("egress", "egress", r#"{ host = "docs.example", methods = ["GET"], paths = ["/pages"] }"#),
+    ("destination", "destinations", r#"{ name = "bob", channel = "desk", address = "bob" }"#),
     ("foreign", "persona", r#"{ instructions = "x", enabled_tools = ["run_command"] }"#),
     ("unknown", "exec", "{}"),
 ];
@@ -79,6 +80,7 @@ impl ChangeFixture {
         host.ctl(&["person", "add", "bob"]).ok();
         host.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
         host.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in"]).ok();
+        host.ctl(&["person", "link", "bob", "desk:bob"]).ok();
         Self { host, directory, _calendar: Some(calendar) }
     }
 
@@ -190,6 +192,7 @@ fn has_effect(fixture: &ChangeFixture, word: &str) -> bool {
         "register" => fixture.host.ctl(&["mcp", "list"]).ok().stdout.contains("calendar"),
         "access" => agent["mcp"].to_string().contains("calendar"),
         "egress" => fixture.host.ctl(&["egress", "list", "a"]).ok().stdout.contains("docs.example"),
+        "destination" => fixture.host.ctl(&["destination", "list", "a"]).ok().stdout.contains("active"),
         other => panic!("{other}"),
     }
 }
@@ -210,7 +213,9 @@ fn each_kind_is_held_shown_approved_applied_and_reported() {
     let before = fixture.notices().len();
     let mut earlier = before;
     // The tools are last, because the checks of other kinds use the tool that this change removes.
-    for word in ["persona", "wiring", "mounts", "create", "register", "access", "egress", "permissions", "tools"] {
+    for word in
+        ["persona", "wiring", "mounts", "create", "register", "access", "egress", "destination", "permissions", "tools"]
+    {
         assert!(!has_effect(&fixture, word), "{word}: before");
         let id = fixture.propose(word);
         assert_eq!(fixture.waiting(), [id.as_str()], "{word}");

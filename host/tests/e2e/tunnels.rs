@@ -107,7 +107,8 @@ fn tunnel_used_between_permitted_calls() {
     let bytes = site.bytes();
     // Between two permitted commands there is no listener, and the next one has a new gateway.
     assert!(host.say("a", &format!("run {}", connect(8129))).contains("closed: "));
-    assert!(online(&host, "true").contains("[exit code 0]"));
+    let said = online(&host, "true");
+    assert!(said.contains("[exit code 0]"), "{said}");
     assert_eq!((site.opened(), site.bytes()), (1, bytes));
 }
 

@@ -14,13 +14,15 @@ use crate::registry::{self, mounts, software};
 use crate::session::store::Session;
 use crate::tools;
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
-use ironclaw_jail::launcher::Launcher;
+use ironclaw_jail::launcher::{Jailed, Launcher};
 use ironclaw_jail::{Client, Identity, Limits, Mount, Role, Spec, System};
 use ironclaw_state::home::{Home, LayerOwner};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// The settings for jails on this host.
 #[derive(Debug, Clone)]
@@ -207,11 +209,23 @@ impl CommandJails for Jails {
             let _permit = self.at_once.acquire().await;
             let spec = self.command_spec(session, client).await?;
             let jailed = self.launcher.launch(spec.clone(), link).await?;
-            super::check_walls(session, &jailed, &spec)?;
+            // The kernel shows no process of a jail that has ended: a short command can end before this look.
+            let report = jailed.report();
+            if report.is_ok() || !has_ended(&jailed).await {
+                super::check_report(session, report, &spec)?;
+            }
             Ok(jailed)
         };
         Box::pin(async move { launch.await.map_err(|error: Error| error.to_string()) })
     }
+}
+
+/// The time in which the end of a command is known that the kernel does not show.
+const ENDED_WAIT: Duration = Duration::from_secs(1);
+
+/// Returns whether a jail has ended, with all of its processes.
+async fn has_ended(jailed: &Jailed) -> bool {
+    timeout(ENDED_WAIT, jailed.exited()).await.is_ok()
 }
 
 impl Config {
