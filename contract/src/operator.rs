@@ -459,6 +459,9 @@ pub struct Why {
     /// The occurrence of a schedule that sent the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurrence: Option<OccurrenceOf>,
+    /// The messages of its chain between agents, in order; empty if no agent sent one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<ChainLink>,
     /// A summary in one sentence.
     pub summary: String,
 }

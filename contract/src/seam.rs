@@ -12,6 +12,7 @@ pub mod crypt;
 pub mod destination;
 pub mod egress;
 mod field;
+pub mod group;
 #[cfg(feature = "queues")]
 pub mod inbound;
 pub mod limits;
@@ -20,6 +21,7 @@ pub mod mcp;
 pub mod message;
 #[cfg(feature = "queues")]
 pub mod outbound;
+pub mod permissions;
 pub mod schedule;
 pub mod schema;
 pub mod seal;

@@ -17,6 +17,7 @@ mod dead_letters;
 mod destinations;
 mod files;
 mod forgotten;
+mod groups;
 mod health;
 pub mod hooks;
 mod mcp;

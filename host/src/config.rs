@@ -51,6 +51,8 @@ pub struct Config {
     pub approval: crate::gateway::ApprovalConfig,
     /// `[quota]`
     pub quota: crate::quota::Config,
+    /// `[agents]`
+    pub agents: crate::agent_messages::Config,
 }
 
 /// `[jail]`: the uids of jails, if root started the host.
@@ -138,6 +140,7 @@ fn check(config: &Config) -> Result<(), String> {
         crate::api::port::parse(name, setting)?;
     }
     config.webhook.check()?;
+    config.agents.check()?;
     if let Some(relative) = config.mounts.allow.iter().find(|path| !path.is_absolute()) {
         return Err(format!("mounts.allow: {} is not absolute", relative.display()));
     }

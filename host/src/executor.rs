@@ -13,6 +13,7 @@ mod send;
 use effect::Effect;
 pub use late::LateCalls;
 
+use crate::agent_messages::{Keys, denied};
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::jail_network::Fetchers;
@@ -62,6 +63,8 @@ pub struct Executor {
     pub servers: Arc<Servers>,
     /// Make the jails of commands that reach the network.
     pub command_jails: Arc<dyn CommandJails>,
+    /// The bound on the number of sessions: a message to another agent may need a new one.
+    pub sessions_max: u32,
 }
 
 /// The end of a call that was started.
@@ -185,7 +188,7 @@ impl Executor {
                 let mut started = Effect::of(self, tx, &permitted, (place, agent.id, &call), &facts.network)?;
                 calls::start(tx, row.id)?;
                 if let Effect::Send(order) = &mut started {
-                    order.intend(tx, place)?;
+                    order.intend(tx, self, (place, &open))?;
                 }
                 let begun = entry(LedgerEvent::CallStarted, place, &row);
                 started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
@@ -196,6 +199,8 @@ impl Executor {
         };
         let code = judged.judgement.refusal_code().unwrap_or(refusal.code);
         self.withdraw_approved(tx, place, code.meaning())?;
+        let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
+        denied::tell(tx, (&open, &agent), (&call, code), keys)?;
         if when == When::InTurn {
             let target = self.target(place);
             let result = calls::refusal(code, &refusal.message);

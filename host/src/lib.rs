@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent_messages;
 pub mod api;
 pub mod approval;
 pub mod audit;

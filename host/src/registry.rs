@@ -7,6 +7,7 @@ pub mod allowances;
 pub mod channels;
 pub mod destinations;
 pub mod egress;
+pub mod groups;
 pub mod mcp;
 pub mod models;
 pub mod mounts;
@@ -84,7 +85,7 @@ pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
     agent_by_id(tx, id)?.ok_or_else(|| unknown_agent(&format!("{id}")).into())
 }
 
-fn unknown_agent(name_or_id: &str) -> Refusal {
+pub(crate) fn unknown_agent(name_or_id: &str) -> Refusal {
     let shown: String = name_or_id.chars().take(64).collect();
     let hint = "`ironctl agent list` lists the agents; `ironctl agent add NAME` makes one";
     Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)

@@ -4,12 +4,14 @@
 //! A function runs one statement, or a few related ones, in the transaction of its caller. It applies no rule and appends no ledger
 //! entry, because the modules above do that. Each row has a type in the same file.
 
+pub mod agent_messages;
 pub mod agents;
 pub mod changes;
 pub mod channels;
 pub mod deliveries;
 pub mod destinations;
 pub mod facts;
+pub mod groups;
 pub mod items;
 pub mod memories;
 pub mod messages;

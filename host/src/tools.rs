@@ -356,13 +356,13 @@ const fn payload(kind: ChangeKind) -> Option<&'static str> {
         ChangeKind::Permissions => {
             "{access?:everyone|members,grant?:[{identity,role:admin|member}],revoke?:[identities]}"
         }
-        ChangeKind::Mounts => "[{source,target?,read_only?}], all of them",
+        ChangeKind::Mounts => "[all of {source,target?,read_only?}]",
         ChangeKind::CreateAgent => "{name,persona?,enabled_tools?,members?,wirings?}",
         ChangeKind::McpAccess => "{server,tools?}",
         ChangeKind::McpRegister => "{name,url,headers?:[{name,secret}]} or {name,command:[words]}",
         ChangeKind::Egress => "{host,methods,paths?}",
-        ChangeKind::Destinations => "{name,channel,address}",
-        ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule => return None,
+        ChangeKind::Destinations => "{name,channel,address} or {name,agent}",
+        ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule | ChangeKind::Groups => return None,
     })
 }
 
@@ -459,7 +459,7 @@ fn request_change() -> Tool {
     let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
     row(
         REQUEST_CHANGE,
-        "Proposes a change of your settings or rights. A person decides.",
+        "Proposes a change of you. A person decides.",
         &["kind", "payload", "reason"],
         json!({
             "kind": { "type": "string", "enum": kinds },

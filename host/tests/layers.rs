@@ -23,6 +23,7 @@ const LAYERS: &[&[&str]] = &[
     &["turns::calls", "session", "record", "latch", "backup"],
     &["turns::context", "turns::budget", "inbound::channel", "inbound::scope", "jail_network"],
     &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
+    &["agent_messages"],
     &["gateway"],
     &["error", "worker"],
     &["requests", "questions", "mcp", "network_command", "git_push"],

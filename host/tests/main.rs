@@ -29,6 +29,7 @@ mod support {
 
 /// The features of the host, through the real programs.
 mod e2e {
+    mod agents;
     mod allowances;
     mod budget;
     pub(crate) mod calls;

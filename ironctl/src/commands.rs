@@ -22,6 +22,7 @@ mod doctor;
 mod down;
 mod egress;
 mod file;
+mod group;
 mod inbox;
 mod init;
 mod key;
@@ -83,7 +84,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
     ("Agents", &["agent", "schedule"]),
-    ("Reach", &["destination", "mcp", "egress", "tool", "scope"]),
+    ("Reach", &["destination", "group", "mcp", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -153,6 +154,9 @@ pub enum Command {
     /// Give agents addresses to which they may send messages, and list them
     #[command(subcommand, after_help = "Example:\n  ironctl destination list")]
     Destination(destination::Action),
+    /// Set, remove and list the trust groups of agents
+    #[command(subcommand, after_help = "Example:\n  ironctl group list")]
+    Group(group::Action),
     /// Grant, revoke, list and test the hosts of the network of agents
     #[command(subcommand, after_help = "Example:\n  ironctl egress list")]
     Egress(egress::Action),
@@ -251,6 +255,7 @@ impl Command {
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,
             Self::Destination(action) => destination::run(at, action).await,
+            Self::Group(action) => group::run(at, action).await,
             Self::Egress(action) => egress::run(at, action).await,
             Self::Tool(action) => tool::run(at, action).await,
             Self::Scope(action) => scope::run(at, action).await,

@@ -2,7 +2,7 @@
 //!
 //! Plain data. `host/src/api/calls.rs` makes it.
 
-use crate::ids::{CallId, RequestId, SessionId, TurnId};
+use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
 /// The answer of one stage of a judgement.
@@ -171,7 +171,7 @@ pub struct EgressGrant {
     pub commands: Option<String>,
 }
 
-/// An address to which an agent may send messages.
+/// An address or another agent to which an agent may send messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Destination {
@@ -179,16 +179,45 @@ pub struct Destination {
     pub agent: String,
     /// The agent's name for it.
     pub name: String,
-    /// The channel.
+    /// The channel; `agent` for another agent.
     pub channel: String,
-    /// The address on the channel.
+    /// The address on the channel; for another agent its id.
     pub address: String,
     /// The thread at the address.
     pub thread: Option<String>,
-    /// The person who was linked to the address when people approved it.
+    /// The person who was linked to the address when people approved it; empty for another agent.
     pub person: String,
-    /// `active`, `unlinked` or `channel_gone`; the agent may send to an active one only.
+    /// The name of the other agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_agent: Option<String>,
+    /// `active`, `unlinked`, `channel_gone`, `agent_gone` or `no_group`; the agent may send to an active one only.
     pub state: String,
+}
+
+/// A trust group: agents that may send messages to each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentGroup {
+    /// Its name.
+    pub name: String,
+    /// The names of its agents.
+    pub agents: Vec<String>,
+    /// The tools that a member may use at the request of another member.
+    pub tools: Vec<String>,
+}
+
+/// A message of a chain between agents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ChainLink {
+    /// The session that has the message.
+    pub session: SessionId,
+    /// The name of the agent of that session.
+    pub agent: String,
+    /// The message.
+    pub message: MessageId,
+    /// The number of agents that it passed through; 0 for the message of the person.
+    pub hop: u32,
 }
 
 /// The judgement of a call that was not made.

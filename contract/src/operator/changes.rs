@@ -19,7 +19,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub struct Change {
     /// `chg_…`.
     pub id: ChangeId,
-    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register mcp_confirm egress destinations settings schedule`.
+    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register mcp_confirm egress destinations settings schedule groups`.
     pub kind: String,
     /// The agent that it concerns; null if it concerns none.
     pub agent: Option<ChangedAgent>,
@@ -162,7 +162,7 @@ pub struct NewChange {
     /// Its kind.
     #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub kind: ChangeKind,
-    /// Name or id of the agent; none for `create_agent`, `mcp_register`, `mcp_confirm`, and `settings` with `default_model`.
+    /// Name or id of the agent; none for `create_agent`, `mcp_register`, `mcp_confirm`, `groups`, and `settings` with `default_model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The new values, in the shape of the kind.

@@ -231,7 +231,11 @@ denial_codes! {
     CallUnclassified = "call_unclassified", 403, Sandbox, "The tool has no manifest, or an argument has no rule.";
     CallPrincipal = "call_principal", 403, Operator, "The agent never takes calls of this class from this kind of principal.";
     CallDestination = "call_destination", 403, Operator, "The agent has no destination of this name.";
-    CallDestinationEnded = "call_destination_ended", 403, Operator, "The address behind the destination is not the one that people approved.";
+    CallDestinationEnded = "call_destination_ended", 403, Operator, "The address or the agent behind the destination is not the one that people approved.";
+    CallGroup = "call_group", 403, Operator, "The two agents share no trust group.";
+    CallRootPerson = "call_root_person", 403, Operator, "The person at the start of the chain may not talk to that agent.";
+    CallHops = "call_hops", 403, Operator, "The chain of messages between agents has reached its most hops.";
+    CallSends = "call_sends", 429, Operator, "The agent has sent its most messages of this minute.";
     CallSchedule = "call_schedule", 403, Operator, "The call is not in the list that was approved with its schedule.";
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
     CallOrigin = "call_origin", 403, Sender, "The context holds text of others, and the call has an effect outside of the session.";
@@ -360,7 +364,9 @@ denial_codes! {
     EgressTooMany = "egress_too_many", 409, Operator, "The agent has the most granted hosts that an agent may have.";
     DestinationTooMany = "destination_too_many", 409, Operator, "The agent has the most destinations that an agent may have.";
     DestinationUnknown = "destination_unknown", 404, Operator, "The agent has no such destination.";
-    DestinationUnsuitable = "destination_unsuitable", 400, Operator, "The channel is no place to which an agent sends messages.";
+    DestinationUnsuitable = "destination_unsuitable", 400, Operator, "An agent cannot send messages there.";
+    GroupUnknown = "group_unknown", 404, Operator, "There is no such trust group.";
+    GroupTooMany = "group_too_many", 409, Operator, "The host has the most trust groups that it may have.";
     McpToolName = "mcp_tool_name", 400, Operator, "The name is not a valid name of a tool.";
     McpToolUnknown = "mcp_tool_unknown", 404, Operator, "The server has no such tool.";
     McpToolsNone = "mcp_tools_none", 400, Operator, "The server has no tools.";

@@ -200,6 +200,10 @@ events! {
     McpChanged = "mcp.changed", [Kind::Meta], "server before after", "An MCP server lists something else than people confirmed.";
     EgressGranted = "egress.granted", [Kind::Meta], "agent host before after by change", "The grant of a host of the network to an agent was set or removed.";
     SendIntended = "send.intended", [Kind::Claim], "delivery call channel", "A message of an agent to a destination is about to be sent.";
+    AgentSent = "agent.sent", [Kind::Claim], "session message call from agent hop chain", "A session has a message of another agent.";
+    AgentAnswered = "agent.answered", [Kind::Claim], "session message delivery from hop chain", "The session that asked has the answer of an agent.";
+    AgentRefused = "agent.refused", [Kind::Retract], "session message agent from reason", "A message of an agent gets no answer, because it was refused or its session was removed.";
+    GroupSet = "group.set", [Kind::Meta], "group before after by change", "A trust group of agents was set or removed.";
     DestinationSet = "destination.set", [Kind::Meta], "agent before after channel by change", "A destination of an agent was set or removed.";
     ScheduleAdded = "schedule.added", [Kind::Meta], "schedule agent creator digest by change", "A schedule was added.";
     ScheduleChanged = "schedule.changed", [Kind::Meta], "schedule agent before after by change", "A schedule was changed.";

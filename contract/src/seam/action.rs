@@ -260,6 +260,7 @@ mod tests {
             ChangeKind::Destinations => serde_json::json!({"name": "n", "channel": "c", "address": "a"}),
             ChangeKind::Settings => serde_json::json!({"mode": "enforce"}),
             ChangeKind::Schedule => serde_json::json!({"prompt": "p", "every": "1d"}),
+            ChangeKind::Groups => serde_json::json!({"name": "n", "agents": ["a", "b"]}),
             ChangeKind::McpConfirm => serde_json::json!({"server": "s", "digest": crate::canonical::Digest::of(b"")}),
         };
         let mut actions = vec![

@@ -28,6 +28,7 @@ impl Change {
             Self::Destinations(destination) => destination.within_bounds(),
             Self::Settings(settings) => settings.within_bounds(),
             Self::Schedule(schedule) => schedule.within_bounds(),
+            Self::Groups(group) => group.within_bounds(),
         }
     }
 }

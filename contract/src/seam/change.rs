@@ -1,4 +1,4 @@
-//! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings` and `schedule`, which it may not.
+//! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings`, `schedule` and `groups`, which it may not.
 //! A call of `schedule_task` proposes a `schedule`.
 //!
 //! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
@@ -6,7 +6,9 @@
 
 pub use super::destination::Destination;
 pub use super::egress::Egress;
+pub use super::group::Group;
 pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpHost, McpOauth, McpRegister, McpTool, McpVariable};
+pub use super::permissions::{Access, AgentRole, Grant, Permissions};
 pub use super::schedule::{CatchUp, ReplyTo, Schedule, WrittenBy};
 pub use super::settings::{GuardMode, Settings};
 
@@ -47,6 +49,8 @@ ChangeKind {
     Settings = "settings",
     /// A schedule of an agent.
     Schedule = "schedule",
+    /// Agents that may send messages to each other.
+    Groups = "groups",
 });
 
 impl ChangeKind {
@@ -64,7 +68,7 @@ impl ChangeKind {
             | Self::McpRegister
             | Self::Egress
             | Self::Destinations => true,
-            Self::McpConfirm | Self::Settings | Self::Schedule => false,
+            Self::McpConfirm | Self::Settings | Self::Schedule | Self::Groups => false,
         }
     }
 
@@ -125,12 +129,14 @@ pub enum Change {
     McpConfirm(McpConfirm),
     /// `{"host", "port"?, "methods", "paths"?, "secret"?, "upload_bytes_max"?}`
     Egress(Egress),
-    /// `{"name", "channel", "address", "thread"?}` or `{"name", "remove": true}`
+    /// `{"name", "channel", "address", "thread"?}`, `{"name", "agent"}` or `{"name", "remove": true}`
     Destinations(Destination),
     /// `{"mode"?, "model"?, "tokens_per_day"?, "cost_per_day_micros"?}`, `{"remove": true}` or `{"default_model"}`
     Settings(Settings),
     /// `{"prompt", "cron" | "every" | "at", "zone"?, "catch_up"?, "may"?, "reply_to"?}` or `{"id", …}` with the fields to change
     Schedule(Schedule),
+    /// `{"name", "agents", "tools"?}` or `{"name", "remove": true}`
+    Groups(Group),
 }
 
 /// The text that tells an agent about itself.
@@ -214,47 +220,6 @@ pub struct Wiring {
     pub pattern: Option<String>,
 }
 
-word!(/// The people who may talk to an agent.
-Access {
-    /// All people of the host.
-    Everyone = "everyone",
-    /// Owners and admins of the host, and people with a role at this agent.
-    Members = "members",
-});
-
-word!(/// The role of a person at one agent.
-AgentRole {
-    /// May talk to the agent, and decide changes that concern this agent alone.
-    Admin = "admin",
-    /// May talk to the agent.
-    Member = "member",
-});
-
-/// A role at one agent for the person who is linked to an identity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Grant {
-    /// The identity, `channel:id`.
-    pub identity: String,
-    /// The role.
-    pub role: AgentRole,
-}
-
-/// The people who may talk to an agent, and those who may decide about it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Permissions {
-    /// The people who may talk to it; absent: unchanged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Access>,
-    /// Roles to grant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub grant: Vec<Grant>,
-    /// Identities of the people who lose their role.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub revoke: Vec<String>,
-}
-
 /// A directory of the host in an agent's jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -334,6 +299,7 @@ impl Change {
             ChangeKind::Destinations => Self::Destinations(read(kind, payload)?),
             ChangeKind::Settings => Self::Settings(read(kind, payload)?),
             ChangeKind::Schedule => Self::Schedule(read(kind, payload)?),
+            ChangeKind::Groups => Self::Groups(read(kind, payload)?),
         };
         let bounds = |what| Error::Bounds { kind, what };
         let is_flat = matches!(change, Self::Packages(_)) && payload.0.is_array();
@@ -361,6 +327,7 @@ impl Change {
             Self::Destinations(_) => ChangeKind::Destinations,
             Self::Settings(_) => ChangeKind::Settings,
             Self::Schedule(_) => ChangeKind::Schedule,
+            Self::Groups(_) => ChangeKind::Groups,
         }
     }
 
@@ -381,6 +348,7 @@ impl Change {
             Self::Destinations(destination) => serde_json::json!(destination),
             Self::Settings(settings) => serde_json::json!(settings),
             Self::Schedule(schedule) => serde_json::json!(schedule),
+            Self::Groups(group) => serde_json::json!(group),
         };
         Payload(value)
     }
@@ -433,6 +401,7 @@ mod tests {
             (ChangeKind::Destinations, json!({"name": "ana", "channel": "desk", "address": "ana"})),
             (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
             (ChangeKind::Schedule, json!({"prompt": "water the plants", "cron": "0 8 * * *"})),
+            (ChangeKind::Groups, json!({"name": "home", "agents": ["a", "b"]})),
         ]
     }
 

@@ -1,4 +1,4 @@
-//! The payload of the change `destinations`: an address to which an agent may send messages by its own name for it.
+//! The payload of the change `destinations`: an address or another agent to which an agent may send messages by its own name for it.
 //!
 //! Never decides about a message: the host does. See [`crate::seam::change`] and [`crate::seam::bounds`].
 
@@ -21,6 +21,9 @@ pub struct Destination {
     /// Thread at that address; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
+    /// Name of the agent that receives the messages, in place of an address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// True if the change removes the destination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remove: Option<bool>,
@@ -33,22 +36,21 @@ impl Destination {
     }
 
     pub(super) fn within_bounds(&self) -> Result<(), String> {
-        let Self { name, channel, address, thread, remove } = self;
+        let Self { name, channel, address, thread, agent, remove } = self;
         text("name", name, NAME_BYTES_MAX)?;
         if name.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
             return Err("name has no blanks and no control characters".to_owned());
         }
-        match (channel, address, remove) {
-            (Some(channel), Some(address), None) => {
+        match (channel, address, agent, remove) {
+            (Some(channel), Some(address), None, None) => {
                 text("channel", channel, NAME_BYTES_MAX)?;
                 text("address", address, IDENTITY_BYTES_MAX)?;
                 text("thread", thread.as_deref().unwrap_or("-"), NAME_BYTES_MAX)
             }
-            (None, None, Some(true)) if thread.is_none() => Ok(()),
-            _ => {
-                Err("a destination has channel and address, or remove is true and the other fields are absent"
-                    .to_owned())
-            }
+            (None, None, Some(agent), None) if thread.is_none() => text("agent", agent, NAME_BYTES_MAX),
+            (None, None, None, Some(true)) if thread.is_none() => Ok(()),
+            _ => Err("a destination has channel and address, or agent, or remove is true; the other fields are absent"
+                .to_owned()),
         }
     }
 }
@@ -67,6 +69,7 @@ mod tests {
         for payload in [
             json!({"name": "ana", "channel": "desk", "address": "ana@home.example"}),
             json!({"name": "ana", "channel": "desk", "address": "ana", "thread": "garden"}),
+            json!({"name": "ana", "agent": "researcher"}),
             json!({"name": "ana", "remove": true}),
         ] {
             let change = parse(payload.clone()).expect("a destination");
@@ -85,6 +88,10 @@ mod tests {
             json!({"name": "ana", "channel": "desk", "address": ""}),
             json!({"name": "ana", "channel": "desk", "address": "ana", "remove": true}),
             json!({"name": "ana", "thread": "garden", "remove": true}),
+            json!({"name": "ana", "agent": ""}),
+            json!({"name": "ana", "agent": "researcher", "remove": true}),
+            json!({"name": "ana", "agent": "researcher", "thread": "garden"}),
+            json!({"name": "ana", "agent": "researcher", "channel": "desk", "address": "ana"}),
             json!({"name": "ana", "channel": "desk", "address": "x".repeat(400)}),
             json!({"name": "ana", "channel": "desk", "address": "ana", "url": "https://evil.example"}),
         ] {

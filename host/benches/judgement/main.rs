@@ -149,6 +149,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
             loopback: Loopback::Refused,
             typed: Typed::new([typed.as_str()], Loopback::Refused),
         },
+        of_agents: Vec::new(),
         destinations: Vec::new(),
     }
 }

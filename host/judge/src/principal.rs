@@ -93,7 +93,7 @@ impl Default for ReceiverPolicy {
     fn default() -> Self {
         let all = Classes::of(&Class::ALL);
         let unasked = Classes::of(&[Class::Read, Class::Write, Class::Ask]);
-        Self { person: Allowed { may: all, unasked }, guest: NOTHING, agent: READING, schedule: READING }
+        Self { person: Allowed { may: all, unasked }, guest: NOTHING, agent: NOTHING, schedule: READING }
     }
 }
 
@@ -125,9 +125,9 @@ mod tests {
     }
 
     #[test]
-    fn unsigned_and_guests_may_ask_for_nothing() {
+    fn unsigned_guests_and_agents_may_ask_for_nothing() {
         let policy = ReceiverPolicy::default();
-        for principal in [Principal::Unsigned, Principal::Guest] {
+        for principal in [Principal::Unsigned, Principal::Guest, Principal::Agent] {
             assert!(policy.of(principal).may.is_empty(), "{}", principal.name());
         }
         let open = Allowed { may: Classes::of(&Class::ALL), unasked: Classes::of(&Class::ALL) };

@@ -88,6 +88,15 @@ pub enum Part {
         /// The words.
         text: String,
     },
+    /// A message of another agent. It may ask for something, without any authority.
+    Agent {
+        /// Name of the agent.
+        agent: String,
+        /// `true` if it answers a message of this conversation.
+        answers: bool,
+        /// The words.
+        text: String,
+    },
     /// Words of another author: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
     Context {
         /// Author of the words, for display.
@@ -154,6 +163,7 @@ impl Part {
             Self::Notice { .. } | Self::Failure { .. } => true,
             Self::Person { .. }
             | Self::Task { .. }
+            | Self::Agent { .. }
             | Self::Context { .. }
             | Self::Image { .. }
             | Self::Assistant { .. }

@@ -123,7 +123,7 @@ impl<'a> Request<'a> {
     /// Reads the request. `None` if there is none, or if the last request was answered and only words of others follow it.
     fn read(parts: &'a [Part]) -> Option<Self> {
         let (at, asked) = parts.iter().enumerate().rev().find_map(|(at, part)| match part {
-            Part::Person { text } | Part::Task { text } => Some((at, text)),
+            Part::Person { text } | Part::Task { text } | Part::Agent { text, .. } => Some((at, text)),
             _ => None,
         })?;
         let mut request = Self {
@@ -153,6 +153,7 @@ impl<'a> Request<'a> {
                 }
                 Part::Person { .. }
                 | Part::Task { .. }
+                | Part::Agent { .. }
                 | Part::Context { .. }
                 | Part::Image { .. }
                 | Part::Notice { .. }

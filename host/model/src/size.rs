@@ -57,7 +57,7 @@ impl Prompt {
             | Part::Remark { text }
             | Part::Failure { text }
             | Part::Summary { text } => text.len(),
-            Part::Context { author, text } => author.len() + text.len(),
+            Part::Context { author: name, text } | Part::Agent { agent: name, text, .. } => name.len() + text.len(),
             Part::Image { path, .. } => path.len(),
             Part::Assistant { text, calls } => text.len() + calls.iter().map(call).sum::<usize>(),
             Part::Result { call_id, text, .. } => call_id.len() + text.len(),

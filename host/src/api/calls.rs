@@ -13,7 +13,7 @@ use crate::session::store;
 use crate::tables::schedules::OfTurn;
 use crate::tools;
 use crate::turns::calls::http::Network;
-use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, TurnFacts};
+use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, Sendable, TurnFacts};
 use crate::turns::items::{self, BodyError};
 use crate::turns::turn;
 use axum::extract::{Path, State};
@@ -269,7 +269,8 @@ pub async fn test(
         has_external: asked.external,
         catalogue,
         network,
-        destinations,
+        of_agents: Vec::new(),
+        destinations: destinations.into_iter().map(Sendable::from).collect(),
     };
     let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);
     let stages = recorded(&calls::stages(&judged.by_stages.trace));

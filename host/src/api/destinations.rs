@@ -40,7 +40,8 @@ fn named(tx: &ReadTx<'_>, held: Vec<destinations::Destination>) -> Result<Vec<De
             channel: held.channel,
             address: held.address,
             thread: Some(held.thread).filter(|thread| !thread.is_empty()),
-            person: registry::person_name(tx, held.person)?,
+            person: held.person.map_or(Ok(String::new()), |person| registry::person_name(tx, person))?,
+            to_agent: held.to_agent.map(|_| held.to_agent_name),
             state: held.state.name().to_owned(),
         })
     });

@@ -49,5 +49,13 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
         reason: None,
     };
     let summary = "The host no longer keeps its text. The ledger says what became of it.".to_owned();
-    Ok(Some(Why { message, stages: found.stages, progress: Vec::new(), failure: None, occurrence: None, summary }))
+    Ok(Some(Why {
+        message,
+        stages: found.stages,
+        progress: Vec::new(),
+        failure: None,
+        occurrence: None,
+        chain: Vec::new(),
+        summary,
+    }))
 }

@@ -5,9 +5,9 @@
 use super::body::MESSAGE_BYTES_MAX;
 use super::routes::{Route, delete, get, open_to_all, post};
 use super::{
-    agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, destinations, files, health, mcp,
-    memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings, status, stops,
-    tokens, transcript, usage,
+    agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, destinations, files, groups,
+    health, mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings,
+    status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -164,6 +164,7 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         get("/v1/tools", Admin, "Every tool with its manifest", calls::tools),
         get("/v1/egress", Admin, "The granted hosts of the network of every agent", calls::egress),
         get("/v1/destinations", Admin, "The destinations of every agent", destinations::all),
+        get("/v1/groups", Admin, "The trust groups of agents", groups::all),
         get("/v1/agents/{agent}/destinations", Admin, "The destinations of an agent", destinations::of),
         get("/v1/agents/{agent}/egress", Admin, "The granted hosts of the network of an agent", calls::egress_of),
         post("/v1/tools/{tool}/test", Admin, "Judge a call without making it", calls::test),

@@ -181,6 +181,7 @@ pub const SETTINGS: &[Setting] = settings! {
     tokens_per_agent_day: Is("0"), "tokens", AtLeast(0), Live, "The ceiling of one agent for one day (UTC), unless the agent has its own; 0 means none.";
     cost_per_agent_day_micros: Is("0"), "millionths of the currency of the prices", AtLeast(0), Live, "The ceiling of cost of one agent for one day (UTC), unless the agent has its own; 0 means none.";
     tokens_per_session: Is("0"), "tokens", AtLeast(0), Live, "The ceiling of one session for its whole life; 0 means none.";
+    tokens_per_chain: Is("1000000"), "tokens", AtLeast(0), Live, "The ceiling of all turns that the messages of agents open in one chain; 0 means none.";
 
     [jail]
     uid_base: Is("1879048192"), "", AtLeast(65_536), Restart, "The first host uid of sessions if root starts the host; the range must end below 4294967296.";
@@ -203,6 +204,10 @@ pub const SETTINGS: &[Setting] = settings! {
     kept_bytes_per_person: Is("8589934592"), "bytes", AtLeast(1), Live, "The most bytes of all items in the conversations of one person.";
     workspace_bytes: Is("8589934592"), "bytes", AtLeast(1), Live, "The most bytes that the files of one session may take on the disk.";
     workspace_files: Is("200000"), "files", AtLeast(1), Live, "The most files and directories of one session.";
+
+    [agents]
+    hops_max: Is("5"), "agents", Range(1, 20), Live, "The most agents that a message passes through.";
+    sends_per_minute: Is("120"), "messages", Range(1, 10_000), Live, "The most messages that one agent sends in a minute, to agents and to people.";
 
     [model]
     script: Unset { instead: "the built-in rules alone", example: "\"/path/to/rules.toml\"" }, "", Rule("the path of a TOML file"), Restart, "Rules of the scripted model, tried before the built-in ones.";

@@ -35,6 +35,7 @@ pub(super) fn live(config: &Config, policy: Policy, host_policy: HostPolicy) -> 
         host_policy,
         approval: config.approval.clone(),
         quota: config.quota.clone(),
+        agents: config.agents.clone(),
         session: config.session.clone(),
         channels: channel::Config { webhook: config.webhook.clone() },
     }

@@ -216,6 +216,7 @@ async fn runtime(
         fetchers,
         servers: Arc::new(servers),
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
+        sessions_max: session_jails.config.sessions_max(),
     };
     let model_servers = model_servers(home, &proposals, (&turns, models, &latch), executor);
     let outbound = Outbound {

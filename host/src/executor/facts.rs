@@ -2,14 +2,15 @@
 //!
 //! Never judges a call. Reads bodies of messages only for an agent that may send requests. See [`crate::turns::calls`].
 
+use crate::agent_messages::chain;
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::registry::{Agent, destinations, egress, mcp};
 use crate::tables::messages;
 use crate::tables::schedules::{self, OfTurn};
 use crate::tools::SEND_MESSAGE;
-use crate::turns::calls::TurnFacts;
 use crate::turns::calls::http::Network;
+use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::MessageId;
@@ -39,11 +40,25 @@ pub fn of_turn(
         false => Network::default(),
     };
     let destinations = match catalogue.missing(SEND_MESSAGE) {
-        None => destinations::of(tx, agent.id)?,
+        None => sendable(tx, settings, turn, agent)?,
         Some(_) => Vec::new(),
     };
-    let has_external = labels.contains(&Label::External);
-    Ok(TurnFacts { principal, scope: turn.scope, has_external, catalogue, network, of_schedule, destinations })
+    let of_agents = match principal {
+        Principal::Agent => chain::tools(tx, turn, agent.id)?,
+        Principal::Person | Principal::Guest | Principal::Schedule | Principal::Unsigned => Vec::new(),
+    };
+    let (scope, has_external) = (turn.scope, labels.contains(&Label::External));
+    Ok(TurnFacts { principal, scope, has_external, catalogue, network, of_schedule, of_agents, destinations })
+}
+
+/// Returns the destinations of an agent, each with the reason why the agent may not send there in this turn.
+fn sendable(tx: &ReadTx<'_>, settings: &Live, turn: &Turn, agent: &Agent) -> Result<Vec<Sendable>, Error> {
+    let (position, config) = (chain::position(tx, turn)?, &settings.now().agents);
+    let held = destinations::of(tx, agent.id)?.into_iter().map(|destination| {
+        let denied = chain::denial(tx, config, (&position, agent.id), &destination)?;
+        Ok(Sendable { destination, denied })
+    });
+    held.collect()
 }
 
 fn network(

@@ -1,14 +1,19 @@
 //! Messages that agents send to destinations: the intent is recorded with the start of the call, and the call waits for the first attempt.
+//! A message to another agent is in its session with the start of the call, and its answer comes later.
 //!
 //! Never sends one itself: the journal of deliveries does, with its retries. A message that waits is never reported as delivered. See
 //! [`crate::outbound::delivery`].
 
 use super::{Executor, Place};
+use crate::agent_messages::request::{self, Recorded, Request};
+use crate::agent_messages::{Keys, chain};
 use crate::error::Error;
 use crate::outbound::delivery::{self, Sent};
+use crate::refusal::{Denied, Refusal};
 use crate::registry::destinations::{self, State};
 use crate::tables::deliveries;
 use crate::turns::calls::ResultBody;
+use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value};
@@ -31,8 +36,24 @@ pub(super) struct Order {
     pub(super) channel: String,
     address: String,
     thread: String,
-    /// The delivery, once it is recorded.
-    delivery: Option<DeliveryId>,
+    /// The agent that sends, and the other agent that receives.
+    sender: AgentId,
+    receiver: Option<AgentId>,
+    text: String,
+    /// The intent, once it is recorded.
+    intent: Intent,
+}
+
+/// What is recorded of a message at the start of its call.
+enum Intent {
+    /// Nothing.
+    None,
+    /// A delivery on a channel.
+    Delivery(DeliveryId),
+    /// A message in the session of another agent.
+    Message(Recorded),
+    /// The host refused it.
+    Refused(Refusal),
 }
 
 impl Order {
@@ -56,15 +77,37 @@ impl Order {
             channel: found.channel,
             address: found.address,
             thread: found.thread,
-            delivery: None,
+            sender: agent,
+            receiver: found.to_agent,
+            text: text("text").to_owned(),
+            intent: Intent::None,
         }))
     }
 
-    /// Records the intent of the delivery.
-    pub(super) fn intend(&mut self, tx: &mut WriteTx<'_>, place: &Place) -> Result<(), ironclaw_state::Error> {
-        let Self { call, output, channel, address, thread, .. } = self;
-        let sent = Sent { call: *call, output: *output, channel, address, thread };
-        self.delivery = Some(delivery::intend_message(tx, (place.session, place.turn), &sent)?.id);
+    /// Records the intent of the delivery, or the message in the session of the other agent.
+    pub(super) fn intend(
+        &mut self,
+        tx: &mut WriteTx<'_>,
+        executor: &Executor,
+        (place, turn): (&Place, &Turn),
+    ) -> Result<(), Error> {
+        request::count(tx, self.sender, self.call)?;
+        let Some(receiver) = self.receiver else {
+            let Self { call, output, channel, address, thread, .. } = &*self;
+            let sent = Sent { call: *call, output: *output, channel, address, thread };
+            self.intent = Intent::Delivery(delivery::intend_message(tx, (place.session, place.turn), &sent)?.id);
+            return Ok(());
+        };
+        let position = chain::position(tx, turn)?;
+        let from = (place.session, place.turn, self.call);
+        let request = Request { from, sender: self.sender, receiver, position: &position, text: &self.text };
+        let keys = Keys { wrapping: &executor.record.wrapping, sealer: &executor.record.sealer };
+        let settings = executor.settings.now();
+        self.intent = match request::send(tx, &request, (&settings.quota, executor.sessions_max), keys) {
+            Ok(recorded) => Intent::Message(recorded),
+            Err(Denied::Refused(refusal)) => Intent::Refused(refusal),
+            Err(Denied::Failed(error)) => return Err(error.into()),
+        };
         Ok(())
     }
 }
@@ -80,7 +123,14 @@ impl Executor {
     /// Waits for the first attempt of a message, at most as long as `left`, and returns what is known of it.
     pub(super) async fn send(&self, order: &Order, left: Duration) -> ResultBody {
         let until = Instant::now() + left.min(WAIT_MAX);
-        let Some(id) = order.delivery else { return told(order, None) };
+        let id = match &order.intent {
+            Intent::Delivery(id) => *id,
+            Intent::Message(recorded) => return told_of_agent(order, recorded),
+            Intent::Refused(refusal) => {
+                return ResultBody { ok: false, text: format!("not sent: {} ({})", refusal.message, refusal.code) };
+            }
+            Intent::None => return told(order, None),
+        };
         let progress = self.first_attempt(id, until).await.unwrap_or_else(|error| {
             tracing::error!(delivery = %id, %error, "cannot read the progress of a message");
             None
@@ -116,7 +166,10 @@ impl Executor {
 /// Returns the words about a message for the model.
 fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
     let to = &order.to;
-    let id = order.delivery.map_or_else(String::new, |id| format!(" ({id})"));
+    let id = match order.intent {
+        Intent::Delivery(id) => format!(" ({id})"),
+        Intent::None | Intent::Message(_) | Intent::Refused(_) => String::new(),
+    };
     let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
     let (ok, text) = match progress {
         Some(Progress { state, .. }) if state == "received" => (true, format!("delivered to {to}{id}")),
@@ -138,6 +191,15 @@ fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
     ResultBody { ok, text }
 }
 
+/// Returns the words about a message to another agent for the model.
+fn told_of_agent(order: &Order, recorded: &Recorded) -> ResultBody {
+    let text = format!(
+        "agent {} has your message ({}); its answer comes later as a message of its own, so do not wait for it or send again",
+        order.to, recorded.message
+    );
+    ResultBody { ok: true, text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +213,10 @@ mod tests {
             channel: "desk".to_owned(),
             address: "ana".to_owned(),
             thread: String::new(),
-            delivery: Some(DeliveryId::new()),
+            sender: AgentId::new(),
+            receiver: None,
+            text: "hi".to_owned(),
+            intent: Intent::Delivery(DeliveryId::new()),
         };
         let of = |state: &str| {
             Some(Progress { state: state.to_owned(), has_attempts: true, reason: "it answered 503".to_owned() })

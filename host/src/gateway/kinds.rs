@@ -7,6 +7,7 @@ mod create_agent;
 mod destinations;
 mod egress;
 mod enabled_tools;
+mod groups;
 mod identities;
 mod mcp_access;
 mod mcp_confirm;
@@ -50,6 +51,7 @@ fn of(change: &Change) -> &dyn Kind {
         Change::Destinations(destination) => destination,
         Change::Settings(settings) => settings,
         Change::Schedule(schedule) => schedule,
+        Change::Groups(group) => group,
     }
 }
 
@@ -70,6 +72,7 @@ const fn properties(kind: ChangeKind) -> Properties {
         ChangeKind::Destinations => destinations::PROPERTIES,
         ChangeKind::Settings => settings::PROPERTIES,
         ChangeKind::Schedule => schedule::PROPERTIES,
+        ChangeKind::Groups => groups::PROPERTIES,
     }
 }
 

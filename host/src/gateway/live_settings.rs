@@ -5,7 +5,7 @@
 use super::policy::Policy;
 use super::{ApprovalConfig, HostPolicy};
 use crate::inbound::channel;
-use crate::{quota, session};
+use crate::{agent_messages, quota, session};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The settings of one moment: those of `config.toml` that need no restart, and `policy.toml`.
@@ -19,6 +19,8 @@ pub struct LiveSettings {
     pub approval: ApprovalConfig,
     /// `[quota]`
     pub quota: quota::Config,
+    /// `[agents]`
+    pub agents: agent_messages::Config,
     /// `[session]`; the limits of awake sessions are read at the start only.
     pub session: session::Config,
     /// The settings of each kind of channel; ports and limits of requests are read at the start only.

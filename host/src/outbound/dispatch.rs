@@ -6,6 +6,7 @@
 
 mod in_flight;
 
+use crate::agent_messages::{self, AGENT, Keys, answer};
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::inbound::channel::outgoing::{self, Attempts, Body};
@@ -21,10 +22,11 @@ use crate::registry::destinations::{self, State};
 use crate::registry::{self, Identity};
 use crate::requests;
 use crate::session::Wake;
-use crate::session::store::{self, Origin};
+use crate::session::store::{self, Origin, Session};
 use crate::shutdown::Shutdown;
 use crate::tables::messages;
 use crate::turns::items;
+use crate::turns::turn;
 use crate::worker::{self, Due, Wait};
 use in_flight::{InFlight, Letter};
 use ironclaw_contract::ids::{AgentId, DeliveryId, MessageId, RequestId};
@@ -39,6 +41,12 @@ use tokio::sync::{Notify, broadcast};
 
 /// The wait before the next try after an error of the host, such as a full disk.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The entries about a message between agents that a session has.
+const OF_AGENTS: [LedgerEvent; 3] = [LedgerEvent::AgentSent, LedgerEvent::AgentAnswered, LedgerEvent::AgentRefused];
+
+/// The reason for a failed answer to an agent.
+const ASKING_REMOVED: &str = "the session that asked was removed";
 
 /// The reason for a failed delivery on a removed channel.
 const CHANNEL_REMOVED: &str = "the channel was removed";
@@ -88,11 +96,11 @@ impl Dispatcher {
     /// Sends due deliveries until the host stops, then waits a moment for the sends in flight.
     pub async fn run(self, shutdown: Shutdown) {
         let dispatch = Arc::clone(&self.dispatch);
-        let events = dispatch.record.state.events();
+        let (events, wake) = (dispatch.record.state.events(), Arc::clone(&self.wake));
         let work = SendWork { dispatcher: Arc::new(self), in_flight: InFlight::default(), has_settled_old: false };
         tokio::select! {
             () = worker::run(work, &dispatch.bell, &shutdown) => {}
-            () = dispatch.wake_for_intents(events) => {}
+            () = dispatch.wake_for_intents(events, &wake) => {}
         }
     }
 
@@ -259,15 +267,25 @@ impl Dispatch {
         Ok(())
     }
 
-    /// Wakes the worker for each new notification and each message to a destination, until the record is closed.
-    async fn wake_for_intents(&self, mut events: broadcast::Receiver<Arc<Committed>>) {
+    /// Wakes the worker for each new notification and each message to a destination, and the session of each message between agents, until
+    /// the record is closed.
+    async fn wake_for_intents(&self, mut events: broadcast::Receiver<Arc<Committed>>, wake: &Arc<dyn Wake>) {
         loop {
             match events.recv().await {
+                Ok(entry) if OF_AGENTS.contains(&entry.event) => {
+                    if let Some(session) = entry.session {
+                        wake.wake(session);
+                    }
+                }
                 Ok(entry) if [LedgerEvent::NotificationIntended, LedgerEvent::SendIntended].contains(&entry.event) => {
                     self.wake();
                 }
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => self.wake(),
+                Err(RecvError::Lagged(_)) => {
+                    self.wake();
+                    let read = self.record.state.read(turn::sessions_with_work).await;
+                    read.unwrap_or_default().into_iter().for_each(|session| wake.wake(session));
+                }
                 // The worker notices it too, and ends.
                 Err(RecvError::Closed) => std::future::pending().await,
             }
@@ -305,6 +323,9 @@ impl Dispatch {
         let Some(session) = store::find(tx, delivery.session)? else {
             return failed(tx, "its session no longer exists");
         };
+        if delivery.channel == AGENT {
+            return self.answer(tx, &delivery, &session).map(|()| None);
+        }
         let Some(channel) = channel_of(tx, &delivery)? else {
             return failed(tx, CHANNEL_REMOVED);
         };
@@ -349,6 +370,43 @@ impl Dispatch {
         }))
     }
 
+    /// Records the answer of an agent in the session that asked. Settles an answer that can never get there as failed.
+    fn answer(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, session: &Session) -> Result<(), Error> {
+        let failed = |tx: &mut WriteTx<'_>, why: &str| self.settle(tx, delivery, &Outcome::Failed(why.to_owned()));
+        let (Some(agent), Some(item)) = (registry::agent_by_id(tx, session.agent)?, items::find(tx, delivery.item)?)
+        else {
+            return failed(tx, "its agent or its text is no longer there");
+        };
+        let Ok(key) = session.content_key(&self.record.wrapping) else {
+            return failed(tx, "cannot open the session's key");
+        };
+        let text = match delivery::text_of(tx, &item, &key) {
+            Ok(text) => text,
+            Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
+                return failed(tx, "cannot read its text");
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
+        let is_notice = item.tuple.kind == ItemKind::Notice;
+        match answer::route(tx, (delivery, &agent), (&text, is_notice), keys)? {
+            Some(_) => Ok(()),
+            None => failed(tx, ASKING_REMOVED),
+        }
+    }
+
+    /// Settles the answers in a session that is removed and that no turn took as failed, and ends the requests that it has not answered.
+    ///
+    /// # Errors
+    /// Errors of the record and of keys.
+    pub fn end_of_session(&self, tx: &mut WriteTx<'_>, session: &Session) -> Result<(), Error> {
+        for delivery in answer::untaken(tx, session.id)? {
+            self.settle(tx, &delivery, &Outcome::Failed(ASKING_REMOVED.to_owned()))?;
+        }
+        let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
+        Ok(agent_messages::request::end_of_session(tx, session, keys)?)
+    }
+
     /// Records the outcome of an attempt.
     fn settle_letter(&self, tx: &mut WriteTx<'_>, letter: &Letter, outcome: &Outcome) -> Result<(), Error> {
         match letter {
@@ -375,9 +433,14 @@ impl Dispatch {
             }
             Outcome::Failed(why) => format!("did not arrive ({why})"),
         };
+        let what = if delivery.channel == AGENT {
+            "My answer to another agent".to_owned()
+        } else {
+            format!("My message on {}", delivery.channel)
+        };
         let text = format!(
-            "My message on {} {words}. `ironctl delivery list` shows it as {}, with any that fail soon after. You can send it again or drop it from there.",
-            delivery.channel, delivery.id
+            "{what} {words}. `ironctl delivery list` shows it as {}, with any that fail soon after. You can send it again or drop it from there.",
+            delivery.id
         );
         if let Err(error) = self.notify(tx, delivery, &text) {
             // The journal and `status` still show it.

@@ -23,7 +23,7 @@ const CHANNELS_MAX: usize = 64;
 const NAME_CHARACTERS_MAX: usize = 32;
 
 /// Reserved names of the host.
-const RESERVED: [&str; 2] = [LOOPBACK, "host"];
+const RESERVED: [&str; 3] = [LOOPBACK, "host", super::destinations::AGENT];
 
 impl Channel {
     /// Returns the signing secret.

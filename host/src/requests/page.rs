@@ -11,7 +11,7 @@ use crate::gateway::review_page::{self, Page};
 use crate::record::Record;
 use crate::registry::{self, mcp};
 use crate::session::store as sessions;
-use crate::tables::requests;
+use crate::tables::{agent_messages, requests};
 use crate::tools::catalogue::{OfServer, Terms};
 use crate::turns::items::BodyError;
 use ironclaw_contract::canonical::Digest;
@@ -83,6 +83,13 @@ pub(super) fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<M
     Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
 }
 
+/// Returns the name of the agent whose message the turn of a request works at.
+fn asking_agent(tx: &ReadTx<'_>, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
+    let Some(of_agent) = agent_messages::find(tx, row.root)? else { return Ok(None) };
+    let found = registry::agent_by_id(tx, of_agent.source_agent)?;
+    Ok(Some(found.map_or_else(|| of_agent.source_agent.to_string(), |agent| agent.name)))
+}
+
 /// Returns the class of a request.
 pub(super) fn class_of(row: &Row) -> Result<Class, ironclaw_state::Error> {
     row.class.parse().map_err(|_| ironclaw_state::Error::Stored(format!("{}: its class", row.id)))
@@ -137,6 +144,11 @@ pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Res
         "  ",
         &format!("Agent {} asks for it on behalf of {}.", visible::name(&agent), visible::name(&person)),
     );
+    if let Some(asking) = asking_agent(tx, row)? {
+        let words =
+            format!("It works at a message of the agent {}, and not at words of this person.", visible::name(&asking));
+        page.sentence("  ", &words);
+    }
     page.sentence("  ", "An approval permits exactly this call, once.");
     if let Some(of_server) = terms.and_then(|terms| terms.of_server) {
         let server = visible::name(&of_server.server);

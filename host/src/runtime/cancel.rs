@@ -3,6 +3,7 @@
 //! Needs nothing from the sandbox, which may be busy or hostile: the record closes the turn first. See
 //! [`crate::turns::turn::Close`].
 
+use crate::agent_messages::answer;
 use crate::error::Error;
 use crate::outbound::accept;
 use crate::questions;
@@ -18,6 +19,7 @@ use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -66,7 +68,7 @@ impl Actor {
                 let open = match open {
                     Some(open) => open,
                     None => {
-                        turn::open_next(tx, id, &turns.config)?;
+                        open_next(tx, id, &turns.config)?;
                         let opened = turn::open_of(tx, id)?;
                         opened
                             .ok_or_else(|| ironclaw_state::Error::Stored(format!("{id}: its next turn did not open")))?
@@ -91,7 +93,7 @@ impl Actor {
             .write(move |tx| {
                 let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
                 if turn::open_of(tx, id)?.is_none() {
-                    turn::open_next(tx, id, &turns.config)?;
+                    open_next(tx, id, &turns.config)?;
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
                 let key = session.content_key(&turns.record.wrapping).map_err(BodyError::from)?;
@@ -135,4 +137,12 @@ mod tests {
         assert!(!may_cancel(&member, &PersonId::new().to_string()));
         assert!(may_cancel(&person(Role::Admin), "another") && may_cancel(&person(Role::Owner), "another"));
     }
+}
+
+/// Opens the next turn, with the receipts of the answers of agents that it takes.
+fn open_next(tx: &mut WriteTx<'_>, session: SessionId, config: &turn::Config) -> Result<(), ironclaw_state::Error> {
+    if let Some(opened) = turn::open_next(tx, session, config)? {
+        answer::receive(tx, &opened.messages)?;
+    }
+    Ok(())
 }

@@ -91,7 +91,9 @@ impl Actor {
         let id = self.id;
         // A file that a person puts there at this moment would remain.
         let _writing = self.runtime.workspaces.writing.lock().await;
+        let (dispatch, erased) = (Arc::clone(&self.runtime.outbound.dispatch), session.clone());
         let erase = self.state().write(move |tx| {
+            dispatch.end_of_session(tx, &erased)?;
             memories::erase_of_session(tx, id)?;
             changes::erase_of_session(tx, id)?;
             Ok::<_, Error>(store::erase(tx, id, by)?)

@@ -3,6 +3,7 @@
 //! Never polls, and never decides. Events of the sandbox have the lowest priority, so that a noisy sandbox cannot delay a stop or a
 //! deadline. See `runtime::work` for the decisions, and [`crate::outbound::accept`].
 
+use crate::agent_messages::{Keys, answer, request};
 use crate::error::Error;
 use crate::open_turns::deadlines::Moves;
 use crate::outbound::accept;
@@ -236,9 +237,12 @@ impl Actor {
         let opened = self
             .state()
             .write(move |tx| {
+                let keys = Keys { wrapping: &turns.record.wrapping, sealer: &turns.record.sealer };
+                request::end_lost(tx, &session, keys)?;
                 let Some(opened) = turn::open_next(tx, session.id, &turns.config)? else {
                     return Ok::<_, Error>(None);
                 };
+                answer::receive(tx, &opened.messages)?;
                 let (context, own) = (&opened.context, &opened.messages);
                 let mut rows = projection::rows(tx, &session, context, None, since, &key, &turns.record.sealer)?;
                 rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &turns.record.sealer)?);

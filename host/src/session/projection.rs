@@ -4,7 +4,7 @@
 //! [`crate::runtime::actor`].
 
 use super::store::{Origin, Session};
-use crate::tables::messages;
+use crate::tables::{agent_messages, messages};
 use crate::turns::items::{self, BodyError};
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
@@ -164,7 +164,7 @@ pub fn rows(
             channel_type: Some(session.origin.channel.clone()),
             thread_id: Some(session.origin.thread_id.clone()).filter(|thread| !thread.is_empty()),
             content,
-            source_session_id: None,
+            source_session_id: agent_messages::find(tx, *id)?.map(|of_agent| of_agent.source_session),
             on_wake: message.received_at < awake_since,
             trigger: turn.is_some(),
             sender: format!("{}:{}", message.channel, message.sender),

@@ -17,9 +17,13 @@ const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channe
 const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
                        AND channel <> 'loopback' AND next_at > ?1";
 const INTERRUPTED: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
-                           AND channel <> 'loopback' ORDER BY created_at, id";
-const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' AND rowid <= ?1 \
+                           AND channel <> 'loopback' AND channel <> 'agent' ORDER BY created_at, id";
+const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' \
+                        AND channel <> 'agent' AND rowid <= ?1 \
                         ORDER BY created_at, id";
+
+const TO_AGENTS: &str = "SELECT id FROM deliveries WHERE channel = 'agent' AND channel <> 'loopback' \
+                         AND state IN ('intent','sending') AND state = 'intent' ORDER BY rowid LIMIT ?1";
 
 /// The person of a delivery: the principal of its turn or of the turn of its call; without both, the person who is linked to its address.
 const WHOSE: &str = "CASE WHEN call_id IS NULL THEN \
@@ -182,9 +186,15 @@ pub fn progress(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Progress>, Err
     })
 }
 
-/// Returns the channels other than the loopback that have an open delivery.
+/// Returns at most `limit` answers to other agents that are not in the session that asked, oldest first.
+pub fn to_agents(tx: &ReadTx<'_>, limit: i64) -> Result<Vec<DeliveryId>, Error> {
+    tx.list(TO_AGENTS, [limit], |row| row.get("id"))
+}
+
+/// Returns the channels over a network that have an open delivery.
 pub fn channels_with_open(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
-    let sql = "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback'";
+    let sql = "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' \
+               AND channel <> 'agent'";
     tx.list(sql, [], |row| row.get(0))
 }
 
@@ -430,7 +440,7 @@ mod tests {
         for version in ironclaw_state::migrations::VERSIONS {
             db.execute_batch(version).expect("a version of the schema");
         }
-        for sql in [SENDING, READY, NEXT_AT, INTERRUPTED, DOUBTFUL] {
+        for sql in [SENDING, READY, NEXT_AT, INTERRUPTED, DOUBTFUL, TO_AGENTS] {
             let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
             let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
             let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));

@@ -13,6 +13,10 @@ pub enum State {
     ChannelGone,
     /// The address is linked to another person, or to none.
     Unlinked,
+    /// The other agent was removed.
+    AgentGone,
+    /// The two agents share no trust group.
+    NoGroup,
 }
 
 impl State {
@@ -22,6 +26,8 @@ impl State {
             Self::Active => "active",
             Self::ChannelGone => "channel_gone",
             Self::Unlinked => "unlinked",
+            Self::AgentGone => "agent_gone",
+            Self::NoGroup => "no_group",
         }
     }
 }
@@ -33,17 +39,24 @@ pub struct Destination {
     pub agent_name: String,
     /// The agent's name for it.
     pub name: String,
-    /// The channel.
+    /// The channel; [`AGENT`] for another agent.
     pub channel: String,
-    /// The address on the channel.
+    /// The address on the channel; for another agent its id.
     pub address: String,
     /// The thread at the address; empty for none.
     pub thread: String,
-    /// The person who was linked to the address when people approved it.
-    pub person: PersonId,
+    /// The person who was linked to the address when people approved it; `None` for another agent.
+    pub person: Option<PersonId>,
+    /// The other agent.
+    pub to_agent: Option<AgentId>,
+    /// The name of the other agent; empty if it was removed.
+    pub to_agent_name: String,
     /// Whether the agent may send there now.
     pub state: State,
 }
+
+/// The channel of messages between agents. No other channel can have this name.
+pub const AGENT: &str = "agent";
 
 /// A destination to insert.
 #[derive(Debug, Clone, Copy)]
@@ -60,11 +73,16 @@ pub struct NewDestination<'a> {
     pub address: &'a str,
     /// The thread at the address; empty for none.
     pub thread: &'a str,
-    /// The person who is linked to the address.
-    pub person: PersonId,
+    /// The person who is linked to the address; `None` for another agent.
+    pub person: Option<PersonId>,
+    /// The other agent.
+    pub to_agent: Option<AgentId>,
 }
 
 const DESTINATIONS: &str = "SELECT destinations.*, agents.name AS agent_name, \
+     coalesce((SELECT receiver.name FROM agents AS receiver WHERE receiver.id = to_agent), '') AS to_agent_name, \
+     EXISTS (SELECT 1 FROM agent_group_members AS one JOIN agent_group_members AS other ON other.group_name = one.group_name \
+       WHERE one.agent_id = destinations.agent_id AND other.agent_id = to_agent) AS has_group, \
      EXISTS (SELECT 1 FROM channels WHERE channels.name = destinations.channel \
        AND channels.generation = destinations.generation) AS has_channel, \
      EXISTS (SELECT 1 FROM identities WHERE identities.channel = destinations.channel \
@@ -72,10 +90,17 @@ const DESTINATIONS: &str = "SELECT destinations.*, agents.name AS agent_name, \
      FROM destinations JOIN agents ON agents.id = destinations.agent_id";
 
 fn destination(row: &Row<'_>) -> rusqlite::Result<Destination> {
-    let state = match (row.get("has_channel")?, row.get("is_linked")?) {
-        (false, _) => State::ChannelGone,
-        (true, false) => State::Unlinked,
-        (true, true) => State::Active,
+    let to_agent: Option<AgentId> = row.get("to_agent")?;
+    let to_agent_name: String = row.get("to_agent_name")?;
+    let state = match to_agent {
+        Some(_) if to_agent_name.is_empty() => State::AgentGone,
+        Some(_) if !row.get::<_, bool>("has_group")? => State::NoGroup,
+        Some(_) => State::Active,
+        None => match (row.get("has_channel")?, row.get("is_linked")?) {
+            (false, _) => State::ChannelGone,
+            (true, false) => State::Unlinked,
+            (true, true) => State::Active,
+        },
     };
     Ok(Destination {
         agent_name: row.get("agent_name")?,
@@ -83,7 +108,9 @@ fn destination(row: &Row<'_>) -> rusqlite::Result<Destination> {
         channel: row.get("channel")?,
         address: row.get("address")?,
         thread: row.get("thread")?,
-        person: row.get("person_id")?,
+        person: row.get::<_, String>("person_id")?.parse().ok(),
+        to_agent,
+        to_agent_name,
         state,
     })
 }
@@ -109,12 +136,14 @@ pub fn has_any(tx: &ReadTx<'_>, agent: AgentId) -> Result<bool, Error> {
 
 /// Inserts or replaces a destination.
 pub fn put(tx: &mut WriteTx<'_>, new: NewDestination<'_>) -> Result<(), Error> {
-    let NewDestination { agent, name, channel, generation, address, thread, person } = new;
+    let NewDestination { agent, name, channel, generation, address, thread, person, to_agent } = new;
+    let person = person.map(|person| person.to_string()).unwrap_or_default();
     tx.execute(
-        "INSERT INTO destinations (agent_id, name, channel, generation, address, thread, person_id) VALUES (?1,?2,?3,?4,?5,?6,?7) \
+        "INSERT INTO destinations (agent_id, name, channel, generation, address, thread, person_id, to_agent) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8) \
          ON CONFLICT (agent_id, name) DO UPDATE SET channel = excluded.channel, generation = excluded.generation, \
-         address = excluded.address, thread = excluded.thread, person_id = excluded.person_id",
-        params![agent, name, channel, generation, address, thread, person],
+         address = excluded.address, thread = excluded.thread, person_id = excluded.person_id, to_agent = excluded.to_agent",
+        params![agent, name, channel, generation, address, thread, person, to_agent],
     )?;
     Ok(())
 }

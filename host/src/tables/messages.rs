@@ -333,6 +333,11 @@ pub fn leave(tx: &mut WriteTx<'_>, turn: TurnId, status: Status) -> Result<(), E
     Ok(())
 }
 
+/// Completes a message that waits, without a turn. Returns whether it waited.
+pub fn complete_waiting(tx: &mut WriteTx<'_>, id: MessageId) -> Result<bool, Error> {
+    Ok(tx.execute("UPDATE messages SET status = 'completed' WHERE id = ?1 AND status = 'queued'", [id])? > 0)
+}
+
 /// Queues a message for a retry. It moves after all later items, so the items of the earlier attempt come before it.
 pub fn ask_again(tx: &mut WriteTx<'_>, id: MessageId) -> Result<(), Error> {
     tx.execute(

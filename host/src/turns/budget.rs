@@ -22,7 +22,7 @@ pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 const DAY_MS: i64 = 86_400_000;
 
 /// `[budget]`: ceilings; 0 is none.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Tokens of all agents on one day.
@@ -35,6 +35,22 @@ pub struct Config {
     pub cost_per_agent_day_micros: u64,
     /// Tokens of one session in its whole life.
     pub tokens_per_session: u64,
+    /// Tokens of all turns that the messages of agents open in one chain.
+    pub tokens_per_chain: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tokens_per_day: 0,
+            cost_per_day_micros: 0,
+            tokens_per_agent_day: 0,
+            cost_per_agent_day_micros: 0,
+            tokens_per_session: 0,
+            // No person takes part in a chain, so it has an end by default.
+            tokens_per_chain: 1_000_000,
+        }
+    }
 }
 
 /// A kind of ceiling.
@@ -50,6 +66,8 @@ pub enum Ceiling {
     CostPerAgentDay,
     /// Tokens of the session.
     TokensPerSession,
+    /// Tokens of a chain of messages between agents.
+    TokensPerChain,
 }
 
 impl Ceiling {
@@ -61,6 +79,7 @@ impl Ceiling {
             Self::TokensPerAgentDay => "tokens_per_agent_day",
             Self::CostPerAgentDay => "cost_per_agent_day",
             Self::TokensPerSession => "tokens_per_session",
+            Self::TokensPerChain => "tokens_per_chain",
         }
     }
 
@@ -68,7 +87,7 @@ impl Ceiling {
     pub const fn is_daily(self) -> bool {
         match self {
             Self::TokensPerDay | Self::CostPerDay | Self::TokensPerAgentDay | Self::CostPerAgentDay => true,
-            Self::TokensPerSession => false,
+            Self::TokensPerSession | Self::TokensPerChain => false,
         }
     }
 
@@ -76,7 +95,7 @@ impl Ceiling {
     pub const fn is_cost(self) -> bool {
         match self {
             Self::CostPerDay | Self::CostPerAgentDay => true,
-            Self::TokensPerDay | Self::TokensPerAgentDay | Self::TokensPerSession => false,
+            Self::TokensPerDay | Self::TokensPerAgentDay | Self::TokensPerSession | Self::TokensPerChain => false,
         }
     }
 }
@@ -103,6 +122,12 @@ pub fn limits(config: &Config, own: OwnCeilings) -> Vec<Limit> {
     .filter(|(_, limit)| *limit > 0)
     .map(|(ceiling, limit)| Limit { ceiling, limit })
     .collect()
+}
+
+/// Returns the ceiling of a chain of messages between agents, if it is set.
+pub fn chain_limit(config: &Config) -> Option<Limit> {
+    let limit = Limit { ceiling: Ceiling::TokensPerChain, limit: config.tokens_per_chain };
+    (limit.limit > 0).then_some(limit)
 }
 
 impl Spent {
@@ -164,13 +189,18 @@ impl Exceeded {
                 "this conversation's",
                 "`budget.tokens_per_session` in the host's config.toml, then `ironctl config reload`".to_owned(),
             ),
+            Ceiling::TokensPerChain => (
+                "this chain of agents'",
+                "`budget.tokens_per_chain` in the host's config.toml, then `ironctl config reload`".to_owned(),
+            ),
         };
         let show = |amount| Amount { ceiling, amount };
         let period = if ceiling.is_daily() { " a day" } else { "" };
         let kind = if ceiling.is_cost() { "cost" } else { "tokens" };
-        let again = match ceiling.is_daily() {
-            true => format!("it resets at {} (midnight UTC)", rfc3339(day_end(day_of(now)))),
-            false => "it does not reset: start another conversation with `--thread NAME`".to_owned(),
+        let again = match ceiling {
+            daily if daily.is_daily() => format!("it resets at {} (midnight UTC)", rfc3339(day_end(day_of(now)))),
+            Ceiling::TokensPerChain => "it does not reset: a person has to ask again".to_owned(),
+            _ => "it does not reset: start another conversation with `--thread NAME`".to_owned(),
         };
         format!(
             "{whose} ceiling for {kind}, {}{period}, is reached: {} used, and the next request needs about {} more; {again}. \

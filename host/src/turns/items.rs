@@ -86,6 +86,12 @@ impl NewItem {
         self
     }
 
+    /// Sets the number of agents that a message passed through.
+    pub const fn hop(mut self, hop: u32) -> Self {
+        self.hop = hop;
+        self
+    }
+
     /// Sets the classes that a message asks for, with their origin.
     pub fn scope(mut self, scope: String) -> Self {
         self.scope = scope;

@@ -91,11 +91,14 @@ pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, iron
 
 /// Returns the waiting messages that the next turn answers: the oldest that asks, and its successors up to the first message of
 /// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure. So are one of a schedule,
-/// because its list limits the turn, and an answer to a question, because its turn has the scope of the turn that asked.
+/// because its list limits the turn, one of an agent, because its chain limits the turn and each request has its own answer, and an answer to a question, because its turn has the scope of the turn that asked.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };
-    let is_alone = first.attempts > 0 || first.is_answer || first.principal_kind == Principal::Schedule;
+    let is_alone = match first.principal_kind {
+        Principal::Schedule | Principal::Agent => true,
+        Principal::Person | Principal::Guest | Principal::Unsigned => first.attempts > 0 || first.is_answer,
+    };
     let count = if is_alone { 1 } else { TURN_MESSAGES_MAX };
     asking
         .take(count)
@@ -256,6 +259,8 @@ mod tests {
         assert_eq!(choose(&waiting).len(), 1, "a schedule of a person is another principal than the person");
         waiting[0].principal_kind = Principal::Schedule;
         assert_eq!(choose(&waiting).len(), 1, "each run has a list of its own");
+        waiting.iter_mut().for_each(|message| message.principal_kind = Principal::Agent);
+        assert_eq!(choose(&waiting).len(), 1, "each request of an agent has an answer of its own");
     }
 
     #[test]

@@ -86,6 +86,7 @@ fn settings() -> LiveSettings {
         },
         approval: ApprovalConfig::default(),
         quota: Default::default(),
+        agents: Default::default(),
         session: Default::default(),
         channels: Default::default(),
     }

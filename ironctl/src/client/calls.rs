@@ -5,7 +5,7 @@
 use super::{Client, segment};
 use crate::failure::Error;
 use ironclaw_contract::operator::{
-    CallWhy, Destination, EgressGrant, TestCall, TestScope, TestedCall, TestedScope, Tool,
+    AgentGroup, CallWhy, Destination, EgressGrant, TestCall, TestScope, TestedCall, TestedScope, Tool,
 };
 use serde_json::Value;
 
@@ -48,6 +48,11 @@ impl Client {
     /// Returns the destinations of an agent.
     pub async fn destinations_of(&self, agent: &str) -> Result<Vec<Destination>, Error> {
         self.get(&format!("agents/{}/destinations", segment(agent))).await
+    }
+
+    /// Returns the trust groups of agents.
+    pub async fn groups(&self) -> Result<Vec<AgentGroup>, Error> {
+        self.get("groups").await
     }
 
     /// Judges a call without making it.

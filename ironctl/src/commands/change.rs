@@ -61,7 +61,7 @@ pub enum Action {
         // The help lists every kind, so it is not a doc comment.
         #[arg(long, value_parser = kind, help = kinds())]
         kind: ChangeKind,
-        /// Name or id of the agent; absent for create_agent, mcp_register, mcp_confirm and the default model
+        /// Name or id of the agent; absent for create_agent, mcp_register, mcp_confirm, groups and the default model
         #[arg(long)]
         agent: Option<String>,
         /// New settings: JSON, @FILE with JSON, or - for stdin

@@ -1,4 +1,4 @@
-//! `ironctl destination`: gives an agent addresses to which it may send messages, takes them back, and lists them.
+//! `ironctl destination`: gives an agent addresses and other agents to which it may send messages, takes them back, and lists them.
 //!
 //! Never sets one itself: the change goes through the gateway. See [`crate::commands::propose`].
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// The verbs of `ironctl destination`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Let an agent send messages to an address by itself
+    /// Let an agent send messages to an address or another agent by itself
     Add(Add),
     /// Take a destination back from an agent
     #[command(after_help = "Example:\n  ironctl destination remove assistant ana")]
@@ -35,20 +35,25 @@ pub enum Action {
 
 /// Options of `ironctl destination add`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ironctl destination add assistant ana --channel desk --to ana@home.example")]
+#[command(
+    after_help = "Example:\n  ironctl destination add assistant ana --channel desk --to ana@home.example\n  ironctl destination add assistant reader --agent reader"
+)]
 pub struct Add {
     /// Name or id of the agent
     agent: String,
     /// The agent's name for the destination, without blanks
     name: String,
+    /// Name or id of another agent that receives the messages
+    #[arg(long = "agent", value_name = "AGENT", conflicts_with_all = ["channel", "to", "thread"], required_unless_present = "channel")]
+    receiver: Option<String>,
     /// Name of the channel
-    #[arg(long)]
-    channel: String,
+    #[arg(long, requires = "to")]
+    channel: Option<String>,
     /// Address on the channel, which is linked to a person
-    #[arg(long, value_name = "ADDRESS")]
-    to: String,
+    #[arg(long, value_name = "ADDRESS", requires = "channel")]
+    to: Option<String>,
     /// Thread at the address
-    #[arg(long)]
+    #[arg(long, requires = "channel")]
     thread: Option<String>,
     /// Approve the change without a question
     #[arg(long)]
@@ -57,10 +62,13 @@ pub struct Add {
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
-        Action::Add(Add { agent, name, channel, to, thread, yes }) => {
-            let mut payload = json!({ "name": name, "channel": channel, "address": to });
-            if let Some(thread) = thread {
-                payload["thread"] = thread.into();
+        Action::Add(Add { agent, name, receiver, channel, to, thread, yes }) => {
+            let mut payload = json!({ "name": name });
+            let fields = [("agent", receiver), ("channel", channel), ("address", to), ("thread", thread)];
+            for (field, value) in fields {
+                if let Some(value) = value {
+                    payload[field] = value.into();
+                }
             }
             set(at, &agent, payload, yes).await
         }
@@ -88,7 +96,8 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
     }
     let row = |held: Destination| {
         let thread = held.thread.unwrap_or_default();
-        [held.agent, held.name, held.channel, held.address, thread, held.person, held.state]
+        let receiver = held.to_agent.unwrap_or(held.person);
+        [held.agent, held.name, held.channel, held.address, thread, receiver, held.state]
     };
-    at.out.table(["AGENT", "NAME", "CHANNEL", "ADDRESS", "THREAD", "PERSON", "STATE"], held.into_iter().map(row))
+    at.out.table(["AGENT", "NAME", "CHANNEL", "ADDRESS", "THREAD", "RECEIVER", "STATE"], held.into_iter().map(row))
 }

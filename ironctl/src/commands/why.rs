@@ -10,7 +10,7 @@ use super::question::QUESTION_PREFIX;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, CallStage, QuestionWhy, RequestReason, Why};
+use ironclaw_contract::operator::{CallRequest, CallStage, ChainLink, QuestionWhy, RequestReason, Why};
 
 /// The host's alias for the newest message of the caller.
 pub const LAST: &str = "last";
@@ -124,6 +124,11 @@ pub fn print(out: Output, why: Why) -> Result<(), Error> {
     let rows =
         why.stages.into_iter().map(|stage| [clock::time_of_day(&stage.at), stage.stage, stage.outcome, stage.reason]);
     out.table(["TIME", "STAGE", "OUTCOME", "REASON"], rows)?;
+    if !why.chain.is_empty() {
+        let link =
+            |link: ChainLink| [link.hop.to_string(), link.agent, link.session.to_string(), link.message.to_string()];
+        out.table(["HOP", "AGENT", "SESSION", "MESSAGE"], why.chain.into_iter().map(link))?;
+    }
     for note in &why.progress {
         out.line(format!("note of the agent's process: {note}"))?;
     }

@@ -4,8 +4,8 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ScopeMeasure, TestCall, TestScope, TestedCall,
-    TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
+    AgentGroup, CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ScopeMeasure, TestCall, TestScope,
+    TestedCall, TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
 };
 
 pub(super) fn lowered() -> LoweredGuard {
@@ -116,7 +116,13 @@ pub(super) fn shapes() -> Vec<Shape> {
         address: "ana@home.example".to_owned(),
         thread: Some("garden".to_owned()),
         person: "Ana".to_owned(),
+        to_agent: None,
         state: "active".to_owned(),
+    };
+    let group = AgentGroup {
+        name: "research".to_owned(),
+        agents: vec!["clerk".to_owned(), "reader".to_owned()],
+        tools: vec!["read_file".to_owned()],
     };
     let cases = "[[case]]\nlang = \"en\"\ntext = \"mail it\"\nwants = [\"send\"]\n".to_owned();
     let measure = ScopeMeasure {
@@ -143,7 +149,9 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.wrong_scope", wrong),
         shape("operator.tested_scope", scope),
         shape("operator.egress_grant", grant),
-        shape("operator.destination", destination),
+        shape("operator.destination", destination.clone()),
+        shape("operator.destination.agent", Destination { to_agent: Some("reader".to_owned()), ..destination }),
+        shape("operator.agent_group", group),
         shape("operator.lowered_guard", lowered()),
         shape("operator.call_stage", pass),
         shape("operator.call_stage.deny", deny),

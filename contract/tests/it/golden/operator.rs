@@ -8,11 +8,11 @@ use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, Perso
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     AcceptBreak, AcceptedBreak, Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring,
-    Attempt, BreakAccepted, Cancelled, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine, HostStatus,
-    JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, MessageFile, MessageImage, MessageView,
-    ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReaderStatus, Recorded,
-    Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status, Stopped, Thread, Transcript,
-    TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
+    Attempt, BreakAccepted, Cancelled, ChainLink, Check, Control, Failure, HEAD_DOMAIN, HeadsKept, HistoryLine,
+    HostStatus, JailReport, LedgerBad, LedgerHead, LedgerLine, LedgerVerdict, LedgerWhole, MessageFile, MessageImage,
+    MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReaderStatus,
+    Recorded, Resumed, Rotated, Run, Session, SessionStatus, SignedHead, SlotCounts, Stage, Status, Stopped, Thread,
+    Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
 };
 use std::collections::BTreeMap;
 
@@ -291,6 +291,7 @@ fn messages() -> Vec<Shape> {
         stages: vec![stage()],
         progress: vec!["msg_01ka0000000000000000000000 processing at 2026-11-21T10:00:00.000Z".to_owned()],
         failure: None,
+        chain: vec![ChainLink { session: session_id(), agent: "assistant".to_owned(), message: message_id(), hop: 1 }],
         summary: "it was answered and the answer arrived".to_owned(),
     };
     let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };

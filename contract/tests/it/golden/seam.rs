@@ -5,8 +5,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, GuardMode, McpConfirm, McpHost, McpOauth, McpRegister,
-    McpVariable, Mount, Packages, Payload, Settings, WrittenBy,
+    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, McpConfirm, McpHost, McpOauth,
+    McpRegister, McpVariable, Mount, Packages, Payload, Settings, WrittenBy,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -374,7 +374,7 @@ fn changes() -> Vec<Shape> {
                 r#"{"host":"api.example","methods":["GET","POST"],"paths":["/repos/{owner}/issues"],"secret":"example","upload_bytes_max":65536}"#
             }
             ChangeKind::Destinations => r#"{"address":"4711","channel":"telegram","name":"ana"}"#,
-            ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule => {
+            ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule | ChangeKind::Groups => {
                 unreachable!("no action: see `of_people`")
             }
         };
@@ -402,6 +402,15 @@ fn of_people() -> Vec<Shape> {
     };
     vec![
         shape("settings.agent", of_agent),
+        shape(
+            "groups",
+            Group {
+                name: "research".to_owned(),
+                agents: vec!["clerk".to_owned(), "reader".to_owned()],
+                tools: vec!["read_file".to_owned()],
+                remove: None,
+            },
+        ),
         shape("settings.remove", Settings { remove: true, ..Settings::default() }),
         shape(
             "mcp_register.command",

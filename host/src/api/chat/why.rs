@@ -4,13 +4,14 @@
 
 use super::follow::stages;
 use super::{own, read_view, with_wait_reason};
+use crate::agent_messages::chain;
 use crate::api::{Answer, Api, Reply, forgotten, schedules, status};
 use crate::registry::Person;
 use crate::turns::turn;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{MessageView, ModelFailure, Stage, Why};
+use ironclaw_contract::operator::{ChainLink, MessageView, ModelFailure, Stage, Why};
 use ironclaw_contract::seam::outbound::Progress;
 
 /// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
@@ -34,7 +35,13 @@ pub async fn why(
     let progress = progress(&api, &view);
     let occurrence = api.state().read(move |tx| schedules::of_message(tx, id)).await;
     let occurrence = occurrence.map_err(|error: ironclaw_state::Error| Answer::from(error))?;
-    Ok(Json(Why { message: view, stages, progress, failure, occurrence, summary }))
+    let chain = api.state().read(move |tx| chain::links(tx, id)).await;
+    let chain = chain.map_err(|error: ironclaw_state::Error| Answer::from(error))?.into_iter().map(link).collect();
+    Ok(Json(Why { message: view, stages, progress, failure, occurrence, chain, summary }))
+}
+
+fn link(link: chain::Link) -> ChainLink {
+    ChainLink { session: link.session, agent: link.agent, message: link.message, hop: link.hop }
 }
 
 /// Returns the reason for a notice in place of the model's output.

@@ -1,12 +1,12 @@
-//! The kind `destinations`: an address to which the agent may send messages.
+//! The kind `destinations`: an address or another agent to which the agent may send messages.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone, identities};
 use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::destinations::{self, Linked};
-use crate::registry::{Agent, Identity, LOOPBACK, channels};
+use crate::registry::destinations::{self, Receiver};
+use crate::registry::{self, Agent, Identity, LOOPBACK, channels};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Destination};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -22,6 +22,9 @@ fn identity(wanted: &Destination) -> Option<Identity> {
 
 impl Check for Destination {
     fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        if let Some(to) = &self.agent {
+            return complete_agent(tx, context, self, to);
+        }
         let Some(identity) = identity(self) else {
             let held = context.agent.map(|agent| destinations::find(tx, agent.id, &self.name)).transpose()?.flatten();
             if held.is_none() {
@@ -53,6 +56,10 @@ impl Check for Destination {
     }
 
     fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        if let Some(to) = &self.agent {
+            let found = registry::find_agent(tx, to)?;
+            return Ok(json!({ "to_agent": found.map(|agent| json!({ "agent": agent.id, "name": agent.name })) }));
+        }
         let Some(identity) = identity(self) else { return Ok(json!({})) };
         let channel = channels::find(tx, &identity.channel)?;
         let channel = channel.map(|channel| json!({ "generation": channel.generation, "kind": channel.kind }));
@@ -65,9 +72,40 @@ impl Check for Destination {
     }
 }
 
+/// Completes a destination that is another agent.
+fn complete_agent(
+    tx: &ReadTx<'_>,
+    context: &CheckContext<'_>,
+    wanted: &Destination,
+    to: &str,
+) -> Result<Change, Denied> {
+    let receiver = match context.person(tx)? {
+        Some(by) => registry::named_agent(tx, &by, to)?,
+        None => registry::find_agent(tx, to)?.ok_or_else(|| registry::unknown_agent(to))?,
+    };
+    let Some(agent) = context.agent else { return Ok(Change::Destinations(wanted.clone())) };
+    if agent.id == receiver.id {
+        let refusal = Refusal::new(DenialCode::DestinationUnsuitable, "an agent is no destination of its own");
+        return Err(refusal.hint("name another agent of `ironctl agent list`").into());
+    }
+    destinations::check_room(tx, agent.id, &wanted.name)?;
+    Ok(Change::Destinations(Destination { agent: Some(receiver.name), ..wanted.clone() }))
+}
+
 impl Page for Destination {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let name = page.show(&self.name);
+        if self.agent.is_some() {
+            let to = &page.facts["to_agent"];
+            let to = page.named(to["agent"].as_str().unwrap_or_default(), to["name"].as_str().unwrap_or_default());
+            page.add(format!("Let {agent} send messages by itself to the agent {to}."));
+            page.add(format!("The agent's name for it is {name}. It replaces a destination of the same name."));
+            page.add(
+                "A message needs a trust group that has both agents, and a person who may talk to both.".to_owned(),
+            );
+            return page
+                .warn(format!("Everything that {agent} knows can reach {to}, and the answers of {to} come back."));
+        }
         let Some(identity) = identity(self) else {
             return page.add(format!("Take the destination {name} away from {agent}."));
         };
@@ -95,6 +133,11 @@ impl Apply for Destination {
 
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
+        if let Some(to) = &self.agent {
+            let receiver = registry::find_agent(tx, to)?.ok_or_else(|| gone(format!("agent {to}")))?;
+            destinations::set(tx, approved, agent.id, self, Some(Receiver::Agent(receiver.id)))?;
+            return Ok(format!("agent {} has the destination {}", agent.name, self.name));
+        }
         let Some(identity) = identity(self) else {
             destinations::set(tx, approved, agent.id, self, None)?;
             return Ok(format!("agent {} no longer has the destination {}", agent.name, self.name));
@@ -102,8 +145,8 @@ impl Apply for Destination {
         let channel = channels::find(tx, &identity.channel)?;
         let channel = channel.ok_or_else(|| gone(format!("channel {}", identity.channel)))?;
         let person = identities::person(tx, &identity.to_string())?;
-        let linked = Linked { generation: channel.generation, person: person.id };
-        destinations::set(tx, approved, agent.id, self, Some(linked))?;
+        let receiver = Receiver::Address { generation: channel.generation, person: person.id };
+        destinations::set(tx, approved, agent.id, self, Some(receiver))?;
         Ok(format!("agent {} has the destination {}", agent.name, self.name))
     }
 }

@@ -244,6 +244,11 @@ fn sample(kind: ChangeKind) -> Asked {
             json!({"channel": {"generation": 1, "kind": "webhook"}, "people": people(&["chat:bob"])}),
             json!({"name": "home", "channel": "chat", "address": "bob", "thread": "garden"}),
         ),
+        ChangeKind::Groups => of(
+            json!({"name": "home", "remove": true}),
+            json!({"agents": {"clerk": {"agent": AGENT}, "helper": {"agent": SCRIBE}}}),
+            json!({"name": "home", "agents": ["clerk", "helper"], "tools": ["read_file", "send_message"]}),
+        ),
         ChangeKind::McpConfirm => {
             let (before, facts, payload) = mcp::confirmation();
             of(before, facts, payload)

@@ -3,6 +3,7 @@
 //! Never asks a model before the request is counted. See [`crate::model_socket::request_budget`] and [`crate::turns::context`].
 
 use super::{Answer, agent_of, open_turn, pushes, refuse};
+use crate::agent_messages::{Keys, denied};
 use crate::error::Error;
 use crate::executor::facts;
 use crate::model_socket::ModelServers;
@@ -227,6 +228,10 @@ impl Server {
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.record(tx, item.tuple.item, position, judged)?;
                     let found = found.get(&position);
+                    if let Some(code) = judged.judgement.refusal_code() {
+                        let keys = Keys { wrapping: &shared.record().wrapping, sealer: &shared.record().sealer };
+                        denied::tell(tx, (&open, &agent), (&judged.call, code), keys)?;
+                    }
                     let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());

@@ -19,6 +19,9 @@ use std::time::Duration;
 /// Sends in flight on one channel.
 pub(super) const SENDS_AT_ONCE_MAX: i64 = 8;
 
+/// Answers to other agents that one pass records.
+const TO_AGENTS_MAX: i64 = 64;
+
 /// The factor from one wait to the next.
 const BACKOFF_FACTOR: u32 = 4;
 
@@ -60,7 +63,7 @@ pub enum Outcome {
 pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
     // A wait uses the machine's clock: the record's clock stops for as long as it is ahead of the machine's.
     let now = ironclaw_state::wall_clock();
-    let mut due = Due::default();
+    let mut due = Due { now: deliveries::to_agents(tx, TO_AGENTS_MAX)?, ..Due::default() };
     for channel in deliveries::channels_with_open(tx)? {
         let room = (SENDS_AT_ONCE_MAX - deliveries::sending_count(tx, &channel)?).max(0);
         // A delivery without a channel fails at once, so it does not wait for its backoff.

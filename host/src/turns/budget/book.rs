@@ -3,11 +3,12 @@
 //! A crash in between leaves the estimate, which may be less than the real use; no request is missing. Never judges. See
 //! [`crate::turns::budget::judge`].
 
-use super::{Ceiling, Config, Limit, OwnCeilings, day_of, limits};
+use super::{Ceiling, Config, Limit, OwnCeilings, chain_limit, day_of, limits};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::approved_entry;
+use crate::tables::agent_messages;
 use crate::tables::models::{self as table, UsageChange, UsageKey};
-use ironclaw_contract::ids::{AgentId, SessionId};
+use ironclaw_contract::ids::{AgentId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use ironclaw_model::Usage;
@@ -33,6 +34,7 @@ pub struct Booked {
     day: i64,
     agent: AgentId,
     session: SessionId,
+    turn: TurnId,
     model: String,
     /// Its estimated use.
     pub estimate: Usage,
@@ -42,11 +44,11 @@ pub struct Booked {
 pub fn book(
     tx: &mut WriteTx<'_>,
     agent: AgentId,
-    session: SessionId,
+    (session, turn): (SessionId, TurnId),
     model: &str,
     estimate: Usage,
 ) -> Result<Booked, ironclaw_state::Error> {
-    let booked = Booked { day: day_of(tx.wall()), agent, session, model: model.to_owned(), estimate };
+    let booked = Booked { day: day_of(tx.wall()), agent, session, turn, model: model.to_owned(), estimate };
     add(tx, &booked, model, 1, estimate, Usage::default())?;
     Ok(booked)
 }
@@ -77,6 +79,8 @@ fn add(
         cost_micros: change(more.cost_micros, less.cost_micros),
     };
     table::change_usage(tx, key, change)?;
+    let tokens = change.input_tokens.saturating_add(change.output_tokens);
+    agent_messages::add_tokens(tx, booked.turn, tokens)?;
     if requests < 0 {
         table::delete_empty_usage(tx, key)?;
     }
@@ -93,7 +97,7 @@ pub fn used(
     tx: &ReadTx<'_>,
     config: &Config,
     agent: AgentId,
-    session: SessionId,
+    (session, turn): (SessionId, TurnId),
 ) -> Result<Vec<(Limit, u64)>, ironclaw_state::Error> {
     let today = day_of(tx.wall());
     let mut used = Vec::new();
@@ -102,8 +106,13 @@ pub fn used(
             Ceiling::TokensPerDay | Ceiling::CostPerDay => of_day(tx, today)?,
             Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay => of_agent_day(tx, today, agent)?,
             Ceiling::TokensPerSession => of_session(tx, session)?,
+            // No limit of an agent.
+            Ceiling::TokensPerChain => continue,
         };
         used.push((limit, spent.of(limit.ceiling)));
+    }
+    if let (Some(limit), Some(chain)) = (chain_limit(config), agent_messages::chain_of_turn(tx, turn)?) {
+        used.push((limit, agent_messages::tokens_of(tx, chain)?));
     }
     Ok(used)
 }

@@ -77,7 +77,13 @@ const fn of_request(code: DenialCode) -> Option<&'static str> {
             "you have no destination of that name; use one that you have, or ask for it with request_capability_change of kind destinations"
         }
         DenialCode::CallDestinationEnded => {
-            "the address behind the destination is no longer the one that people approved; say so in your answer"
+            "the address or the agent behind the destination is no longer the one that people approved; say so in your answer"
+        }
+        DenialCode::CallGroup => "no trust group has both of you; say so in your answer",
+        DenialCode::CallRootPerson => "the person you work for may not talk to that agent; say so in your answer",
+        DenialCode::CallHops => "the chain of messages between agents ends here; answer with what you have",
+        DenialCode::CallSends => {
+            "you have sent too many messages in this minute; go on without it, and say so in your answer"
         }
         DenialCode::CallAskedTooOften => {
             "too many of your calls wait for people already, or were asked about today; go on without it, and say so in your answer"

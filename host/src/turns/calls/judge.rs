@@ -5,7 +5,6 @@
 use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::{Call, schedule, send};
-use crate::registry::destinations::Destination;
 use crate::registry::{self, Agent};
 use crate::tables::schedules::OfTurn;
 use crate::tools::catalogue::{Catalogue, Source};
@@ -87,8 +86,10 @@ pub struct TurnFacts {
     pub network: Network,
     /// Of a schedule: the list that was approved with it.
     pub of_schedule: OfTurn,
+    /// Of the message of another agent: the tools that the trust groups of its chain permit.
+    pub of_agents: Vec<String>,
     /// The destinations of the agent.
-    pub destinations: Vec<Destination>,
+    pub destinations: Vec<send::Sendable>,
 }
 
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
@@ -112,8 +113,11 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
     let listed = listed(turn, &wanted.tool);
+    let to_agent = arguments
+        .filter(|_| wanted.tool == tools::SEND_MESSAGE)
+        .and_then(|arguments| send::to_agent(arguments, &turn.destinations));
     let judged = call::judge(&CallContext {
-        manifest: turn.catalogue.manifest(&wanted.tool),
+        manifest: to_agent.or_else(|| turn.catalogue.manifest(&wanted.tool)),
         missing,
         arguments: arguments.filter(|_| !matches!(request, Some(Err(_))) && sent.is_ok()),
         has_room,
@@ -141,8 +145,9 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         (Verdict::NeedsPerson(reasons), runs) => {
             let detail = looked.map(|looked| looked.detail).unwrap_or_default();
             match (judged.class, runs) {
-                // Only a call that the host runs later can wait, and only a person can be asked.
-                (Some(class), Some(Runs::Await)) if turn.principal == Principal::Person => {
+                // Only a call that the host runs later can wait, and only a person can be asked: at a message of an agent the one at the
+                // start of the chain.
+                (Some(class), Some(Runs::Await)) if is_asked(turn.principal) => {
                     Judgement::NeedsPerson { class, reasons, detail }
                 }
                 _ => needs_person(&reasons, &detail),
@@ -152,26 +157,35 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     Judged { digest: digest(&call.tool, &call.arguments), call, judgement, by_stages: judged }
 }
 
-/// Returns the classes that the list of a schedule permits for a tool beside reading. Everyone else has no such list.
+/// Returns whether a call can wait for the person of the turn.
+const fn is_asked(principal: Principal) -> bool {
+    matches!(principal, Principal::Person | Principal::Agent)
+}
+
+/// Returns the classes that a list permits for a tool: that of a schedule beside reading, or that of the trust groups of a chain. A person
+/// has no such list.
 fn listed(turn: &TurnFacts, tool: &str) -> Classes {
-    if turn.principal != Principal::Schedule {
-        return Classes::NONE;
-    }
+    let list = match turn.principal {
+        Principal::Schedule => &turn.of_schedule.may,
+        // A list of groups has names of tools, and never a class.
+        Principal::Agent if turn.of_agents.iter().any(|entry| entry == tool) => &turn.of_agents,
+        Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => return Classes::NONE,
+    };
     let trade = Classes::of(&[Class::Trade]);
     let entry = |entry: &String| match entry.parse::<Class>() {
-        Ok(class) => Classes::of(&[class]),
-        Err(_) if entry == tool => Classes::of(&Class::ALL),
-        Err(_) => Classes::NONE,
+        Ok(class) if turn.principal == Principal::Schedule => Classes::of(&[class]),
+        _ if entry == tool => Classes::of(&Class::ALL),
+        _ => Classes::NONE,
     };
-    let all = turn.of_schedule.may.iter().map(entry).fold(Classes::NONE, Classes::or);
+    let all = list.iter().map(entry).fold(Classes::NONE, Classes::or);
     Class::ALL.into_iter().filter(|class| all.has(*class) && !trade.has(*class)).collect()
 }
 
-/// Returns the policy about principals, with the list of the schedule of the turn.
+/// Returns the policy about principals, with the list of the turn.
 fn receiver(listed: Classes) -> ReceiverPolicy {
     let usual = ReceiverPolicy::default();
-    let schedule = Allowed { may: usual.schedule.may.or(listed), unasked: usual.schedule.unasked };
-    ReceiverPolicy { schedule, ..usual }
+    let with = |of: Allowed| Allowed { may: of.may.or(listed), unasked: of.unasked };
+    ReceiverPolicy { schedule: with(usual.schedule), agent: with(usual.agent), ..usual }
 }
 
 const fn refused(code: DenialCode, detail: String) -> Judgement {
@@ -303,6 +317,7 @@ mod tests {
             catalogue: Catalogue::default(),
             network: Network::default(),
             of_schedule: OfTurn::default(),
+            of_agents: Vec::new(),
             destinations: Vec::new(),
         }
     }

@@ -1,29 +1,63 @@
-//! The arguments of `send_message`: the host adds the address of the destination, so that a decision is about this address.
+//! The arguments of `send_message`: the host adds the address of the destination, so that a decision is about this address. A message to
+//! another agent stays on the host, and is judged as a contained call.
 //!
 //! Pure. A call with another address is not judged as one to this destination: at its execution the addresses are compared again.
 
 use crate::registry::destinations::{Destination, State};
+use crate::tools::SEND_MESSAGE;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_judge::manifest::{self, Manifest, Reach};
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 /// The arguments that the host adds: the identity of the address, and the thread if there is one.
 const RECIPIENT: &str = "recipient";
 const THREAD: &str = "thread";
 
+/// A destination of an agent, with the reason why the agent may not send there in this turn.
+#[derive(Debug, Clone)]
+pub struct Sendable {
+    /// The destination.
+    pub destination: Destination,
+    /// The reason; `None` if the agent may send.
+    pub denied: Option<DenialCode>,
+}
+
+impl From<Destination> for Sendable {
+    /// Denies a destination that is not active.
+    fn from(destination: Destination) -> Self {
+        let denied = (destination.state != State::Active).then_some(DenialCode::CallDestinationEnded);
+        Self { destination, denied }
+    }
+}
+
+/// Returns the manifest of a message to another agent; `None` if the arguments name no such destination.
+pub(super) fn to_agent(arguments: &Map<String, Value>, all: &[Sendable]) -> Option<&'static Manifest> {
+    static TO_AGENT: LazyLock<Option<Manifest>> = LazyLock::new(|| {
+        let mut manifest = manifest::built_in(SEND_MESSAGE)?.clone();
+        manifest.reach = Reach::Contained;
+        manifest.arguments.values_mut().for_each(|argument| argument.outward = false);
+        Some(manifest)
+    });
+    let to = arguments.get("to")?.as_str()?;
+    let found = all.iter().find(|held| held.destination.name == to)?;
+    found.destination.to_agent.and(TO_AGENT.as_ref())
+}
+
 /// Adds the address of the destination to the arguments. Returns the code of the reason why the agent may not send there.
 ///
 /// # Errors
 /// A sentence for the model if the arguments are not those of the tool.
-pub(super) fn complete(arguments: &mut Map<String, Value>, all: &[Destination]) -> Result<Option<DenialCode>, String> {
+pub(super) fn complete(arguments: &mut Map<String, Value>, all: &[Sendable]) -> Result<Option<DenialCode>, String> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let (Some(to), Some(_)) = (text("to"), text("text")) else {
         return Err("send_message needs to and text, which are not empty".to_owned());
     };
-    let Some(found) = all.iter().find(|destination| destination.name == to) else {
+    let Some(Sendable { destination: found, denied }) = all.iter().find(|held| held.destination.name == to) else {
         return Ok(Some(DenialCode::CallDestination));
     };
-    if found.state != State::Active {
-        return Ok(Some(DenialCode::CallDestinationEnded));
+    if denied.is_some() {
+        return Ok(*denied);
     }
     let thread = Some(found.thread.clone()).filter(|thread| !thread.is_empty());
     for (name, approved) in [(RECIPIENT, Some(found.recipient())), (THREAD, thread)] {
@@ -38,9 +72,9 @@ pub(super) fn complete(arguments: &mut Map<String, Value>, all: &[Destination]) 
 }
 
 /// Returns the names of the destinations to which the agent may send now, for a model.
-pub(super) fn names(all: &[Destination]) -> String {
-    let active = all.iter().filter(|destination| destination.state == State::Active);
-    let names: Vec<&str> = active.map(|destination| destination.name.as_str()).collect();
+pub(super) fn names(all: &[Sendable]) -> String {
+    let active = all.iter().filter(|held| held.denied.is_none());
+    let names: Vec<&str> = active.map(|held| held.destination.name.as_str()).collect();
     if names.is_empty() { "you have none".to_owned() } else { format!("yours: {}", names.join(", ")) }
 }
 
@@ -50,16 +84,18 @@ mod tests {
     use ironclaw_contract::ids::PersonId;
     use serde_json::json;
 
-    fn destination(name: &str, state: State) -> Destination {
-        Destination {
+    fn destination(name: &str, state: State) -> Sendable {
+        Sendable::from(Destination {
             agent_name: "a".to_owned(),
             name: name.to_owned(),
             channel: "desk".to_owned(),
             address: format!("{name}@home.example"),
             thread: String::new(),
-            person: PersonId::new(),
+            person: Some(PersonId::new()),
+            to_agent: None,
+            to_agent_name: String::new(),
             state,
-        }
+        })
     }
 
     fn completed(arguments: Value) -> Result<(Option<DenialCode>, Value), String> {

@@ -5,11 +5,12 @@
 use super::item_cache::ItemCache;
 use super::system::Now;
 use super::{Checked, OutputBody, Reader, images, order, own_json};
-use crate::tables::turns;
+use crate::tables::agent_messages::{self, AgentMessageKind};
+use crate::tables::{agents, turns};
 use crate::turns::calls::{Call, ResultBody};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, BodyError, Recorded};
-use ironclaw_contract::ids::{CallId, PersonId};
+use ironclaw_contract::ids::{AgentId, CallId, PersonId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_model::image::ImageContent;
@@ -165,6 +166,7 @@ impl Composer<'_, '_> {
             self.parts.push(match span.author {
                 // Only the prompt of a schedule is a message that a model wrote as a whole. An answer quotes the question.
                 Author::Model if spans.len() == 1 => Part::Task { text: text.to_owned() },
+                Author::Agent { agent } => self.of_agent(agent, item, text)?,
                 _ => span_part(&span.author, text, principal),
             });
             start = end;
@@ -173,6 +175,17 @@ impl Composer<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the part for a message of another agent.
+    fn of_agent(&self, agent: AgentId, item: &Recorded, text: &str) -> Result<Part, BodyError> {
+        let found = agents::agent_by_id(self.tx, agent)?;
+        let of_agent = agent_messages::find(self.tx, item.tuple.item.message())?;
+        Ok(Part::Agent {
+            agent: found.map_or_else(|| agent.to_string(), |agent| agent.name),
+            answers: of_agent.is_some_and(|of_agent| of_agent.kind == AgentMessageKind::Answer),
+            text: text.to_owned(),
+        })
     }
 
     /// Adds a notice, unless a later turn was answered. A remark replaces the notice of a failed model: the next model does not have to

@@ -103,6 +103,7 @@ fn quoted(part: Part) -> Part {
         Part::Person { text } => ("the person".to_owned(), text),
         Part::Task { text } => ("a schedule".to_owned(), text),
         Part::Context { author, text } => (author, text),
+        Part::Agent { agent, text, .. } => (format!("agent {agent}"), text),
         Part::Assistant { text, calls } => {
             let calls = calls.iter().map(|call| format!("[called {} with {}]", call.tool, call.arguments));
             let lines: Vec<String> = std::iter::once(text).filter(|text| !text.is_empty()).chain(calls).collect();

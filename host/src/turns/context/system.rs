@@ -71,7 +71,11 @@ fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<S
 /// Returns the paragraph about the destinations to which the agent may send now, if there are any.
 fn sends(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Option<String>, ironclaw_state::Error> {
     let held = destinations::of(tx, reader.agent.id)?.into_iter().filter(|held| held.state == State::Active);
-    let names: Vec<String> = held.map(|held| held.name).collect();
+    let shown = |held: destinations::Destination| match held.to_agent {
+        Some(_) => format!("{} (agent {})", held.name, held.to_agent_name),
+        None => held.name,
+    };
+    let names: Vec<String> = held.map(shown).collect();
     Ok((!names.is_empty()).then(|| format!("Destinations of {}: {}.", tools::SEND_MESSAGE, names.join(", "))))
 }
 

@@ -76,6 +76,9 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
                 json!({"name": name, "channel": channel, "address": address, "thread": thread})
             })
             .boxed(),
+        ChangeKind::Groups => ("[a-z]{1,6}", prop::collection::btree_set(words(), 2..4), list())
+            .prop_map(|(name, agents, tools)| json!({"name": name, "agents": agents, "tools": tools}))
+            .boxed(),
         ChangeKind::Schedule => (words(), words(), words(), list())
             .prop_map(|(prompt, every, zone, may)| {
                 // Only spaces are no prompt.

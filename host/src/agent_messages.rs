@@ -1,0 +1,141 @@
+//! Messages between agents: the chain of each, the tools and the bounds of a chain, and the way of a request and its answer.
+//!
+//! A request is recorded in the session of the receiver, and the answer in the session that asked. The host alone knows the chain: a
+//! sandbox states neither hop nor origin. No message of an agent has the authority of a person. See [`chain`] for the rules.
+
+pub mod answer;
+pub mod chain;
+pub mod denied;
+pub mod request;
+
+use crate::session::store::Session;
+use crate::tables::agent_messages::{self as table, AgentMessage};
+use crate::tables::messages::{self, NewMessage};
+use crate::turns::items::{BodyError, NewItem};
+use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::message::{Author, Kind, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_judge::Principal;
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::WrappingKey;
+use ironclaw_state::seal::Sealer;
+use ironclaw_text::lookalike;
+use serde::Deserialize;
+
+pub use crate::registry::destinations::AGENT;
+
+/// The recorded scope of a message of an agent: it declares no class.
+const OF_AGENT: &str = "agent:";
+
+/// `[agents]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The most agents that a message passes through.
+    pub hops_max: u32,
+    /// The most messages that one agent sends in a minute, to agents and to people.
+    pub sends_per_minute: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { hops_max: 5, sends_per_minute: 120 }
+    }
+}
+
+impl Config {
+    /// Checks that each number is in its bounds.
+    ///
+    /// # Errors
+    /// Returns a sentence that names the setting and its bounds.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=20).contains(&self.hops_max) {
+            return Err("agents.hops_max must be 1 to 20".to_owned());
+        }
+        if !(1..=10_000).contains(&self.sends_per_minute) {
+            return Err("agents.sends_per_minute must be 1 to 10000".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The keys with which a message is recorded.
+#[derive(Clone, Copy)]
+pub struct Keys<'a> {
+    /// Opens the keys of sessions.
+    pub wrapping: &'a WrappingKey,
+    /// Seals items.
+    pub sealer: &'a Sealer,
+}
+
+/// A message between agents to record.
+struct Draft<'a> {
+    text: &'a str,
+    author: Author,
+    person: PersonId,
+    sender: AgentId,
+    of_agent: AgentMessage,
+}
+
+/// Records a message between agents in the session that gets it. It opens a turn there.
+fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<'_>) -> Result<(), BodyError> {
+    let Draft { text, author, person, sender, of_agent } = draft;
+    let body = lookalike::neutralise(text);
+    let spans = vec![Span { author, bytes: body.len() }];
+    let key = session.content_key(keys.wrapping)?;
+    let id = of_agent.message;
+    let item = NewItem::new(id.item(), ItemKind::Message, &body, spans, vec![Label::External], &key)?;
+    let item = item.scope(OF_AGENT.to_owned()).hop(of_agent.hop);
+    let digest = item.digest();
+    let item = item.record(tx, session.id, keys.sealer)?;
+    messages::insert(
+        tx,
+        &NewMessage {
+            id,
+            session: session.id,
+            seq: item.tuple.seq,
+            kind: Kind::Chat,
+            trigger: true,
+            sender: &sender.to_string(),
+            principal: person,
+            principal_kind: Principal::Agent,
+            channel: AGENT,
+            event: None,
+            bytes: body.len(),
+        },
+    )?;
+    table::insert(tx, &of_agent)?;
+    crate::session::store::touch(tx, session.id)?;
+    Entry::new(LedgerEvent::MessageRecorded)
+        .session(session.id)
+        .message(id)
+        .with("person", person)
+        .with("principal_kind", Principal::Agent.name())
+        .with("channel", AGENT)
+        .with("digest", digest)
+        .with("asks", true)
+        .with("scope", OF_AGENT)
+        .append(tx)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_of_zero_or_over_the_most_are_refused_by_name() {
+        let usual = Config::default();
+        assert_eq!(usual.check(), Ok(()));
+        for (config, name) in [
+            (Config { hops_max: 0, ..usual.clone() }, "agents.hops_max"),
+            (Config { hops_max: 21, ..usual.clone() }, "agents.hops_max"),
+            (Config { sends_per_minute: 0, ..usual.clone() }, "agents.sends_per_minute"),
+            (Config { sends_per_minute: 10_001, ..usual }, "agents.sends_per_minute"),
+        ] {
+            assert!(config.check().expect_err(name).starts_with(name));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The answer to a request of an agent: its message in the session that asked.
+//!
+//! An answer is delivered when a turn takes it, and not before. Each request has one answer: a reply, a notice of the host in its place, or
+//! the host's word that there will be none.
+
+use super::{Draft, Keys, record};
+use crate::outbound::delivery::{self, Delivery};
+use crate::registry::Agent;
+use crate::session::store::{self, Session, SessionState};
+use crate::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
+use crate::tables::{deliveries, messages};
+use crate::turns::items::BodyError;
+use ironclaw_contract::ids::{MessageId, SessionId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::message::Author;
+use ironclaw_ledger::Entry;
+use ironclaw_state::{ReadTx, WriteTx};
+
+/// Returns the request that the delivery of a session answers, and the session that asked; `None` if either is gone.
+fn asked(tx: &ReadTx<'_>, answer: &Delivery) -> Result<Option<(AgentMessage, Session)>, ironclaw_state::Error> {
+    let Some(turn) = answer.turn else { return Ok(None) };
+    let Some(first) = messages::asking_of_turn(tx, turn)?.into_iter().next() else { return Ok(None) };
+    let Some(request) = table::find(tx, messages::root_of(tx, first)?)? else { return Ok(None) };
+    let Some(session) = live(tx, request.source_session)? else { return Ok(None) };
+    Ok(Some((request, session)))
+}
+
+fn live(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
+    Ok(store::find(tx, session)?.filter(|session| session.standing != SessionState::Removed))
+}
+
+/// Records an answer in the session that asked, which it returns; `None` if that session is gone.
+///
+/// # Errors
+/// Errors of the record and of keys.
+pub fn route(
+    tx: &mut WriteTx<'_>,
+    (answer, agent): (&Delivery, &Agent),
+    (text, is_notice): (&str, bool),
+    keys: Keys<'_>,
+) -> Result<Option<SessionId>, BodyError> {
+    let (Some((request, session)), Some(turn)) = (asked(tx, answer)?, answer.turn) else { return Ok(None) };
+    let author = if is_notice { Author::Host } else { Author::Agent { agent: agent.id } };
+    let notice = format!("Agent {} gave no answer. The notice of the host: {text}", agent.name);
+    let of_agent = AgentMessage {
+        message: MessageId::new(),
+        kind: AgentMessageKind::Answer,
+        source_agent: agent.id,
+        source_session: answer.session,
+        source_turn: turn,
+        hop: request.hop + 1,
+        chain: request.chain,
+        answers: Some(request.message),
+        delivery: Some(answer.id),
+    };
+    let (message, hop, chain) = (of_agent.message, of_agent.hop, of_agent.chain);
+    add(tx, &session, &request, (if is_notice { &notice } else { text }, author), of_agent, keys)?;
+    deliveries::take_up(tx, answer.id)?;
+    Entry::new(LedgerEvent::AgentAnswered)
+        .session(session.id)
+        .message(message)
+        .with("delivery", answer.id)
+        .with("from", answer.session)
+        .with("hop", hop)
+        .with("chain", chain)
+        .append(tx)?;
+    Ok(Some(session.id))
+}
+
+/// Records the words of the host that a request in this session gets no answer, if the session that asked still exists.
+///
+/// # Errors
+/// Errors of the record and of keys.
+pub(super) fn of_host(
+    tx: &mut WriteTx<'_>,
+    receiver: &Session,
+    request: &AgentMessage,
+    (words, why): (&str, &str),
+    keys: Keys<'_>,
+) -> Result<(), BodyError> {
+    let Some(session) = live(tx, request.source_session)? else { return Ok(()) };
+    let of_agent = AgentMessage {
+        message: MessageId::new(),
+        kind: AgentMessageKind::Answer,
+        source_agent: receiver.agent,
+        source_session: receiver.id,
+        hop: request.hop + 1,
+        answers: Some(request.message),
+        ..request.clone()
+    };
+    let message = of_agent.message;
+    add(tx, &session, request, (words, Author::Host), of_agent, keys)?;
+    Entry::new(LedgerEvent::AgentRefused)
+        .session(session.id)
+        .message(message)
+        .with("agent", receiver.agent)
+        .with("from", receiver.id)
+        .reason(why)
+        .append(tx)?;
+    Ok(())
+}
+
+fn add(
+    tx: &mut WriteTx<'_>,
+    session: &Session,
+    request: &AgentMessage,
+    (text, author): (&str, Author),
+    of_agent: AgentMessage,
+    keys: Keys<'_>,
+) -> Result<(), BodyError> {
+    let damaged = || ironclaw_state::Error::Stored(format!("{} has no person", request.message));
+    let row = messages::find(tx, request.message)?.ok_or_else(damaged)?;
+    let person = row.principal.parse().map_err(|_| damaged())?;
+    let sender = of_agent.source_agent;
+    record(tx, session, Draft { text, author, person, sender, of_agent }, keys)
+}
+
+/// Records the receipts of the answers among the messages that a turn took. Returns the sessions that answered.
+///
+/// # Errors
+/// Errors of the record.
+pub fn receive(tx: &mut WriteTx<'_>, taken: &[MessageId]) -> Result<Vec<SessionId>, ironclaw_state::Error> {
+    let mut answered = Vec::new();
+    for message in taken {
+        let Some(delivery) = table::find(tx, *message)?.and_then(|of_agent| of_agent.delivery) else { continue };
+        if let Some(delivery) = deliveries::find(tx, delivery)? {
+            delivery::receive(tx, &delivery)?;
+            answered.push(delivery.session);
+        }
+    }
+    Ok(answered)
+}
+
+/// Returns the deliveries of the answers in a session that no turn took.
+///
+/// # Errors
+/// Errors of the record.
+pub fn untaken(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, ironclaw_state::Error> {
+    let ids = table::untaken_answers_of(tx, session)?;
+    Ok(ids
+        .into_iter()
+        .map(|id| deliveries::find(tx, id))
+        .collect::<Result<Vec<_>, _>>()?
+        .into_iter()
+        .flatten()
+        .collect())
+}

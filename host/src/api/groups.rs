@@ -1,0 +1,17 @@
+//! The trust groups of agents.
+//!
+//! Never sets one: the change goes through the gateway. See [`crate::registry::groups`].
+
+use super::{Api, Reply};
+use crate::error::Error;
+use crate::registry::groups;
+use axum::Json;
+use axum::extract::State;
+use ironclaw_contract::operator::AgentGroup;
+
+/// `GET /v1/groups`
+pub async fn all(State(api): State<Api>) -> Reply<Vec<AgentGroup>> {
+    let all = api.state().read(|tx| groups::all(tx).map_err(Error::from)).await?;
+    let shown = |groups::Group { name, agents, tools }| AgentGroup { name, agents, tools };
+    Ok(Json(all.into_iter().map(shown).collect()))
+}

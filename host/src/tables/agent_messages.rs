@@ -1,0 +1,187 @@
+//! Messages between agents, and the sends of the last minute. Tables: `agent_messages`, `agent_sends`.
+
+use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, MessageId, SessionId, TurnId};
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
+use rusqlite::{Row, params};
+use std::str::FromStr;
+
+/// The kind of a message between agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentMessageKind {
+    /// A call of an agent made it.
+    Request,
+    /// It is the answer to a request.
+    Answer,
+}
+
+impl AgentMessageKind {
+    /// Returns its name in the record.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Answer => "answer",
+        }
+    }
+}
+
+/// A text that is no kind of message between agents.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown kind of message between agents")]
+pub struct UnknownKind;
+
+impl FromStr for AgentMessageKind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+        [Self::Request, Self::Answer].into_iter().find(|kind| kind.name() == text).ok_or(UnknownKind)
+    }
+}
+
+/// The origin of a message between agents.
+#[derive(Debug, Clone)]
+pub struct AgentMessage {
+    /// The message.
+    pub message: MessageId,
+    /// Its kind.
+    pub kind: AgentMessageKind,
+    /// The agent that wrote it.
+    pub source_agent: AgentId,
+    /// The session of that agent.
+    pub source_session: SessionId,
+    /// The turn of that session; of an answer that the host wrote, the turn that asked.
+    pub source_turn: TurnId,
+    /// The number of agents that it passed through.
+    pub hop: u32,
+    /// The message of the person or the schedule at the start of the chain.
+    pub chain: MessageId,
+    /// Of an answer: the request.
+    pub answers: Option<MessageId>,
+    /// Of an answer: the delivery that is received when a turn takes the message.
+    pub delivery: Option<DeliveryId>,
+}
+
+fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
+    Ok(AgentMessage {
+        message: row.get("message_id")?,
+        kind: stored_text(row, "kind")?,
+        source_agent: row.get("source_agent")?,
+        source_session: row.get("source_session")?,
+        source_turn: row.get("source_turn")?,
+        hop: row.get("hop")?,
+        chain: row.get("chain")?,
+        answers: row.get("answers")?,
+        delivery: row.get("delivery")?,
+    })
+}
+
+/// Inserts the origin of a message that was just recorded.
+pub fn insert(tx: &mut WriteTx<'_>, new: &AgentMessage) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_turn, hop, chain, answers, delivery) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+        params![
+            new.message,
+            new.kind.name(),
+            new.source_agent,
+            new.source_session,
+            new.source_turn,
+            new.hop,
+            new.chain,
+            new.answers,
+            new.delivery
+        ],
+    )?;
+    Ok(())
+}
+
+/// Returns the origin of a message of an agent; `None` for any other message.
+pub fn find(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<AgentMessage>, Error> {
+    tx.find("SELECT * FROM agent_messages WHERE message_id = ?1", [message], agent_message)
+}
+
+/// Returns the messages of agents in a session that wait for a turn or are in one, oldest first.
+pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
+    let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
+               WHERE session_id = ?1 AND status IN ('queued','processing') ORDER BY seq";
+    tx.list(sql, [session], agent_message)
+}
+
+/// Returns the requests in a session without an answer, oldest first.
+pub fn unanswered_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
+    let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
+               WHERE session_id = ?1 AND agent_messages.kind = 'request' \
+               AND NOT EXISTS (SELECT 1 FROM agent_messages AS answer WHERE answer.answers = agent_messages.message_id) \
+               ORDER BY seq";
+    tx.list(sql, [session], agent_message)
+}
+
+/// Returns the deliveries of the answers in a session that no turn took.
+pub fn untaken_answers_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<DeliveryId>, Error> {
+    let sql = "SELECT delivery FROM messages JOIN agent_messages ON message_id = messages.id \
+               WHERE session_id = ?1 AND status = 'queued' AND delivery IS NOT NULL ORDER BY seq";
+    tx.list(sql, [session], |row| row.get("delivery"))
+}
+
+/// A message of a chain, for a person.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// The session that has it.
+    pub session: SessionId,
+    /// The name of the agent of that session; empty if it was removed.
+    pub agent: String,
+    /// The message.
+    pub message: MessageId,
+    /// The number of agents that it passed through.
+    pub hop: u32,
+}
+
+/// Returns the messages of a chain in order; none if no agent sent a message in it.
+pub fn chain(tx: &ReadTx<'_>, chain: MessageId) -> Result<Vec<Link>, Error> {
+    let sql = "SELECT messages.id AS message, session_id, coalesce(agents.name, '') AS agent, coalesce(hop, 0) AS hop \
+               FROM messages LEFT JOIN agent_messages ON message_id = messages.id \
+               JOIN sessions ON sessions.id = session_id LEFT JOIN agents ON agents.id = sessions.agent_id \
+               WHERE messages.id IN (SELECT message_id FROM agent_messages WHERE chain = ?1 UNION SELECT ?1) \
+               AND EXISTS (SELECT 1 FROM agent_messages WHERE chain = ?1) ORDER BY hop, received_at, messages.id";
+    tx.list(sql, [chain], |row| {
+        Ok(Link {
+            session: row.get("session_id")?,
+            agent: row.get("agent")?,
+            message: row.get("message")?,
+            hop: row.get("hop")?,
+        })
+    })
+}
+
+/// Returns the chain of a turn that a message of an agent opened.
+pub fn chain_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>, Error> {
+    let sql = "SELECT chain FROM messages JOIN agent_messages ON message_id = coalesce(root, messages.id) \
+               WHERE turn_id = ?1 LIMIT 1";
+    tx.find(sql, [turn], |row| row.get("chain"))
+}
+
+/// Returns the tokens of the turns that the messages of a chain opened.
+pub fn tokens_of(tx: &ReadTx<'_>, chain: MessageId) -> Result<u64, Error> {
+    let sql = "SELECT coalesce(sum(tokens), 0) FROM agent_messages WHERE chain = ?1";
+    Ok(tx.get(sql, [chain], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Adds tokens to the message that opened a turn, or takes them back; does nothing for a turn of a person.
+pub fn add_tokens(tx: &mut WriteTx<'_>, turn: TurnId, tokens: i64) -> Result<(), Error> {
+    let sql = "UPDATE agent_messages SET tokens = max(tokens + ?2, 0) WHERE message_id = \
+               (SELECT coalesce(root, id) FROM messages WHERE turn_id = ?1 ORDER BY seq LIMIT 1)";
+    tx.execute(sql, params![turn, tokens])?;
+    Ok(())
+}
+
+/// Returns the number of messages that an agent sent since this time, milliseconds since the epoch.
+pub fn sends_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM agent_sends WHERE agent_id = ?1 AND sent_at > ?2";
+    Ok(tx.get(sql, params![agent, since], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Records a send of an agent, and forgets its sends up to `until`.
+pub fn add_send(tx: &mut WriteTx<'_>, agent: AgentId, call: CallId, (at, until): (i64, i64)) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_sends WHERE agent_id = ?1 AND sent_at <= ?2", params![agent, until])?;
+    tx.execute("INSERT INTO agent_sends (call_id, agent_id, sent_at) VALUES (?1,?2,?3)", params![call, agent, at])?;
+    Ok(())
+}

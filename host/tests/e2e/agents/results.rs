@@ -1,0 +1,166 @@
+//! Tests of the answers that return: each is taken into one turn of the session that asked, once, whatever happens in between.
+
+use super::{connect, group, host_with, idle, pair, replies, taken};
+use crate::support::client::{Client, Raw};
+use crate::support::hooks::{Hook, Receiver};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
+use serde_json::Value;
+
+/// The number of messages between agents that are answers.
+fn answers(host: &TestHost) -> usize {
+    host.entries("agent.answered").len() + host.entries("agent.refused").len()
+}
+
+fn received(host: &TestHost) -> usize {
+    let answered = host.entries("agent.answered");
+    let is_of_agent =
+        |entry: &&Value| answered.iter().any(|other| other["data"]["delivery"] == entry["data"]["delivery"]);
+    host.entries("delivery.received").iter().filter(is_of_agent).count()
+}
+
+#[test]
+fn a1_answer_is_kept_while_the_agent_that_asked_is_in_a_turn() {
+    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'slow is done'\nwait_ms = 2000\n";
+    let host = pair("", rules);
+    let client = Client::of(&host);
+    client.send("a", "send echo the result to b", "e1").expect("accepted");
+    wait_for("the request", || host.entries("agent.sent").len() == 1);
+    client.send("a", "slow", "e2").expect("accepted");
+    taken(&host, 1);
+    idle(&host);
+    assert_eq!((answers(&host), received(&host)), (1, 1));
+    assert!(replies(&host, "a").iter().any(|reply| reply == "slow is done"));
+}
+
+#[test]
+fn a2_answer_waits_for_as_long_as_the_session_is_parked() {
+    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'late'\nwait_ms = 1500\n";
+    let host = pair("", rules);
+    host.chat("a", "send slow to b");
+    host.ctl(&["panic"]).ok();
+    assert_eq!(received(&host), 0);
+    host.down();
+    host.up();
+    assert_eq!(received(&host), 0, "no attempt gives it up during the emergency stop");
+    host.ctl(&["resume"]).ok();
+    taken(&host, 1);
+    idle(&host);
+    assert_eq!((answers(&host), received(&host)), (1, 1));
+}
+
+#[test]
+fn a3_a6_answer_arrives_once_after_a_kill_at_each_step() {
+    let mut host = host_with(Build::Failpoints, "", "");
+    group(&host, &["a", "b"], "");
+    connect(&host, "a", "b");
+    for (n, point) in ["call_started", "accept", "intent", "turn_open", "project"].into_iter().enumerate() {
+        host.down();
+        host.up_failing_at(point);
+        let sent = Client::of(&host).send("a", "send echo the result to b", &format!("e{n}"));
+        drop(sent);
+        wait_for("the kill", || host.pid().is_none());
+        host.up();
+        idle(&host);
+        let sent = host.entries("agent.sent").len();
+        taken(&host, sent);
+        idle(&host);
+        assert_eq!((answers(&host), received(&host)), (sent, sent), "{point}");
+    }
+    host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn a4_answer_is_not_pruned_before_it_is_taken() {
+    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 1500\n";
+    let host = pair("[items]\nkeep_days = 1\n", rules);
+    host.chat("a", "send slow to b");
+    wait_for("the request", || host.entries("agent.sent").len() == 1);
+    host.ctl(&["panic"]).ok();
+    let mut host = host;
+    host.down();
+    host.shift_clock(3 * 24 * 3600 * 1000);
+    host.up();
+    host.ctl(&["resume"]).ok();
+    idle(&host);
+    assert_eq!(answers(&host), 1);
+    taken(&host, 1);
+}
+
+#[test]
+fn a5_queued_answer_is_not_reported_as_delivered() {
+    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 4000\n[[rule]]\nwhen = '^wait$'\nreply = 'waited'\nwait_ms = 1000\n";
+    let host = pair("", rules);
+    let client = Client::of(&host);
+    let answer = host.say("a", "send wait to b");
+    assert!(answer.contains("has your message") && !answer.contains("delivered"), "{answer}");
+    client.send("a", "slow", "e2").expect("accepted");
+    wait_for("the answer", || host.entries("agent.answered").len() == 1);
+    let request = host.entries("agent.sent")[0]["message"].as_str().expect("an id").to_owned();
+    let status = Raw::of(&host).get(&format!("/v1/messages/{request}")).1["status"].clone();
+    assert_eq!((received(&host), status.as_str()), (0, Some("completed")), "it is answered and not delivered");
+    taken(&host, 1);
+    assert_eq!(Raw::of(&host).get(&format!("/v1/messages/{request}")).1["status"], "delivered");
+}
+
+#[test]
+fn a7_answer_comes_once_although_the_other_agent_wrote_to_the_person() {
+    let receiver = Receiver::accepting();
+    let host = crate::support::hooks::new_host(Build::Plain, "");
+    Hook::add(&host, "shop", &receiver, &[]);
+    host.agent("b");
+    host.ctl(&["destination", "add", "b", "ana", "--channel", "shop", "--to", "ann", "--yes"]).ok();
+    host.ctl(&["agent", "set", "b", "--mode", "dangerous_warn", "--yes"]).ok();
+    group(&host, &["a", "b"], "send_message");
+    connect(&host, "a", "b");
+    host.chat("a", "send send hello to ana to b");
+    taken(&host, 1);
+    idle(&host);
+    assert_eq!(receiver.replies().iter().filter(|got| got.body["type"] == "message").count(), 1);
+    assert_eq!((answers(&host), received(&host)), (1, 1));
+}
+
+#[test]
+fn a8_empty_reply_to_an_answer_is_no_failed_delivery() {
+    let host = pair("", "[[rule]]\nwhen = '^nothing$'\nempty = true\n");
+    host.chat("a", "send echo nothing to b");
+    taken(&host, 1);
+    idle(&host);
+    assert_eq!((answers(&host), received(&host)), (1, 1));
+    assert_eq!(host.entries("agent.sent").len(), 1);
+}
+
+#[test]
+fn a9_agent_that_asked_learns_that_there_is_no_answer() {
+    let rules =
+        "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 600000\n[[rule]]\nwhen = '^break$'\nfail = 'broken'\n";
+    let host = pair("", rules);
+    // A failed model.
+    host.chat("a", "send break to b");
+    taken(&host, 1);
+    // A removed session.
+    host.chat("a", "send slow to b");
+    wait_for("the request", || host.entries("agent.sent").len() == 2);
+    let target = host.entries("agent.sent")[1]["session"].as_str().expect("an id").to_owned();
+    host.ctl(&["session", "remove", &target, "--yes"]).ok();
+    wait_for("the word of the host", || host.entries("agent.refused").len() == 1);
+    assert_eq!(host.entries("agent.refused")[0]["data"]["reason"], "session_removed");
+    idle(&host);
+    // An answer to a session that is gone is a dead letter, and its person has a notice.
+    let asking = Client::of(&host).send_in("a", "gone", "send slow to b", "e3").expect("accepted");
+    wait_for("the request", || host.entries("agent.sent").len() == 3);
+    let session = asking["session_id"].as_str().expect("an id").to_owned();
+    idle_of(&host, &session);
+    host.ctl(&["session", "remove", &session, "--yes"]).ok();
+    let target = host.entries("agent.sent")[2]["session"].as_str().expect("an id").to_owned();
+    host.ctl(&["session", "cancel", &target]).ok();
+    wait_for("the dead letter", || host.entries("delivery.dead").len() == 1);
+    assert!(replies(&host, "b").iter().any(|reply| reply.contains("another agent")), "{:?}", replies(&host, "b"));
+}
+
+fn idle_of(host: &TestHost, session: &str) {
+    wait_for("the end of the turn", || {
+        let status = host.status();
+        let sessions = status["sessions"].as_array().expect("a list").clone();
+        sessions.iter().filter(|found| found["id"] == session).all(|found| found["waiting"] == 0)
+    });
+}

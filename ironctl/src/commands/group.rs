@@ -1,0 +1,79 @@
+//! `ironctl group`: sets and removes the trust groups of agents, and lists them.
+//!
+//! Never sets one itself: the change goes through the gateway. See [`crate::commands::propose`].
+
+use super::propose::{self, Wanted};
+use super::{At, change};
+use crate::failure::Error;
+use clap::Subcommand;
+use ironclaw_contract::operator::{AgentGroup, ChangeKind};
+use serde_json::{Value, json};
+
+/// The verbs of `ironctl group`.
+#[derive(Debug, Subcommand)]
+pub enum Action {
+    /// Let agents send messages to each other
+    Add(Add),
+    /// Remove a group
+    #[command(after_help = "Example:\n  ironctl group remove research")]
+    Remove {
+        /// Name of the group
+        name: String,
+        /// Approve the change without a question
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List the groups
+    #[command(after_help = "Example:\n  ironctl group list")]
+    List,
+}
+
+/// Options of `ironctl group add`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl group add research assistant reader\n  ironctl group add research assistant reader --tools read_file,http_fetch"
+)]
+pub struct Add {
+    /// Name of the group, without blanks; replaces the group of this name
+    name: String,
+    /// Names of its agents, at least two
+    #[arg(required = true, num_args = 2.., value_name = "AGENT")]
+    agents: Vec<String>,
+    /// Tools that a member may use at the request of another member [default: none, so that it can only answer]
+    #[arg(long, value_delimiter = ',', value_name = "TOOL")]
+    tools: Vec<String>,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    match action {
+        Action::Add(Add { name, agents, tools, yes }) => {
+            let mut payload = json!({ "name": name, "agents": agents });
+            if !tools.is_empty() {
+                payload["tools"] = tools.into();
+            }
+            set(at, payload, yes).await
+        }
+        Action::Remove { name, yes } => set(at, json!({ "name": name, "remove": true }), yes).await,
+        Action::List => list(at).await,
+    }
+}
+
+async fn set(at: &At, payload: Value, yes: bool) -> Result<(), Error> {
+    let client = at.client()?;
+    let (kind, patience) = (ChangeKind::Groups, change::APPLY_TIMEOUT);
+    let decided = propose::decide(at, &client, Wanted { kind, agent: None, payload, yes, patience }).await?;
+    at.out.json(&decided)
+}
+
+async fn list(at: &At) -> Result<(), Error> {
+    let groups = at.client()?.groups().await?;
+    at.out.json(&groups)?;
+    if groups.is_empty() {
+        return at.out.line("no groups");
+    }
+    let row = |group: AgentGroup| [group.name, group.agents.join(", "), group.tools.join(", ")];
+    at.out.table(["NAME", "AGENTS", "TOOLS"], groups.into_iter().map(row))
+}
