@@ -103,6 +103,7 @@ mod security {
 
 /// Kills, broken files, shortages and load.
 mod chaos {
+    mod agents_random;
     mod away_random;
     mod calls_killed;
     mod calls_random;

@@ -1,28 +1,44 @@
 //! The answer to a request of an agent: its message in the session that asked.
 //!
-//! An answer is delivered when a turn takes it, and not before. Each request has one answer: a reply, a notice of the host in its place, or
-//! the host's word that there will be none.
+//! An answer is delivered when a turn takes it, and not before. Each turn at a request answers once: by a reply, or by a notice of the host
+//! in its place. A request without a turn gets words of the host.
 
-use super::{Draft, Keys, record};
+use super::{Draft, Keys, chain, record};
 use crate::outbound::delivery::{self, Delivery};
 use crate::registry::Agent;
 use crate::session::store::{self, Session, SessionState};
 use crate::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
 use crate::tables::{deliveries, messages};
 use crate::turns::items::BodyError;
-use ironclaw_contract::ids::{MessageId, SessionId};
+use crate::turns::turn;
+use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 
 /// Returns the request that the delivery of a session answers, and the session that asked; `None` if either is gone.
+///
+/// An agent that passed a request on answers it again once the answer to its own request opens a turn.
 fn asked(tx: &ReadTx<'_>, answer: &Delivery) -> Result<Option<(AgentMessage, Session)>, ironclaw_state::Error> {
-    let Some(turn) = answer.turn else { return Ok(None) };
-    let Some(first) = messages::asking_of_turn(tx, turn)?.into_iter().next() else { return Ok(None) };
-    let Some(request) = table::find(tx, messages::root_of(tx, first)?)? else { return Ok(None) };
-    let Some(session) = live(tx, request.source_session)? else { return Ok(None) };
-    Ok(Some((request, session)))
+    let mut turn = answer.turn;
+    while let Some(at) = turn {
+        let Some(first) = messages::asking_of_turn(tx, at)?.into_iter().next() else { return Ok(None) };
+        let Some(opened_by) = table::find(tx, messages::root_of(tx, first)?)? else { return Ok(None) };
+        if opened_by.kind == AgentMessageKind::Request {
+            let session = live(tx, opened_by.source_session)?;
+            return Ok(session.map(|session| (opened_by, session)));
+        }
+        let request = opened_by.answers.map(|request| table::find(tx, request)).transpose()?.flatten();
+        turn = request.map(|request| request.source_turn);
+    }
+    Ok(None)
+}
+
+/// Returns the number of agents that the messages of a turn passed through at most.
+fn hop_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, ironclaw_state::Error> {
+    let found = turn::find(tx, turn)?.map(|turn| chain::position(tx, &turn)).transpose()?;
+    Ok(found.map_or(0, |position| position.hop))
 }
 
 fn live(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
@@ -48,7 +64,7 @@ pub fn route(
         source_agent: agent.id,
         source_session: answer.session,
         source_turn: turn,
-        hop: request.hop + 1,
+        hop: hop_of(tx, turn)? + 1,
         chain: request.chain,
         answers: Some(request.message),
         delivery: Some(answer.id),

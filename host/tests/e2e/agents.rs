@@ -108,7 +108,7 @@ fn wrong_group_or_destination_is_refused_by_name() {
 
 #[test]
 fn agent_asks_another_and_the_answer_returns_to_its_session() {
-    let host = pair("", "[[rule]]\nwhen = '^the answer$'\nreply = 'b says it'\n");
+    let host = pair("", "[[rule]]\nwhen = 'rules\\.\\) the answer$'\nreply = 'b says it'\n");
     let raw = Raw::of(&host);
     assert_eq!(
         host.ctl(&["--json", "group", "list"]).ok().json(),

@@ -268,6 +268,10 @@ fn agents() -> Vec<Shape> {
     ]
 }
 
+fn link() -> ChainLink {
+    ChainLink { session: session_id(), agent: "assistant".to_owned(), message: message_id(), hop: 1 }
+}
+
 fn messages() -> Vec<Shape> {
     let new = NewMessage {
         text: "What stands in the notes?".to_owned(),
@@ -291,7 +295,7 @@ fn messages() -> Vec<Shape> {
         stages: vec![stage()],
         progress: vec!["msg_01ka0000000000000000000000 processing at 2026-11-21T10:00:00.000Z".to_owned()],
         failure: None,
-        chain: vec![ChainLink { session: session_id(), agent: "assistant".to_owned(), message: message_id(), hop: 1 }],
+        chain: vec![link()],
         summary: "it was answered and the answer arrived".to_owned(),
     };
     let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };
@@ -316,6 +320,7 @@ fn messages() -> Vec<Shape> {
             &NewMessage { files: vec![], event_id: None, speak_as: None, thread: None, ..new.clone() },
         ),
         shape_by_bytes("operator.new_message", &new),
+        shape("operator.chain_link", link()),
         shape_by_bytes("operator.recorded", &Recorded { message_id: message_id(), session_id: session_id() }),
         shape_by_bytes("operator.message_view.delivered", &delivered()),
         shape_by_bytes("operator.message_view.waiting", &waiting()),

@@ -113,10 +113,10 @@ fn bug_24_answers_go_to_the_session_that_asked() {
     let answered = host.entries("agent.answered");
     // Each session of `a` has a session of its own at `b`, and only that one answers it.
     for sent in &sent {
-        let back = answered.iter().filter(|entry| entry["session"] == sent["data"]["from"]);
+        let back = answered.iter().filter(|entry| entry["data"]["session"] == sent["data"]["from"]);
         let from: Vec<&Value> = back.map(|entry| &entry["data"]["from"]).collect();
-        assert_eq!(from, [&sent["session"]]);
+        assert_eq!(from, [&sent["data"]["session"]]);
     }
-    assert!(sent[0]["session"] != sent[1]["session"]);
+    assert!(sent[0]["data"]["session"] != sent[1]["data"]["session"]);
     assert!(replies(&host, "a").is_empty(), "the default conversation gets nothing");
 }

@@ -95,7 +95,7 @@ fn a5_queued_answer_is_not_reported_as_delivered() {
     assert!(answer.contains("has your message") && !answer.contains("delivered"), "{answer}");
     client.send("a", "slow", "e2").expect("accepted");
     wait_for("the answer", || host.entries("agent.answered").len() == 1);
-    let request = host.entries("agent.sent")[0]["message"].as_str().expect("an id").to_owned();
+    let request = host.entries("agent.sent")[0]["data"]["message"].as_str().expect("an id").to_owned();
     let status = Raw::of(&host).get(&format!("/v1/messages/{request}")).1["status"].clone();
     assert_eq!((received(&host), status.as_str()), (0, Some("completed")), "it is answered and not delivered");
     taken(&host, 1);
@@ -140,7 +140,7 @@ fn a9_agent_that_asked_learns_that_there_is_no_answer() {
     // A removed session.
     host.chat("a", "send slow to b");
     wait_for("the request", || host.entries("agent.sent").len() == 2);
-    let target = host.entries("agent.sent")[1]["session"].as_str().expect("an id").to_owned();
+    let target = host.entries("agent.sent")[1]["data"]["session"].as_str().expect("an id").to_owned();
     host.ctl(&["session", "remove", &target, "--yes"]).ok();
     wait_for("the word of the host", || host.entries("agent.refused").len() == 1);
     assert_eq!(host.entries("agent.refused")[0]["data"]["reason"], "session_removed");
@@ -151,7 +151,7 @@ fn a9_agent_that_asked_learns_that_there_is_no_answer() {
     let session = asking["session_id"].as_str().expect("an id").to_owned();
     idle_of(&host, &session);
     host.ctl(&["session", "remove", &session, "--yes"]).ok();
-    let target = host.entries("agent.sent")[2]["session"].as_str().expect("an id").to_owned();
+    let target = host.entries("agent.sent")[2]["data"]["session"].as_str().expect("an id").to_owned();
     host.ctl(&["session", "cancel", &target]).ok();
     wait_for("the dead letter", || host.entries("delivery.dead").len() == 1);
     assert!(replies(&host, "b").iter().any(|reply| reply.contains("another agent")), "{:?}", replies(&host, "b"));
