@@ -282,7 +282,7 @@ fn upward_import_is_found_in_every_notation() {
     ] {
         let complaint = host("host/src/registry.rs", text);
         assert!(
-            complaint.contains("registry (layer 2) imports pipeline of the higher layer 12"),
+            complaint.contains("registry (layer 2) imports pipeline of the higher layer 13"),
             "{text}: {complaint:?}"
         );
         assert!(!complaint.contains("imports api"), "{text}: {complaint:?}");

@@ -5,8 +5,10 @@
 use super::Reader;
 use crate::registry::destinations::{self, State};
 use crate::registry::{self, mounts, software};
+use crate::session::store;
 use crate::tools::catalogue::Catalogue;
 use crate::tools::{self, levels};
+use ironclaw_judge::Principal;
 use ironclaw_state::ReadTx;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -27,7 +29,8 @@ pub(super) fn text(
     let agent = reader.agent;
     let has = |name: &str| tools::offered(&agent.enabled_tools).any(|tool| tool.name == name);
     let person = registry::find_person(tx, &reader.turn.principal)?;
-    let with = person.map_or_else(String::new, |person| format!(", talking with {}", one_line(&person.name)));
+    let verb = if is_of_agents(tx, reader)? { "asked by another agent that works for" } else { "talking with" };
+    let with = person.map_or_else(String::new, |person| format!(", {verb} {}", one_line(&person.name)));
     let mut paragraphs =
         vec![format!("You are {}, an agent on an IronClaw host{with}. {RULES}", one_line(&agent.name))];
     if tools::WORKSPACE.into_iter().chain([tools::RUN_COMMAND]).any(has) {
@@ -46,6 +49,14 @@ pub(super) fn text(
         paragraphs.push(agent.persona.clone());
     }
     Ok(paragraphs.join("\n\n"))
+}
+
+/// Returns whether the conversation is with another agent.
+fn is_of_agents(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<bool, ironclaw_state::Error> {
+    if reader.turn.principal_kind != Principal::Agent {
+        return Ok(false);
+    }
+    Ok(store::find(tx, reader.turn.session)?.is_some_and(|session| session.origin.channel == destinations::AGENT))
 }
 
 /// Returns the paragraph about the directories of its jail and its software.

@@ -154,7 +154,8 @@ fn a9_agent_that_asked_learns_that_there_is_no_answer() {
     let target = host.entries("agent.sent")[2]["data"]["session"].as_str().expect("an id").to_owned();
     host.ctl(&["session", "cancel", &target]).ok();
     wait_for("the dead letter", || host.entries("delivery.dead").len() == 1);
-    assert!(replies(&host, "b").iter().any(|reply| reply.contains("another agent")), "{:?}", replies(&host, "b"));
+    let told = Client::of(&host).history("b");
+    assert!(told.iter().any(|line| line["text"].to_string().contains("answer to another agent")), "{told:?}");
 }
 
 fn idle_of(host: &TestHost, session: &str) {
