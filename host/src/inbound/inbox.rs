@@ -22,7 +22,7 @@ use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, MessageFile, MessageImage};
 use ironclaw_contract::seam::change::WrittenBy;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
-use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
@@ -122,8 +122,10 @@ pub fn record(
         seq: item.tuple.seq,
         kind: received.kind,
         trigger: routed.asks(),
+        mentions: routed.mentions(),
+        reply_to: reply_to(received),
         sender: &received.sender,
-        principal: message.person().id,
+        principal: message.sender_id(),
         principal_kind: message.principal(),
         channel: &received.channel,
         event: received.event_id.as_deref(),
@@ -142,7 +144,7 @@ pub fn record(
     Entry::new(LedgerEvent::MessageRecorded)
         .session(session.id)
         .message(id)
-        .with("person", message.person().id)
+        .with("person", message.sender_id())
         .with("principal_kind", message.principal().name())
         .with("channel", received.channel.clone())
         .with("digest", digest)
@@ -150,6 +152,15 @@ pub fn record(
         .with("scope", scope)
         .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// Returns the group and the thread of the reply to a message of a channel. The reply to any other message goes to the origin of its
+/// session.
+fn reply_to(received: &Received) -> Option<(&str, &str)> {
+    match received.kind {
+        Kind::Webhook => Some((received.group.as_deref().unwrap_or_default(), received.thread_id.as_str())),
+        Kind::Chat | Kind::Task | Kind::System => None,
+    }
 }
 
 /// Returns the label of a message. A person may pass on a file of another author, so the label of the file holds for the whole message.
@@ -175,7 +186,7 @@ fn content(message: &Authenticated, text: &str) -> (String, Vec<Span>) {
     };
     let author = match message.written_by() {
         Some(WrittenBy::Model) => Author::Model,
-        Some(WrittenBy::Person) | None => Author::Person { person: message.person().id },
+        Some(WrittenBy::Person) | None => Author::Person { person: message.sender_id() },
     };
     add(author, text);
     for text in &received.quoted {

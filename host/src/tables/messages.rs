@@ -74,6 +74,10 @@ pub struct NewMessage<'a> {
     pub kind: Kind,
     /// True if it asks for a turn.
     pub trigger: bool,
+    /// True if it mentions the agent and asks for a turn for that.
+    pub mentions: bool,
+    /// The group and the thread of its reply; `None` if the reply goes to the origin of the session.
+    pub reply_to: Option<(&'a str, &'a str)>,
     /// Its sender on the channel.
     pub sender: &'a str,
     /// The person on whose behalf it asks.
@@ -105,6 +109,21 @@ pub struct Waiting {
     pub attempts: u32,
     /// True if it answers a question.
     pub is_answer: bool,
+    /// The address of its reply, in a form to compare; `None` for the origin of the session.
+    pub reply_to: Option<String>,
+}
+
+/// The address for the reply to a message of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyAddress {
+    /// The channel.
+    pub channel: String,
+    /// The sender of the message; empty for a reply to a group as a whole.
+    pub sender: String,
+    /// The group; empty outside of one.
+    pub group: String,
+    /// The thread; empty for none.
+    pub thread: String,
 }
 
 /// A message and its session.
@@ -130,7 +149,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
         "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
-         bytes, principal_kind) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11,?12)",
+         bytes, principal_kind, mentions, group_id, thread_id) \
+         VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11,?12,?13,?14,?15)",
         params![
             new.id,
             new.session,
@@ -143,7 +163,10 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
             new.trigger,
             new.kind,
             new.bytes as i64,
-            new.principal_kind.name()
+            new.principal_kind.name(),
+            new.mentions,
+            new.reply_to.map_or("", |(group, _)| group),
+            new.reply_to.map(|(_, thread)| thread)
         ],
     )?;
     Ok(())
@@ -225,14 +248,45 @@ pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Re
     tx.find(sql, [channel, sender, event], read)
 }
 
-/// Returns a session in which this sender wrote for another person than `person`.
+fn reply_address(row: &Row<'_>) -> rusqlite::Result<ReplyAddress> {
+    Ok(ReplyAddress {
+        channel: row.get("channel")?,
+        sender: row.get("sender")?,
+        group: row.get("group_id")?,
+        thread: row.get("thread_id")?,
+    })
+}
+
+/// Returns the address of the newest message of a turn that has one; a message that continues a task has that of the task.
+pub fn reply_address_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<ReplyAddress>, Error> {
+    let sql = "SELECT first.channel, first.sender, first.group_id, first.thread_id FROM messages AS asking \
+               JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
+               WHERE asking.turn_id = ?1 AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
+    tx.find(sql, [turn], reply_address)
+}
+
+/// Returns the address of the newest message of a session that has one and asked for a turn.
+pub fn reply_address_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<ReplyAddress>, Error> {
+    let sql = "SELECT channel, sender, group_id, thread_id FROM messages WHERE session_id = ?1 AND trigger = 1 \
+               AND thread_id IS NOT NULL ORDER BY seq DESC LIMIT 1";
+    tx.find(sql, [session], reply_address)
+}
+
+/// Returns whether a message of this thread in the session mentioned the agent.
+pub fn is_mentioned_in(tx: &ReadTx<'_>, session: SessionId, group: &str, thread: &str) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = ?1 AND group_id = ?2 AND thread_id = ?3 AND mentions = 1)";
+    tx.get(sql, params![session, group, thread], |row| row.get(0))
+}
+
+/// Returns a session of one person in which this sender wrote for another person than `person`.
 pub fn session_of_another(
     tx: &ReadTx<'_>,
     channel: &str,
     sender: &str,
     person: PersonId,
 ) -> Result<Option<SessionId>, Error> {
-    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 LIMIT 1";
+    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 \
+               AND session_id IN (SELECT id FROM sessions WHERE origin_kind = 'sender') LIMIT 1";
     tx.find(sql, params![channel, sender, person], |row| row.get("session_id"))
 }
 
@@ -259,12 +313,17 @@ pub fn waiting(
     context_max: usize,
 ) -> Result<Vec<Waiting>, Error> {
     // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
-    let sql = "SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts, answers FROM messages \
+    let fields = "id, seq, principal, principal_kind, trigger, attempts, answers, \
+                  (SELECT json_array(first.channel, first.sender, first.group_id, first.thread_id) FROM messages AS first \
+                  WHERE first.id = coalesce(messages.root, messages.id) AND first.thread_id IS NOT NULL) AS reply_to";
+    let sql = format!(
+        "SELECT * FROM (SELECT {fields} FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
                ORDER BY seq LIMIT ?2) \
-               UNION ALL SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts, answers FROM messages \
+               UNION ALL SELECT * FROM (SELECT {fields} FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
-               ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
+               ORDER BY seq DESC LIMIT ?3) ORDER BY seq"
+    );
     let read = |row: &Row<'_>| {
         Ok(Waiting {
             id: row.get("id")?,
@@ -274,9 +333,10 @@ pub fn waiting(
             trigger: row.get("trigger")?,
             attempts: row.get("attempts")?,
             is_answer: row.get::<_, Option<String>>("answers")?.is_some(),
+            reply_to: row.get("reply_to")?,
         })
     };
-    tx.list(sql, params![session, asking_max as i64, context_max as i64], read)
+    tx.list(&sql, params![session, asking_max as i64, context_max as i64], read)
 }
 
 /// Marks the waiting context messages of a session as completed, except for the newest `kept`.

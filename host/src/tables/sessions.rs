@@ -5,9 +5,53 @@ use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
-/// Origin of a session's messages, and destination of its replies.
+/// The meaning of the address of an origin. Equal addresses of two meanings are two origins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OriginKind {
+    /// A person under one identity.
+    Sender,
+    /// A sender of a public channel who is linked to no person.
+    Guest,
+    /// A group; several people take part.
+    Group,
+    /// No address: the people of all channels that share one session of the agent.
+    Agent,
+}
+
+impl OriginKind {
+    /// Returns its name in the record.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Guest => "guest",
+            Self::Group => "group",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// Returns whether messages of several people meet in such a session.
+    pub const fn is_shared(self) -> bool {
+        match self {
+            Self::Group | Self::Agent => true,
+            Self::Sender | Self::Guest => false,
+        }
+    }
+}
+
+impl std::str::FromStr for OriginKind {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Sender, Self::Guest, Self::Group, Self::Agent].into_iter().find(|kind| kind.name() == text).ok_or(())
+    }
+}
+
+ironclaw_state::stored_by_name!(OriginKind);
+
+/// Origin of a session's messages, and destination of the replies to messages without an address of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Origin {
+    /// The meaning of the address.
+    pub kind: OriginKind,
     /// The channel, such as `loopback`.
     pub channel: String,
     /// The address on the channel.
@@ -72,7 +116,7 @@ pub struct Session {
     pub created_at: i64,
     /// Milliseconds since the epoch.
     pub last_active_at: i64,
-    /// The person whose message began it; `None` for a session that is older than this column.
+    /// The person whose message began it; `None` for a session of guests or of several people, and for one that is older than this column.
     pub person: Option<PersonId>,
     /// Its wrapped keys; `None` after a removal.
     pub wrapped: Option<[Vec<u8>; 2]>,
@@ -85,6 +129,7 @@ fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
         id: row.get("id")?,
         agent: row.get("agent_id")?,
         origin: Origin {
+            kind: row.get("origin_kind")?,
             channel: row.get("channel")?,
             platform_id: row.get("platform_id")?,
             thread_id: row.get("thread_id")?,
@@ -101,6 +146,13 @@ fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
     })
 }
 
+impl Origin {
+    /// Returns the origin of a person's messages under one identity.
+    pub const fn of_sender(channel: String, platform_id: String, thread_id: String) -> Self {
+        Self { kind: OriginKind::Sender, channel, platform_id, thread_id }
+    }
+}
+
 /// A session to insert.
 #[derive(Debug)]
 pub struct NewSession<'a> {
@@ -114,8 +166,8 @@ pub struct NewSession<'a> {
     pub uid_offset: u32,
     /// Its wrapped keys of the queue and of the content.
     pub wrapped: [Vec<u8>; 2],
-    /// The person whose message began it.
-    pub person: PersonId,
+    /// The person whose message began it; `None` if it belongs to no single person.
+    pub person: Option<PersonId>,
 }
 
 /// The range and the bytes of a session's items.
@@ -163,7 +215,7 @@ pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> 
 }
 
 /// The condition for a person's own sessions: the person `?1` began them, and their address is still an identity of that person.
-const OWN: &str = "person_id = ?1 AND state <> 'removed' AND EXISTS (SELECT 1 FROM identities \
+const OWN: &str = "person_id = ?1 AND origin_kind = 'sender' AND state <> 'removed' AND EXISTS (SELECT 1 FROM identities \
                    WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
                    AND identities.person_id = ?1)";
 
@@ -201,8 +253,9 @@ pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, Error> {
 
 /// Returns the session of this agent and origin, unless it is removed.
 pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
-    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
-    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id], session)
+    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 \
+               AND origin_kind = ?5 AND state <> 'removed'";
+    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id, origin.kind], session)
 }
 
 /// Inserts a live session without items.
@@ -211,7 +264,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
         "INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, reason, last_seq, cursor, failures, \
-         queue_key, content_key, created_at, last_active_at, person_id) VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10)",
+         queue_key, content_key, created_at, last_active_at, person_id, origin_kind) \
+         VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10,?11)",
         params![
             new.id,
             new.agent,
@@ -222,7 +276,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
             queue,
             content,
             now,
-            new.person
+            new.person,
+            origin.kind
         ],
     )?;
     Ok(())

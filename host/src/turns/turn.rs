@@ -90,7 +90,7 @@ pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, iron
 }
 
 /// Returns the waiting messages that the next turn answers: the oldest that asks, and its successors up to the first message of
-/// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure. So are one of a schedule,
+/// another principal or with another address for the reply. A message from a failed turn is answered alone, because it may be the cause of the failure. So are one of a schedule,
 /// because its list limits the turn, and an answer to a question, because its turn has the scope of the turn that asked.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
@@ -101,6 +101,7 @@ pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
         .take(count)
         .take_while(|message| {
             let is_same = message.principal == first.principal && message.principal_kind == first.principal_kind;
+            let is_same = is_same && message.reply_to == first.reply_to;
             is_same && message.attempts == first.attempts && message.is_answer == first.is_answer
         })
         .collect()
@@ -232,7 +233,8 @@ mod tests {
 
     fn message(seq: u64, principal: &str, trigger: bool) -> Waiting {
         let (id, principal_kind) = (MessageId::new(), Principal::Person);
-        Waiting { id, seq, principal: principal.to_owned(), principal_kind, trigger, attempts: 0, is_answer: false }
+        let (principal, reply_to) = (principal.to_owned(), None);
+        Waiting { id, seq, principal, principal_kind, trigger, attempts: 0, is_answer: false, reply_to }
     }
 
     #[test]
@@ -256,6 +258,9 @@ mod tests {
         assert_eq!(choose(&waiting).len(), 1, "a schedule of a person is another principal than the person");
         waiting[0].principal_kind = Principal::Schedule;
         assert_eq!(choose(&waiting).len(), 1, "each run has a list of its own");
+        let mut waiting = [message(2, "ann", true), message(4, "ann", true)];
+        waiting[1].reply_to = Some("another thread".to_owned());
+        assert_eq!(choose(&waiting).len(), 1, "the reply of a turn has one address");
     }
 
     #[test]
