@@ -34,6 +34,7 @@ mod e2e {
     pub(crate) mod calls;
     mod change_effects;
     pub(crate) mod changes;
+    mod chats;
     mod commands;
     mod costs;
     mod deliveries;

@@ -16,7 +16,7 @@ use crate::session::store::{self, NewError, Session};
 use crate::tables::messages::{self, NewMessage};
 use crate::turns::items::images::{self, SentImage};
 use crate::turns::items::{self, NewItem};
-use crate::turns::turn::CONTEXT_MESSAGES_MAX;
+use crate::turns::turn::{CONTEXT_BYTES_MAX, CONTEXT_MESSAGES_MAX};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, MessageFile, MessageImage};
@@ -136,10 +136,7 @@ pub fn record(
     if !images.is_empty() {
         messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
     }
-    if !routed.asks() {
-        // No turn gets more context than its bound. Older context remains in the conversation, and its item may be dropped.
-        messages::complete_older_context(tx, session.id, CONTEXT_MESSAGES_MAX)?;
-    }
+    bound_context(tx, routed)?;
     store::touch(tx, session.id)?;
     Entry::new(LedgerEvent::MessageRecorded)
         .session(session.id)
@@ -152,6 +149,14 @@ pub fn record(
         .with("scope", scope)
         .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// Leaves out the oldest context of a session that has too much. It remains in the conversation, and its items may be dropped.
+fn bound_context(tx: &mut WriteTx<'_>, routed: &Routed) -> Result<(), ironclaw_state::Error> {
+    if routed.asks() {
+        return Ok(());
+    }
+    messages::complete_older_context(tx, routed.session().id, (CONTEXT_MESSAGES_MAX, CONTEXT_BYTES_MAX))
 }
 
 /// Returns the group and the thread of the reply to a message of a channel. The reply to any other message goes to the origin of its

@@ -11,7 +11,8 @@ pub use crate::tables::deliveries::{Delivery, of_turn, open_of, received_of, ses
 use crate::inbound::channel;
 use crate::session::store::{OriginKind, Session};
 use crate::tables::deliveries::{self, NewDelivery};
-use crate::tables::messages::{self, ReplyAddress};
+use crate::tables::destinations::{self, ReplyAddress};
+use crate::tables::messages;
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, SessionId, TurnId};
@@ -30,11 +31,11 @@ fn reply_address(
     session: &Session,
     turn: Option<TurnId>,
 ) -> Result<ReplyAddress, ironclaw_state::Error> {
-    let of_turn = turn.map(|turn| messages::reply_address_of_turn(tx, turn)).transpose()?.flatten();
+    let of_turn = turn.map(|turn| destinations::reply_address_of_turn(tx, turn)).transpose()?.flatten();
     let origin = session.origin.clone();
     let found = match (of_turn, origin.kind) {
         (Some(found), _) => Some(found),
-        (None, OriginKind::Agent) => messages::reply_address_of_session(tx, session.id)?,
+        (None, OriginKind::Agent) => destinations::reply_address_of_session(tx, session.id)?,
         (None, OriginKind::Sender | OriginKind::Guest | OriginKind::Group) => None,
     };
     let is_group = origin.kind == OriginKind::Group;

@@ -113,19 +113,6 @@ pub struct Waiting {
     pub reply_to: Option<String>,
 }
 
-/// The address for the reply to a message of a channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplyAddress {
-    /// The channel.
-    pub channel: String,
-    /// The sender of the message; empty for a reply to a group as a whole.
-    pub sender: String,
-    /// The group; empty outside of one.
-    pub group: String,
-    /// The thread; empty for none.
-    pub thread: String,
-}
-
 /// A message and its session.
 #[derive(Debug, Clone, Copy)]
 pub struct InSession {
@@ -248,36 +235,6 @@ pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Re
     tx.find(sql, [channel, sender, event], read)
 }
 
-fn reply_address(row: &Row<'_>) -> rusqlite::Result<ReplyAddress> {
-    Ok(ReplyAddress {
-        channel: row.get("channel")?,
-        sender: row.get("sender")?,
-        group: row.get("group_id")?,
-        thread: row.get("thread_id")?,
-    })
-}
-
-/// Returns the address of the newest message of a turn that has one; a message that continues a task has that of the task.
-pub fn reply_address_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<ReplyAddress>, Error> {
-    let sql = "SELECT first.channel, first.sender, first.group_id, first.thread_id FROM messages AS asking \
-               JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
-               WHERE asking.turn_id = ?1 AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
-    tx.find(sql, [turn], reply_address)
-}
-
-/// Returns the address of the newest message of a session that has one and asked for a turn.
-pub fn reply_address_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<ReplyAddress>, Error> {
-    let sql = "SELECT channel, sender, group_id, thread_id FROM messages WHERE session_id = ?1 AND trigger = 1 \
-               AND thread_id IS NOT NULL ORDER BY seq DESC LIMIT 1";
-    tx.find(sql, [session], reply_address)
-}
-
-/// Returns whether a message of this thread in the session mentioned the agent.
-pub fn is_mentioned_in(tx: &ReadTx<'_>, session: SessionId, group: &str, thread: &str) -> Result<bool, Error> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = ?1 AND group_id = ?2 AND thread_id = ?3 AND mentions = 1)";
-    tx.get(sql, params![session, group, thread], |row| row.get(0))
-}
-
 /// Returns a session of one person in which this sender wrote for another person than `person`.
 pub fn session_of_another(
     tx: &ReadTx<'_>,
@@ -339,15 +296,20 @@ pub fn waiting(
     tx.list(&sql, params![session, asking_max as i64, context_max as i64], read)
 }
 
-/// Marks the waiting context messages of a session as completed, except for the newest `kept`.
-pub fn complete_older_context(tx: &mut WriteTx<'_>, session: SessionId, kept: usize) -> Result<(), Error> {
+/// Marks the waiting context messages of a session as completed, except for the newest: at most this number, with at most these bytes.
+pub fn complete_older_context(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    (kept, bytes_max): (usize, u64),
+) -> Result<(), Error> {
     // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
     let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
     let sql = format!(
         "UPDATE messages SET status = 'completed' WHERE {waiting} AND seq <= \
-         (SELECT seq FROM messages WHERE {waiting} ORDER BY seq DESC LIMIT 1 OFFSET ?2)"
+         (SELECT max(seq) FROM (SELECT seq, row_number() OVER newest AS place, sum(bytes) OVER newest AS total FROM messages \
+         WHERE {waiting} WINDOW newest AS (ORDER BY seq DESC)) WHERE place > ?2 OR total > ?3)"
     );
-    tx.execute(&sql, params![session, kept as i64])?;
+    tx.execute(&sql, params![session, kept as i64, bytes_max as i64])?;
     Ok(())
 }
 

@@ -29,6 +29,9 @@ const TURN_MESSAGES_MAX: usize = 16;
 /// Messages without a trigger that a turn shows as context; it shows no older ones.
 pub const CONTEXT_MESSAGES_MAX: usize = 32;
 
+/// Bytes of the messages without a trigger that wait for a turn; older ones are left out of it.
+pub const CONTEXT_BYTES_MAX: u64 = 256 << 10;
+
 /// Attempts at a message: the host gives up after this many turns that ended without an answer.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
 

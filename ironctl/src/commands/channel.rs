@@ -132,24 +132,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 None => Ok(()),
             }
         }
-        Action::List => {
-            let channels = client.channels().await?;
-            at.out.json(&channels)?;
-            if channels.is_empty() {
-                let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
-                let command = format!("ironctl channel add {} NAME", kinds.join("|"));
-                return at.out.line(format!("no channels except the loopback; add one with `{command}`"));
-            }
-            let waiting: Vec<_> = channels.iter().flat_map(|channel| channel.waiting.clone()).collect();
-            table(at.out, channels)?;
-            if waiting.is_empty() {
-                return Ok(());
-            }
-            at.out.line("")?;
-            let rows = waiting.into_iter().map(|waiting| [waiting.identity, clock::date_and_time(&waiting.since)]);
-            at.out.table(["SENDER WITHOUT A PERSON", "SINCE"], rows)?;
-            at.out.remark("link one that you know: ironctl person link PERSON SENDER")
-        }
+        Action::List => list(at, client.channels().await?),
         Action::Test { name } => {
             let tested = client.test_channel(&name).await?;
             at.out.json(&tested)?;
@@ -166,6 +149,25 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("removed channel {}", removed.name))
         }
     }
+}
+
+/// Lists the channels, and the senders who wait for a person.
+fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
+    at.out.json(&channels)?;
+    if channels.is_empty() {
+        let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
+        let command = format!("ironctl channel add {} NAME", kinds.join("|"));
+        return at.out.line(format!("no channels except the loopback; add one with `{command}`"));
+    }
+    let waiting: Vec<_> = channels.iter().flat_map(|channel| channel.waiting.clone()).collect();
+    table(at.out, channels)?;
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    at.out.line("")?;
+    let rows = waiting.into_iter().map(|waiting| [waiting.identity, clock::date_and_time(&waiting.since)]);
+    at.out.table(["SENDER WITHOUT A PERSON", "SINCE"], rows)?;
+    at.out.remark("link one that you know: ironctl person link PERSON SENDER")
 }
 
 fn secret_from_stdin() -> Result<String, Error> {

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::registry::Agent;
 use crate::registry::channels::{Channel, Hears};
 use crate::session::store::Session;
-use crate::tables::messages;
+use crate::tables::destinations;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Senders, Wiring};
 use ironclaw_state::ReadTx;
@@ -66,7 +66,7 @@ pub(super) fn engaged(
 /// Returns whether the agent was mentioned in the thread of this message before. A message without a thread is in none.
 fn is_sticky(tx: &ReadTx<'_>, received: &Received, session: Option<&Session>) -> Result<bool, ironclaw_state::Error> {
     let Some(session) = session.filter(|_| !received.thread_id.is_empty()) else { return Ok(false) };
-    messages::is_mentioned_in(tx, session.id, received.group.as_deref().unwrap_or_default(), &received.thread_id)
+    destinations::is_mentioned_in(tx, session.id, received.group.as_deref().unwrap_or_default(), &received.thread_id)
 }
 
 /// Refuses a wiring with a pattern that cannot be used.

@@ -133,6 +133,8 @@ impl Fixture<'_, '_> {
             agent: self.agent.clone(),
             text: text.to_owned(),
             files,
+            group: None,
+            mentions: Vec::new(),
             quoted: Vec::new(),
             allow: None,
             tells_quotes: true,
