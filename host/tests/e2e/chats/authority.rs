@@ -84,7 +84,7 @@ fn text_of_others_gives_no_scope_in_a_group() {
         host.entries("message.recorded").iter().map(|entry| entry["data"]["scope"].clone()).collect();
     assert_eq!(scopes.iter().filter(|scope| **scope == "declared:send").count(), 3, "{scopes:?}");
     let entries = host.entries("message.recorded");
-    let stranger = entries.iter().find(|entry| entry["message"] == kept.as_str()).expect("recorded");
+    let stranger = entries.iter().find(|entry| entry["data"]["message"] == kept.as_str()).expect("recorded");
     assert_eq!([&stranger["data"]["asks"], &stranger["data"]["principal_kind"]], [&json!(false), &json!("guest")]);
     // In no request is the text of another the words of the person.
     for seen in server.seen() {
@@ -100,22 +100,22 @@ fn people_of_a_group_share_a_session_and_keep_their_turns() {
     let (host, hook) = host_with(&server, &receiver);
     connect(&host, &["--sharing", "shared"]);
     let at = |thread: &str| json!({ "group": "g", "thread": thread });
-    say(&hook, "e1", "ann", "/allow send\nthe word is tulip", &at("t1"));
+    say(&hook, "e1", "bob", "/allow send\nthe word is tulip", &at("t1"));
     replies(&receiver, 1);
-    let second = say(&hook, "e2", "bob", "go on", &at("t2"));
+    let second = say(&hook, "e2", "ann", "go on", &at("t2"));
     let got = replies(&receiver, 2);
     let addresses: Vec<[&str; 3]> = got
         .iter()
         .map(|body| ["group", "thread", "sender"].map(|field| body[field].as_str().unwrap_or_default()))
         .collect();
-    assert_eq!(addresses, [["g", "t1", "ann"], ["g", "t2", "bob"]]);
+    assert_eq!(addresses, [["g", "t1", "bob"], ["g", "t2", "ann"]]);
     let sessions = host.status()["sessions"].as_array().expect("sessions").clone();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     let turns = host.entries("turn.opened");
     assert_ne!(turns[0]["data"]["principal"], turns[1]["data"]["principal"]);
-    let of_bob =
+    let of_ann =
         server.seen().into_iter().find(|seen| own_lines(seen).contains(&"go on".to_owned())).expect("a request");
-    let said: String = of_bob.conversation().into_iter().map(|(_, text)| text + "\n").collect();
+    let said: String = of_ann.conversation().into_iter().map(|(_, text)| text + "\n").collect();
     assert!(said.contains("> the word is tulip") && said.contains("another person"), "{said}");
     let why = reasons(&host, &second);
     assert!(why.contains("call_scope") && why.contains("call_origin"), "{why}");
@@ -140,13 +140,12 @@ fn people_of_a_group_share_a_session_and_keep_their_turns() {
 fn unlinking_ends_an_open_request_at_once() {
     let (server, receiver) = (model(), Receiver::accepting());
     let (host, hook) = host_with(&server, &receiver);
-    say(&hook, "e1", "bob", "go on", &json!({}));
-    wait_for("a request", || host.entries("request.created").len() == 1 || !inbox(&host).is_empty());
-    wait_for("its place in the inbox", || !inbox(&host).is_empty());
-    host.ctl(&["person", "unlink", "Bob", "shop:bob"]).ok();
+    say(&hook, "e1", "ann", "go on", &json!({}));
+    wait_for("a request", || !inbox(&host).is_empty());
+    host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
     assert!(inbox(&host).is_empty());
     assert_eq!(host.entries("request.withdrawn").len(), 1);
-    super::refused(&super::send(&hook, "e2", "bob", "go on", &json!({})), 403, "sender_unknown");
+    super::refused(&super::send(&hook, "e2", "ann", "go on", &json!({})), 403, "sender_unknown");
     assert_eq!(sent(&receiver), 0);
 }
 

@@ -34,7 +34,7 @@ fn bug_8_two_homes_stay_two_people() {
     replies(&receiver, 2);
     let recorded = host.entries("message.recorded");
     assert_ne!(recorded[0]["data"]["person"], recorded[1]["data"]["person"]);
-    assert_ne!(recorded[0]["session"], recorded[1]["session"]);
+    assert_ne!(recorded[0]["data"]["session"], recorded[1]["data"]["session"]);
 }
 
 #[test]
