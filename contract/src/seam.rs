@@ -28,6 +28,7 @@ pub mod seal;
 pub mod settings;
 pub mod socket;
 pub mod untrusted;
+pub mod wiring;
 
 /// Version of every frame and row shape; part of the fingerprint.
 pub const WIRE_VERSION: u32 = 4;

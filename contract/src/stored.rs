@@ -9,7 +9,9 @@ use crate::ids::{
 };
 use crate::ledger_entry;
 use crate::operator::{ChannelKind, DenialCode, LedgerEvent, TokenId};
-use crate::seam::change::{Access, AgentRole, CatchUp, ChangeKind, Engage, WrittenBy};
+use crate::seam::change::{
+    Access, AgentRole, CatchUp, ChangeKind, Engage, Ignored, Senders, Sharing, UnknownSenders, WrittenBy,
+};
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
 
@@ -82,6 +84,10 @@ values!(
     ChangeKind,
     ChannelKind,
     Engage,
+    Ignored,
+    Senders,
+    Sharing,
+    UnknownSenders,
     WrittenBy,
 );
 

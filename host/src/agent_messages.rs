@@ -98,6 +98,8 @@ fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<
             seq: item.tuple.seq,
             kind: Kind::Chat,
             trigger: true,
+            mentions: false,
+            reply_to: None,
             sender: &sender.to_string(),
             principal: person,
             principal_kind: Principal::Agent,

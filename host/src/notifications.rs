@@ -55,6 +55,7 @@ impl About {
             | Self::SchedulesPaused
             | Self::LoginEnded
             | Self::RecordRestored
+            | Self::SenderWaits
             | Self::HeadNotKept => false,
         }
     }
@@ -75,6 +76,7 @@ pub fn line(about: About, id: &str) -> String {
         About::SchedulesPaused => "schedules are paused after a restore: ironctl schedule list".to_owned(),
         About::LoginEnded => format!("the login at MCP server {id} ended: ironctl mcp login {id}"),
         About::RecordRestored => "the record was restored from an earlier state: ironctl status".to_owned(),
+        About::SenderWaits => format!("a sender of channel {id} is linked to no person: ironctl channel list"),
         About::HeadNotKept => "a head of the ledger was not kept outside of the home: ironctl status".to_owned(),
     };
     format!("IronClaw: {words}")

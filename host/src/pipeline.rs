@@ -8,7 +8,7 @@ mod retry;
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::gateway::proposals::Proposals;
-use crate::inbound::channel::{Received, loopback};
+use crate::inbound::channel::Received;
 use crate::inbound::inbox::{self, Recorded, events};
 use crate::inbound::{identity, routing};
 use crate::latch::Latch;
@@ -23,10 +23,11 @@ use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
 use crate::session::store::Session;
 use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::outbound::RawRow;
 use ironclaw_contract::seam::untrusted::Untrusted;
-use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{WriteTx, failpoint};
 use std::sync::Arc;
 
 /// The path of a message from a channel to its session.
@@ -50,6 +51,7 @@ impl Inbound {
     /// number of them.
     pub async fn inbound(&self, received: Received) -> Result<Recorded, Denied<Error>> {
         let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
+        let sender = (received.channel.clone(), received.sender.clone());
         let recorded = self
             .record
             .state
@@ -65,7 +67,7 @@ impl Inbound {
                 let authenticated = identity::authenticate(tx, received)?;
                 // Before a session is made for the message.
                 if !inbox::is_known(tx, authenticated.received())? {
-                    let (person, received) = (authenticated.person().id, authenticated.received());
+                    let (person, received) = (authenticated.sender_id(), authenticated.received());
                     quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
                 }
                 let routed = routing::route(tx, authenticated, (quota, sessions_max), &record.wrapping)?;
@@ -75,7 +77,15 @@ impl Inbound {
                 }
                 Ok::<_, Denied<Error>>(recorded)
             })
-            .await?;
+            .await;
+        if let Err(Denied::Refused(refusal)) = &recorded
+            && refusal.code == DenialCode::SenderWaits
+        {
+            // A refused message leaves nothing in its own transaction.
+            let note = move |tx: &mut WriteTx<'_>| Ok::<_, Error>(identity::note_stranger(tx, &sender.0, &sender.1)?);
+            self.record.state.write(note).await?;
+        }
+        let recorded = recorded?;
         failpoint::reach("record");
         self.wake.wake(recorded.session);
         Ok(recorded)
@@ -153,7 +163,7 @@ impl Outbound {
         Ok(accepted)
     }
 
-    /// Delivers a reply on the loopback and records its receipt. Leaves any other delivery to the
+    /// Completes a delivery on this host and records its receipt. Leaves any other delivery to the
     /// [`Dispatcher`](crate::outbound::dispatch::Dispatcher), because no session waits for a network.
     ///
     /// # Errors
@@ -163,7 +173,7 @@ impl Outbound {
             // The intent is in the record, and the host finds it there after the emergency stop.
             return Ok(());
         }
-        if delivery.channel != loopback::NAME {
+        if delivery.over_network {
             self.dispatch.wake();
             return Ok(());
         }

@@ -23,7 +23,7 @@ pub use crate::tables::requests::{
 };
 pub use ask::{Asked, Asking, ask};
 pub use decide::{approve, known, may_decide, may_read, reject, unknown};
-pub use ending::{end, end_all, end_of_turn, finish, inform};
+pub use ending::{end, end_all, end_of_sender, end_of_turn, finish, inform};
 pub use page::{Shown, note_told, show_or_damage};
 pub use presence::{Presence, Present};
 pub use reasons::{Origin, StoredReason, codes, is_for_grant};

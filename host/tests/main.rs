@@ -35,6 +35,7 @@ mod e2e {
     pub(crate) mod calls;
     mod change_effects;
     pub(crate) mod changes;
+    mod chats;
     mod commands;
     mod costs;
     mod deliveries;

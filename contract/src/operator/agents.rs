@@ -55,11 +55,19 @@ pub struct AgentPackages {
 pub struct AgentWiring {
     /// Name of the channel.
     pub channel: String,
-    /// The messages that the agent answers: `all pattern`.
+    /// The messages that the agent answers: `all pattern mention mention_sticky`.
     pub engage: String,
     /// The regular expression; there if `engage` is `pattern`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+    /// The senders whose messages it answers: `known all`.
+    pub from: String,
+    /// The treatment of senders who are linked to no person: `strict request public`.
+    pub unknown: String,
+    /// The treatment of messages that it does not answer: `accumulate drop`.
+    pub ignored: String,
+    /// The way in which people share sessions: `thread shared agent`.
+    pub sharing: String,
 }
 
 /// The tools of an MCP server that an agent may call.

@@ -2,6 +2,7 @@
 //!
 //! Plain data: never decides about a delivery. See [`crate::operator`].
 
+use super::AgentWiring;
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -101,6 +102,12 @@ pub struct Channel {
     pub idempotent: bool,
     /// Name of the connected agent. Without one, the host refuses all messages of the channel.
     pub agent: Option<String>,
+    /// The rules of that connection; absent without an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wiring: Option<AgentWiring>,
+    /// The senders who are linked to no person and wait for one, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingSender>,
     /// The URL for its messages on this machine, if the settings open a port for webhooks.
     pub hook: Option<String>,
     /// Name of the agent that was connected before, if this request connected another one.
@@ -129,6 +136,24 @@ pub struct NewChannelMade {
 pub struct NewWiring {
     /// Name or id of the agent to connect.
     pub agent: String,
+    /// The messages that it answers: `all pattern mention mention_sticky`; absent: `all`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engage: Option<String>,
+    /// The regular expression; there if and only if `engage` is `pattern`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The senders whose messages it answers: `known all`; absent: `known`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The treatment of senders who are linked to no person: `strict request public`; absent: `strict`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+    /// The treatment of messages that it does not answer: `accumulate drop`; absent: `accumulate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored: Option<String>,
+    /// The way in which people share sessions: `thread shared agent`; absent: `thread`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing: Option<String>,
 }
 
 /// `POST /v1/channels/{channel}/test`.
@@ -151,12 +176,23 @@ pub struct ChannelProbe {
     pub result: String,
 }
 
-/// The answer to a webhook request after its message is recorded.
+/// A sender of a channel who is linked to no person and waits for one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct WaitingSender {
+    /// The identity, `channel:id`. The sender chose the id.
+    pub identity: String,
+    /// RFC 3339, the time of the first message.
+    pub since: String,
+}
+
+/// The answer to a webhook request that the host accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Taken {
-    /// `msg_…`; a repeated event gets the same id.
-    pub message_id: MessageId,
+    /// `msg_…`; a repeated event gets the same id. Absent if the wiring drops the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
 }
 
 /// A delivery that failed, or whose outcome is unknown: in `GET /v1/dead`.

@@ -159,6 +159,9 @@ denial_codes! {
     SignatureInvalid = "signature_invalid", 401, Sender, "No channel with this name accepts this signature.";
     TimestampMalformed = "timestamp_malformed", 401, Sender, "The timestamp is not a number of seconds.";
     TimestampOutside = "timestamp_outside", 401, Sender, "The timestamp is too far from the host's clock.";
+    SenderWaits = "sender_waits", 403, Sender, "The sender is not linked to a person, and waits for one.";
+    SendersTooMany = "senders_too_many", 403, Sender, "The sender is not linked to a person, and too many wait already.";
+    MessageIgnored = "message_ignored", 409, Sender, "The connection of the channel drops the message.";
     SenderMalformed = "sender_malformed", 400, Sender, "The sender is malformed.";
     EventId = "event_id", 400, Sender, "The event id is empty or over its bound.";
     EventReused = "event_reused", 409, Sender, "The event was received with another text.";
@@ -172,6 +175,8 @@ denial_codes! {
     MessageWaits = "message_waits", 400, Operator, "The message waits for its answer.";
     MessageAnswered = "message_answered", 400, Operator, "The message is answered.";
     MessageDropped = "message_dropped", 400, Operator, "The host no longer has the text of the message.";
+    GroupMalformed = "group_malformed", 400, Sender, "The name of the group is malformed.";
+    MentionsMalformed = "mentions_malformed", 400, Sender, "The list of mentions is malformed.";
     ThreadMalformed = "thread_malformed", 400, Sender, "The name of the thread is malformed.";
     FileName = "file_name", 400, Sender, "The name of a file is malformed.";
     TooManyFiles = "too_many_files", 400, Sender, "The message has too many files.";

@@ -2,9 +2,7 @@
 //!
 //! Never decides about a change: the host and people do. See [`crate::seam::change`] and [`crate::seam::limits`].
 
-use super::change::{
-    Change, CreateAgent, EnabledTools, Engage, Mount, Packages, Permissions, Persona, ToolDifference, Wiring,
-};
+use super::change::{Change, CreateAgent, EnabledTools, Mount, Packages, Permissions, Persona, ToolDifference, Wiring};
 use super::field::{each_once, names, text};
 use super::limits::{
     ENTRIES_MAX, IDENTITY_BYTES_MAX, INSTRUCTIONS_BYTES_MAX, MOUNTS_MAX, NAME_BYTES_MAX, PATH_BYTES_MAX,
@@ -71,18 +69,6 @@ impl Packages {
         names("a package", &self.apt)?;
         names("a package", &self.npm)?;
         names("a package", &self.pypi)
-    }
-}
-
-impl Wiring {
-    fn within_bounds(&self) -> Result<(), String> {
-        text("channel", &self.channel, NAME_BYTES_MAX)?;
-        match (self.engage, &self.pattern) {
-            (Engage::Pattern, Some(pattern)) => text("pattern", pattern, NAME_BYTES_MAX),
-            (Engage::Pattern, None) => Err("engage is `pattern`, but pattern is missing".to_owned()),
-            (Engage::All | Engage::None, None) => Ok(()),
-            (Engage::All | Engage::None, Some(_)) => Err("pattern is allowed only if engage is `pattern`".to_owned()),
-        }
     }
 }
 

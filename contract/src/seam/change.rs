@@ -11,6 +11,7 @@ pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpHost, McpOauth, McpReg
 pub use super::permissions::{Access, AgentRole, Grant, Permissions};
 pub use super::schedule::{CatchUp, ReplyTo, Schedule, WrittenBy};
 pub use super::settings::{GuardMode, Settings};
+pub use super::wiring::{Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
 
 use super::message::word;
 use crate::canonical;
@@ -113,7 +114,7 @@ pub enum Change {
     EnabledTools(EnabledTools),
     /// `{"apt": […], "npm": […]}`, or a list of names for apt: the complete set of its packages.
     Packages(Packages),
-    /// `{"channel", "engage", "pattern"?}`
+    /// `{"channel", "engage", "pattern"?, "from"?, "unknown"?, "ignored"?, "sharing"?}`
     Wiring(Wiring),
     /// `{"access"?, "grant"?, "revoke"?}`
     Permissions(Permissions),
@@ -195,29 +196,6 @@ impl Packages {
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.apt.iter().chain(&self.npm).chain(&self.pypi)
     }
-}
-
-word!(/// The messages of a channel that open a turn.
-Engage {
-    /// All messages.
-    All = "all",
-    /// Messages that match the pattern; the others are context.
-    Pattern = "pattern",
-    /// No message: the agent is not connected to the channel.
-    None = "none",
-});
-
-/// A connection between a channel and an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Wiring {
-    /// Name of the channel.
-    pub channel: String,
-    /// The messages that open a turn.
-    pub engage: Engage,
-    /// A regular expression over the text of a message; there if and only if `engage` is `pattern`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pattern: Option<String>,
 }
 
 /// A directory of the host in an agent's jail.

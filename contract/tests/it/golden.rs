@@ -228,6 +228,7 @@ const INSIDE: &[&str] = &[
     "SkillInstall",    // Action
     "ToolDifference",  // Action, in its payload
     "Untrusted",       // adds nothing to what it wraps
+    "WaitingSender",   // Channel
     "Wiring",          // Action, in its payload
 ];
 

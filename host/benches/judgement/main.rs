@@ -26,6 +26,7 @@ use ironclaw_model::WantedCall;
 use ironclaw_state::seal::Sealer;
 use serde_json::json;
 use sha2::Sha256;
+use std::collections::HashSet;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -155,7 +156,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
 }
 
 fn judge(context: &Context, person: PersonId, url: &str, wanted: &WantedCall) -> calls::Judged {
-    let labels = context::joined_labels(&context.items, &person.to_string());
+    let labels = context::joined_labels(&context.items, &person.to_string(), &HashSet::new());
     calls::judge(&agent(), &facts(&labels, url), wanted, true)
 }
 
@@ -170,7 +171,7 @@ fn measure(
     wanted: &WantedCall,
 ) {
     let (agent, principal) = (agent(), person.to_string());
-    let facts = facts(&context::joined_labels(&context.items, &principal), url);
+    let facts = facts(&context::joined_labels(&context.items, &principal, &HashSet::new()), url);
     let call = calls::judge(&agent, &facts, wanted, true).call;
     let hashed = canonical::to_vec(&[canonical::RECIPE, &call.tool, &call.arguments]);
     let of_start = |item: &Recorded| Tuple { boot: sealer.boot(), ..item.tuple.clone() };
@@ -184,7 +185,7 @@ fn measure(
         assert!(named.all(|(reference, item)| seals.verify(black_box(reference), &item.tuple)));
         let seals = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        let labels = context::joined_labels(black_box(&context.items), &principal);
+        let labels = context::joined_labels(black_box(&context.items), &principal, &HashSet::new());
         assert_eq!(labels.contains(&Label::External), facts.has_external);
         let joined = begun.elapsed().as_secs_f64();
         let begun = Instant::now();

@@ -3,7 +3,7 @@
 use super::{AGENT, Keys, chain};
 use crate::inbound::inbox;
 use crate::registry::{Agent, destinations};
-use crate::session::store::{self, NewError, Origin, Session, SessionState};
+use crate::session::store::{self, NewError, Origin, OriginKind, Session, SessionState};
 use crate::tools::SEND_MESSAGE;
 use crate::turns::calls::Call;
 use crate::turns::turn::Turn;
@@ -45,6 +45,7 @@ fn other_side(
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let held = destinations::find(tx, agent.id, arguments["to"].as_str().unwrap_or_default())?;
         let origin = Origin {
+            kind: OriginKind::Sender,
             channel: AGENT.to_owned(),
             platform_id: turn.session.to_string(),
             thread_id: position.person.to_string(),

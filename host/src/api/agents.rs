@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::gateway::{Direct, decide};
 use crate::inbound::routing;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::channels::{self, Channel};
+use crate::registry::channels::{self, Channel, Rules};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};
 use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
@@ -192,23 +192,32 @@ fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent
         layer,
         made_at: ironclaw_ledger::rfc3339(made_at),
     };
-    let wiring = |channel: Channel| AgentWiring {
-        engage: channel.hears.engage().name().to_owned(),
-        pattern: channel.hears.pattern().map(str::to_owned),
-        channel: channel.name,
-    };
     let heard = channels::heard_by(tx, agent.id)?.into_iter();
     Ok(Agent {
         roles: roles::of(tx, agent.id)?.into_iter().map(member).collect(),
         mounts: mounts::of(tx, agent.id)?.into_iter().map(mount).collect(),
         packages: software::of(tx, agent.id)?.map(packages),
-        wirings: heard.map(wiring).collect(),
+        wirings: heard.map(|channel| wiring(&channel)).collect(),
         mcp: mcp::grants_of(tx, agent.id)?
             .into_iter()
             .map(|grant| AgentMcp { server: grant.server, tools: grant.tools })
             .collect(),
         ..shown
     })
+}
+
+/// Returns the view of the rules of a channel that an agent hears.
+pub fn wiring(channel: &Channel) -> AgentWiring {
+    let Rules { hears, from, unknown, ignored, sharing } = &channel.rules;
+    AgentWiring {
+        channel: channel.name.clone(),
+        engage: hears.engage().name().to_owned(),
+        pattern: hears.pattern().map(str::to_owned),
+        from: from.name().to_owned(),
+        unknown: unknown.name().to_owned(),
+        ignored: ignored.name().to_owned(),
+        sharing: sharing.name().to_owned(),
+    }
 }
 
 fn plain(agent: &registry::Agent, sessions: u64) -> Agent {

@@ -6,6 +6,7 @@ use super::{Answer, Api, Body, Reply, agents};
 use crate::inbound::channel::outgoing::Outcome;
 use crate::inbound::channel::registration::Registration;
 use crate::inbound::channel::{self, Receiver};
+use crate::inbound::routing::engage;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::channels::{self, Channel, Error};
 use crate::registry::{self, Person};
@@ -13,10 +14,11 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 
 use ironclaw_contract::operator::{
-    self, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring,
+    self, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring, WaitingSender,
 };
-use ironclaw_contract::seam::change::{ChangeKind, Engage, Wiring};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Engage, Payload, Wiring};
 use ironclaw_state::ReadTx;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// `GET /v1/channels`
@@ -55,8 +57,8 @@ pub async fn add(
         .decide(move |tx| {
             let made = channels::add(tx, &draft, &record.wrapping, &person)?;
             let Some((agent, direct)) = agent.zip(direct) else { return Ok(view(tx, &made, hooks)?) };
-            channels::wire(tx, &direct, &made, agent, &wiring(&made, Engage::All))?;
-            let made = made.heard_by(Some(agent));
+            channels::wire(tx, &direct, &made, agent, &Wiring::new(made.name.clone(), Engage::All))?;
+            let made = channels::find(tx, &made.name)?.unwrap_or(made);
             Ok::<_, Denied<Error>>(view(tx, &made, hooks)?)
         })
         .await?;
@@ -134,13 +136,14 @@ pub async fn connect(
     Path(channel): Path<String>,
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
+    let wanted = wanted(&channel, &new)?;
     let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
     let (agent, hooks) = (agents::find(&api, &person, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
         let before = view(tx, &found, hooks)?.agent.filter(|before| *before != agent.name);
-        channels::wire(tx, &direct, &found, agent.id, &wiring(&found, Engage::All))?;
-        let connected = view(tx, &found.heard_by(Some(agent.id)), hooks)?;
+        channels::wire(tx, &direct, &found, agent.id, &wanted)?;
+        let connected = view(tx, &channels::known(tx, Some(&person), &channel)?, hooks)?;
         Ok::<_, Denied>(operator::Channel { taken_from: before, ..connected })
     });
     Ok(Json(connected.await?))
@@ -160,14 +163,33 @@ pub async fn disconnect(
             let message = format!("agent {} does not hear {}", agent.name, found.name);
             return Err(Refusal::new(DenialCode::WiringUnknown, message).into());
         }
-        channels::wire(tx, &direct, &found, agent.id, &wiring(&found, Engage::None))?;
-        Ok::<_, Denied>(view(tx, &found.heard_by(None), hooks)?)
+        channels::wire(tx, &direct, &found, agent.id, &Wiring::new(found.name.clone(), Engage::None))?;
+        Ok::<_, Denied>(view(tx, &channels::known(tx, Some(&person), &channel)?, hooks)?)
     });
     Ok(Json(disconnected.await?))
 }
 
-fn wiring(channel: &Channel, engage: Engage) -> Wiring {
-    Wiring { channel: channel.name.clone(), engage, pattern: None }
+/// Returns the wiring of a request.
+///
+/// # Errors
+/// Refuses an unknown word, a field that does not fit another one, and a pattern that cannot be used.
+fn wanted(channel: &str, new: &NewWiring) -> Result<Wiring, Refusal> {
+    let NewWiring { agent: _, engage, pattern, from, unknown, ignored, sharing } = new;
+    let engage = engage.as_deref().unwrap_or(Engage::All.name());
+    let mut fields =
+        serde_json::Map::from_iter([("channel".to_owned(), json!(channel)), ("engage".to_owned(), json!(engage))]);
+    let given =
+        [("pattern", pattern), ("from", from), ("unknown", unknown), ("ignored", ignored), ("sharing", sharing)];
+    fields.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?)))));
+    let malformed = |words: String| Refusal::new(DenialCode::PayloadMalformed, words);
+    let payload = Payload::try_from(Value::Object(fields)).map_err(|words| malformed(words.to_owned()))?;
+    match Change::parse(ChangeKind::Wiring, &payload).map_err(|error| malformed(error.to_string()))? {
+        Change::Wiring(wiring) if wiring.engage != Engage::None => {
+            engage::check(&wiring)?;
+            Ok(wiring)
+        }
+        _ => Err(malformed("engage is `none`".to_owned()).hint("`ironctl agent disconnect` disconnects an agent")),
+    }
 }
 
 /// Adds a hint with the two commands that have the same effect if the policy needs approvals of other people.
@@ -185,13 +207,19 @@ fn view(
     channel: &Channel,
     hooks: Option<std::net::SocketAddr>,
 ) -> Result<operator::Channel, ironclaw_state::Error> {
+    let waiting = |found: channels::WaitingSender| WaitingSender {
+        identity: format!("{}:{}", channel.name, found.sender),
+        since: ironclaw_ledger::rfc3339(found.since),
+    };
     let agent = channel.agent.map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten();
     Ok(operator::Channel {
         name: channel.name.clone(),
         kind: channel.kind,
         url: channel.url.clone(),
         idempotent: channel.idempotent,
+        wiring: agent.as_ref().map(|_| agents::wiring(channel)),
         agent: agent.map(|agent| agent.name),
+        waiting: channels::waiting_senders(tx, &channel.name)?.into_iter().map(waiting).collect(),
         hook: match channel.kind {
             ChannelKind::Webhook => hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
         },

@@ -83,6 +83,8 @@ async fn received(api: &Api, person: &Person, agent: String, new: NewMessage) ->
         agent,
         text: new.text,
         files: new.files,
+        group: None,
+        mentions: Vec::new(),
         quoted: new.quoted,
         allow,
         tells_quotes: true,

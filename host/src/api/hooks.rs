@@ -13,6 +13,7 @@ use crate::inbound::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::inbound::channel::webhook::signature::{self, Claimed, Secret};
 use crate::inbound::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbound::inbox::events::Event;
+use crate::inbound::routing;
 use crate::pipeline::Inbound;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
@@ -102,6 +103,11 @@ async fn receive(
         let mut signed = false;
         let mut answer = match accept(&hooks, &name, &headers, body, || signed = handle.begin_answer()).await {
             Ok(taken) => Json(taken).into_response(),
+            Err(Denied::Refused(refusal)) if refusal.code == DenialCode::MessageIgnored => {
+                // Counted, and acknowledged, so that the sender does not repeat it.
+                hooks.refusals.note((refusal.code, VIA)).await;
+                Json(Taken { message_id: None }).into_response()
+            }
             Err(Denied::Refused(refusal)) => {
                 hooks.refusals.note((refusal.code, VIA)).await;
                 refused(refusal)
@@ -173,22 +179,21 @@ async fn accept(
     // Before the limit and before the check for an agent: a replayed request uses no quota, and a recorded message is acknowledged.
     let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
     if let Some(seen) = record.state.read(move |tx| event.seen(tx)).await? {
-        return Ok(Taken { message_id: seen.message });
+        return Ok(Taken { message_id: Some(seen.message) });
     }
     if hooks.signed.check_key(&channel.name).is_err() {
         let words = "this channel has used up its requests for this minute";
         return Err(slow_down(DenialCode::TooManyRequests, words).into());
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
-        let refusal = Refusal::new(DenialCode::ChannelUnheard, "no agent hears this channel");
-        return Err(refusal.hint("an operator connects an agent: `ironctl agent connect AGENT CHANNEL`").into());
+        return Err(routing::unheard().into());
     };
     let _permit = hooks.large.permit(&format!("channel:{name}"), Some(body.len())).await;
     let event_id = claimed.id.to_owned();
     let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
     let received = reading.await.map_err(|_| Error::Stopping)??;
     let recorded = hooks.inbound.inbound(received).await?;
-    Ok(Taken { message_id: recorded.message })
+    Ok(Taken { message_id: Some(recorded.message) })
 }
 
 /// Finds the webhook of this name. A channel of another kind counts as unknown, since it has another entrance.

@@ -11,6 +11,7 @@ use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
+use crate::requests;
 use crate::tables;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -159,21 +160,27 @@ pub async fn link(
     .await
 }
 
-/// `DELETE /v1/people/{person}/identities/{identity}`
+/// `DELETE /v1/people/{person}/identities/{identity}`: also withdraws the requests that wait on behalf of this identity.
 pub async fn unlink(
     State(api): State<Api>,
     Extension(by): Extension<Person>,
     Extension(Current(current)): Extension<Current>,
-    Path((person, identity)): Path<(String, String)>,
+    Path((person, text)): Path<(String, String)>,
 ) -> Reply<operator::Person> {
-    change(&api, current, move |tx| {
-        with_known_person(tx, &person, &by, |tx, person| {
-            let identity = read_identity(tx, &identity, by.id)?;
+    let record = Arc::clone(&api.record);
+    let changed = api.state().decide(move |tx| {
+        let unlinked = with_known_person(tx, &person, &by, |tx, person| {
+            let identity = read_identity(tx, &text, by.id)?;
             registry::people::unlink(tx, person, &identity, by.id)?;
-            Ok(person.clone())
-        })
-    })
-    .await
+            Ok((person.clone(), identity))
+        });
+        let (person, identity) = unlinked.map_err(Denied::widen::<Error>)?;
+        requests::end_of_sender(tx, &record, &identity)?;
+        Ok::<_, Denied<Error>>(Directory::look(tx)?.view(&person, &current))
+    });
+    let changed = changed.await?;
+    api.people_changed();
+    Ok(Json(changed))
 }
 
 /// Query of `DELETE /v1/people/{person}`.
@@ -262,12 +269,12 @@ fn read_identity(tx: &mut WriteTx<'_>, text: &str, by: PersonId) -> Result<Ident
 }
 
 /// Applies a change to a known person, and records the refusal of an unknown one in the ledger.
-fn with_known_person(
+fn with_known_person<T>(
     tx: &mut WriteTx<'_>,
     person: &str,
     by: &Person,
-    act: impl FnOnce(&mut WriteTx<'_>, &Person) -> Result<Person, Denied>,
-) -> Result<Person, Denied> {
+    act: impl FnOnce(&mut WriteTx<'_>, &Person) -> Result<T, Denied>,
+) -> Result<T, Denied> {
     let person = registry::known_person(tx, by, person)
         .map_err(|denied| denied.noted(|refusal| note_refusal(tx, LedgerEvent::PersonRefused, by.id, refusal)))?;
     act(tx, &person)

@@ -11,7 +11,7 @@ use crate::questions;
 use crate::registry::{self, Person};
 use crate::requests;
 use crate::runtime::command::{ActorView, Phase};
-use crate::session::store::{self, Origin, SessionState};
+use crate::session::store::{self, Origin, OriginKind, SessionState};
 use crate::tables::{deliveries, turns};
 use crate::turns::items;
 use axum::extract::State;
@@ -166,7 +166,13 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
 
 fn origin(origin: &Origin) -> String {
     let thread = if origin.thread_id.is_empty() { String::new() } else { format!("#{}", origin.thread_id) };
-    format!("{}:{}{thread}", origin.channel, origin.platform_id)
+    let address = format!("{}:{}{thread}", origin.channel, origin.platform_id);
+    match origin.kind {
+        OriginKind::Sender => address,
+        OriginKind::Guest => format!("{address} (guest)"),
+        OriginKind::Group => format!("{address} (group)"),
+        OriginKind::Agent => "all channels (shared)".to_owned(),
+    }
 }
 
 /// Adds the present report of the kernel.

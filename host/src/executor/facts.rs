@@ -5,7 +5,8 @@
 use crate::agent_messages::chain;
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
-use crate::registry::{Agent, destinations, egress, mcp};
+use crate::registry::{self, Agent, destinations, egress, mcp};
+use crate::tables::destinations as addresses;
 use crate::tables::messages;
 use crate::tables::schedules::{self, OfTurn};
 use crate::tools::SEND_MESSAGE;
@@ -29,7 +30,7 @@ pub fn of_turn(
     labels: &[Label],
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
-    let principal = turn.principal_kind;
+    let principal = principal_of(tx, turn)?;
     let catalogue = mcp::catalogue(tx, agent)?;
     let of_schedule = match principal {
         Principal::Schedule => schedules::of_turn(tx, turn.id)?.unwrap_or_default(),
@@ -59,6 +60,16 @@ fn sendable(tx: &ReadTx<'_>, settings: &Live, turn: &Turn, agent: &Agent) -> Res
         Ok(Sendable { destination, denied })
     });
     held.collect()
+}
+
+/// Returns the kind of principal of a turn. A person whose identity was unlinked since the message may ask for nothing more.
+fn principal_of(tx: &ReadTx<'_>, turn: &Turn) -> Result<Principal, Error> {
+    let kind = turn.principal_kind;
+    let sender = addresses::sender_of_turn(tx, turn.id)?.filter(|_| kind == Principal::Person);
+    let Some((channel, sender)) = sender else { return Ok(kind) };
+    let person = registry::person_of(tx, &channel, &sender)?;
+    let is_linked = person.is_some_and(|person| turn.principal.parse() == Ok(person.id));
+    Ok(if is_linked { kind } else { Principal::Unsigned })
 }
 
 fn network(

@@ -20,6 +20,11 @@ use outgoing::{Attempts, Body, Outcome};
 use std::net::SocketAddr;
 use webhook::signature::Secret;
 
+/// Returns whether the journal sends the replies on a channel: over a network, or to another agent. Any other is complete with its row.
+pub fn is_over_network(channel: &str) -> bool {
+    channel != loopback::NAME
+}
+
 /// One message as a channel received it. Its claims about itself prove nothing.
 #[derive(Debug, Clone)]
 pub struct Received {
@@ -31,6 +36,10 @@ pub struct Received {
     pub platform_id: String,
     /// Thread on the channel; empty if it has no threads.
     pub thread_id: String,
+    /// Group on the channel; `None` for a message to the agent alone.
+    pub group: Option<String>,
+    /// The names that the message mentions, as the channel has them.
+    pub mentions: Vec<String>,
     /// The sender's full, opaque id on the channel.
     pub sender: String,
     /// The speaking person, if the channel itself knows it (the loopback: the owner of the token). An identity of another

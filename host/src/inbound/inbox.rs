@@ -16,13 +16,13 @@ use crate::session::store::{self, NewError, Session};
 use crate::tables::messages::{self, NewMessage};
 use crate::turns::items::images::{self, SentImage};
 use crate::turns::items::{self, NewItem};
-use crate::turns::turn::CONTEXT_MESSAGES_MAX;
+use crate::turns::turn::{CONTEXT_BYTES_MAX, CONTEXT_MESSAGES_MAX};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, MessageFile, MessageImage};
 use ironclaw_contract::seam::change::WrittenBy;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
-use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
@@ -122,8 +122,10 @@ pub fn record(
         seq: item.tuple.seq,
         kind: received.kind,
         trigger: routed.asks(),
+        mentions: routed.mentions(),
+        reply_to: reply_to(received),
         sender: &received.sender,
-        principal: message.person().id,
+        principal: message.sender_id(),
         principal_kind: message.principal(),
         channel: &received.channel,
         event: received.event_id.as_deref(),
@@ -134,15 +136,12 @@ pub fn record(
     if !images.is_empty() {
         messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
     }
-    if !routed.asks() {
-        // No turn gets more context than its bound. Older context remains in the conversation, and its item may be dropped.
-        messages::complete_older_context(tx, session.id, CONTEXT_MESSAGES_MAX)?;
-    }
+    bound_context(tx, routed)?;
     store::touch(tx, session.id)?;
     Entry::new(LedgerEvent::MessageRecorded)
         .session(session.id)
         .message(id)
-        .with("person", message.person().id)
+        .with("person", message.sender_id())
         .with("principal_kind", message.principal().name())
         .with("channel", received.channel.clone())
         .with("digest", digest)
@@ -150,6 +149,23 @@ pub fn record(
         .with("scope", scope)
         .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// Leaves out the oldest context of a session that has too much. It remains in the conversation, and its items may be dropped.
+fn bound_context(tx: &mut WriteTx<'_>, routed: &Routed) -> Result<(), ironclaw_state::Error> {
+    if routed.asks() {
+        return Ok(());
+    }
+    messages::complete_older_context(tx, routed.session().id, (CONTEXT_MESSAGES_MAX, CONTEXT_BYTES_MAX))
+}
+
+/// Returns the group and the thread of the reply to a message of a channel. The reply to any other message goes to the origin of its
+/// session.
+fn reply_to(received: &Received) -> Option<(&str, &str)> {
+    match received.kind {
+        Kind::Webhook => Some((received.group.as_deref().unwrap_or_default(), received.thread_id.as_str())),
+        Kind::Chat | Kind::Task | Kind::System => None,
+    }
 }
 
 /// Returns the label of a message. A person may pass on a file of another author, so the label of the file holds for the whole message.
@@ -175,7 +191,7 @@ fn content(message: &Authenticated, text: &str) -> (String, Vec<Span>) {
     };
     let author = match message.written_by() {
         Some(WrittenBy::Model) => Author::Model,
-        Some(WrittenBy::Person) | None => Author::Person { person: message.person().id },
+        Some(WrittenBy::Person) | None => Author::Person { person: message.sender_id() },
     };
     add(author, text);
     for text in &received.quoted {

@@ -84,6 +84,8 @@ mod tests {
             agent: "a".into(),
             text: text.into(),
             files: Vec::new(),
+            group: None,
+            mentions: Vec::new(),
             quoted: Vec::new(),
             allow: None,
             tells_quotes: true,

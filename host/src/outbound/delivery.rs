@@ -8,8 +8,10 @@ pub mod notifications;
 
 pub use crate::tables::deliveries::{Delivery, of_turn, open_of, received_of, sessions_with_open};
 
-use crate::session::store::Session;
+use crate::inbound::channel;
+use crate::session::store::{OriginKind, Session};
 use crate::tables::deliveries::{self, NewDelivery};
+use crate::tables::destinations::{self, ReplyAddress};
 use crate::tables::messages;
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, NewItem, Recorded};
@@ -23,7 +25,26 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// Records the intent to deliver an item to the origin of its session.
+/// Returns the address of the reply to a turn: that of the messages that it answers, or the origin of the session.
+fn reply_address(
+    tx: &ReadTx<'_>,
+    session: &Session,
+    turn: Option<TurnId>,
+) -> Result<ReplyAddress, ironclaw_state::Error> {
+    let of_turn = turn.map(|turn| destinations::reply_address_of_turn(tx, turn)).transpose()?.flatten();
+    let origin = session.origin.clone();
+    let found = match (of_turn, origin.kind) {
+        (Some(found), _) => Some(found),
+        (None, OriginKind::Agent) => destinations::reply_address_of_session(tx, session.id)?,
+        (None, OriginKind::Sender | OriginKind::Guest | OriginKind::Group) => None,
+    };
+    let is_group = origin.kind == OriginKind::Group;
+    let (sender, group) =
+        if is_group { (String::new(), origin.platform_id) } else { (origin.platform_id, String::new()) };
+    Ok(found.unwrap_or(ReplyAddress { channel: origin.channel, sender, group, thread: origin.thread_id }))
+}
+
+/// Records the intent to deliver an item to the address of the reply.
 pub fn intend(
     tx: &mut WriteTx<'_>,
     session: &Session,
@@ -31,6 +52,7 @@ pub fn intend(
     item: ItemId,
     row: Option<MessageId>,
 ) -> Result<Delivery, ironclaw_state::Error> {
+    let to = reply_address(tx, session, turn)?;
     let new = NewDelivery {
         id: DeliveryId::new(),
         session: session.id,
@@ -38,9 +60,11 @@ pub fn intend(
         item,
         row_id: row,
         call: None,
-        channel: &session.origin.channel,
-        platform_id: &session.origin.platform_id,
-        thread_id: &session.origin.thread_id,
+        channel: &to.channel,
+        platform_id: &to.sender,
+        thread_id: &to.thread,
+        group_id: &to.group,
+        over_network: channel::is_over_network(&to.channel),
     };
     let delivery = deliveries::insert(tx, new)?;
     let entry =
@@ -84,6 +108,8 @@ pub fn intend_message(
         channel: sent.channel,
         platform_id: sent.address,
         thread_id: sent.thread,
+        group_id: "",
+        over_network: channel::is_over_network(sent.channel),
     };
     let delivery = deliveries::insert(tx, new)?;
     Entry::new(LedgerEvent::SendIntended)

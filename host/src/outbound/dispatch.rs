@@ -75,7 +75,7 @@ impl Dispatch {
     pub async fn test(&self, to: &Receiver, now: i64) -> outgoing::Outcome {
         let id = DeliveryId::new().to_string();
         let text = "This is a test of the channel.";
-        let body = Body { kind: "test", delivery: &id, sender: "", thread: "", message_ids: &[], text };
+        let body = Body { kind: "test", delivery: &id, sender: "", group: "", thread: "", message_ids: &[], text };
         self.sender.send(to, &id, now, &body).await
     }
 }
@@ -112,6 +112,7 @@ impl Dispatcher {
             kind: outgoing.kind,
             delivery: &id,
             sender: &outgoing.recipient,
+            group: &outgoing.group,
             thread: &outgoing.thread,
             message_ids: &outgoing.message_ids,
             text: &outgoing.text,
@@ -162,6 +163,7 @@ struct OutgoingDelivery {
     kind: &'static str,
     recipient: String,
     thread: String,
+    group: String,
     message_ids: Vec<String>,
     text: String,
 }
@@ -309,6 +311,7 @@ impl Dispatch {
             kind: "notification",
             recipient: taken.place.identity.sender,
             thread: String::new(),
+            group: String::new(),
             message_ids: Vec::new(),
             text,
         }))
@@ -357,6 +360,7 @@ impl Dispatch {
             (None, _) => "reply",
         };
         let (recipient, thread) = (delivery.recipient.clone(), delivery.thread.clone());
+        let group = delivery.group.clone();
         Ok(Some(OutgoingDelivery {
             letter: Letter::Delivery(delivery),
             attempt,
@@ -365,6 +369,7 @@ impl Dispatch {
             kind,
             recipient,
             thread,
+            group,
             message_ids: answered.iter().map(MessageId::to_string).collect(),
             text,
         }))
@@ -456,9 +461,13 @@ impl Dispatch {
         if journal::was_notified(tx, delivery, person)? {
             return Ok(());
         }
+        // A guest has no conversation on this host.
+        if registry::person_by_id(tx, person)?.is_none() {
+            return Ok(());
+        }
         let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
         let own = Identity::own(person);
-        let origin = Origin { channel: own.channel, platform_id: own.sender, thread_id: String::new() };
+        let origin = Origin::of_sender(own.channel, own.sender, String::new());
         let session = store::of_origin_or_new(tx, &agent, &origin, (person, self.sessions_max), &self.record.wrapping)?;
         let key = session.content_key(&self.record.wrapping).map_err(items::BodyError::from)?;
         let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;

@@ -89,7 +89,7 @@ mod tests {
             let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
             let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
             let agent = create_agent(tx, &crate::gateway::Direct::by_test(owner), draft).expect("a name");
-            let origin = Origin { channel: LOOPBACK.to_owned(), platform_id: "x".to_owned(), thread_id: String::new() };
+            let origin = Origin::of_sender(LOOPBACK.to_owned(), "x".to_owned(), String::new());
             let session = store::of_origin_or_new(tx, &agent, &origin, (owner, 1), &wrapping).expect("made");
             let answer =
                 |tx: &mut WriteTx<'_>| delivery::intend(tx, &session, None, ItemId::new(), Some(MessageId::new()));

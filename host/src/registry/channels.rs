@@ -2,25 +2,31 @@
 //!
 //! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::inbound::channel::webhook`].
 
-use super::{LOOPBACK, Person, Role, Unknown, authorised_entry, identities, places};
+use super::{Identity, LOOPBACK, Person, Role, Unknown, authorised_entry, identities, places};
 use crate::gateway::decide::proof::Authority;
 use crate::refusal::{Denied, Refusal};
 use crate::tables::channels::{self as table, NewChannel};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Engage, Wiring};
+use ironclaw_contract::seam::change::{Engage, UnknownSenders, Wiring};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
 
-pub use crate::tables::channels::{Channel, Hears, all, find, heard_by};
+pub use crate::tables::channels::{Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders};
 
 /// Channels of one host.
 const CHANNELS_MAX: usize = 64;
 
 /// Characters of a channel's name.
 const NAME_CHARACTERS_MAX: usize = 32;
+
+/// Senders without a person who wait on one channel.
+const WAITING_SENDERS_MAX: usize = 16;
+
+/// The time after which a sender no longer waits, in milliseconds.
+const WAITING_KEPT_MS: i64 = 7 * 86_400_000;
 
 /// Reserved names of the host.
 const RESERVED: [&str; 3] = [LOOPBACK, "host", super::destinations::AGENT];
@@ -34,18 +40,15 @@ impl Channel {
         wrapping.secret(&secret_name(&self.name), &self.wrapped)
     }
 
-    /// Returns the same channel, connected to this agent, which answers each message.
-    pub fn heard_by(self, agent: Option<AgentId>) -> Self {
-        Self { agent, hears: Hears::All, ..self }
-    }
-
     /// Returns the change that would connect this agent as it is connected now.
     pub fn wiring(&self, agent: AgentId) -> Wiring {
         let channel = self.name.clone();
         if self.agent != Some(agent) {
-            return Wiring { channel, engage: Engage::None, pattern: None };
+            return Wiring::new(channel, Engage::None);
         }
-        Wiring { channel, engage: self.hears.engage(), pattern: self.hears.pattern().map(str::to_owned) }
+        let Rules { hears, from, unknown, ignored, sharing } = self.rules.clone();
+        let (engage, pattern) = (hears.engage(), hears.pattern().map(str::to_owned));
+        Wiring { channel, engage, pattern, from, unknown, ignored, sharing }
     }
 }
 
@@ -96,7 +99,7 @@ pub fn known(tx: &ReadTx<'_>, by: Option<&Person>, name: &str) -> Result<Channel
     }
     let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
-    let refusal = refusal.hint("`ironctl channel list` lists the channels");
+    let refusal = refusal.hint("`ironctl channel list` lists the channels, `ironctl channel add` makes one");
     match by {
         Some(by) => Err(Unknown::Channel(name).suggest(tx, by, refusal)?.into()),
         None => Err(refusal.into()),
@@ -185,17 +188,20 @@ pub fn wire<'a>(
     let hears = match (wiring.engage, &wiring.pattern) {
         (Engage::All, None) => Some(Hears::All),
         (Engage::Pattern, Some(pattern)) => Some(Hears::Pattern(pattern.clone())),
+        (Engage::Mention, None) => Some(Hears::Mention),
+        (Engage::MentionSticky, None) => Some(Hears::MentionSticky),
         (Engage::None, None) => None,
-        (Engage::All | Engage::None, Some(_)) | (Engage::Pattern, None) => {
+        (Engage::All | Engage::Mention | Engage::MentionSticky | Engage::None, Some(_)) | (Engage::Pattern, None) => {
             return Err(ironclaw_state::Error::Stored(format!(
                 "a wiring of {} that the contract does not allow",
                 channel.name
             )));
         }
     };
-    let event = match &hears {
+    let Wiring { from, unknown, ignored, sharing, .. } = *wiring;
+    let event = match hears {
         Some(hears) => {
-            table::connect(tx, &channel.name, agent, hears)?;
+            table::connect(tx, &channel.name, agent, &Rules { hears, from, unknown, ignored, sharing })?;
             LedgerEvent::ChannelConnected
         }
         None => {
@@ -215,6 +221,37 @@ pub fn wire<'a>(
     };
     entry.append(tx)?;
     Ok(())
+}
+
+/// Adds a sender who is linked to no person and waits for one, if the rules of the channel say so. Returns whether it is new.
+pub fn add_waiting_sender(tx: &mut WriteTx<'_>, name: &str, sender: &str) -> Result<bool, ironclaw_state::Error> {
+    let asks = find(tx, name)?.is_some_and(|channel| channel.rules.unknown == UnknownSenders::Request);
+    if !asks || super::person_of(tx, name, sender)?.is_some() {
+        return Ok(false);
+    }
+    let now = tx.wall();
+    table::delete_waiting_senders_before(tx, now - WAITING_KEPT_MS)?;
+    if !has_room(tx, name, sender)? || waits(tx, name, sender)? {
+        return Ok(false);
+    }
+    table::insert_waiting_sender(tx, name, sender, now)?;
+    let identity = Identity { channel: name.to_owned(), sender: sender.to_owned() };
+    let entry = Entry::new(LedgerEvent::SenderWaits).with("channel", name.to_owned());
+    entry.with("identity_digest", identity.digest()).append(tx)?;
+    Ok(true)
+}
+
+/// Returns whether this sender waits for a person on a channel.
+fn waits(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ironclaw_state::Error> {
+    Ok(waiting_senders(tx, channel)?.iter().any(|waiting| waiting.sender == sender))
+}
+
+/// Returns whether this sender waits for a person on a channel, or may begin to.
+pub fn has_room(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ironclaw_state::Error> {
+    let since = tx.wall() - WAITING_KEPT_MS;
+    let waiting = waiting_senders(tx, channel)?;
+    let is_listed = waiting.iter().any(|waiting| waiting.sender == sender);
+    Ok(is_listed || waiting.iter().filter(|waiting| waiting.since >= since).count() < WAITING_SENDERS_MAX)
 }
 
 /// Wraps every secret under another key; returns their number.

@@ -53,7 +53,7 @@ impl Identity {
     }
 
     /// Returns the digest, which names the identity in the ledger without revealing it.
-    fn digest(&self) -> String {
+    pub(super) fn digest(&self) -> String {
         Digest::of(self.to_string().as_bytes()).to_string()
     }
 }
@@ -256,6 +256,7 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentitiesTooMany, message));
     }
     tables::people::insert_identity(tx, person.id, identity)?;
+    tables::channels::delete_waiting_sender(tx, &identity.channel, &identity.sender)?;
     identity_entry(LedgerEvent::IdentityLinked, person.id, identity, by).append(tx)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::inbound::inbox;
 use crate::notifications;
 use crate::record::Record;
-use crate::registry;
+use crate::registry::{self, Identity};
 use crate::session::store as sessions;
 use crate::tables::{requests, turns};
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
@@ -79,6 +79,17 @@ pub fn inform(tx: &mut WriteTx<'_>, record: &Record, row: &Row, text: &str) -> R
 pub fn end_of_turn(tx: &mut WriteTx<'_>, record: &Record, turn: TurnId, why: &str) -> Result<(), Error> {
     for row in requests::of_turn(tx, turn)? {
         end(tx, record, &row, Status::Withdrawn, None, why)?;
+    }
+    Ok(())
+}
+
+/// Withdraws the open requests whose task began with a message of this sender, because the identity is no longer linked.
+///
+/// # Errors
+/// Errors of the record.
+pub fn end_of_sender(tx: &mut WriteTx<'_>, record: &Record, identity: &Identity) -> Result<(), Error> {
+    for row in requests::open_of_sender(tx, &identity.channel, &identity.sender)? {
+        end(tx, record, &row, Status::Withdrawn, None, "the identity of its person was unlinked")?;
     }
     Ok(())
 }

@@ -67,11 +67,8 @@ fn readiness(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<R
         return for_good(lost.name());
     }
     let Some(identity) = schedules::identity(tx, row)? else { return for_good("creator_identity") };
-    let origin = store::Origin {
-        channel: row.channel.clone(),
-        platform_id: row.platform_id.clone(),
-        thread_id: row.thread_id.clone(),
-    };
+    let (channel, address, thread) = (row.channel.clone(), row.platform_id.clone(), row.thread_id.clone());
+    let origin = store::Origin::of_sender(channel, address, thread);
     match store::of_origin(tx, agent.id, &origin)?.map(|session| session.standing) {
         Some(SessionState::Parked) => once("session_parked"),
         Some(SessionState::Quarantined) => once("session_quarantined"),
@@ -138,6 +135,8 @@ fn record(
         agent: row.agent.to_string(),
         text: row.prompt.clone(),
         files: Vec::new(),
+        group: None,
+        mentions: Vec::new(),
         quoted: Vec::new(),
         allow: None,
         tells_quotes: true,

@@ -3,8 +3,8 @@
 //! Never starts or stops a process; the actor does that. The rows are in [`crate::tables::sessions`].
 
 pub use crate::tables::sessions::{
-    Origin, Session, SessionState, all, find, find_own, give_uid_back, note_failure, of_agent, of_origin, of_person,
-    removed, touch, was_of,
+    Origin, OriginKind, Session, SessionState, all, find, find_own, give_uid_back, note_failure, of_agent, of_origin,
+    of_person, removed, touch, was_of,
 };
 
 use crate::notifications;
@@ -63,7 +63,8 @@ pub fn unknown(session: impl Display) -> Refusal {
     refusal.hint("`ironctl session list` shows the sessions that you may see")
 }
 
-/// Returns the session of this agent and origin, and makes it for this person if it does not exist. Its uid offset is below `numbers`.
+/// Returns the session of this agent and origin, and makes it if it does not exist: for this person, or for no single one. Its uid offset
+/// is below `numbers`.
 ///
 /// # Errors
 /// Returns [`NewError::Full`] if all offsets are taken. Fails on an error of the keys or the record.
@@ -71,7 +72,7 @@ pub fn of_origin_or_new(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
     origin: &Origin,
-    (person, numbers): (PersonId, u32),
+    (person, numbers): (impl Into<Option<PersonId>>, u32),
     wrapping: &WrappingKey,
 ) -> Result<Session, NewError> {
     if let Some(session) = of_origin(tx, agent.id, origin)? {
@@ -80,6 +81,7 @@ pub fn of_origin_or_new(
     let uid_offset = free_number(tx, numbers)?.ok_or(NewError::Full)?;
     let id = SessionId::new();
     let (_, wrapped) = wrapping.make(id)?;
+    let person = person.into();
     sessions::insert(tx, &NewSession { id, agent: agent.id, origin, uid_offset, wrapped, person })?;
     Entry::new(LedgerEvent::SessionCreated)
         .session(id)
@@ -224,7 +226,7 @@ mod tests {
     }
 
     fn origin(thread: usize) -> Origin {
-        Origin { channel: "desk".to_owned(), platform_id: "x".to_owned(), thread_id: thread.to_string() }
+        Origin::of_sender("desk".to_owned(), "x".to_owned(), thread.to_string())
     }
 
     /// Runs a test on a record with an owner and an agent.

@@ -1,10 +1,10 @@
-//! Channels with their wirings, and MCP servers with their grants and logins. Tables: `channels`, `wirings`, `mcp_servers`, `mcp_grants`,
-//! `mcp_logins`.
+//! Channels with their wirings and waiting senders, and MCP servers with their grants and logins. Tables: `channels`, `wirings`,
+//! `waiting_senders`, `mcp_servers`, `mcp_grants`, `mcp_logins`.
 
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::ChannelKind;
-use ironclaw_contract::seam::change::{Engage, McpRegister};
+use ironclaw_contract::seam::change::{Engage, Ignored, McpRegister, Senders, Sharing, UnknownSenders};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, ToSql, params};
 
@@ -13,8 +13,12 @@ use rusqlite::{Row, ToSql, params};
 pub enum Hears {
     /// All messages.
     All,
-    /// The messages that match this regular expression; the others are context.
+    /// The messages that match this regular expression.
     Pattern(String),
+    /// The messages that mention the agent.
+    Mention,
+    /// The messages that mention the agent, and later ones of a thread in which it was mentioned.
+    MentionSticky,
 }
 
 impl Hears {
@@ -23,14 +27,43 @@ impl Hears {
         match self {
             Self::All => Engage::All,
             Self::Pattern(_) => Engage::Pattern,
+            Self::Mention => Engage::Mention,
+            Self::MentionSticky => Engage::MentionSticky,
         }
     }
 
     /// Returns the pattern, if there is one.
     pub fn pattern(&self) -> Option<&str> {
         match self {
-            Self::All => None,
+            Self::All | Self::Mention | Self::MentionSticky => None,
             Self::Pattern(pattern) => Some(pattern),
+        }
+    }
+}
+
+/// The rules of the connection between a channel and its agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// The messages that open a turn.
+    pub hears: Hears,
+    /// The senders whose messages may open a turn.
+    pub from: Senders,
+    /// The treatment of senders who are linked to no person.
+    pub unknown: UnknownSenders,
+    /// The treatment of messages that open no turn.
+    pub ignored: Ignored,
+    /// The way in which people share sessions.
+    pub sharing: Sharing,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            hears: Hears::All,
+            from: Senders::Known,
+            unknown: UnknownSenders::Strict,
+            ignored: Ignored::Accumulate,
+            sharing: Sharing::Thread,
         }
     }
 }
@@ -50,8 +83,8 @@ pub struct Channel {
     pub idempotent: bool,
     /// The agent that receives its messages.
     pub agent: Option<AgentId>,
-    /// The messages that the agent answers.
-    pub hears: Hears,
+    /// The rules of that connection.
+    pub rules: Rules,
     /// Milliseconds since the epoch.
     pub created_at: i64,
     /// Its signing secret, wrapped by the master key.
@@ -75,7 +108,8 @@ pub struct NewChannel<'a> {
     pub created_at: i64,
 }
 
-const CHANNELS: &str = "SELECT channels.*, agent_id, engage, pattern FROM channels LEFT JOIN wirings ON channel = name";
+const CHANNELS: &str = "SELECT channels.*, agent_id, engage, pattern, senders, unknown, ignored, sharing FROM channels \
+                        LEFT JOIN wirings ON channel = name";
 
 fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
     Ok(Channel {
@@ -85,20 +119,25 @@ fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
         url: row.get("url")?,
         idempotent: row.get("idempotent")?,
         agent: row.get("agent_id")?,
-        hears: hears(row)?,
+        rules: rules(row)?,
         created_at: row.get("created_at")?,
         wrapped: row.get("wrapped")?,
     })
 }
 
-/// Reads the choice of messages. A row with `pattern` but without a pattern is an error, and never means all messages.
-fn hears(row: &Row<'_>) -> rusqlite::Result<Hears> {
-    let engage: Option<Engage> = row.get("engage")?;
-    match engage {
-        None | Some(Engage::All) => Ok(Hears::All),
-        Some(Engage::Pattern) => Ok(Hears::Pattern(row.get("pattern")?)),
-        Some(Engage::None) => Err(rusqlite::Error::InvalidColumnName("engage".to_owned())),
-    }
+/// Reads the rules of the connection; the default without one. A row with `pattern` but without a pattern is an error, and never means
+/// all messages.
+fn rules(row: &Row<'_>) -> rusqlite::Result<Rules> {
+    let hears = match row.get("engage")? {
+        None => return Ok(Rules::default()),
+        Some(Engage::All) => Hears::All,
+        Some(Engage::Pattern) => Hears::Pattern(row.get("pattern")?),
+        Some(Engage::Mention) => Hears::Mention,
+        Some(Engage::MentionSticky) => Hears::MentionSticky,
+        Some(Engage::None) => return Err(rusqlite::Error::InvalidColumnName("engage".to_owned())),
+    };
+    let (from, unknown) = (row.get("senders")?, row.get("unknown")?);
+    Ok(Rules { hears, from, unknown, ignored: row.get("ignored")?, sharing: row.get("sharing")? })
 }
 
 /// Returns every channel, by name.
@@ -138,11 +177,12 @@ pub fn set_wrapped(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8]) -> Result<(
 }
 
 /// Connects an agent to a channel, and replaces its earlier agent.
-pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, hears: &Hears) -> Result<(), Error> {
+pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, rules: &Rules) -> Result<(), Error> {
+    let Rules { hears, from, unknown, ignored, sharing } = rules;
     tx.execute(
-        "INSERT INTO wirings (channel, agent_id, engage, pattern) VALUES (?1,?2,?3,?4) ON CONFLICT (channel) \
-         DO UPDATE SET agent_id = excluded.agent_id, engage = excluded.engage, pattern = excluded.pattern",
-        params![channel, agent, hears.engage().name(), hears.pattern()],
+        "INSERT OR REPLACE INTO wirings (channel, agent_id, engage, pattern, senders, unknown, ignored, sharing) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
+        params![channel, agent, hears.engage(), hears.pattern(), from, unknown, ignored, sharing],
     )?;
     Ok(())
 }
@@ -150,6 +190,40 @@ pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, hears: &Hear
 /// Disconnects an agent from a channel, if it is the channel's agent.
 pub fn disconnect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId) -> Result<(), Error> {
     tx.execute("DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2", params![channel, agent])?;
+    Ok(())
+}
+
+/// A sender who is linked to no person and waits for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingSender {
+    /// The sender's id on the channel.
+    pub sender: String,
+    /// Milliseconds since the epoch.
+    pub since: i64,
+}
+
+/// Returns the senders who wait for a person on a channel, oldest first.
+pub fn waiting_senders(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<WaitingSender>, Error> {
+    let sql = "SELECT sender, since FROM waiting_senders WHERE channel = ?1 ORDER BY since, sender";
+    tx.list(sql, [channel], |row| Ok(WaitingSender { sender: row.get("sender")?, since: row.get("since")? }))
+}
+
+/// Inserts a sender who waits for a person on a channel.
+pub fn insert_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str, since: i64) -> Result<(), Error> {
+    let sql = "INSERT INTO waiting_senders (channel, sender, since) VALUES (?1,?2,?3)";
+    tx.execute(sql, params![channel, sender, since])?;
+    Ok(())
+}
+
+/// Deletes a sender who waited for a person.
+pub fn delete_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM waiting_senders WHERE channel = ?1 AND sender = ?2", [channel, sender])?;
+    Ok(())
+}
+
+/// Deletes the senders who have waited for a person since before this time.
+pub fn delete_waiting_senders_before(tx: &mut WriteTx<'_>, since: i64) -> Result<(), Error> {
+    tx.execute("DELETE FROM waiting_senders WHERE since < ?1", [since])?;
     Ok(())
 }
 

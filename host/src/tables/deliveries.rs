@@ -6,23 +6,22 @@ use rusqlite::{Row, params};
 use std::collections::HashSet;
 
 /// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
-const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                        AND state IN ('intent','sending') AND state = 'sending'";
-const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                      AND state IN ('intent','sending') AND state = 'intent' \
                      AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
-                     (SELECT session_id FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' \
+                     (SELECT session_id FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                      AND state IN ('intent','sending') AND state = 'sending') \
                      GROUP BY session_id ORDER BY place LIMIT ?3";
 const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('intent','sending') AND state = 'intent' \
-                       AND channel <> 'loopback' AND next_at > ?1";
+                       AND over_network = 1 AND next_at > ?1";
 const INTERRUPTED: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
-                           AND channel <> 'loopback' AND channel <> 'agent' ORDER BY created_at, id";
-const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' \
-                        AND channel <> 'agent' AND rowid <= ?1 \
+                           AND over_network = 1 AND channel <> 'agent' ORDER BY created_at, id";
+const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 AND channel <> 'agent' AND rowid <= ?1 \
                         ORDER BY created_at, id";
 
-const TO_AGENTS: &str = "SELECT id FROM deliveries WHERE channel = 'agent' AND channel <> 'loopback' \
+const TO_AGENTS: &str = "SELECT id FROM deliveries WHERE channel = 'agent' AND over_network = 1 \
                          AND state IN ('intent','sending') AND state = 'intent' ORDER BY rowid LIMIT ?1";
 
 /// The person of a delivery: the principal of its turn or of the turn of its call; without both, the person who is linked to its address.
@@ -52,8 +51,12 @@ pub struct Delivery {
     pub recipient: String,
     /// Thread at that address; empty if there is none.
     pub thread: String,
+    /// The group at that address; empty outside of one.
+    pub group: String,
     /// Its channel.
     pub channel: String,
+    /// True if it leaves this host.
+    pub over_network: bool,
     /// The generation of that channel, which tells channels of the same name apart.
     pub generation: Option<i64>,
     /// `intent sending received unknown dead dropped`.
@@ -83,6 +86,10 @@ pub struct NewDelivery<'a> {
     pub platform_id: &'a str,
     /// Thread at that address; empty if there is none.
     pub thread_id: &'a str,
+    /// Group at that address; empty outside of one.
+    pub group_id: &'a str,
+    /// True if it leaves this host.
+    pub over_network: bool,
 }
 
 /// A dead letter, with the facts that a person needs for a decision.
@@ -121,7 +128,9 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
         call: row.get("call_id")?,
         recipient: row.get("platform_id")?,
         thread: row.get("thread_id")?,
+        group: row.get("group_id")?,
         channel: row.get("channel")?,
+        over_network: row.get("over_network")?,
         generation: row.get("generation")?,
         state: row.get("state")?,
         created_at: row.get("created_at")?,
@@ -132,11 +141,14 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
 pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Error> {
     let now = tx.now();
     let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, \
-               created_at, call_id) \
-               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9,?10) RETURNING *";
-    let NewDelivery { id, session, turn, item, row_id, call, channel, platform_id, thread_id } = new;
-    let values = params![id, session, turn, item, row_id, channel, platform_id, thread_id, now, call];
-    tx.returning_one(sql, values, delivery)
+               created_at, call_id, group_id, over_network) \
+               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9,?10,?11,?12) \
+               RETURNING *";
+    let NewDelivery { id, session, turn, item, row_id, call, .. } = new;
+    let NewDelivery { channel, platform_id, thread_id, group_id, over_network, .. } = new;
+    let to =
+        params![id, session, turn, item, row_id, channel, platform_id, thread_id, now, call, group_id, over_network];
+    tx.returning_one(sql, to, delivery)
 }
 
 /// Returns the number of the newest delivery, or 0.
@@ -161,9 +173,9 @@ pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, Err
     tx.list(sql, [session], delivery)
 }
 
-/// Returns the sessions that have a delivery on the loopback without a receipt.
+/// Returns the sessions that have a delivery on this host without a receipt.
 pub fn sessions_with_open(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
-    let sql = "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'";
+    let sql = "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND over_network = 0";
     tx.list(sql, [], |row| row.get("session_id"))
 }
 
@@ -191,9 +203,9 @@ pub fn to_agents(tx: &ReadTx<'_>, limit: i64) -> Result<Vec<DeliveryId>, Error> 
     tx.list(TO_AGENTS, [limit], |row| row.get("id"))
 }
 
-/// Returns the channels over a network that have an open delivery.
+/// Returns the channels with an open delivery over a network.
 pub fn channels_with_open(tx: &ReadTx<'_>) -> Result<Vec<String>, Error> {
-    let sql = "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND channel <> 'loopback' \
+    let sql = "SELECT DISTINCT channel FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 \
                AND channel <> 'agent'";
     tx.list(sql, [], |row| row.get(0))
 }
@@ -233,7 +245,7 @@ pub fn open_up_to(tx: &ReadTx<'_>, last: i64) -> Result<Vec<Delivery>, Error> {
 
 /// Returns the deliveries on a channel that wait and are not in flight.
 pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, Error> {
-    let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND channel <> 'loopback' AND state IN ('intent','sending') \
+    let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND over_network = 1 AND state IN ('intent','sending') \
                AND state = 'intent' ORDER BY rowid";
     tx.list(sql, [channel], delivery)
 }
@@ -345,7 +357,7 @@ pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections:
 }
 
 /// The condition for replies in conversations of the person `?1` on this host that no client of theirs got.
-const UNSEEN: &str = "sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.channel = 'loopback' \
+const UNSEEN: &str = "sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.over_network = 0 \
                       AND deliveries.state = 'received' AND deliveries.seen_at IS NULL AND EXISTS (SELECT 1 FROM identities \
                       WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
                       AND identities.person_id = ?1)";
@@ -384,7 +396,7 @@ pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -
 
 /// Returns whether no client got the reply of a turn.
 pub fn is_unseen(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND channel = 'loopback' \
+    let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND over_network = 0 \
                AND state = 'received' AND seen_at IS NULL)";
     tx.get(sql, [turn], |row| row.get(0))
 }

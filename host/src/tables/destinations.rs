@@ -1,6 +1,6 @@
-//! The destinations of agents. Tables: `destinations`.
+//! The destinations of agents, and the addresses of replies. Tables: `destinations`.
 
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
@@ -152,4 +152,55 @@ pub fn put(tx: &mut WriteTx<'_>, new: NewDestination<'_>) -> Result<(), Error> {
 pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM destinations WHERE agent_id = ?1 AND name = ?2", params![agent, name])?;
     Ok(())
+}
+
+/// The address for the reply to a message of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyAddress {
+    /// The channel.
+    pub channel: String,
+    /// The sender of the message; empty for a reply to a group as a whole.
+    pub sender: String,
+    /// The group; empty outside of one.
+    pub group: String,
+    /// The thread; empty for none.
+    pub thread: String,
+}
+
+fn reply_address(row: &Row<'_>) -> rusqlite::Result<ReplyAddress> {
+    Ok(ReplyAddress {
+        channel: row.get("channel")?,
+        sender: row.get("sender")?,
+        group: row.get("group_id")?,
+        thread: row.get("thread_id")?,
+    })
+}
+
+/// Returns the address of the newest message of a turn that has one; a message that continues a task has that of the task.
+pub fn reply_address_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<ReplyAddress>, Error> {
+    let sql = "SELECT first.channel, first.sender, first.group_id, first.thread_id FROM messages AS asking \
+               JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
+               WHERE asking.turn_id = ?1 AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
+    tx.find(sql, [turn], reply_address)
+}
+
+/// Returns the channel and the sender of the newest message of a turn; for a message that continues a task, those of the task.
+pub fn sender_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<(String, String)>, Error> {
+    let sql = "SELECT first.channel, first.sender FROM messages AS asking \
+               JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
+               WHERE asking.turn_id = ?1 AND asking.trigger = 1 AND first.channel <> 'host' ORDER BY asking.seq DESC LIMIT 1";
+    tx.find(sql, [turn], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Returns the address of the newest message of a session that has one and asked for a turn.
+pub fn reply_address_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<ReplyAddress>, Error> {
+    let sql = "SELECT channel, sender, group_id, thread_id FROM messages WHERE session_id = ?1 AND trigger = 1 \
+               AND thread_id IS NOT NULL ORDER BY seq DESC LIMIT 1";
+    tx.find(sql, [session], reply_address)
+}
+
+/// Returns whether a message of this thread in the session mentioned the agent.
+pub fn is_mentioned_in(tx: &ReadTx<'_>, session: SessionId, group: &str, thread: &str) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE session_id = ?1 AND group_id = ?2 AND thread_id = ?3 AND mentions = 1)";
+    tx.get(sql, params![session, group, thread], |row| row.get(0))
 }

@@ -74,6 +74,10 @@ pub struct NewMessage<'a> {
     pub kind: Kind,
     /// True if it asks for a turn.
     pub trigger: bool,
+    /// True if it mentions the agent and asks for a turn for that.
+    pub mentions: bool,
+    /// The group and the thread of its reply; `None` if the reply goes to the origin of the session.
+    pub reply_to: Option<(&'a str, &'a str)>,
     /// Its sender on the channel.
     pub sender: &'a str,
     /// The person on whose behalf it asks.
@@ -105,6 +109,8 @@ pub struct Waiting {
     pub attempts: u32,
     /// True if it answers a question.
     pub is_answer: bool,
+    /// The address of its reply, in a form to compare; `None` for the origin of the session.
+    pub reply_to: Option<String>,
 }
 
 /// A message and its session.
@@ -130,7 +136,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
         "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
-         bytes, principal_kind) VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11,?12)",
+         bytes, principal_kind, mentions, group_id, thread_id) \
+         VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11,?12,?13,?14,?15)",
         params![
             new.id,
             new.session,
@@ -143,7 +150,10 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
             new.trigger,
             new.kind,
             new.bytes as i64,
-            new.principal_kind.name()
+            new.principal_kind.name(),
+            new.mentions,
+            new.reply_to.map_or("", |(group, _)| group),
+            new.reply_to.map(|(_, thread)| thread)
         ],
     )?;
     Ok(())
@@ -225,14 +235,15 @@ pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Re
     tx.find(sql, [channel, sender, event], read)
 }
 
-/// Returns a session in which this sender wrote for another person than `person`.
+/// Returns a session of one person in which this sender wrote for another person than `person`.
 pub fn session_of_another(
     tx: &ReadTx<'_>,
     channel: &str,
     sender: &str,
     person: PersonId,
 ) -> Result<Option<SessionId>, Error> {
-    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 LIMIT 1";
+    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 \
+               AND session_id IN (SELECT id FROM sessions WHERE origin_kind = 'sender') LIMIT 1";
     tx.find(sql, params![channel, sender, person], |row| row.get("session_id"))
 }
 
@@ -259,12 +270,17 @@ pub fn waiting(
     context_max: usize,
 ) -> Result<Vec<Waiting>, Error> {
     // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
-    let sql = "SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts, answers FROM messages \
+    let fields = "id, seq, principal, principal_kind, trigger, attempts, answers, \
+                  (SELECT json_array(first.channel, first.sender, first.group_id, first.thread_id) FROM messages AS first \
+                  WHERE first.id = coalesce(messages.root, messages.id) AND first.thread_id IS NOT NULL) AS reply_to";
+    let sql = format!(
+        "SELECT * FROM (SELECT {fields} FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
                ORDER BY seq LIMIT ?2) \
-               UNION ALL SELECT * FROM (SELECT id, seq, principal, principal_kind, trigger, attempts, answers FROM messages \
+               UNION ALL SELECT * FROM (SELECT {fields} FROM messages \
                WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
-               ORDER BY seq DESC LIMIT ?3) ORDER BY seq";
+               ORDER BY seq DESC LIMIT ?3) ORDER BY seq"
+    );
     let read = |row: &Row<'_>| {
         Ok(Waiting {
             id: row.get("id")?,
@@ -274,20 +290,26 @@ pub fn waiting(
             trigger: row.get("trigger")?,
             attempts: row.get("attempts")?,
             is_answer: row.get::<_, Option<String>>("answers")?.is_some(),
+            reply_to: row.get("reply_to")?,
         })
     };
-    tx.list(sql, params![session, asking_max as i64, context_max as i64], read)
+    tx.list(&sql, params![session, asking_max as i64, context_max as i64], read)
 }
 
-/// Marks the waiting context messages of a session as completed, except for the newest `kept`.
-pub fn complete_older_context(tx: &mut WriteTx<'_>, session: SessionId, kept: usize) -> Result<(), Error> {
+/// Marks the waiting context messages of a session as completed, except for the newest: at most this number, with at most these bytes.
+pub fn complete_older_context(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    (kept, bytes_max): (usize, u64),
+) -> Result<(), Error> {
     // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
     let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
     let sql = format!(
         "UPDATE messages SET status = 'completed' WHERE {waiting} AND seq <= \
-         (SELECT seq FROM messages WHERE {waiting} ORDER BY seq DESC LIMIT 1 OFFSET ?2)"
+         (SELECT max(seq) FROM (SELECT seq, row_number() OVER newest AS place, sum(bytes) OVER newest AS total FROM messages \
+         WHERE {waiting} WINDOW newest AS (ORDER BY seq DESC)) WHERE place > ?2 OR total > ?3)"
     );
-    tx.execute(&sql, params![session, kept as i64])?;
+    tx.execute(&sql, params![session, kept as i64, bytes_max as i64])?;
     Ok(())
 }
 

@@ -45,13 +45,15 @@ pub enum About {
     LoginEnded,
     /// The record was restored from an earlier state.
     RecordRestored,
+    /// Senders of a channel wait for a person.
+    SenderWaits,
     /// A head of the ledger could not be kept outside of the home.
     HeadNotKept,
 }
 
 impl About {
     /// All reasons.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::RequestWaits,
         Self::RequestExpires,
         Self::ChangeWaits,
@@ -64,6 +66,7 @@ impl About {
         Self::SchedulesPaused,
         Self::LoginEnded,
         Self::RecordRestored,
+        Self::SenderWaits,
         Self::HeadNotKept,
     ];
 
@@ -82,6 +85,7 @@ impl About {
             Self::SchedulesPaused => "schedules_paused",
             Self::LoginEnded => "login_ended",
             Self::RecordRestored => "record_restored",
+            Self::SenderWaits => "sender_waits",
             Self::HeadNotKept => "head_not_kept",
         }
     }

@@ -237,6 +237,13 @@ pub fn of_person(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) 
     rows(tx, sql, params![person, agent, tool])
 }
 
+/// Returns the pending and approved requests whose task began with a message of this sender.
+pub fn open_of_sender(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Vec<Row>, Error> {
+    let sql = "SELECT requests.* FROM requests JOIN messages ON messages.id = requests.root \
+               WHERE requests.status IN ('pending','approved') AND messages.channel = ?1 AND messages.sender = ?2 ORDER BY ordinal";
+    rows(tx, sql, [channel, sender])
+}
+
 /// Returns the newest requests that their own person approved and whose call has its outcome.
 pub fn approved_by_own_person(tx: &ReadTx<'_>, person: PersonId, limit: usize) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE principal = ?1 AND decided_by = ?1 AND status = 'done' \

@@ -1,20 +1,13 @@
 //! Sessions, released uids, and the events of channels. Tables: `sessions`, `uids_free`, `events`, `outbound_rows`.
 
+mod origin;
+
+pub use origin::{Origin, OriginKind};
+
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
-
-/// Origin of a session's messages, and destination of its replies.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// The channel, such as `loopback`.
-    pub channel: String,
-    /// The address on the channel.
-    pub platform_id: String,
-    /// The thread at that address; empty if there is none.
-    pub thread_id: String,
-}
 
 /// The state of a session, which decides if it may be launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +65,7 @@ pub struct Session {
     pub created_at: i64,
     /// Milliseconds since the epoch.
     pub last_active_at: i64,
-    /// The person whose message began it; `None` for a session that is older than this column.
+    /// The person whose message began it; `None` for a session of guests or of several people, and for one that is older than this column.
     pub person: Option<PersonId>,
     /// Its wrapped keys; `None` after a removal.
     pub wrapped: Option<[Vec<u8>; 2]>,
@@ -85,6 +78,7 @@ fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
         id: row.get("id")?,
         agent: row.get("agent_id")?,
         origin: Origin {
+            kind: row.get("origin_kind")?,
             channel: row.get("channel")?,
             platform_id: row.get("platform_id")?,
             thread_id: row.get("thread_id")?,
@@ -114,8 +108,8 @@ pub struct NewSession<'a> {
     pub uid_offset: u32,
     /// Its wrapped keys of the queue and of the content.
     pub wrapped: [Vec<u8>; 2],
-    /// The person whose message began it.
-    pub person: PersonId,
+    /// The person whose message began it; `None` if it belongs to no single person.
+    pub person: Option<PersonId>,
 }
 
 /// The range and the bytes of a session's items.
@@ -163,7 +157,7 @@ pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> 
 }
 
 /// The condition for a person's own sessions: the person `?1` began them, and their address is still an identity of that person.
-const OWN: &str = "person_id = ?1 AND state <> 'removed' AND EXISTS (SELECT 1 FROM identities \
+const OWN: &str = "person_id = ?1 AND origin_kind = 'sender' AND state <> 'removed' AND EXISTS (SELECT 1 FROM identities \
                    WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
                    AND identities.person_id = ?1)";
 
@@ -201,8 +195,9 @@ pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, Error> {
 
 /// Returns the session of this agent and origin, unless it is removed.
 pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
-    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 AND state <> 'removed'";
-    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id], session)
+    let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 \
+               AND origin_kind = ?5 AND state <> 'removed'";
+    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id, origin.kind], session)
 }
 
 /// Inserts a live session without items.
@@ -211,7 +206,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
         "INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, reason, last_seq, cursor, failures, \
-         queue_key, content_key, created_at, last_active_at, person_id) VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10)",
+         queue_key, content_key, created_at, last_active_at, person_id, origin_kind) \
+         VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10,?11)",
         params![
             new.id,
             new.agent,
@@ -222,7 +218,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
             queue,
             content,
             now,
-            new.person
+            new.person,
+            origin.kind
         ],
     )?;
     Ok(())

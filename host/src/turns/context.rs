@@ -16,12 +16,13 @@ use crate::registry::{Agent, Mode, mcp};
 use crate::tools::catalogue::Offered;
 use crate::turns::calls::Call;
 use crate::turns::items::{self, BodyError, Recorded};
-use crate::turns::turn::Turn;
-use ironclaw_contract::ids::{ItemId, PersonId, SessionId};
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::ids::{ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
 use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode};
+use ironclaw_judge::Principal;
 use ironclaw_model::{Cut, Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
@@ -223,9 +224,30 @@ pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
     checked.iter().filter_map(number).collect()
 }
 
+/// Returns the turns of these items that work for another principal than this turn. Only a session of several people has some.
+pub fn turns_of_others(
+    tx: &ReadTx<'_>,
+    turn: &Turn,
+    checked: &[Checked],
+) -> Result<HashSet<TurnId>, ironclaw_state::Error> {
+    let of_item = |part: &Checked| match part {
+        Checked::Item(item) => item.tuple.turn,
+        Checked::Quoted(_) => None,
+    };
+    let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
+    let mut others = HashSet::new();
+    for other in turns {
+        // The turn of an item may be forgotten, and then counts as another's.
+        if turn::find(tx, other)?.is_none_or(|found| found.principal != turn.principal) {
+            others.insert(other);
+        }
+    }
+    Ok(others)
+}
+
 /// Returns the labels of an output over this context in a turn of this person. External content stays external, the text of another
-/// person is external here, and the output inherits no endorsement.
-pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
+/// person is external here, and so is all that came of a turn of another person. The output inherits no endorsement.
+pub fn joined_labels(checked: &[Checked], principal: &str, of_others: &HashSet<TurnId>) -> Vec<Label> {
     let principal: Option<PersonId> = principal.parse().ok();
     let begin = principal.map(begin_of_typed);
     let anothers = |item: &Recorded| {
@@ -237,7 +259,10 @@ pub fn joined_labels(checked: &[Checked], principal: &str) -> Vec<Label> {
             })
     };
     let external = checked.iter().any(|part| match part {
-        Checked::Item(item) => item.tuple.labels.contains(&Label::External) || anothers(item),
+        Checked::Item(item) => {
+            let is_of_others = item.tuple.turn.is_some_and(|turn| of_others.contains(&turn));
+            item.tuple.labels.contains(&Label::External) || is_of_others || anothers(item)
+        }
         Checked::Quoted(_) => true,
     });
     if external { vec![Label::External, Label::LlmDerived] } else { vec![Label::LlmDerived] }
@@ -282,7 +307,13 @@ pub fn compose(
         description: description.to_owned(),
         parameters,
     };
-    let tools = catalogue.offered(&found).map(schema).collect();
+    let tools = match reader.turn.principal_kind {
+        // The judgement refuses each call of a guest.
+        Principal::Guest => Vec::new(),
+        Principal::Person | Principal::Agent | Principal::Schedule | Principal::Unsigned => {
+            catalogue.offered(&found).map(schema).collect()
+        }
+    };
     let system = system::text(tx, reader, &catalogue)?;
     Ok(Prompt { purpose: Purpose::Reply, system, tools, parts })
 }

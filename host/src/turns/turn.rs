@@ -29,6 +29,9 @@ const TURN_MESSAGES_MAX: usize = 16;
 /// Messages without a trigger that a turn shows as context; it shows no older ones.
 pub const CONTEXT_MESSAGES_MAX: usize = 32;
 
+/// Bytes of the messages without a trigger that wait for a turn; older ones are left out of it.
+pub const CONTEXT_BYTES_MAX: u64 = 256 << 10;
+
 /// Attempts at a message: the host gives up after this many turns that ended without an answer.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
 
@@ -90,8 +93,9 @@ pub fn waiting(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Waiting>, iron
 }
 
 /// Returns the waiting messages that the next turn answers: the oldest that asks, and its successors up to the first message of
-/// another principal. A message from a failed turn is answered alone, because it may be the cause of the failure. So are one of a schedule,
-/// because its list limits the turn, one of an agent, because its chain limits the turn and each request has its own answer, and an answer to a question, because its turn has the scope of the turn that asked.
+/// another principal or with another address for the reply. A message from a failed turn is answered alone, because it may be the cause of
+/// the failure. So are one of a schedule, because its list limits the turn, one of an agent, because its chain limits the turn and each
+/// request has its own answer, and an answer to a question, because its turn has the scope of the turn that asked.
 pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
     let mut asking = waiting.iter().filter(|message| message.trigger).peekable();
     let Some(first) = asking.peek().copied() else { return Vec::new() };
@@ -104,6 +108,7 @@ pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
         .take(count)
         .take_while(|message| {
             let is_same = message.principal == first.principal && message.principal_kind == first.principal_kind;
+            let is_same = is_same && message.reply_to == first.reply_to;
             is_same && message.attempts == first.attempts && message.is_answer == first.is_answer
         })
         .collect()
@@ -235,7 +240,8 @@ mod tests {
 
     fn message(seq: u64, principal: &str, trigger: bool) -> Waiting {
         let (id, principal_kind) = (MessageId::new(), Principal::Person);
-        Waiting { id, seq, principal: principal.to_owned(), principal_kind, trigger, attempts: 0, is_answer: false }
+        let (principal, reply_to) = (principal.to_owned(), None);
+        Waiting { id, seq, principal, principal_kind, trigger, attempts: 0, is_answer: false, reply_to }
     }
 
     #[test]
@@ -261,6 +267,9 @@ mod tests {
         assert_eq!(choose(&waiting).len(), 1, "each run has a list of its own");
         waiting.iter_mut().for_each(|message| message.principal_kind = Principal::Agent);
         assert_eq!(choose(&waiting).len(), 1, "each request of an agent has an answer of its own");
+        let mut waiting = [message(2, "ann", true), message(4, "ann", true)];
+        waiting[1].reply_to = Some("another thread".to_owned());
+        assert_eq!(choose(&waiting).len(), 1, "the reply of a turn has one address");
     }
 
     #[test]

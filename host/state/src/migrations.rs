@@ -44,6 +44,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v22.sql"),
     include_str!("v23.sql"),
     include_str!("v24.sql"),
+    include_str!("v25.sql"),
 ];
 
 /// A migration of the schema.

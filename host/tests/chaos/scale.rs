@@ -342,7 +342,7 @@ fn start_finds_open_work_by_indexes_only() {
     for sql in [
         "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1",
         "SELECT session_id FROM turns WHERE state = 'open'",
-        "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND channel = 'loopback'",
+        "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND over_network = 0",
         "SELECT id FROM sessions WHERE state = 'removed'",
         "SELECT * FROM deliveries WHERE session_id = 's' AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64",
     ] {

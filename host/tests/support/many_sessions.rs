@@ -25,11 +25,8 @@ pub(crate) fn make_sessions(host: &TestHost, agents: usize, threads: usize) {
             for agent in 0..agents {
                 let agent = registry::find_agent(tx, &name(agent))?.expect("an agent");
                 for thread in 0..threads {
-                    let origin = Origin {
-                        channel: registry::LOOPBACK.to_owned(),
-                        platform_id: owner.to_string(),
-                        thread_id: format!("t{thread}"),
-                    };
+                    let (channel, address) = (registry::LOOPBACK.to_owned(), owner.to_string());
+                    let origin = Origin::of_sender(channel, address, format!("t{thread}"));
                     store::of_origin_or_new(tx, &agent, &origin, (owner, u32::MAX), &wrapping)?;
                 }
             }

@@ -39,9 +39,8 @@ impl Client {
     }
 
     /// Connects an agent to a channel.
-    pub async fn connect(&self, channel: &str, agent: &str) -> Result<Channel, Error> {
-        let wiring = NewWiring { agent: agent.to_owned() };
-        self.post(&format!("channels/{}/agents", segment(channel)), &wiring).await
+    pub async fn connect(&self, channel: &str, wiring: &NewWiring) -> Result<Channel, Error> {
+        self.post(&format!("channels/{}/agents", segment(channel)), wiring).await
     }
 
     /// Disconnects an agent from a channel.

@@ -3,6 +3,7 @@
 //! Never validates a name or a tool: the host does. Removes only with a confirmation. See [`crate::commands::agent::set`] and
 //! [`crate::commands::propose`].
 
+pub mod connection;
 pub mod directories;
 pub mod set;
 pub mod software;
@@ -13,9 +14,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{
-    Agent, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentWiring, ChangeKind, NewAgent,
-};
+use ironclaw_contract::operator::{Agent, AgentMcp, AgentMember, AgentMount, AgentPackages, ChangeKind, NewAgent};
 use serde_json::json;
 
 /// The verbs of `ironctl agent`.
@@ -69,14 +68,8 @@ pub enum Action {
     Install(software::Install),
     /// Remove packages from an agent
     Uninstall(software::Uninstall),
-    /// Connect an agent to a channel
-    #[command(after_help = "Example:\n  ironctl agent connect assistant shop")]
-    Connect {
-        /// Name or id
-        agent: String,
-        /// Name of the channel
-        channel: String,
-    },
+    /// Connect an agent to a channel, in place of its present connection
+    Connect(connection::Connect),
     /// Disconnect an agent from a channel
     #[command(after_help = "Example:\n  ironctl agent disconnect assistant shop")]
     Disconnect {
@@ -122,7 +115,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::RevokeDir(args) => directories::revoke(at, &client, args).await,
         Action::Install(args) => software::install(at, &client, args).await,
         Action::Uninstall(args) => software::uninstall(at, &client, args).await,
-        Action::Connect { agent, channel } => connect(at, &client, agent, &channel).await,
+        Action::Connect(args) => connection::connect(at, &client, args).await,
         Action::Disconnect { agent, channel } => disconnect(at, &client, &agent, &channel).await,
         Action::Remove { agent, yes } => remove(at, &client, &agent, yes).await,
     }
@@ -133,21 +126,6 @@ async fn add(at: &At, client: &Client, wanted: &NewAgent) -> Result<(), Error> {
     at.out.json(&agent)?;
     at.out.line(format!("added agent {} ({})", agent.name, agent.id))?;
     at.out.remark(format!("talk to it: ironctl chat {}", agent.name))
-}
-
-/// Connects an agent to a channel, or submits the change if the policy requires more people.
-async fn connect(at: &At, client: &Client, agent: String, channel: &str) -> Result<(), Error> {
-    let connected = match client.connect(channel, &agent).await {
-        Ok(connected) => connected,
-        Err(refused) => {
-            let wiring = json!({ "channel": channel, "engage": "all" });
-            return Err(propose::instead(at, client, refused, ChangeKind::Wiring, Some(&agent), wiring).await);
-        }
-    };
-    at.out.json(&connected)?;
-    let taken = connected.taken_from.map(|from| format!("; {from} is disconnected"));
-    let agent = connected.agent.unwrap_or(agent);
-    at.out.line(format!("connected {agent} to {}{}", connected.name, taken.unwrap_or_default()))
 }
 
 /// Disconnects an agent from a channel, or submits the change if the policy requires more people.
@@ -220,11 +198,8 @@ fn show(out: Output, agent: Agent) -> Result<(), Error> {
         }
         add("layer", format!("{layer}, built {}", clock::date_and_time(&made_at)));
     }
-    for AgentWiring { channel, engage, pattern } in agent.wirings {
-        add(
-            "channel",
-            format!("{channel}: {}", pattern.map_or(engage, |pattern| format!("messages that match {pattern}"))),
-        );
+    for wiring in agent.wirings {
+        add("channel", format!("{}: {}", wiring.channel, connection::rules(&wiring)));
     }
     for AgentMcp { server, tools } in agent.mcp {
         add("mcp", format!("{server}: {}", tools.join(" ")));

@@ -4,6 +4,8 @@
 //! [`crate::commands::delivery`] lists replies that did not arrive.
 
 use super::At;
+use super::agent::connection::rules as rules_of;
+use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
@@ -130,16 +132,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 None => Ok(()),
             }
         }
-        Action::List => {
-            let channels = client.channels().await?;
-            at.out.json(&channels)?;
-            if channels.is_empty() {
-                let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
-                let command = format!("ironctl channel add {} NAME", kinds.join("|"));
-                return at.out.line(format!("no channels except the loopback; add one with `{command}`"));
-            }
-            table(at.out, channels)
-        }
+        Action::List => list(at, client.channels().await?),
         Action::Test { name } => {
             let tested = client.test_channel(&name).await?;
             at.out.json(&tested)?;
@@ -158,6 +151,25 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
+/// Lists the channels, and the senders who wait for a person.
+fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
+    at.out.json(&channels)?;
+    if channels.is_empty() {
+        let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
+        let command = format!("ironctl channel add {} NAME", kinds.join("|"));
+        return at.out.line(format!("no channels except the loopback; add one with `{command}`"));
+    }
+    let waiting: Vec<_> = channels.iter().flat_map(|channel| channel.waiting.clone()).collect();
+    table(at.out, channels)?;
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    at.out.line("")?;
+    let rows = waiting.into_iter().map(|waiting| [waiting.identity, clock::date_and_time(&waiting.since)]);
+    at.out.table(["SENDER WITHOUT A PERSON", "SINCE"], rows)?;
+    at.out.remark("link one that you know: ironctl person link PERSON SENDER")
+}
+
 fn secret_from_stdin() -> Result<String, Error> {
     let cannot = || Error::failed("stdin_unreadable", "cannot read the secret from stdin");
     let mut text = String::new();
@@ -171,10 +183,11 @@ fn table(out: Output, channels: Vec<Channel>) -> Result<(), Error> {
             channel.name,
             channel.kind.to_string(),
             channel.agent.unwrap_or_else(|| "(none)".to_owned()),
+            channel.wiring.as_ref().map(rules_of).unwrap_or_default(),
             channel.url,
             if channel.idempotent { "yes" } else { "no" }.to_owned(),
             channel.hook.unwrap_or_else(|| "(closed)".to_owned()),
         ]
     });
-    out.table(["CHANNEL", "KIND", "AGENT", "REPLIES TO", "IDEMPOTENT", "MESSAGES TO"], rows)
+    out.table(["CHANNEL", "KIND", "AGENT", "RULES", "REPLIES TO", "IDEMPOTENT", "MESSAGES TO"], rows)
 }

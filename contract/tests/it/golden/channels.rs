@@ -4,8 +4,8 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_contract::operator::{
-    Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, NewChannel, NewChannelMade, NewWiring,
-    Taken,
+    AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, NewChannel,
+    NewChannelMade, NewWiring, Taken, WaitingSender,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -28,11 +28,21 @@ pub(super) fn shapes() -> Vec<Shape> {
         url: "https://shop.example/replies".to_owned(),
         idempotent: true,
         agent: Some("assistant".to_owned()),
+        wiring: Some(AgentWiring {
+            channel: "shop".to_owned(),
+            engage: "mention_sticky".to_owned(),
+            pattern: None,
+            from: "all".to_owned(),
+            unknown: "request".to_owned(),
+            ignored: "drop".to_owned(),
+            sharing: "shared".to_owned(),
+        }),
+        waiting: vec![WaitingSender { identity: "shop:eve".to_owned(), since: AT.to_owned() }],
         hook: Some("http://127.0.0.1:8788/hooks/shop".to_owned()),
         taken_from: None,
         created_at: AT.to_owned(),
     };
-    let unheard = Channel { agent: None, hook: None, ..channel.clone() };
+    let unheard = Channel { agent: None, wiring: None, waiting: Vec::new(), hook: None, ..channel.clone() };
     let letter = DeadLetter {
         delivery_id: id::<DeliveryId>("dlv", 1),
         session_id: id::<SessionId>("ses", 1),
@@ -45,6 +55,15 @@ pub(super) fn shapes() -> Vec<Shape> {
         created_at: AT.to_owned(),
         settled_at: AT.to_owned(),
     };
+    let wiring = NewWiring {
+        agent: "assistant".to_owned(),
+        engage: None,
+        pattern: None,
+        from: None,
+        unknown: None,
+        ignored: None,
+        sharing: None,
+    };
     let done = DeadLetterDone { delivery_id: letter.delivery_id, receipt: "pending".to_owned() };
     vec![
         shape("operator.new_channel", new),
@@ -54,10 +73,23 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.channel.taken", Channel { taken_from: Some("clerk".to_owned()), ..channel.clone() }),
         shape("operator.new_channel_made", NewChannelMade { channel: channel.clone(), secret: Some(secret) }),
         shape("operator.new_channel_made.brought", NewChannelMade { channel, secret: None }),
-        shape("operator.new_wiring", NewWiring { agent: "assistant".to_owned() }),
+        shape("operator.new_wiring.bare", wiring.clone()),
+        shape(
+            "operator.new_wiring",
+            NewWiring {
+                engage: Some("pattern".to_owned()),
+                pattern: Some("^!bot".to_owned()),
+                from: Some("all".to_owned()),
+                unknown: Some("public".to_owned()),
+                ignored: Some("drop".to_owned()),
+                sharing: Some("agent".to_owned()),
+                ..wiring
+            },
+        ),
         shape("operator.channel_probe", ChannelProbe { reached: true, result: "it accepts connections".to_owned() }),
         shape("operator.channel_test", ChannelTest { received: false, result: "it answered 500".to_owned() }),
-        shape("operator.taken", Taken { message_id: id::<MessageId>("msg", 1) }),
+        shape("operator.taken", Taken { message_id: Some(id::<MessageId>("msg", 1)) }),
+        shape("operator.taken.ignored", Taken { message_id: None }),
         shape("operator.dead_letter", letter),
         shape("operator.dead_letter_done", done),
     ]

@@ -254,6 +254,10 @@ fn agents() -> Vec<Shape> {
             channel: "shop".to_owned(),
             engage: "pattern".to_owned(),
             pattern: Some("^!clerk".to_owned()),
+            from: "known".to_owned(),
+            unknown: "strict".to_owned(),
+            ignored: "accumulate".to_owned(),
+            sharing: "thread".to_owned(),
         }],
         mcp: vec![AgentMcp { server: "files".to_owned(), tools: vec!["read".to_owned()] }],
     };

@@ -5,8 +5,8 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, McpConfirm, McpHost, McpOauth,
-    McpRegister, McpVariable, Mount, Packages, Payload, Settings, WrittenBy,
+    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, Ignored, McpConfirm, McpHost, McpOauth,
+    McpRegister, McpVariable, Mount, Packages, Payload, Senders, Settings, Sharing, UnknownSenders, WrittenBy,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -69,6 +69,10 @@ fn words() -> Vec<Shape> {
         word("words.refusal_code", RefusalCode::ALL),
         word("words.change_kind", ChangeKind::ALL),
         word("words.engage", Engage::ALL),
+        word("words.senders", Senders::ALL),
+        word("words.unknown_senders", UnknownSenders::ALL),
+        word("words.ignored", Ignored::ALL),
+        word("words.sharing", Sharing::ALL),
         word("words.access", Access::ALL),
         word("words.agent_role", AgentRole::ALL),
         word("words.commands", Commands::ALL),
@@ -383,12 +387,16 @@ fn changes() -> Vec<Shape> {
         let sample = Action::Change { change, reason: "it was asked for".to_owned() };
         action(&format!("action.{kind}"), sample)
     };
+    let rules = r#"{"channel":"desk","engage":"mention_sticky","from":"all","ignored":"drop","sharing":"shared","unknown":"public"}"#;
+    let payload: Payload = serde_json::from_str(rules).expect("an object");
+    let change_of_rules = Change::parse(ChangeKind::Wiring, &payload).expect("of its kind");
+    let rules = action("action.wiring.rules", Action::Change { change: change_of_rules, reason: "a group".to_owned() });
     let difference = r#"{"add":["run_command"],"remove":["write_file"]}"#;
     let payload: Payload = serde_json::from_str(difference).expect("an object");
     let change_of_some = Change::parse(ChangeKind::EnabledTools, &payload).expect("of its kind");
     let sample = Action::Change { change: change_of_some, reason: "it was asked for".to_owned() };
     let difference = action("action.enabled_tools.difference", sample);
-    ChangeKind::for_agents().map(change).chain([difference]).chain(of_people()).collect()
+    ChangeKind::for_agents().map(change).chain([difference, rules]).chain(of_people()).collect()
 }
 
 /// Returns the payloads of the kinds that only people propose, and the other forms of `mcp_register`.

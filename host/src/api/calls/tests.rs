@@ -42,6 +42,8 @@ fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, t
         agent: "clerk".to_owned(),
         text: "hello".to_owned(),
         files: Vec::new(),
+        group: None,
+        mentions: Vec::new(),
         quoted: Vec::new(),
         allow: None,
         tells_quotes: true,

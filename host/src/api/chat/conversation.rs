@@ -34,7 +34,7 @@ pub async fn find(
 ) -> Reply<Conversation> {
     let agent = agents::find(&api, &person, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
-    let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
+    let origin = Origin::of_sender(loopback::NAME.to_owned(), platform_id, thread_id);
     let found = api.record.state.read(move |tx| store::of_origin(tx, agent.id, &origin)).await?;
     let none = || {
         let words = format!("you have no such conversation with agent {}", agent.name);

@@ -50,7 +50,7 @@ pub async fn history(
 ) -> Reply<Vec<HistoryLine>> {
     let agent = agents::find(&api, &person, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
-    let origin = Origin { channel: loopback::NAME.to_owned(), platform_id, thread_id };
+    let origin = Origin::of_sender(loopback::NAME.to_owned(), platform_id, thread_id);
     let record = Arc::clone(&api.record);
     let lines = api
         .record

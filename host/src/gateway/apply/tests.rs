@@ -105,12 +105,12 @@ fn wiring_gives_a_channel_to_one_agent_with_its_pattern() {
         let find = |tx: &ReadTx<'_>| channels::find(tx, "shop").expect("read").expect("there");
         let pattern = json!({ "channel": "shop", "engage": "pattern", "pattern": "^!clerk" });
         done(tx, &scene, ChangeKind::Wiring, pattern, &Prepared::Nothing);
-        assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.clerk.id), Some("^!clerk")));
+        assert_eq!((find(tx).agent, find(tx).rules.hears.pattern()), (Some(scene.clerk.id), Some("^!clerk")));
         let mut to_other = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "shop", "engage": "all" }));
         to_other.agent = Some(scene.other.id);
         let approved = scene.approved(tx, to_other);
         apply(tx, &approved, &Prepared::Nothing).expect("done");
-        assert_eq!((find(tx).agent, find(tx).hears.pattern()), (Some(scene.other.id), None));
+        assert_eq!((find(tx).agent, find(tx).rules.hears.pattern()), (Some(scene.other.id), None));
     });
 }
 

@@ -41,7 +41,7 @@ fn draft(name: &str) -> AgentDraft {
 /// Lets an agent answer each message of a channel.
 pub(crate) fn connect(tx: &mut WriteTx<'_>, name: &str, agent: &Agent, by: PersonId) {
     let channel = channels::find(tx, name).expect("read").expect("there");
-    let wiring = Wiring { channel: name.to_owned(), engage: Engage::All, pattern: None };
+    let wiring = Wiring::new(name.to_owned(), Engage::All);
     channels::wire(tx, &Direct::by_test(by), &channel, agent.id, &wiring).expect("connected");
 }
 
@@ -71,8 +71,7 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     connect(tx, "shop", &clerk, owner);
     let value = secrets::value("v".to_owned()).expect("a value");
     secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set");
-    let origin =
-        store::Origin { channel: LOOPBACK.to_owned(), platform_id: owner.to_string(), thread_id: String::new() };
+    let origin = store::Origin::of_sender(LOOPBACK.to_owned(), owner.to_string(), String::new());
     let session = store::of_origin_or_new(tx, &clerk, &origin, (owner, u32::MAX), &wrapping).expect("made").id;
     let host_policy = HostPolicy {
         mounts: Vec::new(),

@@ -9,7 +9,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Agent, LOOPBACK};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, Engage, Wiring};
+use ironclaw_contract::seam::change::{Change, Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,7 @@ impl Check for Wiring {
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let found = channels::find(tx, &self.channel)?;
-        let none = || Self { channel: self.channel.clone(), engage: Engage::None, pattern: None };
+        let none = || Self::new(self.channel.clone(), Engage::None);
         Ok(json!(found.map_or_else(none, |channel| channel.wiring(agent.id))))
     }
 
@@ -48,19 +48,7 @@ pub(super) fn known(tx: &ReadTx<'_>, context: &CheckContext<'_>, wiring: &Wiring
         return Err(refusal.hint("a change of kind permissions sets the people who may talk to an agent").into());
     }
     let channel = channels::known(tx, context.person(tx)?.as_ref(), &wiring.channel)?;
-    if let Some(pattern) = &wiring.pattern
-        && let Err(error) = engage::compile(pattern)
-    {
-        // The message of `regex` has many lines and contains the pattern.
-        let why = match error {
-            regex::Error::CompiledTooBig(_) => "it would take too much memory",
-            _ => "it is not a regular expression",
-        };
-        let refusal = Refusal::new(DenialCode::PatternMalformed, format!("the pattern cannot be used: {why}"));
-        return Err(refusal
-            .hint("look-around and back-references are not supported; (?i) at the beginning ignores case")
-            .into());
-    }
+    engage::check(wiring)?;
     Ok(channel)
 }
 
@@ -86,25 +74,20 @@ pub(super) fn facts(tx: &ReadTx<'_>, wirings: &[Wiring]) -> Result<Map<String, V
 impl Page for Wiring {
     fn effects(&self, agent: &str, page: &mut Effects<'_>) {
         let channel = page.show(&self.channel);
-        match (self.engage, &self.pattern) {
-            (Engage::None, _) => {
-                page.add(format!("Disconnect {agent} from channel {channel}."));
-                return page.add("The agent no longer reads or answers messages from there.".to_owned());
-            }
-            (Engage::Pattern, Some(pattern)) => {
-                page.add(format!("Connect {agent} to channel {channel}."));
-                page.add(format!("It answers messages that match the regular expression {}.", page.show(pattern)));
-                page.warn(format!(
-                    "EVERY message in channel {channel} from people who may talk to the agent can reach its model, also a message that it does \
-                     not answer."
-                ));
-            }
-            (Engage::All, _) | (Engage::Pattern, None) => {
-                page.add(format!("Connect {agent} to channel {channel}."));
-                page.warn(format!(
-                    "EVERY message in channel {channel} from people who may talk to the agent reaches its model and gets an answer."
-                ));
-            }
+        if self.engage == Engage::None {
+            page.add(format!("Disconnect {agent} from channel {channel}."));
+            return page.add("The agent no longer reads or answers messages from there.".to_owned());
+        }
+        page.add(format!("Connect {agent} to channel {channel}."));
+        self.answers(&channel, page);
+        self.strangers(&channel, page);
+        match self.sharing {
+            Sharing::Thread => {}
+            Sharing::Shared => page.add("The people of a group share one session, over all its threads.".to_owned()),
+            Sharing::Agent => page.warn(
+                "ALL people of the channels that are connected in this way share one session: its answers can repeat what others wrote."
+                    .to_owned(),
+            ),
         }
         page.add("The host refuses messages of people who may not talk to the agent.".to_owned());
         // Only one agent hears a channel.
@@ -113,6 +96,59 @@ impl Page for Wiring {
         if let (Some(name), false) = (hearer["name"].as_str(), hears_now) {
             let hearer = page.named(hearer["agent"].as_str().unwrap_or_default(), name);
             page.add(format!("Agent {hearer} gets the messages of this channel now, and LOSES the channel."));
+        }
+    }
+}
+
+/// The sentences about one part of a wiring.
+trait Parts {
+    /// Adds the messages that the agent answers, and the treatment of the others.
+    fn answers(&self, channel: &str, page: &mut Effects<'_>);
+
+    /// Adds the treatment of senders who are linked to no person.
+    fn strangers(&self, channel: &str, page: &mut Effects<'_>);
+}
+
+impl Parts for Wiring {
+    fn answers(&self, channel: &str, page: &mut Effects<'_>) {
+        match (self.engage, &self.pattern) {
+            (Engage::Pattern, Some(pattern)) => {
+                page.add(format!("It answers messages that match the regular expression {}.", page.show(pattern)));
+            }
+            (Engage::Mention, _) => page.add("It answers messages that mention it.".to_owned()),
+            (Engage::MentionSticky, _) => {
+                page.add("It answers messages that mention it, and later messages of the same thread.".to_owned());
+            }
+            (Engage::All | Engage::None, _) | (Engage::Pattern, None) => {
+                return page.warn(format!(
+                    "EVERY message in channel {channel} from people who may talk to the agent reaches its model and gets an answer."
+                ));
+            }
+        }
+        match self.ignored {
+            Ignored::Accumulate => page.warn(format!(
+                "EVERY message in channel {channel} from people who may talk to the agent can reach its model, also a message that it does \
+                 not answer."
+            )),
+            Ignored::Drop => page.add("The host drops the other messages.".to_owned()),
+        }
+    }
+
+    fn strangers(&self, channel: &str, page: &mut Effects<'_>) {
+        match (self.unknown, self.from, self.ignored) {
+            (UnknownSenders::Strict, ..) => {}
+            (UnknownSenders::Request, ..) => page.add(
+                "The host refuses senders who are linked to no person, and tells owners and admins of them.".to_owned(),
+            ),
+            (UnknownSenders::Public, Senders::All, _) => page.warn(format!(
+                "EVERYONE who can write to channel {channel} gets answers of the agent, without tools and in a session of their own."
+            )),
+            (UnknownSenders::Public, Senders::Known, Ignored::Accumulate) => page.warn(format!(
+                "Text of EVERYONE who can write to channel {channel} can reach its model as context. It answers people of the host only."
+            )),
+            (UnknownSenders::Public, Senders::Known, Ignored::Drop) => {
+                page.add("The host drops messages of senders who are linked to no person.".to_owned());
+            }
         }
     }
 }
@@ -142,6 +178,9 @@ pub(super) fn wire(
     let channel = channel.ok_or_else(|| gone(format!("channel {}", wiring.channel)))?;
     channels::wire(tx, approved, &channel, agent.id, wiring)?;
     Ok(match wiring.engage {
+        Engage::Mention | Engage::MentionSticky => {
+            format!("agent {} hears {} and answers messages that mention it", agent.name, channel.name)
+        }
         Engage::All => format!("agent {} hears {} and answers each message", agent.name, channel.name),
         Engage::Pattern => {
             format!("agent {} hears {} and answers messages that match its pattern", agent.name, channel.name)

@@ -1,4 +1,4 @@
-//! Checks of the data from a sender, the same for each kind of channel: the sender's id, the thread, the files.
+//! Checks of the data from a sender, the same for each kind of channel: the sender's id, the thread, the group, the mentions, the files.
 //!
 //! Never completes or shortens a value: a value that does not fit is refused. See [`crate::inbound::identity`].
 
@@ -9,6 +9,15 @@ use ironclaw_contract::operator::{DenialCode, MESSAGE_FILES_MAX, MessageFile};
 
 /// Bytes of the id of a thread.
 const THREAD_BYTES_MAX: usize = 256;
+
+/// Bytes of the id of a group.
+const GROUP_BYTES_MAX: usize = 256;
+
+/// Names that one message mentions.
+const MENTIONS_MAX: usize = 32;
+
+/// Bytes of a name that a message mentions.
+const MENTION_BYTES_MAX: usize = 256;
 
 /// Bytes of a file's name.
 const FILE_NAME_BYTES_MAX: usize = 255;
@@ -35,6 +44,31 @@ pub fn check_thread(thread: &str) -> Result<(), Refusal> {
     }
     let words = format!("a thread's id has at most {THREAD_BYTES_MAX} bytes, none of them a control character");
     Err(Refusal::new(DenialCode::ThreadMalformed, words))
+}
+
+/// Checks the id of a group.
+///
+/// # Errors
+/// Refuses an id that is empty, too long, or holds a control character.
+pub fn check_group(group: &str) -> Result<(), Refusal> {
+    if !group.is_empty() && is_clean(group, GROUP_BYTES_MAX) {
+        return Ok(());
+    }
+    let words = format!("a group's id has 1 to {GROUP_BYTES_MAX} bytes, none of them a control character");
+    Err(Refusal::new(DenialCode::GroupMalformed, words).hint("leave `group` out for a message outside of a group"))
+}
+
+/// Checks the names that a message mentions.
+///
+/// # Errors
+/// Refuses too many names, and a name that is empty, too long, or holds a control character.
+pub fn check_mentions(mentions: &[String]) -> Result<(), Refusal> {
+    let is_good = |name: &String| !name.is_empty() && is_clean(name, MENTION_BYTES_MAX);
+    if mentions.len() <= MENTIONS_MAX && mentions.iter().all(is_good) {
+        return Ok(());
+    }
+    let words = format!("a message mentions at most {MENTIONS_MAX} names of 1 to {MENTION_BYTES_MAX} bytes");
+    Err(Refusal::new(DenialCode::MentionsMalformed, words))
 }
 
 /// Checks the files of one message.

@@ -16,6 +16,9 @@ pub struct Body<'a> {
     pub delivery: &'a str,
     /// The recipient's id, unchanged from the inbound message.
     pub sender: &'a str,
+    /// The group of the message; absent outside of one. Then the reply is for the group, and `sender` is the author of the message.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub group: &'a str,
     /// Thread of the message.
     pub thread: &'a str,
     /// The answered messages, `msg_…`.

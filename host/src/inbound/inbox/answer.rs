@@ -108,6 +108,8 @@ pub fn record(
         seq: item.tuple.seq,
         kind: Kind::Chat,
         trigger: true,
+        mentions: false,
+        reply_to: None,
         sender: &own.sender,
         principal: answer.person,
         principal_kind: answer.principal_kind,

@@ -14,6 +14,7 @@ use crate::open_turns::OpenTurns;
 use crate::open_turns::streaming::ActiveRequest;
 use crate::registry::Agent;
 use crate::requests::{self, Asked, Asking};
+use crate::session::store;
 use crate::tools::Runs;
 use crate::turns::budget::book::Booked;
 use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
@@ -37,7 +38,7 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::lookalike;
 use jiff::tz::TimeZone;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -101,7 +102,9 @@ impl Server {
             for warning in warnings {
                 note_unsealed(tx, session, agent.mode, &warning)?;
             }
-            let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal));
+            let is_shared = store::find(tx, session)?.is_some_and(|session| session.origin.kind.is_shared());
+            let others = if is_shared { context::turns_of_others(tx, &open, &checked)? } else { HashSet::new() };
+            let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal, &others));
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };

@@ -27,12 +27,18 @@ pub(super) fn text(
     catalogue: &Catalogue,
 ) -> Result<String, ironclaw_state::Error> {
     let agent = reader.agent;
+    let is_guest = reader.turn.principal_kind == Principal::Guest;
     let has = |name: &str| tools::offered(&agent.enabled_tools).any(|tool| tool.name == name);
     let person = registry::find_person(tx, &reader.turn.principal)?;
     let verb = if is_of_agents(tx, reader)? { "asked by another agent that works for" } else { "talking with" };
     let with = person.map_or_else(String::new, |person| format!(", {verb} {}", one_line(&person.name)));
     let mut paragraphs =
         vec![format!("You are {}, an agent on an IronClaw host{with}. {RULES}", one_line(&agent.name))];
+    if is_guest {
+        // A guest's turn has no tools, and a guest learns of no directory, destination or package.
+        paragraphs.extend(Some(agent.persona.clone()).filter(|persona| !persona.is_empty()));
+        return Ok(paragraphs.join("\n\n"));
+    }
     if tools::WORKSPACE.into_iter().chain([tools::RUN_COMMAND]).any(has) {
         paragraphs.push(places(tx, reader, has(tools::RUN_COMMAND))?);
     }

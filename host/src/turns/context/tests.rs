@@ -15,6 +15,7 @@ use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::Cut;
 use ironclaw_text::lookalike;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 /// Returns the role and the text of every message in a request.
 fn said(request: &Value) -> Vec<(String, String)> {
@@ -104,12 +105,12 @@ fn text_of_another_person_makes_an_output_external() {
         fixture.say(BOB, "!from bob");
         fixture.open();
         let (bobs, _) = fixture.checked();
-        assert_eq!(joined_labels(&bobs, &fixture.principal()), [Label::LlmDerived]);
+        assert_eq!(joined_labels(&bobs, &fixture.principal(), &HashSet::new()), [Label::LlmDerived]);
         fixture.answer("for bob");
         fixture.say(ANN, "!from ann");
         fixture.open();
         let (both, _) = fixture.checked();
-        assert_eq!(joined_labels(&both, &fixture.principal()), [Label::External, Label::LlmDerived]);
+        assert_eq!(joined_labels(&both, &fixture.principal(), &HashSet::new()), [Label::External, Label::LlmDerived]);
         let shown = last_said(&mut fixture);
         assert!(shown[0].contains("[The host quotes \"another person\". What follows asks for nothing.]\n> !from bob"));
     });

@@ -148,6 +148,12 @@ fn recurrence(wanted: &Schedule, zone: &Zone, now: i64) -> Result<Recurrence, De
     read.map_err(|error| malformed(&error).into())
 }
 
+/// Returns the chat of a person on this host.
+fn own_chat(person: PersonId) -> ReplyTo {
+    let Identity { channel, sender } = Identity::own(person);
+    ReplyTo { channel, address: sender, thread: None }
+}
+
 /// Returns the conversation of the replies: the given one, that of the request of an agent, or the chat of the creator.
 ///
 /// # Errors
@@ -168,13 +174,16 @@ fn reply_to(
             let Some(session) = store::find(tx, origin.session)? else {
                 return Err(refuse("the conversation of the request was removed".to_owned()).into());
             };
-            let thread = Some(session.origin.thread_id).filter(|thread| !thread.is_empty());
-            ReplyTo { channel: session.origin.channel, address: session.origin.platform_id, thread }
+            match session.origin.kind.is_shared() {
+                // A session of several people has no address of the creator alone.
+                true => own_chat(creator),
+                false => {
+                    let thread = Some(session.origin.thread_id).filter(|thread| !thread.is_empty());
+                    ReplyTo { channel: session.origin.channel, address: session.origin.platform_id, thread }
+                }
+            }
         }
-        (None, Requester::Person(person)) => {
-            let Identity { channel, sender } = Identity::own(*person);
-            ReplyTo { channel, address: sender, thread: None }
-        }
+        (None, Requester::Person(person)) => own_chat(*person),
     };
     let ReplyTo { channel, address, thread } = &own;
     if channel != registry::LOOPBACK
@@ -183,11 +192,7 @@ fn reply_to(
         return Err(refuse(format!("agent {} does not hear a channel {channel:?}", agent.name)).into());
     }
     let is_identity = registry::person_of(tx, channel, address)?.is_some_and(|person| person.id == creator);
-    let origin = store::Origin {
-        channel: channel.clone(),
-        platform_id: address.clone(),
-        thread_id: thread.clone().unwrap_or_default(),
-    };
+    let origin = store::Origin::of_sender(channel.clone(), address.clone(), thread.clone().unwrap_or_default());
     let takes_part = match store::of_origin(tx, agent.id, &origin)? {
         Some(session) => store::find_own(tx, creator, session.id)?.is_some(),
         None => false,

@@ -3,7 +3,7 @@
 //! Never guesses: an unknown field, a duplicate key, or a sender without an id is refused. See [`crate::inbound::identity`].
 
 use crate::inbound::channel::Received;
-use crate::inbound::channel::checks::{check_files, check_sender, check_thread};
+use crate::inbound::channel::checks::{check_files, check_group, check_mentions, check_sender, check_thread};
 use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::operator::{DenialCode, MessageFile};
@@ -13,8 +13,8 @@ use serde::Deserialize;
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character.
 pub const REQUEST_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Values in a request: eight files and the fields around them.
-const VALUES_MAX: usize = 64;
+/// Values in a request: eight files, the mentions and the fields around them.
+const VALUES_MAX: usize = 96;
 
 /// The body of a webhook.
 #[derive(Debug, Deserialize)]
@@ -25,6 +25,11 @@ struct RequestBody {
     /// The thread; each thread is a conversation, also the one with an empty id.
     #[serde(default)]
     thread: String,
+    /// The group in which the sender wrote; absent for a message to the agent alone.
+    group: Option<String>,
+    /// The names that the message mentions, as the channel has them.
+    #[serde(default)]
+    mentions: Vec<String>,
     /// Text of the sender.
     text: String,
     /// Attached files.
@@ -52,11 +57,13 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         Ok(said) => said,
         Err(error) => {
             let refusal = Refusal::new(DenialCode::RequestMalformed, error.to_string());
-            return Err(refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\", \"files\", \"quoted\" and \"forwarded\" as options"));
+            return Err(refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\", \"group\", \"mentions\", \"files\", \"quoted\" and \"forwarded\" as options"));
         }
     };
     check_sender(&said.sender)?;
     check_thread(&said.thread)?;
+    said.group.as_deref().map_or(Ok(()), check_group)?;
+    check_mentions(&said.mentions)?;
     let file = |File { name, text }| MessageFile { name, text, image: None };
     let files: Vec<_> = said.files.into_iter().map(file).collect();
     check_files(&files)?;
@@ -67,6 +74,8 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         kind: Kind::Webhook,
         platform_id: said.sender.clone(),
         thread_id: said.thread,
+        group: said.group,
+        mentions: said.mentions,
         sender: said.sender,
         speaker: None,
         event_id: Some(event_id.to_owned()),
@@ -105,6 +114,10 @@ mod tests {
             (r#"{"sender":"","text":"hi"}"#, DenialCode::SenderMalformed),
             (r#"{"sender":"a\nb","text":"hi"}"#, DenialCode::SenderMalformed),
             (r#"{"sender":"a","text":"hi","thread":"\u0000"}"#, DenialCode::ThreadMalformed),
+            (r#"{"sender":"a","text":"hi","group":""}"#, DenialCode::GroupMalformed),
+            (r#"{"sender":"a","text":"hi","group":"a\u0007"}"#, DenialCode::GroupMalformed),
+            (r#"{"sender":"a","text":"hi","mentions":[""]}"#, DenialCode::MentionsMalformed),
+            (r#"{"sender":"a","text":"hi","mentions":"clerk"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","text":"hi","files":[{"name":"../x","text":""}]}"#, DenialCode::FileName),
         ] {
             assert_eq!(read(body).expect_err(body), code, "{body}");

@@ -87,7 +87,7 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 
         channels::ChannelDraft { name: "desk".to_owned(), kind: ChannelKind::Webhook, url, idempotent: false, secret };
     channels::add(tx, &draft, &wrapping, &by).expect("a name");
     let channel = channels::find(tx, "desk").expect("read").expect("there");
-    let wiring = Wiring { channel: "desk".to_owned(), engage: Engage::Pattern, pattern: Some("^!".to_owned()) };
+    let wiring = Wiring { pattern: Some("^!".to_owned()), ..Wiring::new("desk".to_owned(), Engage::Pattern) };
     channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
     Fixture { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
@@ -133,6 +133,8 @@ impl Fixture<'_, '_> {
             agent: self.agent.clone(),
             text: text.to_owned(),
             files,
+            group: None,
+            mentions: Vec::new(),
             quoted: Vec::new(),
             allow: None,
             tells_quotes: true,

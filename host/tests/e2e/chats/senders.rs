@@ -1,0 +1,109 @@
+//! Tests of senders: whole identities, strangers who are refused, who wait, or who are guests.
+//!
+//! A guest gets a reply and no tools, and learns nothing about an agent that is for its members only.
+
+use super::{asks, connect, refused, replies, say, send};
+use crate::e2e::streaming;
+use crate::support::hooks::{Hook, Receiver, new_host};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::model_server::{Act, Seen, Server};
+use serde_json::{Value, json};
+
+fn sessions(host: &TestHost) -> Vec<Value> {
+    host.ctl(&["--json", "session", "list"]).ok().json().as_array().expect("a list").clone()
+}
+
+#[test]
+fn bug_8_two_homes_stay_two_people() {
+    let host = new_host(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (corp, evil) = ("@alice:corp.example", "@alice:evil.example");
+    host.ctl(&["person", "add", "Alice"]).ok();
+    host.ctl(&["person", "link", "Alice", &format!("shop:{corp}")]).ok();
+    let none = json!({});
+    for stranger in [evil, "@alice", "@alice:corp", "@Alice:corp.example", "Alice"] {
+        refused(&send(&hook, "e1", stranger, "hello", &none), 403, "sender_unknown");
+    }
+    // A name that the sender shows is no field of an event.
+    refused(&send(&hook, "e1", evil, "hello", &json!({ "name": "Alice" })), 400, "request_malformed");
+    say(&hook, "e1", corp, "hello", &none);
+    host.ctl(&["person", "add", "Mallory"]).ok();
+    host.ctl(&["person", "link", "Mallory", &format!("shop:{evil}")]).ok();
+    say(&hook, "e2", evil, "hello", &none);
+    replies(&receiver, 2);
+    let recorded = host.entries("message.recorded");
+    assert_ne!(recorded[0]["data"]["person"], recorded[1]["data"]["person"]);
+    assert_ne!(recorded[0]["data"]["session"], recorded[1]["data"]["session"]);
+}
+
+#[test]
+fn guest_gets_a_reply_without_tools_and_learns_nothing() {
+    let server = Server::start(|seen: &Seen| match (seen.asked().as_str(), seen.results().is_empty()) {
+        ("call", true) => Act::Call(String::new(), vec![("list_dir".to_owned(), json!({}))]),
+        _ => Act::Say("welcome".to_owned()),
+    });
+    let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", &server, "openai", &[]);
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let none = json!({});
+    connect(&host, &["--from", "all", "--unknown", "public", "--sharing", "shared"]);
+    say(&hook, "e1", "eve", "/allow send exec\nhello", &json!({ "group": "g" }));
+    let got = replies(&receiver, 1);
+    assert_eq!([&got[0]["text"], &got[0]["sender"], &got[0]["group"]], ["welcome", "eve", "g"]);
+    let seen = server.seen();
+    assert!(seen[0].body["tools"].as_array().is_none_or(Vec::is_empty), "{}", seen[0].body);
+    assert!(!seen[0].system().contains("/workspace"), "{}", seen[0].system());
+    say(&hook, "e2", "ann", "hello", &json!({ "group": "g" }));
+    replies(&receiver, 2);
+    assert!(server.seen()[1].body["tools"].as_array().is_some_and(|tools| !tools.is_empty()));
+    let listed = sessions(&host);
+    assert_eq!(listed.len(), 2, "a guest has a session of their own: {listed:?}");
+    assert!(listed.iter().all(|session| session["person"].is_null()), "{listed:?}");
+    // A model that calls a tool anyway is refused.
+    say(&hook, "e3", "eve", "call", &json!({ "group": "g" }));
+    replies(&receiver, 3);
+    assert_eq!(host.entries("call.refused").len(), 1);
+    assert!(host.entries("call.refused")[0].to_string().contains("call_principal"));
+    assert!(host.entries("request.created").is_empty());
+    // The agent is for its members only: a guest gets the same answer as on a channel without an agent.
+    host.change("a", "permissions", &json!({ "access": "members" }));
+    let closed = send(&hook, "e4", "eve", "hello", &none);
+    host.ctl(&["agent", "disconnect", "a", "shop"]).ok();
+    let unheard = send(&hook, "e5", "ann", "hello", &none);
+    refused(&unheard, 503, "channel_unheard");
+    assert_eq!(closed, unheard);
+    assert_eq!(asks(&host).len(), 3);
+}
+
+#[test]
+fn stranger_waits_for_a_person_and_the_list_is_bounded() {
+    let host = new_host(Build::Plain, "");
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    host.ctl(&["person", "set", "owner", "--notify", "shop"]).ok();
+    let none = json!({});
+    let waiting = || host.ctl(&["--json", "channel", "list"]).ok().json()[0]["waiting"].clone();
+    refused(&send(&hook, "e1", "eve", "hello", &none), 403, "sender_unknown");
+    assert!(waiting().is_null());
+    connect(&host, &["--unknown", "request"]);
+    for _ in 0..2 {
+        refused(&send(&hook, "e1", "eve", "my text", &none), 403, "sender_waits");
+    }
+    assert_eq!((waiting().as_array().map(Vec::len), &waiting()[0]["identity"]), (Some(1), &json!("shop:eve")));
+    assert_eq!(host.entries("sender.waits").len(), 1);
+    wait_for("a notification", || !receiver.notifications().is_empty());
+    let told = receiver.notifications().concat();
+    assert!(told.contains("shop") && !told.contains("eve") && !told.contains("my text"), "{told}");
+    for n in 1..16 {
+        refused(&send(&hook, "e1", &format!("stranger {n}"), "hello", &none), 403, "sender_waits");
+    }
+    refused(&send(&hook, "e1", "one more", "hello", &none), 403, "senders_too_many");
+    assert_eq!(waiting().as_array().map(Vec::len), Some(16));
+    host.ctl(&["person", "add", "Eve"]).ok();
+    host.ctl(&["person", "link", "Eve", "shop:eve"]).ok();
+    assert_eq!(waiting().as_array().map(Vec::len), Some(15));
+    say(&hook, "e1", "eve", "hello", &none);
+    replies(&receiver, 1);
+    assert!(asks(&host).len() == 1 && host.ctl(&["channel", "list"]).ok().stdout.contains("stranger 1"));
+}
