@@ -5,7 +5,8 @@
 pub mod answer;
 pub mod events;
 
-pub use crate::tables::messages::{Message, find, newest_of, session_of_another, waiting_count};
+pub use crate::tables::messages::{Message, find, newest_of, waiting_count};
+pub use crate::tables::sessions::session_of_another;
 
 use crate::inbound::channel::Received;
 use crate::inbound::identity::Authenticated;

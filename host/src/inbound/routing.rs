@@ -160,11 +160,11 @@ fn shared_origin(sharing: Sharing, received: &Received, is_guest: bool) -> Origi
     match sharing {
         Sharing::Thread => origin,
         Sharing::Shared => Origin { thread_id: String::new(), ..origin },
-        // A name that no channel can have.
+        // A name that no channel can have. The address is not empty, because a sandbox leaves an empty one out.
         Sharing::Agent => Origin {
             kind: OriginKind::Agent,
             channel: "host".to_owned(),
-            platform_id: String::new(),
+            platform_id: "all".to_owned(),
             thread_id: String::new(),
         },
     }

@@ -235,18 +235,6 @@ pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Re
     tx.find(sql, [channel, sender, event], read)
 }
 
-/// Returns a session of one person in which this sender wrote for another person than `person`.
-pub fn session_of_another(
-    tx: &ReadTx<'_>,
-    channel: &str,
-    sender: &str,
-    person: PersonId,
-) -> Result<Option<SessionId>, Error> {
-    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 \
-               AND session_id IN (SELECT id FROM sessions WHERE origin_kind = 'sender') LIMIT 1";
-    tx.find(sql, params![channel, sender, person], |row| row.get("session_id"))
-}
-
 /// Returns the number of messages of the session that ask for a turn and wait or are in one.
 pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
     let sql =

@@ -177,6 +177,18 @@ pub fn of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Session>, Erro
     tx.list(sql, [person], session)
 }
 
+/// Returns a session of one person in which this sender wrote for another person than `person`.
+pub fn session_of_another(
+    tx: &ReadTx<'_>,
+    channel: &str,
+    sender: &str,
+    person: PersonId,
+) -> Result<Option<SessionId>, Error> {
+    let sql = "SELECT session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND principal <> ?3 \
+               AND session_id IN (SELECT id FROM sessions WHERE origin_kind = 'sender') LIMIT 1";
+    tx.find(sql, params![channel, sender, person], |row| row.get("session_id"))
+}
+
 /// Returns whether this person began this session, which may be removed.
 pub fn was_of(tx: &ReadTx<'_>, person: PersonId, id: SessionId) -> Result<bool, Error> {
     let sql = "SELECT count(*) FROM sessions WHERE id = ?1 AND person_id = ?2";
