@@ -22,7 +22,7 @@ use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
 use crate::session::store::Session;
-use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::seam::outbound::RawRow;
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_state::failpoint;
@@ -79,6 +79,28 @@ impl Inbound {
         failpoint::reach("record");
         self.wake.wake(recorded.session);
         Ok(recorded)
+    }
+
+    /// Takes a message through identity and routing, and returns its session and its person, so that its files can be put there before
+    /// it is recorded. `bytes` is its size with these files.
+    ///
+    /// # Errors
+    /// Refuses the message at each stage, as [`Self::inbound`] does.
+    pub async fn place_of(&self, received: Received, bytes: u64) -> Result<(SessionId, PersonId), Denied<Error>> {
+        let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
+        self.record
+            .state
+            .decide(move |tx| {
+                inbox::check(&received)?;
+                let authenticated = identity::authenticate(tx, received)?;
+                let person = authenticated.person().id;
+                if !inbox::is_known(tx, authenticated.received())? {
+                    settings.quota.admit_message(tx, person, &authenticated.received().channel, bytes)?;
+                }
+                let routed = routing::route(tx, authenticated, (&settings.quota, sessions_max), &record.wrapping)?;
+                Ok::<_, Denied<Error>>((routed.session().id, person))
+            })
+            .await
     }
 
     /// Takes an origin through identity and routing, and returns the session of its messages. Records no message.

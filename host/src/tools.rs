@@ -12,8 +12,8 @@ pub mod levels;
 
 use crate::refusal::Refusal;
 use definitions::{
-    actions, find_tools, git_push, http_fetch, memory, network_command, run_command, schedule_manage, send_message,
-    workspace,
+    actions, find_tools, git_push, http_fetch, memory, network_command, run_command, schedule_manage, send_file,
+    send_message, workspace,
 };
 use ironclaw_contract::operator::DenialCode;
 use serde_json::Value;
@@ -34,6 +34,8 @@ pub const ACTIONS: [&str; 4] = ["schedule_task", ASK_QUESTION, "skill_install", 
 pub const UNHANDLED: [&str; 1] = ["skill_install"];
 /// Sends a message to a destination. The host offers it by itself to an agent with a destination.
 pub const SEND_MESSAGE: &str = "send_message";
+/// Sends a file of the workspace to a destination, or into the conversation. No agent has it by default.
+pub const SEND_FILE: &str = "send_file";
 /// The tools that the host offers by itself to an agent that has what they need.
 const AUTOMATIC: [&str; 4] = [NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS, SEND_MESSAGE];
 /// Lists, pauses, resumes and removes the schedules that the agent asked for. No agent has it by default.
@@ -144,7 +146,7 @@ fn automatic_with(tool: &str) -> String {
     }
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`MANAGE_SCHEDULES`], [`SEND_MESSAGE`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`MANAGE_SCHEDULES`], [`SEND_MESSAGE`], [`SEND_FILE`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         let others = [
@@ -155,6 +157,7 @@ pub fn builtin() -> &'static [Tool] {
             find_tools(),
             schedule_manage(),
             send_message(),
+            send_file(),
         ];
         workspace().into_iter().chain(memory()).chain(others).chain(actions()).collect()
     });

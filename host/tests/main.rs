@@ -30,6 +30,7 @@ mod support {
 /// The features of the host, through the real programs.
 mod e2e {
     mod allowances;
+    mod attachments;
     mod budget;
     pub(crate) mod calls;
     mod change_effects;

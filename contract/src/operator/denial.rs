@@ -174,6 +174,7 @@ denial_codes! {
     MessageDropped = "message_dropped", 400, Operator, "The host no longer has the text of the message.";
     ThreadMalformed = "thread_malformed", 400, Sender, "The name of the thread is malformed.";
     FileName = "file_name", 400, Sender, "The name of a file is malformed.";
+    FileType = "file_type", 400, Sender, "The content of a file is not of its declared type.";
     TooManyFiles = "too_many_files", 400, Sender, "The message has too many files.";
     ListenerGone = "listener_gone", 503, Host, "The host can no longer report the stages of the message.";
     IdentityElsewhere = "identity_elsewhere", 400, Operator, "The identity belongs to another channel than the loopback.";
@@ -232,6 +233,7 @@ denial_codes! {
     CallPrincipal = "call_principal", 403, Operator, "The agent never takes calls of this class from this kind of principal.";
     CallDestination = "call_destination", 403, Operator, "The agent has no destination of this name.";
     CallDestinationEnded = "call_destination_ended", 403, Operator, "The address behind the destination is not the one that people approved.";
+    CallFile = "call_file", 403, Sandbox, "The file that an agent wants to send cannot be copied.";
     CallSchedule = "call_schedule", 403, Operator, "The call is not in the list that was approved with its schedule.";
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
     CallOrigin = "call_origin", 403, Sender, "The context holds text of others, and the call has an effect outside of the session.";

@@ -7,7 +7,7 @@ use crate::gateway::live_settings::Live;
 use crate::registry::{Agent, destinations, egress, mcp};
 use crate::tables::messages;
 use crate::tables::schedules::{self, OfTurn};
-use crate::tools::SEND_MESSAGE;
+use crate::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::TurnFacts;
 use crate::turns::calls::http::Network;
 use crate::turns::items;
@@ -38,9 +38,9 @@ pub fn of_turn(
         true => network(tx, settings, (turn, &of_schedule), agent, key)?,
         false => Network::default(),
     };
-    let destinations = match catalogue.missing(SEND_MESSAGE) {
-        None => destinations::of(tx, agent.id)?,
-        Some(_) => Vec::new(),
+    let destinations = match [SEND_MESSAGE, SEND_FILE].iter().any(|tool| catalogue.missing(tool).is_none()) {
+        true => destinations::of(tx, agent.id)?,
+        false => Vec::new(),
     };
     let has_external = labels.contains(&Label::External);
     Ok(TurnFacts { principal, scope: turn.scope, has_external, catalogue, network, of_schedule, destinations })

@@ -16,6 +16,13 @@ pub struct Origin {
     pub thread_id: String,
 }
 
+impl Origin {
+    /// Returns the identity at its address: `CHANNEL:ADDRESS`.
+    pub fn recipient(&self) -> String {
+        format!("{}:{}", self.channel, self.platform_id)
+    }
+}
+
 /// The state of a session, which decides if it may be launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {

@@ -5,7 +5,7 @@
 use super::{
     ACTIONS, ASK_QUESTION, COMMAND_SECONDS_MAX, FIND_TOOLS, GIT_PUSH, HTTP_FETCH, MANAGE_SCHEDULES, MEMORY,
     NETWORK_COMMAND, QUESTION_OPTIONS_MAX, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND, Runs,
-    SEND_MESSAGE, Tool, WORKSPACE, find,
+    SEND_FILE, SEND_MESSAGE, Tool, WORKSPACE, find,
 };
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::{ENTRIES_MAX, REASON_BYTES_MAX};
@@ -331,6 +331,31 @@ pub(super) fn send_message() -> Tool {
                 "text": { "type": "string", "minLength": 1, "description": "The message." },
                 "recipient": of_host("Leave it out: the host writes the address."),
                 "thread": of_host("Leave it out: the host writes the thread."),
+            }),
+        ),
+    }
+}
+
+pub(super) fn send_file() -> Tool {
+    let text = |description: &str| json!({ "type": "string", "minLength": 1, "description": description });
+    let of_host = |description: &str| json!({ "type": "string", "description": description });
+    Tool {
+        name: SEND_FILE,
+        description: "Sends a file of the workspace into this conversation, or to one of your destinations. The host copies it now; a \
+            person decides about the copy.",
+        runs: Runs::Await,
+        parameters: object(
+            &["path"],
+            json!({
+                "path": { "type": "string", "minLength": 1 },
+                "to": text("Name of the destination; this conversation if absent."),
+                "text": text("Words beside the file."),
+                "recipient": of_host("Leave it out: the host writes the address."),
+                "thread": of_host("Leave it out: the host writes the thread."),
+                "name": of_host("Leave it out: the host writes the name of the file."),
+                "type": of_host("Leave it out: the host writes its type."),
+                "size": { "type": "integer", "description": "Leave it out: the host writes its size." },
+                "digest": of_host("Leave it out: the host writes its digest."),
             }),
         ),
     }

@@ -20,6 +20,7 @@ pub use canonical_text::digest;
 pub use judge::{Judged, Judgement, TurnFacts, action_of, judge, main_code, needs_person};
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
+pub use send::write_file;
 
 use crate::tables::turns::{self, NewCall};
 use crate::turns::items::{BodyError, NewItem, Recorded};

@@ -43,6 +43,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v21.sql"),
     include_str!("v22.sql"),
     include_str!("v23.sql"),
+    include_str!("v24.sql"),
 ];
 
 /// A migration of the schema.

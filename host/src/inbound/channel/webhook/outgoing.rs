@@ -204,7 +204,15 @@ mod tests {
             let secret =
                 Secret::read(&SecretText::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned())).expect("a secret");
             let ids = ["msg_1".to_owned()];
-            let body = Body { kind: "test", delivery: "dlv_1", sender: "s", thread: "t", message_ids: &ids, text: "x" };
+            let body = Body {
+                kind: "test",
+                delivery: "dlv_1",
+                sender: "s",
+                thread: "t",
+                message_ids: &ids,
+                text: "x",
+                files: &[],
+            };
             for url in ["https://hook.example/", "https://hook.example:8443/x"] {
                 let outcome = sender.send(&url.parse().expect("a URL"), &secret, "dlv_1", 1, &body).await;
                 assert_eq!(outcome, Outcome::Later(AddressRefused::Forbidden.to_string(), None), "{address}");
