@@ -363,18 +363,25 @@ pub struct NewMessage {
     pub allow: Vec<String>,
 }
 
-/// A text file of a message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A file of a message: a text, or bytes that the host puts into the directory `inbox` of the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MessageFile {
     /// Its name, without a directory.
     pub name: String,
-    /// Its text, UTF-8. For an image, the note about it.
+    /// Its text, UTF-8. For an image, the note about it. Absent if it has `data`.
+    #[serde(default)]
     pub text: String,
     /// The image in the workspace that the text is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<MessageImage>,
+    /// Its bytes in base64, at most 1 MiB decoded, in place of `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<String>,
+    /// The media type that its sender declares for `data`. A content of another type is refused.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
 }
 
 /// An image of a message: a file that the sender put into the workspace of the conversation.

@@ -4,6 +4,7 @@
 
 mod agents;
 mod allowances;
+mod attachments;
 mod audit;
 mod auth;
 mod backup;

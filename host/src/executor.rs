@@ -21,13 +21,14 @@ use crate::latch::Latch;
 use crate::mcp::Servers;
 use crate::network_command::CommandJails;
 use crate::open_turns::OpenTurns;
+use crate::outbound::delivery::sent_files;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
 use crate::session::store;
 use crate::tables::{messages, turns};
-use crate::tools::SEND_MESSAGE;
+use crate::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -201,6 +202,7 @@ impl Executor {
         self.withdraw_approved(tx, place, code.meaning())?;
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
         denied::tell(tx, (&open, &agent), (&call, code), keys)?;
+        sent_files::end(tx, row.id)?;
         if when == When::InTurn {
             let target = self.target(place);
             let result = calls::refusal(code, &refusal.message);
@@ -231,7 +233,7 @@ impl Executor {
             return Ok(requests::finish(tx, place.call, false)?);
         };
         let author = Author::Tool { tool: row.tool.clone() };
-        let labels = match row.tool == SEND_MESSAGE {
+        let labels = match row.tool == SEND_MESSAGE || row.tool == SEND_FILE {
             // The host's own words, with nothing from outside beyond what the output had seen.
             true => recorded(tx, &row, &place.key)?.1,
             false => vec![Label::External],

@@ -22,7 +22,7 @@ use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
 use crate::session::store::Session;
-use ironclaw_contract::ids::SessionId;
+use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::outbound::RawRow;
 use ironclaw_contract::seam::untrusted::Untrusted;
@@ -78,17 +78,52 @@ impl Inbound {
                 Ok::<_, Denied<Error>>(recorded)
             })
             .await;
-        if let Err(Denied::Refused(refusal)) = &recorded
-            && refusal.code == DenialCode::SenderWaits
-        {
-            // A refused message leaves nothing in its own transaction.
-            let note = move |tx: &mut WriteTx<'_>| Ok::<_, Error>(identity::note_stranger(tx, &sender.0, &sender.1)?);
-            self.record.state.write(note).await?;
-        }
+        self.note_stranger(recorded.as_ref().err(), sender).await?;
         let recorded = recorded?;
         failpoint::reach("record");
         self.wake.wake(recorded.session);
         Ok(recorded)
+    }
+
+    /// Takes a message through identity and routing, and returns its session and its person, so that its files can be put there before
+    /// it is recorded. `bytes` is its size with these files.
+    ///
+    /// # Errors
+    /// Refuses the message at each stage, as [`Self::inbound`] does.
+    pub async fn place_of(&self, received: Received, bytes: u64) -> Result<(SessionId, PersonId), Denied<Error>> {
+        let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
+        let sender = (received.channel.clone(), received.sender.clone());
+        let found = self
+            .record
+            .state
+            .decide(move |tx| {
+                inbox::check(&received)?;
+                let authenticated = identity::authenticate(tx, received)?;
+                let person = authenticated.sender_id();
+                if !inbox::is_known(tx, authenticated.received())? {
+                    settings.quota.admit_message(tx, person, &authenticated.received().channel, bytes)?;
+                }
+                let routed = routing::route(tx, authenticated, (&settings.quota, sessions_max), &record.wrapping)?;
+                Ok::<_, Denied<Error>>((routed.session().id, person))
+            })
+            .await;
+        self.note_stranger(found.as_ref().err(), sender).await?;
+        found
+    }
+
+    /// Notes a stranger whose message was refused because they wait for a person. A refused message leaves nothing in its own transaction.
+    async fn note_stranger(
+        &self,
+        refused: Option<&Denied<Error>>,
+        (channel, sender): (String, String),
+    ) -> Result<(), Denied<Error>> {
+        match refused {
+            Some(Denied::Refused(refusal)) if refusal.code == DenialCode::SenderWaits => {
+                let note = move |tx: &mut WriteTx<'_>| Ok::<_, Error>(identity::note_stranger(tx, &channel, &sender)?);
+                Ok(self.record.state.write(note).await?)
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Takes an origin through identity and routing, and returns the session of its messages. Records no message.

@@ -21,5 +21,6 @@ pub mod people;
 pub mod questions;
 pub mod requests;
 pub mod schedules;
+pub mod sent_files;
 pub mod sessions;
 pub mod turns;

@@ -31,6 +31,7 @@ mod support {
 mod e2e {
     mod agents;
     mod allowances;
+    mod attachments;
     mod budget;
     pub(crate) mod calls;
     mod change_effects;

@@ -4,26 +4,64 @@
 
 use crate::failure::Error;
 use crate::new_file::NewFile;
+use nix::fcntl::OFlag;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Bytes of a mebibyte.
 const MIB: usize = 1024 * 1024;
 
-/// Reads a file; refuses one with more than `bytes_max` bytes.
+/// Reads a file; refuses one with more than `bytes_max` bytes. Standard input and pipes are read too.
 pub fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Error> {
-    let refused =
-        |cause: io::Error| Error::failed("file_refused", format!("cannot send {}", path.display())).because(cause);
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(refused)?;
-    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(refused)?;
-    if bytes.len() > bytes_max {
-        let bound =
-            if bytes_max < MIB { format!("{} KiB", bytes_max / 1024) } else { format!("{} MiB", bytes_max / MIB) };
-        return Err(refused(io::Error::other(format!("it is longer than {bound}"))));
+    let file = File::open(path).map_err(|cause| refused(path, cause))?;
+    read_up_to(path, file, bytes_max)
+}
+
+/// Reads a regular file; refuses a link, a directory, a pipe, a socket, a device and a file with more than `bytes_max` bytes, each by
+/// its name and before its content is read.
+pub fn read_regular(path: &Path, bytes_max: usize) -> Result<Vec<u8>, Error> {
+    let unfit = |words: &str| refused(path, io::Error::other(words.to_owned()));
+    let found = fs::symlink_metadata(path).map_err(|cause| refused(path, cause))?;
+    if let Some(words) = unfit_kind(&found) {
+        return Err(unfit(words));
     }
-    Ok(bytes)
+    // Another file may have the name by now. The flags prevent that a link is followed, and that a pipe makes the program wait.
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(|cause| refused(path, cause))?;
+    let opened = file.metadata().map_err(|cause| refused(path, cause))?;
+    if let Some(words) = unfit_kind(&opened) {
+        return Err(unfit(words));
+    }
+    if opened.len() > bytes_max as u64 {
+        return Err(too_long(path, bytes_max));
+    }
+    read_up_to(path, file, bytes_max)
+}
+
+fn unfit_kind(of: &fs::Metadata) -> Option<&'static str> {
+    match of.file_type() {
+        kind if kind.is_file() => None,
+        kind if kind.is_symlink() => Some("it is a link, and links are not followed"),
+        kind if kind.is_dir() => Some("it is a directory"),
+        _ => Some("it is a pipe, a socket or a device"),
+    }
+}
+
+fn read_up_to(path: &Path, file: File, bytes_max: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(|cause| refused(path, cause))?;
+    if bytes.len() > bytes_max { Err(too_long(path, bytes_max)) } else { Ok(bytes) }
+}
+
+fn too_long(path: &Path, bytes_max: usize) -> Error {
+    let bound = if bytes_max < MIB { format!("{} KiB", bytes_max / 1024) } else { format!("{} MiB", bytes_max / MIB) };
+    refused(path, io::Error::other(format!("it is longer than {bound}")))
+}
+
+fn refused(path: &Path, cause: io::Error) -> Error {
+    Error::failed("file_refused", format!("cannot send {}", path.display())).because(cause)
 }
 
 /// Writes a new file of mode 0600; with `force` it replaces a regular file as a whole.
@@ -52,60 +90,10 @@ pub fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Error> {
     file.keep()
 }
 
-/// Returns the media type of a content, from its first bytes.
-pub fn media_type(bytes: &[u8]) -> &'static str {
-    const KNOWN: [(&[u8], &str); 8] = [
-        (b"\x89PNG\r\n\x1a\n", "image/png"),
-        (b"\xff\xd8\xff", "image/jpeg"),
-        (b"GIF87a", "image/gif"),
-        (b"GIF89a", "image/gif"),
-        (b"%PDF-", "application/pdf"),
-        (b"PK\x03\x04", "application/zip"),
-        (b"PK\x05\x06", "application/zip"),
-        (b"\x1f\x8b", "application/gzip"),
-    ];
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return "image/webp";
-    }
-    match KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {
-        Some((_, kind)) => kind,
-        None if !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok() => TEXT,
-        None => "application/octet-stream",
-    }
-}
-
-/// Returns whether a media type is one of the images that models take.
-pub fn is_image(media_type: &str) -> bool {
-    media_type.starts_with("image/")
-}
-
-/// The media type of a text.
-pub const TEXT: &str = "text/plain";
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
-
-    #[test]
-    fn media_type_comes_from_the_content() {
-        for (bytes, kind) in [
-            (b"\x89PNG\r\n\x1a\nrest".as_slice(), "image/png"),
-            (b"\xff\xd8\xff\xe0", "image/jpeg"),
-            (b"GIF89a..", "image/gif"),
-            (b"RIFF\x10\0\0\0WEBPVP8 ", "image/webp"),
-            (b"RIFF\x10\0\0\0WAVEfmt ", "application/octet-stream"),
-            (b"%PDF-1.7\n", "application/pdf"),
-            (b"PK\x03\x04..", "application/zip"),
-            (b"\x1f\x8b\x08", "application/gzip"),
-            ("grüße\n".as_bytes(), TEXT),
-            (b"", TEXT),
-            (b"a\0b", "application/octet-stream"),
-            (b"\xff\xfe", "application/octet-stream"),
-        ] {
-            assert_eq!(media_type(bytes), kind, "{bytes:?}");
-        }
-    }
 
     #[test]
     fn links_and_existing_files_are_not_overwritten() {
@@ -145,5 +133,23 @@ mod tests {
         assert_eq!(read(&path, 5).expect("fits").len(), 5);
         assert!(read(&path, 4).is_err());
         assert!(read(directory.path(), 5).is_err());
+    }
+
+    #[test]
+    fn only_regular_files_are_attached() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("real"), "12345").expect("written");
+        symlink(at("real"), at("link")).expect("linked");
+        nix::unistd::mkfifo(&at("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("bound");
+        File::create(at("large")).expect("made").set_len(10 * 1024 * 1024 * 1024).expect("sparse");
+        fs::create_dir(at("directory")).expect("made");
+        for name in ["link", "pipe", "socket", "large", "directory", "none"] {
+            let error = read_regular(&at(name), 5).expect_err(name).report().expect("reported").error;
+            assert!(error.code == "file_refused" && error.message.contains(name), "{name}: {error:?}");
+        }
+        assert!(read_regular(Path::new("/dev/zero"), 5).is_err());
+        assert_eq!(read_regular(&at("real"), 5).expect("fits"), b"12345");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Plain data. `host/src/api/calls.rs` makes it.
 
+use super::SentFile;
 use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,9 @@ pub struct CallWhy {
     /// The text of its result, cut to 4,000 characters; only for the person of its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// The file of a call of `send_file`, as long as the host has its copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<SentFile>,
 }
 
 /// The rule of an argument of a tool.

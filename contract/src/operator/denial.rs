@@ -179,6 +179,7 @@ denial_codes! {
     MentionsMalformed = "mentions_malformed", 400, Sender, "The list of mentions is malformed.";
     ThreadMalformed = "thread_malformed", 400, Sender, "The name of the thread is malformed.";
     FileName = "file_name", 400, Sender, "The name of a file is malformed.";
+    FileType = "file_type", 400, Sender, "The content of a file is not of its declared type.";
     TooManyFiles = "too_many_files", 400, Sender, "The message has too many files.";
     ListenerGone = "listener_gone", 503, Host, "The host can no longer report the stages of the message.";
     IdentityElsewhere = "identity_elsewhere", 400, Operator, "The identity belongs to another channel than the loopback.";
@@ -241,6 +242,7 @@ denial_codes! {
     CallRootPerson = "call_root_person", 403, Operator, "The person at the start of the chain may not talk to that agent.";
     CallHops = "call_hops", 403, Operator, "The chain of messages between agents has reached its most hops.";
     CallSends = "call_sends", 429, Operator, "The agent has sent its most messages of this minute.";
+    CallFile = "call_file", 403, Sandbox, "The file that an agent wants to send cannot be copied.";
     CallSchedule = "call_schedule", 403, Operator, "The call is not in the list that was approved with its schedule.";
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";
     CallOrigin = "call_origin", 403, Sender, "The context holds text of others, and the call has an effect outside of the session.";

@@ -9,6 +9,15 @@ use serde::{Deserialize, Serialize};
 /// Files of one message.
 pub const MESSAGE_FILES_MAX: usize = 8;
 
+/// The directory of a workspace for the files of messages.
+pub const INBOX: &str = "inbox";
+
+/// Bytes of a file that is in a message itself, decoded.
+pub const MESSAGE_FILE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of a file that an agent sends.
+pub const SENT_FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Bytes of a file that a person puts into a workspace.
 pub const FILE_PUT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
@@ -181,4 +190,20 @@ pub struct NewConversation {
 pub struct Conversation {
     /// `ses_…`.
     pub session_id: SessionId,
+}
+
+/// A file that an agent sends: the copy that the host made when the agent asked for it. `GET /v1/calls/{id}/file` has its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SentFile {
+    /// Its name, without a directory.
+    pub name: String,
+    /// Its media type, from its content.
+    #[serde(rename = "type")]
+    pub media_type: String,
+    /// Its size.
+    #[serde(rename = "size")]
+    pub bytes: u64,
+    /// SHA-256 of its content.
+    pub digest: Digest,
 }

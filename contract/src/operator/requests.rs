@@ -3,6 +3,7 @@
 //! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::Decision).
 
 use super::Digest;
+use super::SentFile;
 use crate::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -219,4 +220,7 @@ pub struct MessageCall {
     pub code: Option<String>,
     /// The approval request of a call that waits or waited for a person.
     pub request: Option<RequestId>,
+    /// The file of a call of `send_file`, as long as the host has its copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<SentFile>,
 }

@@ -225,6 +225,7 @@ const INSIDE: &[&str] = &[
     "RequesterId",     // Change
     "ScheduleTask",    // Action
     "SecretValue",     // NewModel
+    "SentFile",        // CallWhy, MessageCall
     "SkillInstall",    // Action
     "ToolDifference",  // Action, in its payload
     "Untrusted",       // adds nothing to what it wraps

@@ -22,8 +22,11 @@ use tokio::time::timeout;
 /// Bytes of a request that is not a message.
 pub const REQUEST_BYTES_MAX: usize = BODY_BYTES_MAX;
 
-/// Bytes of a message: its text and files, where JSON may escape half of the characters.
-pub const MESSAGE_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+/// Bytes of a text with files, where JSON may escape half of the characters.
+pub const TEXT_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+
+/// Bytes of a message, which may have the bytes of files in base64.
+pub const MESSAGE_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
 
 /// Values in a request; the largest change has some hundreds.
 pub const REQUEST_VALUES_MAX: usize = 8192;

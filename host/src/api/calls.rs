@@ -6,6 +6,7 @@ use super::named::id;
 use super::{Answer, Api, Body, Reply};
 use crate::error::Error;
 use crate::gateway::policy::{self, Policy};
+use crate::outbound::delivery::sent_files;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, destinations, egress, mcp};
 use crate::requests;
@@ -81,6 +82,7 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
         summary,
         request: request.map(|request| request.id),
         result,
+        file: sent_files::find(tx, call)?,
     }))
 }
 
@@ -314,6 +316,7 @@ pub(super) fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>,
             status: call.state.name().to_owned(),
             code: Some(judgement.code).filter(|code| !code.is_empty()),
             request,
+            file: sent_files::find(tx, call.id)?,
         });
     }
     Ok(all)

@@ -18,7 +18,7 @@ pub use why::why;
 
 use super::auth::Current;
 use super::named::id;
-use super::{Answer, Api, Body, Reply};
+use super::{Answer, Api, Body, Reply, attachments};
 use crate::error::Error;
 use crate::inbound::channel::checks::check_files;
 use crate::inbound::channel::{Received, loopback};
@@ -62,6 +62,7 @@ pub async fn send(
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     check_files(&new.files)?;
     let received = received(&api, &person, agent, new).await?;
+    let received = attachments::place(&api.inbound, &api.sessions, received).await.map_err(Answer::denied)?;
     let recorded = api.inbound.inbound(received).await.map_err(Answer::denied)?;
     let view = Recorded { message_id: recorded.message, session_id: recorded.session };
     Ok((StatusCode::ACCEPTED, Json(view)))

@@ -3,6 +3,9 @@
 //! If an operator reads files of another person's session, the ledger has an entry. See `runtime::workspace_files`.
 
 pub mod content;
+mod sent;
+
+pub use sent::sent;
 
 use super::body::RawBody;
 use super::{Answer, Api, Body, Reply, sessions, transcript};

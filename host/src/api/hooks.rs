@@ -3,6 +3,7 @@
 //! Accepts a message only after the record has it, and does not reveal the names of channels without their secret. The order of checks:
 //! size, signature, age, replay, limit, agent, shape, sender, record. See `inbound::channel::webhook`, `inbound::inbox`.
 
+use super::attachments;
 use super::body::LargeBodies;
 use super::connections::ConnectionHandle;
 use super::port::Port;
@@ -18,6 +19,7 @@ use crate::pipeline::Inbound;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::{self, Channel};
+use crate::runtime::sessions::Sessions;
 use crate::shutdown::Shutdown;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
@@ -45,6 +47,8 @@ const VIA: &str = "webhook";
 pub struct Hooks {
     record: Arc<Record>,
     inbound: Inbound,
+    /// Have the workspaces for the files of messages.
+    sessions: Sessions,
     refusals: Refusals,
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
@@ -55,7 +59,12 @@ pub struct Hooks {
 impl Hooks {
     /// Returns the entrance, with a limit on signed requests for each minute. The API and this port share `large`, as one bound holds for
     /// both.
-    pub fn new(record: Arc<Record>, inbound: Inbound, per_minute: u32, large: Arc<LargeBodies>) -> Self {
+    pub fn new(
+        record: Arc<Record>,
+        (inbound, sessions): (Inbound, Sessions),
+        per_minute: u32,
+        large: Arc<LargeBodies>,
+    ) -> Self {
         let per_minute = NonZeroU32::new(per_minute);
         Self {
             refusals: Refusals::new(record.state.clone(), LedgerEvent::WebhookRefused),
@@ -65,6 +74,7 @@ impl Hooks {
             large,
             record,
             inbound,
+            sessions,
         }
     }
 
@@ -192,6 +202,7 @@ async fn accept(
     let event_id = claimed.id.to_owned();
     let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
     let received = reading.await.map_err(|_| Error::Stopping)??;
+    let received = attachments::place(&hooks.inbound, &hooks.sessions, received).await?;
     let recorded = hooks.inbound.inbound(received).await?;
     Ok(Taken { message_id: Some(recorded.message) })
 }

@@ -2,7 +2,7 @@
 //!
 //! See [`super::routes`] for the entry of a route.
 
-use super::body::MESSAGE_BYTES_MAX;
+use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use super::routes::{Route, delete, get, open_to_all, post};
 use super::{
     agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, destinations, files, groups,
@@ -106,7 +106,7 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         ),
         get("/v1/mcp", Admin, "Every MCP server of the catalogue, with the agents that have its tools", mcp::list),
         get("/v1/mcp/{server}", Admin, "One MCP server, with the table of its tools", mcp::show),
-        post("/v1/mcp/{server}/look", Admin, "Ask an MCP server for its tools now", mcp::look).up_to(MESSAGE_BYTES_MAX),
+        post("/v1/mcp/{server}/look", Admin, "Ask an MCP server for its tools now", mcp::look).up_to(TEXT_BYTES_MAX),
         post("/v1/mcp/{server}/login", Admin, "Begin a login at an MCP server with OAuth", mcp::begin_login),
         post(
             "/v1/mcp/{server}/login/finish",
@@ -169,8 +169,7 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         get("/v1/agents/{agent}/egress", Admin, "The granted hosts of the network of an agent", calls::egress_of),
         post("/v1/tools/{tool}/test", Admin, "Judge a call without making it", calls::test),
         get("/v1/tools/schema", Admin, "The JSON Schema of manifests of tools", calls::schema),
-        post("/v1/scope/test", Admin, "Measure the lexicon over labelled requests", scope::test)
-            .up_to(MESSAGE_BYTES_MAX),
+        post("/v1/scope/test", Admin, "Measure the lexicon over labelled requests", scope::test).up_to(TEXT_BYTES_MAX),
         get("/v1/usage", Member, "The usage of models, and the ceilings; a member sees only their own", usage::show),
         get("/v1/audit/head", Admin, "The head of the ledger, signed", audit::head),
         post("/v1/audit/accept", Owner, "Accept that heads or archives know another history", audit::accept),
@@ -213,6 +212,7 @@ fn routes_of_files() -> Vec<Route> {
         delete("/v1/sessions/{id}/files", Member, "Remove a file from a workspace", files::remove),
         get("/v1/sessions/{id}/files/history", Member, "The kept versions of the files of a workspace", files::history),
         post("/v1/sessions/{id}/files/restore", Member, "Restore a kept version of a file", files::restore),
+        get("/v1/calls/{id}/file", Member, "The bytes of a file that an agent sends with this call", files::sent),
         get("/v1/sessions/{id}/files/content", Member, "The bytes of a file in a workspace", files::content),
     ]
 }

@@ -138,7 +138,8 @@ fn start_receivers(
     let start = |kind: &ChannelKind| match kind {
         ChannelKind::Webhook => hooks.take().map(|port| {
             let per_minute = config.webhook.requests_per_minute;
-            let hooks = Hooks::new(Arc::clone(&parts.record), parts.inbound.clone(), per_minute, Arc::clone(large));
+            let ways = (parts.inbound.clone(), parts.sessions.clone());
+            let hooks = Hooks::new(Arc::clone(&parts.record), ways, per_minute, Arc::clone(large));
             tokio::spawn(hooks.serve(port, shutdown.clone()))
         }),
     };

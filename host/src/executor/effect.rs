@@ -15,7 +15,7 @@ use crate::requests::Permitted;
 use crate::secrets::{self, SecretName};
 use crate::session::store;
 use crate::tools::catalogue::OfServer;
-use crate::tools::{GIT_PUSH, NETWORK_COMMAND, SEND_MESSAGE};
+use crate::tools::{GIT_PUSH, NETWORK_COMMAND, SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::{self, Call, ResultBody, http};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -38,7 +38,7 @@ pub(super) enum Effect {
     Command(Box<Order>),
     /// A push of commits.
     Push(Box<git_push::Order>),
-    /// A message to a destination.
+    /// A message or a file to a destination or into the conversation.
     Send(Box<send::Order>),
     /// A call of a tool of an MCP server.
     Mcp {
@@ -98,9 +98,10 @@ impl Effect {
         if let Some(of_server) = terms.of_server {
             return Ok(Self::Mcp { of_server, name: call.tool.clone(), arguments });
         }
-        if call.tool == SEND_MESSAGE {
+        if call.tool == SEND_MESSAGE || call.tool == SEND_FILE {
             let row = calls::find(tx, id)?.ok_or_else(changed)?;
-            let order = send::Order::of(tx, agent, (id, row.output), &arguments)?.ok_or_else(changed)?;
+            let order = send::Order::of(tx, (place.session, agent), (call, row.output), &arguments)?;
+            let order = order.ok_or_else(changed)?;
             return Ok(Self::Send(Box::new(order)));
         }
         let secret_of = |name: &SecretName| {

@@ -9,7 +9,7 @@ use crate::registry::{self, Agent, destinations, egress, mcp};
 use crate::tables::destinations as addresses;
 use crate::tables::messages;
 use crate::tables::schedules::{self, OfTurn};
-use crate::tools::SEND_MESSAGE;
+use crate::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items;
@@ -40,9 +40,9 @@ pub fn of_turn(
         true => network(tx, settings, (turn, &of_schedule), agent, key)?,
         false => Network::default(),
     };
-    let destinations = match catalogue.missing(SEND_MESSAGE) {
-        None => sendable(tx, settings, turn, agent)?,
-        Some(_) => Vec::new(),
+    let destinations = match [SEND_MESSAGE, SEND_FILE].iter().any(|tool| catalogue.missing(tool).is_none()) {
+        true => sendable(tx, settings, turn, agent)?,
+        false => Vec::new(),
     };
     let of_agents = match principal {
         Principal::Agent => chain::tools(tx, turn, agent.id)?,

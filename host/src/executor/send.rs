@@ -8,13 +8,15 @@ use super::{Executor, Place};
 use crate::agent_messages::request::{self, Recorded, Request};
 use crate::agent_messages::{Keys, chain};
 use crate::error::Error;
-use crate::outbound::delivery::{self, Sent};
+use crate::outbound::delivery::{self, Sent, sent_files};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::destinations::{self, State};
+use crate::session::store;
 use crate::tables::deliveries;
-use crate::turns::calls::ResultBody;
+use crate::tools::SEND_FILE;
+use crate::turns::calls::{Call, ResultBody};
 use crate::turns::turn::Turn;
-use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId};
+use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, SessionId};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -24,7 +26,7 @@ use tokio::time::{Instant, timeout_at};
 /// The longest wait for the first attempt: it is longer than one attempt may take.
 const WAIT_MAX: Duration = Duration::from_secs(25);
 
-/// A message of a judged call to a destination.
+/// A message or a file of a judged call, to a destination or into the conversation.
 pub(super) struct Order {
     /// The call.
     call: CallId,
@@ -57,31 +59,45 @@ enum Intent {
 }
 
 impl Order {
-    /// Reads the order of judged arguments; `None` if the destination has another address now.
+    /// Reads the order of judged arguments; `None` if the destination has another address now, or the host no longer has the copy of the
+    /// file.
     pub(super) fn of(
         tx: &ReadTx<'_>,
-        agent: AgentId,
-        (call, output): (CallId, ItemId),
+        (session, agent): (SessionId, AgentId),
+        (call, output): (&Call, ItemId),
         arguments: &Map<String, Value>,
     ) -> Result<Option<Self>, ironclaw_state::Error> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
-        let found = destinations::find(tx, agent, text("to"))?;
-        let is_judged = |found: &destinations::Destination| {
-            let is_same = found.recipient() == text("recipient") && found.thread == text("thread");
-            is_same && found.state == State::Active
+        if call.tool == SEND_FILE {
+            let copy = sent_files::find(tx, call.call_id)?;
+            if copy.is_none_or(|copy| copy.digest.to_string() != text("digest")) {
+                return Ok(None);
+            }
+        }
+        let (to, channel, address, thread, receiver) = if arguments.contains_key("to") {
+            let found = destinations::find(tx, agent, text("to"))?.filter(|found| found.state == State::Active);
+            let Some(found) = found.filter(|found| found.recipient() == text("recipient")) else { return Ok(None) };
+            (found.name, found.channel, found.address, found.thread, found.to_agent)
+        } else {
+            let found = store::find(tx, session)?.map(|session| session.origin);
+            let Some(found) = found.filter(|found| found.recipient().as_deref() == Some(text("recipient"))) else {
+                return Ok(None);
+            };
+            ("this conversation".to_owned(), found.channel, found.platform_id, found.thread_id, None)
         };
-        Ok(found.filter(is_judged).map(|found| Self {
-            call,
+        let order = Self {
+            call: call.call_id,
             output,
-            to: found.name,
-            channel: found.channel,
-            address: found.address,
-            thread: found.thread,
+            to,
+            channel,
+            address,
+            thread,
             sender: agent,
-            receiver: found.to_agent,
+            receiver,
             text: text("text").to_owned(),
             intent: Intent::None,
-        }))
+        };
+        Ok(Some(order).filter(|order| order.thread == text("thread")))
     }
 
     /// Records the intent of the delivery, or the message in the session of the other agent.

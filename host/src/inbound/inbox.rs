@@ -56,7 +56,9 @@ const EVENT_ID_BYTES_MAX: usize = 256;
 pub fn check(received: &Received) -> Result<(), Refusal> {
     let refuse = |code, text: String| Err(Refusal::new(code, text));
     let bytes = bytes(received);
-    if received.text.trim().is_empty() && received.files.iter().all(|file| file.text.trim().is_empty()) {
+    if received.text.trim().is_empty()
+        && received.files.iter().all(|file| file.text.trim().is_empty() && file.data.is_none())
+    {
         return refuse(DenialCode::MessageEmpty, "the message is empty".to_owned());
     }
     if bytes > BODY_BYTES_MAX {

@@ -5,6 +5,7 @@
 
 mod generate;
 mod pushes;
+mod sent_files;
 mod waiting;
 
 use crate::error::Error;

@@ -5,14 +5,17 @@
 
 pub mod journal;
 pub mod notifications;
+pub mod sent_files;
 
 pub use crate::tables::deliveries::{Delivery, of_turn, open_of, received_of, sessions_with_open};
 
 use crate::inbound::channel;
+use crate::registry::LOOPBACK;
 use crate::session::store::{OriginKind, Session};
 use crate::tables::deliveries::{self, NewDelivery};
 use crate::tables::destinations::{self, ReplyAddress};
 use crate::tables::messages;
+use crate::tools::SEND_FILE;
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, BodyError, NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, SessionId, TurnId};
@@ -119,6 +122,12 @@ pub fn intend_message(
         .with("call", sent.call)
         .with("channel", sent.channel)
         .append(tx)?;
+    if sent.channel == LOOPBACK {
+        // Nothing leaves the host. The person finds the file at the call.
+        let now = tx.wall();
+        receive(tx, &delivery)?;
+        deliveries::mark_seen(tx, delivery.id, now)?;
+    }
     Ok(delivery)
 }
 
@@ -179,7 +188,11 @@ pub fn text_to_send(
     let output: OutputBody = serde_json::from_str(&items::body(tx, item, key)?).map_err(|_| damaged())?;
     let wanted = output.calls.into_iter().find(|wanted| wanted.call_id == call).ok_or_else(damaged)?;
     let arguments: serde_json::Value = serde_json::from_str(&wanted.arguments).map_err(|_| damaged())?;
-    Ok(arguments["text"].as_str().ok_or_else(damaged)?.to_owned())
+    match arguments["text"].as_str() {
+        Some(text) => Ok(text.to_owned()),
+        None if wanted.tool == SEND_FILE => Ok(String::new()),
+        None => Err(damaged().into()),
+    }
 }
 
 /// Returns the text of an item for a person: the text of an output, or the whole body of a notice.

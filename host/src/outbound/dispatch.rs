@@ -29,7 +29,7 @@ use crate::turns::items;
 use crate::turns::turn;
 use crate::worker::{self, Due, Wait};
 use in_flight::{InFlight, Letter};
-use ironclaw_contract::ids::{AgentId, DeliveryId, MessageId, RequestId};
+use ironclaw_contract::ids::{DeliveryId, MessageId, RequestId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys;
@@ -75,7 +75,8 @@ impl Dispatch {
     pub async fn test(&self, to: &Receiver, now: i64) -> outgoing::Outcome {
         let id = DeliveryId::new().to_string();
         let text = "This is a test of the channel.";
-        let body = Body { kind: "test", delivery: &id, sender: "", group: "", thread: "", message_ids: &[], text };
+        let body =
+            Body { kind: "test", delivery: &id, sender: "", group: "", thread: "", message_ids: &[], text, files: &[] };
         self.sender.send(to, &id, now, &body).await
     }
 }
@@ -116,6 +117,7 @@ impl Dispatcher {
             thread: &outgoing.thread,
             message_ids: &outgoing.message_ids,
             text: &outgoing.text,
+            files: &outgoing.files,
         };
         let outcome = if self.latch.is_shut() {
             Outcome::Retry("an emergency stop came before it was sent".to_owned(), Duration::ZERO)
@@ -166,6 +168,7 @@ struct OutgoingDelivery {
     group: String,
     message_ids: Vec<String>,
     text: String,
+    files: Vec<outgoing::File>,
 }
 
 /// The state of the running dispatcher.
@@ -314,6 +317,7 @@ impl Dispatch {
             group: String::new(),
             message_ids: Vec::new(),
             text,
+            files: Vec::new(),
         }))
     }
 
@@ -341,7 +345,7 @@ impl Dispatch {
         let Ok(key) = session.content_key(&self.record.wrapping) else {
             return failed(tx, "cannot open the session's key");
         };
-        if let Some(why) = ended(tx, &delivery, session.agent)? {
+        if let Some(why) = ended(tx, &delivery, &session)? {
             return failed(tx, why);
         }
         let text = match delivery::text_to_send(tx, &delivery, &item, &key) {
@@ -352,6 +356,8 @@ impl Dispatch {
             }
             Err(error) => return Err(error.into()),
         };
+        let copied = delivery.call.map(|call| delivery::sent_files::read(tx, call, &key)).transpose()?.flatten();
+        let files = copied.map(|(file, content)| outgoing::File::new(file, &content)).into_iter().collect();
         let answered = delivery.turn.map(|turn| messages::asking_of_turn(tx, turn)).transpose()?.unwrap_or_default();
         let Some((delivery, attempt)) = journal::take_up(tx, id)? else { return Ok(None) };
         let kind = match (delivery.call, item.tuple.kind) {
@@ -372,6 +378,7 @@ impl Dispatch {
             group,
             message_ids: answered.iter().map(MessageId::to_string).collect(),
             text,
+            files,
         }))
     }
 
@@ -487,14 +494,20 @@ fn note_told(tx: &mut WriteTx<'_>, stored: &Stored) -> Result<(), Error> {
 }
 
 /// Returns the reason against the sending of a message to a destination that ended; `None` for other deliveries.
-fn ended(tx: &ReadTx<'_>, delivery: &Delivery, agent: AgentId) -> Result<Option<&'static str>, ironclaw_state::Error> {
-    if delivery.call.is_none() {
+fn ended(
+    tx: &ReadTx<'_>,
+    delivery: &Delivery,
+    session: &Session,
+) -> Result<Option<&'static str>, ironclaw_state::Error> {
+    let Origin { channel, platform_id, thread_id, .. } = &session.origin;
+    let is_of_origin = (channel, platform_id, thread_id) == (&delivery.channel, &delivery.recipient, &delivery.thread);
+    if delivery.call.is_none() || is_of_origin {
         return Ok(None);
     }
     let is_same = |held: &destinations::Destination| {
         held.channel == delivery.channel && held.address == delivery.recipient && held.state == State::Active
     };
-    let is_held = destinations::of(tx, agent)?.iter().any(is_same);
+    let is_held = destinations::of(tx, session.agent)?.iter().any(is_same);
     Ok((!is_held).then_some("the destination was removed, or its address is no longer linked to the same person"))
 }
 

@@ -6,6 +6,7 @@ use super::{Row, Status};
 use crate::error::Error;
 use crate::inbound::inbox;
 use crate::notifications;
+use crate::outbound::delivery::sent_files;
 use crate::record::Record;
 use crate::registry::{self, Identity};
 use crate::session::store as sessions;
@@ -33,6 +34,7 @@ pub fn end(
     }
     requests::void_approvals(tx, row.id)?;
     notifications::withdraw(tx, row.id)?;
+    sent_files::end(tx, row.call)?;
     let event = match status {
         Status::Rejected => LedgerEvent::RequestRejected,
         Status::Expired => LedgerEvent::RequestExpired,

@@ -12,12 +12,17 @@ use crate::session::store::{self, Session};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::{DenialCode, FileRestored, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, FileRestored, INBOX, LedgerEvent};
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry as LedgerEntry;
 use ironclaw_state::home::{self, SessionDirectories};
+use ironclaw_text::file::plain_name;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// Names that are tried for one file of a message.
+const NAMES_MAX: usize = 100;
 
 /// A file that a person puts into a workspace.
 pub struct Put<C> {
@@ -84,6 +89,56 @@ impl Sessions {
         let placed = off_thread(place, move |_| Draft::place(draft)).await;
         self.settle(LedgerEvent::FilePut, (id, by), placed).await?;
         Ok(digest)
+    }
+
+    /// Puts a file of a message into the inbox of a workspace, under the first name of its kind that is not in use. A file of this
+    /// content that has such a name counts as the same, so a message that comes again makes no second file. Returns path and digest.
+    ///
+    /// # Errors
+    /// Refuses an unknown session, an inbox that is no directory, and a file that would take the workspace over its quota.
+    pub async fn receive_file(
+        &self,
+        id: SessionId,
+        name: &str,
+        content: Vec<u8>,
+        by: PersonId,
+    ) -> Result<(String, Digest), Denied<Error>> {
+        let digest = Digest::of(&content);
+        let content: Arc<[u8]> = content.into();
+        let mut number = 1;
+        loop {
+            let path = FilePath::parse_new(&format!("{INBOX}/{}", plain_name(name, number)))?;
+            let put = Put { path: path.clone(), content: Arc::clone(&content), replaces: false, by };
+            match self.put_file(id, put).await {
+                Err(Denied::Refused(refusal)) if refusal.code == DenialCode::FileExists && number < NAMES_MAX => {
+                    if self.has_content(id, path.clone(), content.len() as u64, digest).await? {
+                        return Ok((path.text(), digest));
+                    }
+                    number += 1;
+                }
+                put => return put.map(|digest| (path.text(), digest)),
+            }
+        }
+    }
+
+    /// Returns whether a path leads to a file of this content.
+    async fn has_content(
+        &self,
+        id: SessionId,
+        path: FilePath,
+        bytes: u64,
+        digest: Digest,
+    ) -> Result<bool, Denied<Error>> {
+        let session = self.known(id).await?;
+        let (place, owner) = (self.place(id), self.owner(&session)?);
+        off_thread(place, move |place| {
+            let Some(files) = open(place, owner)? else { return Ok(false) };
+            let Ok((file, found)) = files.read(&path) else { return Ok(false) };
+            let mut content = Vec::new();
+            let is_same = found == bytes && file.take(bytes + 1).read_to_end(&mut content).is_ok();
+            Ok(is_same && Digest::of(&content) == digest)
+        })
+        .await
     }
 
     /// Removes a file from a workspace; returns the size that it had.

@@ -3,8 +3,8 @@
 //! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
 
 use super::{
-    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, SEND_MESSAGE, Tool, find, handled, levels,
-    offered,
+    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, SEND_FILE, SEND_MESSAGE, Tool, find, handled,
+    levels, offered,
 };
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::DenialCode;
@@ -210,8 +210,8 @@ impl Catalogue {
 
     /// Returns whether the agent has a tool with an effect outside of the session, so that typed values matter.
     pub fn has_outward(&self) -> bool {
-        let fetches = self.enabled.iter().any(|name| name == HTTP_FETCH);
-        !self.of_servers.is_empty() || self.has_network_commands() || fetches || self.has_destinations
+        let reaches = self.enabled.iter().any(|name| name == HTTP_FETCH || name == SEND_FILE);
+        !self.of_servers.is_empty() || self.has_network_commands() || reaches || self.has_destinations
     }
 
     /// Returns whether the agent may run commands, and they may reach a host.

@@ -1,14 +1,17 @@
 //! Tests of the tools, and of the calls of the built-in script.
 
+use super::definitions::payload;
 use super::*;
 use ironclaw_contract::seam::action::Action;
+use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_model::scripted::Scripted;
 use ironclaw_model::{Part, Prompt};
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
-const ASKED: [&str; 19] = [
+const ASKED: [&str; 20] = [
     "write a.txt: x",
     "append a.txt: x",
     "keep tea is green",
@@ -28,6 +31,7 @@ const ASKED: [&str; 19] = [
     "change your persona to: a pirate",
     "install skill a 1.0",
     "send see you to team",
+    "send file a.txt to team",
 ];
 
 fn class(tool: &Tool) -> Class {
@@ -120,7 +124,16 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         WORKSPACE
             .into_iter()
             .chain(MEMORY)
-            .chain([RUN_COMMAND, NETWORK_COMMAND, GIT_PUSH, HTTP_FETCH, FIND_TOOLS, MANAGE_SCHEDULES, SEND_MESSAGE])
+            .chain([
+                RUN_COMMAND,
+                NETWORK_COMMAND,
+                GIT_PUSH,
+                HTTP_FETCH,
+                FIND_TOOLS,
+                MANAGE_SCHEDULES,
+                SEND_MESSAGE,
+                SEND_FILE
+            ])
             .chain(ACTIONS)
             .collect::<Vec<_>>()
     );
@@ -128,7 +141,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
             name if MEMORY.contains(&name) || [FIND_TOOLS, MANAGE_SCHEDULES].contains(&name) => Runs::Host,
-            HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH | SEND_MESSAGE => Runs::Await,
+            HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH | SEND_MESSAGE | SEND_FILE => Runs::Await,
             _ => Runs::Row,
         };
         assert_eq!((find(tool.name), tool.runs), (Some(tool), expected));

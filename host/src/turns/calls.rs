@@ -21,6 +21,7 @@ pub use judge::{Judged, Judgement, TurnFacts, action_of, judge, main_code, needs
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
 pub use send::Sendable;
+pub use send::write_file;
 
 use crate::tables::turns::{self, NewCall};
 use crate::turns::items::{BodyError, NewItem, Recorded};

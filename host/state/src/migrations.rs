@@ -45,6 +45,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v23.sql"),
     include_str!("v24.sql"),
     include_str!("v25.sql"),
+    include_str!("v26.sql"),
 ];
 
 /// A migration of the schema.

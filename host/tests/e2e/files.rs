@@ -92,8 +92,8 @@ fn chat_puts_a_picture_into_the_workspace_before_the_turn() {
         let named = thread.map(|thread| ["--thread", thread]);
         let named = named.as_ref().map_or(&[][..], |named| &named[..]);
         host.ctl(&[&["--json", "chat", "a", "hello", "--file", &picture], named].concat()).ok();
-        let shown = host.ctl(&[&["--json", "file", "list", "a"], named].concat()).ok().json();
-        let found = shown.as_array().expect("an array").iter().any(|file| file["path"] == name);
+        let shown = host.ctl(&[&["--json", "file", "list", "a", "inbox"], named].concat()).ok().json();
+        let found = shown.as_array().expect("an array").iter().any(|file| file["path"] == format!("inbox/{name}"));
         assert!(found, "{thread:?}: {shown}");
     }
     let told = host.ctl(&["--json", "session", "list"]).ok().json();
@@ -101,7 +101,7 @@ fn chat_puts_a_picture_into_the_workspace_before_the_turn() {
     let shown = host.ctl(&["--json", "session", "show", session]).ok().json();
     let message = &shown["transcript"][0];
     let said = message["text"].as_str().expect("a text");
-    assert!(said.contains("in the workspace as my-photo.png (16 bytes, image/png)"), "{message}");
+    assert!(said.contains("in the workspace as inbox/my-photo.png (16 bytes, image/png)"), "{message}");
     assert_eq!(message["spans"][1]["author"], "file my photo.png", "the note is not the person's words");
     host.ctl(&["session", "remove", session, "--yes"]).ok();
     host.ctl(&["file", "list", session]).refused("no session");

@@ -6,6 +6,7 @@ use crate::e2e::files::shared_directory;
 use crate::e2e::streaming;
 use crate::ops::stops::text;
 use crate::support::client::Raw;
+use crate::support::hooks::{Hook, Receiver, receipt};
 use crate::support::host_fixture::TestHost;
 use crate::support::model_server::{Act, Api, Seen, Server};
 use base64::Engine;
@@ -67,7 +68,10 @@ fn image_reaches_a_model_that_takes_images_unchanged() {
         let first = last(&server);
         assert_eq!(images(&first), [shown(&bird)], "{kind}");
         let words = first.body.to_string();
-        assert!(words.contains("This image is in the workspace as bird.png") && words.contains("bird.png\\\" follows"));
+        assert!(
+            words.contains("This image is in the workspace as inbox/bird.png")
+                && words.contains("bird.png\\\" follows")
+        );
 
         host.say("a", "and now?");
         let second = last(&server);
@@ -81,7 +85,7 @@ fn image_reaches_a_model_that_takes_images_unchanged() {
         assert_eq!(content(&first), content(&second), "{kind}: the beginning is the same");
 
         // The agent may change its files at any moment. Its file is another image, so no model gets it in the name of the person.
-        fs::write(host.session_directory().join("workspace/bird.png"), png("cat")).expect("written");
+        fs::write(host.session_directory().join("workspace/inbox/bird.png"), png("cat")).expect("written");
         host.say("a", "and then?");
         let third = last(&server);
         assert!(images(&third).is_empty(), "{kind}");
@@ -97,13 +101,13 @@ fn model_without_images_reads_that_the_image_is_a_file() {
     send(&host, own.path(), "bird.png", &png("bird"));
     let seen = last(&server);
     let words = seen.conversation().pop().expect("a message").1;
-    assert!(words.contains("the image \"bird.png\" is a file in /workspace"), "{words}");
+    assert!(words.contains("the image \"inbox/bird.png\" is a file in /workspace"), "{words}");
     assert!(images(&seen).is_empty() && !seen.body.to_string().contains("base64"));
 
     // A file that only has the name of an image is one for the workspace.
     send(&host, own.path(), "text.png", b"\x89 no image");
     let words = last(&server).conversation().pop().expect("a message").1;
-    assert!(words.contains("text.png") && !words.contains("the image \"text.png\""), "{words}");
+    assert!(words.contains("text.png") && !words.contains("the image \"inbox/text.png\""), "{words}");
 }
 
 #[test]
@@ -148,4 +152,21 @@ fn image_outside_of_the_workspace_is_refused() {
     assert!(server.seen().is_empty());
     let script = ["--json", "model", "add", "s", "--kind", "scripted", "--images"];
     host.ctl(&script).refused("model_malformed");
+}
+
+#[test]
+fn image_from_a_webhook_reaches_the_model_as_a_file() {
+    let server = Server::start(|_| Act::Say("A bird.".to_owned()));
+    let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", &server, "openai", &["--images"]);
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let bird = png("bird");
+    let file = json!({ "name": "my bird.png", "data": STANDARD.encode(&bird), "type": "image/png" });
+    let (status, answer) = hook.send("e", &json!({ "sender": "ann", "text": "look", "files": [file] }).to_string());
+    assert_eq!(status, 200, "{answer}");
+    receipt(&host, answer["message_id"].as_str().expect("an id"), "received");
+    let seen = last(&server);
+    assert_eq!(images(&seen), [shown(&bird)]);
+    let words = seen.body.to_string();
+    assert!(words.contains("file my bird.png") && words.contains("inbox/my-bird.png"), "it is quoted: {words}");
 }

@@ -220,7 +220,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
                WHERE m.type = 'table' AND m.name NOT LIKE 'memories_text_%' AND c.type = 'BLOB'";
     let mut statement = db.prepare(sql).expect("a statement");
     let found: BTreeSet<String> = statement.query_map([], |row| row.get(0)).expect("rows").flatten().collect();
-    // `items.body`, `messages.images`, `requests.arguments` and `questions.body` are encrypted with the content key of their session. The
+    // `items.body`, `messages.images`, `requests.arguments`, `questions.body` and `sent_files.content` are encrypted with the content key of their session. The
     // full-text tables, which hold words, have the key of the record.
     let known = [
         "sessions.queue_key",
@@ -233,6 +233,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
         "messages.images",
         "requests.arguments",
         "questions.body",
+        "sent_files.content",
     ];
     let unknown: Vec<_> = found.iter().filter(|column| !known.contains(&column.as_str())).collect();
     assert!(unknown.is_empty(), "columns that key rotation may have to cover: {unknown:?}");

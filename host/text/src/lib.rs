@@ -1,4 +1,5 @@
-//! Functions for text that people and models read: visible characters, look-alikes, similar names, differences and secret text.
+//! Functions for text that people and models read: visible characters, look-alikes, similar names, differences, secret text, and the
+//! names and types of files.
 //!
 //! Pure: never reads a clock, a file or the network. See [`visible`] and [`lookalike`].
 
@@ -6,6 +7,7 @@
 
 pub mod confusable;
 pub mod diff;
+pub mod file;
 pub mod lookalike;
 pub mod nearest;
 pub mod secret;

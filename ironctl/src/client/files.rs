@@ -44,6 +44,11 @@ impl Client {
         self.ask(Method::GET, &path, None, FILE_TIMEOUT).await
     }
 
+    /// Returns the bytes of a file that an agent sends with this call.
+    pub async fn sent_file(&self, call: &str) -> Result<Bytes, Error> {
+        self.ask(Method::GET, &format!("calls/{}/file", segment(call)), None, FILE_TIMEOUT).await
+    }
+
     /// Puts a file into a workspace; replaces one only if `replace` is set.
     pub async fn put_file(
         &self,

@@ -20,6 +20,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
+use ironclaw_text::visible;
 use jiff::SignedDuration;
 use progress::LiveTurn;
 use serde_json::{Value, json};
@@ -194,6 +195,7 @@ async fn wait_and_show(
             Some(notice) if view.notice && !out.is_json() => return Err(noticed(&view, notice)),
             _ => print_reply(out, &view)?,
         }
+        tell_files(out, &view)?;
         return check_calls(&view);
     }
     let view = follow::follow(client, recorded, wait, &mut turn, false).await?;
@@ -204,7 +206,19 @@ async fn wait_and_show(
         }
         Some(_) | None => turn.finish(&view, wait),
     }?;
+    tell_files(out, &view)?;
     if review::is_possible(out) { Ok(()) } else { check_calls(&view) }
+}
+
+/// Names the files that the agent sent in the turn.
+fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
+    for call in view.calls.iter().filter(|call| call.status == "done") {
+        let Some(file) = &call.file else { continue };
+        let name = visible::name(&file.name);
+        let (kind, bytes, id) = (&file.media_type, file.bytes, call.id);
+        out.remark(format!("the agent sent {name} ({bytes} bytes, {kind}); get it: ironctl file sent {id} -o FILE"))?;
+    }
+    Ok(())
 }
 
 /// Fails if a call of the turn waits for a person: a script cannot decide.

@@ -47,6 +47,18 @@ pub enum Action {
         #[arg(long)]
         force: bool,
     },
+    /// Get a file that an agent sends, as the host copied it
+    #[command(after_help = "Example:\n  ironctl file sent call_01ka0000000000000000000000 -o report.pdf")]
+    Sent {
+        /// Id of the call, from the chat or `ironctl why`
+        call: String,
+        /// File to write; - for standard output
+        #[arg(short, long, value_name = "FILE")]
+        out: PathBuf,
+        /// Replace the file if it exists
+        #[arg(long)]
+        force: bool,
+    },
     /// Put a file into the workspace
     #[command(
         after_help = "Example:\n  ironctl file put assistant report.pdf\n  ironctl file put assistant new.csv data/old.csv --replace"
@@ -130,6 +142,10 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             show(at, &client.files(&session, path.as_deref().unwrap_or_default(), levels).await?)
         }
         Action::Get { of, path, out, force } => get(at, &client, &of, &path, out, force).await,
+        Action::Sent { call, out, force } => {
+            let bytes = client.sent_file(&call).await?;
+            write(at, &out, force, &bytes, json!({ "call_id": call }))
+        }
         Action::Put { of, file, path, replace } => {
             let path = match path {
                 Some(path) => path,
@@ -224,12 +240,19 @@ async fn get(at: &At, client: &Client, of: &Of, path: &str, out: Option<PathBuf>
     };
     let session = of.session(client).await?;
     let bytes = client.file(&session, path).await?;
+    write(at, &out, force, &bytes, json!({ "session_id": session, "path": path }))
+}
+
+/// Writes bytes to a file or to standard output, and reports the file with these fields.
+fn write(at: &At, out: &Path, force: bool, bytes: &[u8], mut fields: serde_json::Value) -> Result<(), Error> {
     if out.as_os_str() == "-" {
-        return at.out.raw(&bytes);
+        return at.out.raw(bytes);
     }
-    local_file::write(&out, &bytes, force)?;
+    local_file::write(out, bytes, force)?;
     let shown = out.display().to_string();
-    at.out.json(&json!({ "session_id": session, "path": path, "file": shown, "bytes": bytes.len() }))?;
+    fields["file"] = shown.as_str().into();
+    fields["bytes"] = bytes.len().into();
+    at.out.json(&fields)?;
     at.out.line(format!("wrote {} bytes to {}", bytes.len(), on_one_line(&shown)))
 }
 

@@ -136,11 +136,13 @@ fn file_over_the_bound_sends_nothing() {
 fn file_without_room_in_the_message_goes_to_the_workspace() {
     let host = FakeHost::new(|line, _| match line {
         "POST /v1/agents/assistant/session" => Answer::json(json!({"session_id": "ses_00000000000000000000000001"})),
-        line if line.starts_with("POST /v1/sessions/ses_00000000000000000000000001/files?path=photo%2Epng&") => {
+        line if line
+            .starts_with("POST /v1/sessions/ses_00000000000000000000000001/files?path=inbox%2Fphoto%2Epng&") =>
+        {
             Answer::refusal("file_exists", "the workspace already has photo.png", "")
         }
         line if line.starts_with("POST /v1/sessions/ses_00000000000000000000000001/files?") => {
-            let path = line.split(['=', '&']).nth(1).expect("a path").replace("%2E", ".");
+            let path = line.split(['=', '&']).nth(1).expect("a path").replace("%2E", ".").replace("%2F", "/");
             Answer::json(json!({
                 "session_id": "ses_00000000000000000000000001", "path": path, "bytes": 12, "digest": "00".repeat(32)
             }))
@@ -154,16 +156,16 @@ fn file_without_room_in_the_message_goes_to_the_workspace() {
     let files = ["--file", &at("photo.png"), "--file", &at("long.txt"), "--file", &at("notes.txt")];
     let (code, out, err) = host.ironctl(&[&["chat", "assistant", "look", "--thread", "work"], &files[..]].concat());
     assert_eq!((code, out.as_str()), (0, "hi\n"), "{err}");
-    assert!(err.contains("photo.png is in the workspace as photo-2.png (12 bytes, image/png)"), "{err}");
+    assert!(err.contains("photo.png is in the workspace as inbox/photo-2.png (12 bytes, image/png)"), "{err}");
     let asked = host.posted();
     assert_eq!(asked[0].body, json!({"thread": "work"}));
     let message = &asked.last().expect("a message").body;
     assert_eq!((&message["text"], &message["thread"]), (&json!("look"), &json!("work")));
     let texts: Vec<&str> =
         message["files"].as_array().expect("files").iter().filter_map(|file| file["text"].as_str()).collect();
-    assert!(texts[0].contains("as photo-2.png (12 bytes, image/png)"), "{texts:?}");
-    assert!(texts[1].contains("as long.txt (12 bytes, text/plain)"), "{texts:?}");
-    let image = json!({ "path": "photo-2.png", "digest": "00".repeat(32) });
+    assert!(texts[0].contains("as inbox/photo-2.png (12 bytes, image/png)"), "{texts:?}");
+    assert!(texts[1].contains("as inbox/long.txt (12 bytes, text/plain)"), "{texts:?}");
+    let image = json!({ "path": "inbox/photo-2.png", "digest": "00".repeat(32) });
     let images: Vec<&Value> = message["files"].as_array().expect("files").iter().map(|file| &file["image"]).collect();
     assert_eq!(images, [&image, &Value::Null, &Value::Null], "only an image is named as one");
     assert_eq!(texts[2], "short");

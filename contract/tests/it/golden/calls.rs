@@ -2,10 +2,11 @@
 
 use super::seam::id;
 use super::{Shape, shape};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    AgentGroup, CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ScopeMeasure, TestCall, TestScope,
-    TestedCall, TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
+    AgentGroup, CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ScopeMeasure, SentFile, TestCall,
+    TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
 };
 
 pub(super) fn lowered() -> LoweredGuard {
@@ -33,6 +34,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         summary: "The call was refused: A call names a tool that the agent does not have.".to_owned(),
         request: None,
         result: None,
+        file: None,
     };
     let done = CallWhy {
         class: Some("read".to_owned()),
@@ -42,6 +44,12 @@ pub(super) fn shapes() -> Vec<Shape> {
         summary: "The call was permitted, and it has its result.".to_owned(),
         request: Some(id::<RequestId>("req", 1)),
         result: Some("The server asked for a password.".to_owned()),
+        file: Some(SentFile {
+            name: "report.pdf".to_owned(),
+            media_type: "application/pdf".to_owned(),
+            bytes: 9,
+            digest: Digest::of(b"%PDF-1.7\n"),
+        }),
         ..refused.clone()
     };
     let lifted = CallStage {

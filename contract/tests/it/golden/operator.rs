@@ -280,11 +280,18 @@ fn messages() -> Vec<Shape> {
     let new = NewMessage {
         text: "What stands in the notes?".to_owned(),
         files: vec![
-            MessageFile { name: "notes.md".to_owned(), text: "# Notes\n".to_owned(), image: None },
+            MessageFile { name: "notes.md".to_owned(), text: "# Notes\n".to_owned(), ..Default::default() },
             MessageFile {
                 name: "photo.png".to_owned(),
                 text: "This image is in the workspace as photo.png (9 bytes, image/png).".to_owned(),
                 image: Some(MessageImage { path: "photo.png".to_owned(), digest: Digest::of(b"photo") }),
+                ..Default::default()
+            },
+            MessageFile {
+                name: "table.pdf".to_owned(),
+                data: Some("JVBERi0xLjc=".to_owned()),
+                media_type: Some("application/pdf".to_owned()),
+                ..Default::default()
             },
         ],
         event_id: Some("client-7".to_owned()),

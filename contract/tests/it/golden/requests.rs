@@ -18,6 +18,7 @@ pub(super) fn call() -> MessageCall {
         status: "asked".to_owned(),
         code: Some("call_scope".to_owned()),
         request: Some(id::<RequestId>("req", 1)),
+        file: None,
     }
 }
 

@@ -300,6 +300,8 @@ fn every_built_in_rule_calls_what_it_says() {
             json!([["skill_install", { "payload": { "skill": "a", "version": "1.0" } }]]),
             "Proposed: the result",
         ),
+        ("send file a.txt here", json!([["send_file", { "path": "a.txt" }]]), "Sent: the result"),
+        ("send file a.txt to team", json!([["send_file", { "path": "a.txt", "to": "team" }]]), "Sent: the result"),
         ("send see you to team", json!([["send_message", { "to": "team", "text": "see you" }]]), "Sent: the result"),
         ("send to team: see you", json!([["send_message", { "to": "team", "text": "see you" }]]), "Sent: the result"),
         (

@@ -1,6 +1,6 @@
 //! The bytes of a file as an answer, in parts.
 //!
-//! Never holds a whole file in memory, and never waits on a disk in an async thread. See `api::files`.
+//! Never holds a whole file of a workspace in memory, and never waits on a disk in an async thread. See `api::files`.
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
@@ -15,21 +15,30 @@ const PART_BYTES: u64 = 256 * 1024;
 
 /// The bytes of a file. If the file becomes shorter on the way, the answer breaks off and is not taken for a whole file.
 pub struct FileContent {
-    file: File,
+    source: Source,
     bytes: u64,
+}
+
+enum Source {
+    File(File),
+    Memory(Vec<u8>),
 }
 
 impl FileContent {
     /// Returns the next bytes of a file as an answer, this many.
     pub const fn new(file: File, bytes: u64) -> Self {
-        Self { file, bytes }
+        Self { source: Source::File(file), bytes }
+    }
+
+    /// Returns these bytes as an answer.
+    pub const fn of_bytes(bytes: Vec<u8>) -> Self {
+        let length = bytes.len() as u64;
+        Self { source: Source::Memory(bytes), bytes: length }
     }
 }
 
 impl IntoResponse for FileContent {
     fn into_response(self) -> Response {
-        let (sender, receiver) = mpsc::channel(1);
-        tokio::spawn(send(self.file, self.bytes, sender));
         let headers = [
             (CONTENT_TYPE, "application/octet-stream".to_owned()),
             (CONTENT_LENGTH, self.bytes.to_string()),
@@ -37,7 +46,15 @@ impl IntoResponse for FileContent {
             (CONTENT_DISPOSITION, "attachment".to_owned()),
             (X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
         ];
-        (headers, Body::from_stream(ReceiverStream::new(receiver))).into_response()
+        let body = match self.source {
+            Source::Memory(bytes) => Body::from(bytes),
+            Source::File(file) => {
+                let (sender, receiver) = mpsc::channel(1);
+                tokio::spawn(send(file, self.bytes, sender));
+                Body::from_stream(ReceiverStream::new(receiver))
+            }
+        };
+        (headers, body).into_response()
     }
 }
 
@@ -75,7 +92,7 @@ mod tests {
         let path = directory.path().join("file");
         std::fs::write(&path, "short").expect("written");
         for (bytes, whole) in [(5, true), (6, false)] {
-            let content = FileContent { file: File::open(&path).expect("opened"), bytes };
+            let content = FileContent::new(File::open(&path).expect("opened"), bytes);
             let body = content.into_response().into_body();
             assert_eq!(axum::body::to_bytes(body, 100).await.is_ok(), whole, "{bytes}");
         }

@@ -5,7 +5,11 @@
 use crate::refusal::Refusal;
 use crate::registry::people::SENDER_BYTES_MAX;
 use crate::session::files::FilePath;
-use ironclaw_contract::operator::{DenialCode, MESSAGE_FILES_MAX, MessageFile};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ironclaw_contract::operator::{DenialCode, MESSAGE_FILE_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile};
+use ironclaw_text::file as sent;
+use ironclaw_text::visible;
 
 /// Bytes of the id of a thread.
 const THREAD_BYTES_MAX: usize = 256;
@@ -19,8 +23,8 @@ const MENTIONS_MAX: usize = 32;
 /// Bytes of a name that a message mentions.
 const MENTION_BYTES_MAX: usize = 256;
 
-/// Bytes of a file's name.
-const FILE_NAME_BYTES_MAX: usize = 255;
+/// Characters of a refused name in a sentence.
+const NAME_CHARACTERS_SHOWN: usize = 64;
 
 /// Checks the id of a sender.
 ///
@@ -74,23 +78,54 @@ pub fn check_mentions(mentions: &[String]) -> Result<(), Refusal> {
 /// Checks the files of one message.
 ///
 /// # Errors
-/// Refuses too many files, a malformed name, and an image whose path leads out of the workspace.
+/// Refuses too many files, a malformed name, a content that is too large or not of its declared type, and an image whose path leads out
+/// of the workspace.
 pub fn check_files(files: &[MessageFile]) -> Result<(), Refusal> {
     if files.len() > MESSAGE_FILES_MAX {
         return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {MESSAGE_FILES_MAX} files")));
     }
-    let is_name = |name: &str| !name.is_empty() && name.len() <= FILE_NAME_BYTES_MAX && !name.contains(['/', '\0']);
     for file in files {
-        if !is_name(&file.name) {
-            let shown: String = file.name.chars().take(64).collect();
-            let words = format!("invalid file name {shown:?}: it has 1 to {FILE_NAME_BYTES_MAX} bytes and no /");
+        if let Err(why) = sent::check_name(&file.name) {
+            let shown: String = file.name.chars().take(NAME_CHARACTERS_SHOWN).collect();
+            let words = format!("refused the file name {}: {why}", visible::name(&shown));
             return Err(Refusal::new(DenialCode::FileName, words));
         }
         if let Some(image) = &file.image {
             FilePath::parse_new(&image.path)?;
         }
+        let content = match &file.data {
+            Some(data) if file.text.is_empty() && file.image.is_none() => decode(&file.name, data)?,
+            Some(_) => {
+                let words = format!("the file {} has `data` beside a text or an image", visible::name(&file.name));
+                return Err(Refusal::new(DenialCode::RequestMalformed, words));
+            }
+            None => Vec::new(),
+        };
+        let content = if file.data.is_some() { &content } else { file.text.as_bytes() };
+        if let Some(declared) = file.media_type.as_deref().filter(|declared| !sent::is_of_type(content, declared)) {
+            let (name, declared) = (visible::name(&file.name), visible::name(declared));
+            let found = sent::media_type(content);
+            let words = format!("refused the file {name}: its content is {found}, and not {declared}");
+            return Err(Refusal::new(DenialCode::FileType, words));
+        }
     }
     Ok(())
+}
+
+/// Returns the bytes of a file in a message.
+///
+/// # Errors
+/// Refuses a text that is no base64, and more bytes than a message may have in one file.
+pub fn decode(name: &str, data: &str) -> Result<Vec<u8>, Refusal> {
+    let name = visible::name(name);
+    let content = STANDARD.decode(data).map_err(|_| {
+        Refusal::new(DenialCode::RequestMalformed, format!("the `data` of the file {name} is not base64"))
+    })?;
+    if content.len() > MESSAGE_FILE_BYTES_MAX {
+        let words = format!("the file {name} has {} bytes; a message takes {MESSAGE_FILE_BYTES_MAX}", content.len());
+        return Err(Refusal::new(DenialCode::FileTooLarge, words));
+    }
+    Ok(content)
 }
 
 fn is_clean(text: &str, most: usize) -> bool {

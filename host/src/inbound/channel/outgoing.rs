@@ -2,6 +2,9 @@
 //!
 //! Never repeats words of the other side in an outcome. See [`crate::outbound::dispatch`].
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ironclaw_contract::operator::SentFile;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -25,6 +28,24 @@ pub struct Body<'a> {
     pub message_ids: &'a [String],
     /// The text.
     pub text: &'a str,
+    /// Files that an agent sends with it.
+    #[serde(skip_serializing_if = "<[File]>::is_empty")]
+    pub files: &'a [File],
+}
+
+/// A file of a delivery, with its bytes.
+#[derive(Debug, Serialize)]
+pub struct File {
+    #[serde(flatten)]
+    file: SentFile,
+    data: String,
+}
+
+impl File {
+    /// Returns a file with this content.
+    pub fn new(file: SentFile, content: &[u8]) -> Self {
+        Self { file, data: STANDARD.encode(content) }
+    }
 }
 
 /// Result of one attempt. The strings are the host's own words.

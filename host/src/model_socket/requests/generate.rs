@@ -12,6 +12,7 @@ use crate::model_socket::request_budget::{self, Failed};
 use crate::model_socket::{Server, endpoints};
 use crate::open_turns::OpenTurns;
 use crate::open_turns::streaming::ActiveRequest;
+use crate::outbound::delivery::sent_files::{self, Copied};
 use crate::registry::Agent;
 use crate::requests::{self, Asked, Asking};
 use crate::session::store;
@@ -183,7 +184,7 @@ impl Server {
     }
 
     async fn record_output(&self, turn: TurnId, mut prepared: Prepared, mut answered: Answered) -> Answer {
-        let refused = self.prepare_pushes(&mut prepared, &mut answered.output.calls).await?;
+        let (refused, mut copies) = self.prepare_calls(&mut prepared, &mut answered.output.calls).await?;
         let found = self.search_notes(&prepared, &answered.output.calls).await?;
         let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
@@ -229,7 +230,7 @@ impl Server {
                 let asks =
                     Asks { shared: &shared, turn: &open, agent: &agent, labels: &of_output, facts: &facts, key: &key };
                 for (position, judged) in judged.iter_mut().enumerate() {
-                    asks.record(tx, item.tuple.item, position, judged)?;
+                    asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
                     let found = found.get(&position);
                     if let Some(code) = judged.judgement.refusal_code() {
                         let keys = Keys { wrapping: &shared.record().wrapping, sealer: &shared.record().sealer };
@@ -389,18 +390,23 @@ struct Asks<'a> {
 }
 
 impl Asks<'_> {
-    /// Records a judged call, with its request or the use of the allowance that it needs.
+    /// Records a judged call, with its request or the use of the allowance that it needs. A call that is not refused keeps its copy of a
+    /// file.
     fn record(
         &self,
         tx: &mut WriteTx<'_>,
         output: ItemId,
         position: usize,
         judged: &mut calls::Judged,
+        copied: Option<Copied>,
     ) -> Result<(), Error> {
         let allowance = self.ask(tx, output, judged)?;
         calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
         if let Some(allowance) = allowance {
             calls::promise(tx, judged.call.call_id, allowance)?;
+        }
+        if let Some(copied) = copied.filter(|_| judged.judgement.refusal_code().is_none()) {
+            sent_files::keep(tx, (judged.call.call_id, self.turn.session), copied, self.key)?;
         }
         Ok(())
     }

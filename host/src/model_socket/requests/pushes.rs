@@ -57,10 +57,11 @@ impl Server {
     }
 }
 
-/// Refuses the pushes that could not be prepared, unless they are refused already.
+/// Refuses the calls that could not be prepared, unless they are refused already with another code.
 pub(super) fn refuse(judged: &mut [Judged], unprepared: HashMap<usize, Refusal>) {
     for (position, Refusal { code, message, .. }) in unprepared {
-        if let Some(judged) = judged.get_mut(position).filter(|judged| judged.judgement.refusal_code().is_none()) {
+        let is_refused = |judged: &&mut Judged| judged.judgement.refusal_code().is_none_or(|found| found == code);
+        if let Some(judged) = judged.get_mut(position).filter(is_refused) {
             judged.judgement = Judgement::Refused { code, detail: message };
         }
     }

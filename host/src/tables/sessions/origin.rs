@@ -2,6 +2,8 @@
 //!
 //! Never compares addresses of different meanings. See [`crate::session::store`].
 
+use crate::tables::destinations::AGENT;
+
 /// The meaning of the address of an origin. Equal addresses of two meanings are two origins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OriginKind {
@@ -58,6 +60,12 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Returns the identity of the person at its address, `CHANNEL:ADDRESS`; `None` for an origin without a single person.
+    pub fn recipient(&self) -> Option<String> {
+        let is_persons = self.kind == OriginKind::Sender && self.channel != AGENT;
+        is_persons.then(|| format!("{}:{}", self.channel, self.platform_id))
+    }
+
     /// Returns the origin of a person's messages under one identity.
     pub const fn of_sender(channel: String, platform_id: String, thread_id: String) -> Self {
         Self { kind: OriginKind::Sender, channel, platform_id, thread_id }

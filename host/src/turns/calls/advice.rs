@@ -76,6 +76,9 @@ const fn of_request(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallDestination => {
             "you have no destination of that name; use one that you have, or ask for it with request_capability_change of kind destinations"
         }
+        DenialCode::CallFile => {
+            "the host cannot copy this file; name a regular file of the workspace, and no link, of at most 8 MiB"
+        }
         DenialCode::CallDestinationEnded => {
             "the address or the agent behind the destination is no longer the one that people approved; say so in your answer"
         }

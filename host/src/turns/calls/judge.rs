@@ -97,9 +97,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let mut parsed = canonical::parse(wanted.arguments.as_bytes(), Limits::bytes(ARGUMENTS_BYTES_MAX));
     let missing = turn.catalogue.missing(&wanted.tool);
     let sent = match parsed.as_mut() {
-        Ok(Value::Object(arguments)) if missing.is_none() && wanted.tool == tools::SEND_MESSAGE => {
-            send::complete(arguments, &turn.destinations)
-        }
+        Ok(Value::Object(arguments)) if missing.is_none() => addressed(turn, &wanted.tool, arguments),
         _ => Ok(None),
     };
     let missing = missing.or(sent.as_ref().ok().copied().flatten());
@@ -155,6 +153,15 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         }
     };
     Judged { digest: digest(&call.tool, &call.arguments), call, judgement, by_stages: judged }
+}
+
+/// Adds the address to the arguments of a tool that sends. Returns the code of the reason why the agent may not send there.
+fn addressed(turn: &TurnFacts, tool: &str, arguments: &mut Map<String, Value>) -> Result<Option<DenialCode>, String> {
+    match tool {
+        tools::SEND_MESSAGE => send::complete(arguments, &turn.destinations),
+        tools::SEND_FILE => send::complete_file(arguments, &turn.destinations),
+        _ => Ok(None),
+    }
 }
 
 /// Returns whether a call can wait for the person of the turn.

@@ -1,13 +1,14 @@
-//! The arguments of `send_message`: the host adds the address of the destination, so that a decision is about this address. A message to
-//! another agent stays on the host, and is judged as a contained call.
+//! The arguments of `send_message` and `send_file`: the host adds the address of the destination and the facts of the copied file, so that
+//! a decision is about this address and these bytes. A
+//! message to another agent stays on the host, and is judged as a contained call.
 //!
 //! Pure. A call with another address is not judged as one to this destination: at its execution the addresses are compared again.
 
 use crate::registry::destinations::{Destination, State};
 use crate::tools::SEND_MESSAGE;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, SentFile};
 use ironclaw_judge::manifest::{self, Manifest, Reach};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
 /// The arguments that the host adds: the identity of the address, and the thread if there is one.
@@ -44,31 +45,90 @@ pub(super) fn to_agent(arguments: &Map<String, Value>, all: &[Sendable]) -> Opti
     found.destination.to_agent.and(TO_AGENT.as_ref())
 }
 
-/// Adds the address of the destination to the arguments. Returns the code of the reason why the agent may not send there.
+/// The arguments of `send_file` that the host writes about the copy.
+const OF_COPY: [&str; 4] = ["name", "type", "size", "digest"];
+
+/// Adds the address of the destination to the arguments of a message. Returns the code of the reason why the agent may not send there.
 ///
 /// # Errors
 /// A sentence for the model if the arguments are not those of the tool.
 pub(super) fn complete(arguments: &mut Map<String, Value>, all: &[Sendable]) -> Result<Option<DenialCode>, String> {
-    let text = |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    let (Some(to), Some(_)) = (text("to"), text("text")) else {
+    if text(arguments, "to").is_none() || text(arguments, "text").is_none() {
         return Err("send_message needs to and text, which are not empty".to_owned());
-    };
-    let Some(Sendable { destination: found, denied }) = all.iter().find(|held| held.destination.name == to) else {
-        return Ok(Some(DenialCode::CallDestination));
+    }
+    Ok(address(arguments, all))
+}
+
+/// Does for a file what [`complete`] does for a message. The host wrote the facts of the copy, and the address of the conversation if
+/// the call names no destination. Without them there is no copy.
+///
+/// # Errors
+/// A sentence for the model if the arguments are not those of the tool.
+pub(super) fn complete_file(
+    arguments: &mut Map<String, Value>,
+    all: &[Sendable],
+) -> Result<Option<DenialCode>, String> {
+    let is_text = |name: &str| arguments.get(name).is_none_or(Value::is_string);
+    if text(arguments, "path").is_none() || !["to", "text"].into_iter().all(is_text) {
+        return Err("send_file needs a path that is not empty, and takes to and text".to_owned());
+    }
+    if OF_COPY.iter().any(|name| !arguments.contains_key(*name)) {
+        return Ok(Some(DenialCode::CallFile));
+    }
+    if arguments.contains_key("to") {
+        let is_agent = |held: &&Sendable| Some(held.destination.name.as_str()) == text(arguments, "to");
+        return match all.iter().find(is_agent).is_some_and(|held| held.destination.to_agent.is_some()) {
+            true => Err("send_file takes a person as its destination, and no agent".to_owned()),
+            false => Ok(address(arguments, all)),
+        };
+    }
+    // The execution compares it with the origin of the conversation.
+    match text(arguments, RECIPIENT) {
+        Some(_) => Ok(None),
+        None => Ok(Some(DenialCode::CallFile)),
+    }
+}
+
+/// Writes what the host knows of a file into the arguments of its call, in place of the words of the model. `origin` is the address of
+/// the conversation with its thread.
+pub fn write_file(arguments: &mut Map<String, Value>, file: &SentFile, (recipient, thread): (Option<String>, &str)) {
+    let facts = [json!(file.name), json!(file.media_type), json!(file.bytes), json!(file.digest)];
+    arguments.extend(OF_COPY.into_iter().map(str::to_owned).zip(facts));
+    if !arguments.contains_key("to") {
+        arguments.remove(RECIPIENT);
+        arguments.remove(THREAD);
+        // Several people or another agent may be at the other end: then the agent names a destination.
+        let Some(recipient) = recipient else { return };
+        arguments.insert(RECIPIENT.to_owned(), json!(recipient));
+        if !thread.is_empty() {
+            arguments.insert(THREAD.to_owned(), json!(thread));
+        }
+    }
+}
+
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+}
+
+/// Adds the address behind `to`.
+fn address(arguments: &mut Map<String, Value>, all: &[Sendable]) -> Option<DenialCode> {
+    let is_named = |held: &&Sendable| Some(held.destination.name.as_str()) == text(arguments, "to");
+    let Some(Sendable { destination: found, denied }) = all.iter().find(is_named) else {
+        return Some(DenialCode::CallDestination);
     };
     if denied.is_some() {
-        return Ok(*denied);
+        return *denied;
     }
     let thread = Some(found.thread.clone()).filter(|thread| !thread.is_empty());
     for (name, approved) in [(RECIPIENT, Some(found.recipient())), (THREAD, thread)] {
         let approved = approved.map(Value::String);
         let given = arguments.remove(name);
         if given.is_some() && given != approved {
-            return Ok(Some(DenialCode::CallDestinationEnded));
+            return Some(DenialCode::CallDestinationEnded);
         }
         arguments.extend(approved.map(|approved| (name.to_owned(), approved)));
     }
-    Ok(None)
+    None
 }
 
 /// Returns the names of the destinations to which the agent may send now, for a model.
@@ -81,8 +141,8 @@ pub(super) fn names(all: &[Sendable]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_contract::canonical::Digest;
     use ironclaw_contract::ids::PersonId;
-    use serde_json::json;
 
     fn destination(name: &str, state: State) -> Sendable {
         Sendable::from(Destination {
@@ -130,5 +190,35 @@ mod tests {
         assert_eq!((code, recipient), (None, json!("desk:ana@home.example")));
         let again = json!({ "to": "ana", "text": "hi", "recipient": "desk:ana@home.example" });
         assert_eq!(completed(again).expect("arguments").0, None, "the execution judges the same arguments");
+    }
+
+    #[test]
+    fn file_has_the_facts_and_the_address_of_the_host() {
+        let all = [destination("ana", State::Active), destination("bob", State::Unlinked)];
+        let digest = Digest::of(b"x");
+        let file = SentFile { name: "a".to_owned(), media_type: "text/plain".to_owned(), bytes: 1, digest };
+        let written = |arguments: Value| {
+            let Value::Object(mut arguments) = arguments else { panic!("an object") };
+            write_file(&mut arguments, &file, (Some("shop:ann".to_owned()), "t"));
+            let code = complete_file(&mut arguments, &all);
+            (code, Value::Object(arguments))
+        };
+        let (code, made) =
+            written(json!({ "path": "a", "digest": "0", "size": 9, "recipient": "shop:eve", "thread": "e" }));
+        assert_eq!((code, &made["digest"], &made["size"]), (Ok(None), &json!(digest), &json!(1)));
+        assert_eq!((&made["recipient"], &made["thread"]), (&json!("shop:ann"), &json!("t")));
+        let (code, made) = written(json!({ "path": "a", "to": "ana", "text": "hi" }));
+        assert_eq!((code, &made["recipient"]), (Ok(None), &json!("desk:ana@home.example")));
+        assert_eq!(written(json!({ "path": "a", "to": "bob" })).0, Ok(Some(DenialCode::CallDestinationEnded)));
+        assert_eq!(written(json!({ "path": "a", "to": "eve" })).0, Ok(Some(DenialCode::CallDestination)));
+        let to_eve = json!({ "path": "a", "to": "ana", "recipient": "desk:eve" });
+        assert_eq!(written(to_eve).0, Ok(Some(DenialCode::CallDestinationEnded)));
+        for arguments in
+            [json!({}), json!({ "path": " " }), json!({ "path": "a", "to": 1 }), json!({ "path": "a", "text": 1 })]
+        {
+            assert!(written(arguments.clone()).0.is_err(), "{arguments}");
+        }
+        let Value::Object(mut bare) = json!({ "path": "a", "recipient": "shop:ann" }) else { panic!("an object") };
+        assert_eq!(complete_file(&mut bare, &all), Ok(Some(DenialCode::CallFile)), "the host has no copy");
     }
 }

@@ -97,9 +97,9 @@ fn sends(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Option<String>, ironcla
 }
 
 /// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks. `schedule_manage` is of use
-/// with `schedule_task` only.
+/// with `schedule_task` only, and a person enables `send_file` for an agent that is to send files.
 fn may_ask(has: impl Fn(&str) -> bool) -> String {
-    let is_named = |name: &&str| ![tools::ASK_QUESTION, tools::MANAGE_SCHEDULES].contains(name);
+    let is_named = |name: &&str| ![tools::ASK_QUESTION, tools::MANAGE_SCHEDULES, tools::SEND_FILE].contains(name);
     let lacking: Vec<&str> =
         tools::handled().map(|tool| tool.name).filter(is_named).filter(|name| !has(name)).collect();
     let tool = if lacking.is_empty() { String::new() } else { format!("a tool ({}), ", lacking.join(", ")) };

@@ -6,21 +6,17 @@
 use super::TEXT_BYTES_MAX;
 use crate::client::Client;
 use crate::failure::Error;
-use crate::local_file::{self, TEXT};
+use crate::local_file;
 use crate::output::Output;
 use ironclaw_contract::operator::{
-    FILE_PUT_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile, MessageImage, NewConversation, NewMessage, Recorded,
+    FILE_PUT_BYTES_MAX, INBOX, MESSAGE_FILES_MAX, MessageFile, MessageImage, NewConversation, NewMessage, Recorded,
 };
+use ironclaw_text::file::{self as sent, TEXT};
+use ironclaw_text::visible;
 use std::path::{Path, PathBuf};
 
 /// Names that are tried for one file in the workspace.
 const NAMES_MAX: usize = 100;
-
-/// Characters of a name in the workspace, without the ending.
-const STEM_CHARACTERS_MAX: usize = 80;
-
-/// Characters of the ending of a name.
-const ENDING_CHARACTERS_MAX: usize = 16;
 
 /// A file of a message.
 pub struct Attachment {
@@ -46,9 +42,13 @@ pub fn read_all(paths: &[PathBuf]) -> Result<Vec<Attachment>, Error> {
 }
 
 fn read(path: &Path) -> Result<Attachment, Error> {
-    let bytes = local_file::read(path, FILE_PUT_BYTES_MAX)?;
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_else(|| "file".to_owned());
-    let kind = local_file::media_type(&bytes);
+    let bytes = local_file::read_regular(path, FILE_PUT_BYTES_MAX)?;
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Err(why) = sent::check_name(&name) {
+        let message = format!("cannot send a file with the name {}: {why}", visible::name(&name));
+        return Err(Error::failed("file_name", message).hinting("rename the file"));
+    }
+    let kind = sent::media_type(&bytes);
     let content = match String::from_utf8(bytes) {
         Ok(text) if kind == TEXT => Content::Text(text),
         Ok(text) => Content::Bytes(text.into_bytes(), kind),
@@ -75,7 +75,8 @@ pub async fn send(
     }
     let texts = files.iter().filter_map(|file| match &file.content {
         Content::Text(text) => {
-            Some(MessageFile { name: file.name.clone(), text: text.clone(), image: file.image.clone() })
+            let (name, text, image) = (file.name.clone(), text.clone(), file.image.clone());
+            Some(MessageFile { name, text, image, ..Default::default() })
         }
         Content::Bytes(..) => None,
     });
@@ -98,14 +99,14 @@ fn keep_within(mut room: u64, files: &mut [Attachment]) {
 async fn put(out: Output, client: &Client, session: &str, file: &mut Attachment) -> Result<(), Error> {
     let Content::Bytes(bytes, kind) = &file.content else { return Ok(()) };
     for number in 1..=NAMES_MAX {
-        let stored = match client.put_file(session, &safe_name(&file.name, number), false, bytes.clone()).await {
+        let stored = match client.put_file(session, &in_inbox(&file.name, number), false, bytes.clone()).await {
             Err(Error::Refused(failure)) if failure.error.code == "file_exists" => continue,
             stored => stored?,
         };
         let (path, bytes, digest) = (stored.path, stored.bytes, stored.digest);
         out.remark(format!("{} is in the workspace as {path} ({bytes} bytes, {kind})", file.name.escape_debug()))?;
         let where_it_is = format!("is in the workspace as {path} ({bytes} bytes, {kind}).");
-        let note = if local_file::is_image(kind) {
+        let note = if sent::is_image(kind) {
             // The host adds the image for a model that takes images, and a remark for any other model.
             file.image = Some(MessageImage { path, digest });
             format!("This image {where_it_is}")
@@ -115,48 +116,18 @@ async fn put(out: Output, client: &Client, session: &str, file: &mut Attachment)
         file.content = Content::Text(note);
         return Ok(());
     }
-    let message = format!("the workspace has {NAMES_MAX} files with the name {}", safe_name(&file.name, 1));
+    let message = format!("the workspace has {NAMES_MAX} files with the name {}", in_inbox(&file.name, 1));
     Err(Error::failed("file_refused", message)
         .hinting("rename the file, or remove old ones with `ironctl file remove`"))
 }
 
-/// Returns a name of plain letters, digits, dots, dashes and underscores; from the second try on it has a number.
-fn safe_name(name: &str, number: usize) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
-    let plain = plain.trim_start_matches(['.', '-']);
-    let (stem, ending) = match plain.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() && ending.len() <= ENDING_CHARACTERS_MAX => {
-            (stem, format!(".{ending}"))
-        }
-        _ => (plain, String::new()),
-    };
-    let stem = &stem[..stem.len().min(STEM_CHARACTERS_MAX)];
-    let stem = if stem.is_empty() { "file" } else { stem };
-    if number == 1 { format!("{stem}{ending}") } else { format!("{stem}-{number}{ending}") }
+fn in_inbox(name: &str, number: usize) -> String {
+    format!("{INBOX}/{}", sent::plain_name(name, number))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn name_in_the_workspace_is_plain_and_short() {
-        for (name, number, expected) in [
-            ("photo.png", 1, "photo.png"),
-            ("photo.png", 2, "photo-2.png"),
-            ("Grüße an Bob.pdf", 1, "Gr--e-an-Bob.pdf"),
-            ("../../etc/passwd", 1, "etc-passwd"),
-            (".bashrc", 1, "bashrc"),
-            ("-rf", 3, "rf-3"),
-            ("\u{202e}gpj.exe\n", 1, "gpj.exe-"),
-            ("…", 1, "file"),
-        ] {
-            assert_eq!(safe_name(name, number), expected, "{name:?}");
-        }
-        let long = safe_name(&format!("{}.{}", "n".repeat(300), "e".repeat(300)), 7);
-        assert_eq!(long.len(), STEM_CHARACTERS_MAX + 2);
-    }
 
     #[test]
     fn text_without_room_in_the_message_becomes_a_file() {

@@ -45,7 +45,12 @@ struct RequestBody {
 #[serde(deny_unknown_fields)]
 struct File {
     name: String,
-    text: String,
+    text: Option<String>,
+    /// Bytes in base64, in place of `text`.
+    data: Option<String>,
+    /// The media type of `data`.
+    #[serde(rename = "type")]
+    media_type: Option<String>,
 }
 
 /// Parses the body of an event of this channel, for the agent that hears the channel.
@@ -64,8 +69,7 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
     check_thread(&said.thread)?;
     said.group.as_deref().map_or(Ok(()), check_group)?;
     check_mentions(&said.mentions)?;
-    let file = |File { name, text }| MessageFile { name, text, image: None };
-    let files: Vec<_> = said.files.into_iter().map(file).collect();
+    let files: Vec<_> = said.files.into_iter().map(file).collect::<Result<_, _>>()?;
     check_files(&files)?;
     let tells_quotes = said.quoted.is_some() || said.forwarded.is_some();
     let quoted = said.quoted.into_iter().chain(said.forwarded).flatten().collect();
@@ -89,6 +93,14 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
     })
 }
 
+/// Returns a file of the message. A file without a text and without bytes is refused.
+fn file(File { name, text, data, media_type }: File) -> Result<MessageFile, Refusal> {
+    if text.is_none() && data.is_none() {
+        return Err(Refusal::new(DenialCode::RequestMalformed, "a file has neither `text` nor `data`"));
+    }
+    Ok(MessageFile { name, text: text.unwrap_or_default(), image: None, data, media_type })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,7 +113,7 @@ mod tests {
             read(r#"{"sender":"@ann:b.example","text":"hi","thread":"T 1","files":[{"name":"x","text":"y"}]}"#);
         let received = received.expect("of this shape");
         assert_eq!((received.sender.as_str(), received.thread_id.as_str()), ("@ann:b.example", "T 1"));
-        assert_eq!(received.files, [MessageFile { name: "x".to_owned(), text: "y".to_owned(), image: None }]);
+        assert_eq!(received.files, [MessageFile { name: "x".to_owned(), text: "y".to_owned(), ..Default::default() }]);
         for (body, code) in [
             ("", DenialCode::RequestMalformed),
             ("[]", DenialCode::RequestMalformed),
@@ -119,6 +131,17 @@ mod tests {
             (r#"{"sender":"a","text":"hi","mentions":[""]}"#, DenialCode::MentionsMalformed),
             (r#"{"sender":"a","text":"hi","mentions":"clerk"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","text":"hi","files":[{"name":"../x","text":""}]}"#, DenialCode::FileName),
+            (r#"{"sender":"a","text":"hi","files":[{"name":"\u202e\u200f","data":""}]}"#, DenialCode::FileName),
+            (r#"{"sender":"a","text":"hi","files":[{"name":"x"}]}"#, DenialCode::RequestMalformed),
+            (
+                r#"{"sender":"a","text":"hi","files":[{"name":"x","text":"t","data":"eA=="}]}"#,
+                DenialCode::RequestMalformed,
+            ),
+            (r#"{"sender":"a","text":"hi","files":[{"name":"x","data":"?"}]}"#, DenialCode::RequestMalformed),
+            (
+                r#"{"sender":"a","text":"hi","files":[{"name":"x","data":"eA==","type":"image/png"}]}"#,
+                DenialCode::FileType,
+            ),
         ] {
             assert_eq!(read(body).expect_err(body), code, "{body}");
         }

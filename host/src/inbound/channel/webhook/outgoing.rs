@@ -212,6 +212,7 @@ mod tests {
                 thread: "t",
                 message_ids: &ids,
                 text: "x",
+                files: &[],
             };
             for url in ["https://hook.example/", "https://hook.example:8443/x"] {
                 let outcome = sender.send(&url.parse().expect("a URL"), &secret, "dlv_1", 1, &body).await;

@@ -57,7 +57,7 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     fixture.answer("winds that carry them.");
 
     let files = vec![
-        MessageFile { name: "notes.txt".to_owned(), text: "one\ntwo".to_owned(), image: None },
+        MessageFile { name: "notes.txt".to_owned(), text: "one\ntwo".to_owned(), ..Default::default() },
         image("bird.png"),
         image("changed.png"),
     ];
@@ -87,7 +87,7 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
 fn image(name: &str) -> MessageFile {
     let text = format!("This image is in the workspace as {name} (6 bytes, image/png).");
     let image = Some(MessageImage { path: name.to_owned(), digest: Digest::of(name.as_bytes()) });
-    MessageFile { name: name.to_owned(), text, image }
+    MessageFile { name: name.to_owned(), text, image, ..Default::default() }
 }
 
 /// Reads the first image of a prompt. The others are of changed files.

@@ -1,0 +1,53 @@
+//! The copy of a file that an agent sends, for the people who may read the call.
+//!
+//! If an operator reads the file of another person, the ledger has an entry. See `outbound::delivery::sent_files`.
+
+use super::content::FileContent;
+use crate::api::named::id;
+use crate::api::{Answer, Api};
+use crate::error::Error;
+use crate::outbound::delivery::sent_files;
+use crate::refusal::Refusal;
+use crate::registry::{Person, Role};
+use crate::session::store;
+use crate::turns::calls;
+use crate::turns::items::BodyError;
+use crate::turns::turn;
+use axum::Extension;
+use axum::extract::{Path, State};
+use ironclaw_contract::ids::CallId;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::WrappingKey;
+use std::sync::Arc;
+
+/// `GET /v1/calls/{id}/file`
+pub async fn sent(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(call): Path<String>,
+) -> Result<FileContent, Answer> {
+    let call: CallId = id(&call, DenialCode::CallUnknown, "call")?;
+    let record = Arc::clone(&api.record);
+    let found = api.state().write(move |tx| read(tx, &record.wrapping, &person, call)).await?;
+    let unknown = || Refusal::new(DenialCode::FileUnknown, format!("you have no file of a call {call}"));
+    Ok(FileContent::of_bytes(found.ok_or_else(unknown)?))
+}
+
+/// Returns the bytes of the copy of a call that this person may read.
+fn read(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) -> Result<Option<Vec<u8>>, Error> {
+    let Some(row) = calls::find(tx, call)? else { return Ok(None) };
+    let (turn, session) = (turn::find(tx, row.turn)?, store::find(tx, row.session)?);
+    let Some((turn, session)) = turn.zip(session.filter(|session| session.wrapped.is_some())) else { return Ok(None) };
+    let is_own = turn.person().is_ok_and(|principal| principal == person.id);
+    if !person.role.covers(Role::Admin) && !is_own {
+        return Ok(None);
+    }
+    let key = session.content_key(wrapping).map_err(BodyError::from)?;
+    let Some((_, content)) = sent_files::read(tx, call, &key)? else { return Ok(None) };
+    if !is_own {
+        Entry::new(LedgerEvent::FileRead).session(row.session).with("by", person.id).append(tx)?;
+    }
+    Ok(Some(content))
+}
