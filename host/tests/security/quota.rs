@@ -132,7 +132,8 @@ fn request_body_over_the_limit_of_its_route_is_refused() {
     let many = format!("{{\"text\":\"x\",\"y\":[{}0]}}", "{\"a\":0},".repeat(40_000));
     assert_eq!(code(&owner.ask("POST", "/v1/agents/a/messages", &many)), (400, "request_malformed"));
     let long = json!({ "text": "x".repeat(600 * 1024) }).to_string();
-    assert_eq!(code(&owner.ask("POST", "/v1/agents/a/messages", &long)), (413, "request_too_large"));
+    assert_eq!(code(&owner.ask("POST", "/v1/agents/a/messages", &long)), (413, "message_too_long"));
+    assert_eq!(code(&owner.ask("POST", "/v1/scope/test", &long)), (413, "request_too_large"));
     let note = json!({ "text": "x".repeat(300 * 1024) }).to_string();
     assert_eq!(code(&owner.ask("POST", "/v1/agents/a/memory", &note)), (413, "request_too_large"));
     assert_eq!(owner.say("a", "hello", None).0, 202);
