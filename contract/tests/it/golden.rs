@@ -4,6 +4,7 @@
 //! seam: read `docs/contract.md` first, then rewrite the files with `IRONCLAW_GOLDEN=write cargo test -p ironclaw-contract
 //! --features queues golden` and check `git diff`. See `golden/seam.rs` for the samples.
 
+mod audit;
 mod calls;
 mod changes;
 mod channels;

@@ -29,8 +29,7 @@ fn asked(tx: &ReadTx<'_>, answer: &Delivery) -> Result<Option<(AgentMessage, Ses
             let session = live(tx, opened_by.source_session)?;
             return Ok(session.map(|session| (opened_by, session)));
         }
-        let request = opened_by.answers.map(|request| table::find(tx, request)).transpose()?.flatten();
-        turn = request.map(|request| request.source_turn);
+        turn = opened_by.asked_in;
     }
     Ok(None)
 }
@@ -67,6 +66,7 @@ pub fn route(
         hop: hop_of(tx, turn)? + 1,
         chain: request.chain,
         answers: Some(request.message),
+        asked_in: Some(request.source_turn),
         delivery: Some(answer.id),
     };
     let (message, hop, chain) = (of_agent.message, of_agent.hop, of_agent.chain);
@@ -102,6 +102,7 @@ pub(super) fn of_host(
         source_session: receiver.id,
         hop: request.hop + 1,
         answers: Some(request.message),
+        asked_in: Some(request.source_turn),
         ..request.clone()
     };
     let message = of_agent.message;

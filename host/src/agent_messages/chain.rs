@@ -74,10 +74,7 @@ pub fn tools(tx: &ReadTx<'_>, turn: &Turn, agent: AgentId) -> Result<Vec<String>
                 Some(of_agent.source_turn)
             }
             // The turn that asked, of the same agent.
-            AgentMessageKind::Answer => {
-                let request = of_agent.answers.map(|request| table::find(tx, request)).transpose()?.flatten();
-                request.map(|request| request.source_turn)
-            }
+            AgentMessageKind::Answer => of_agent.asked_in,
         };
         turn = before.map(|before| turn::find(tx, before)).transpose()?.flatten();
         if turn.is_none() {

@@ -1,9 +1,9 @@
 //! The notice to the other side of a denied message between agents. The sender has the refusal as the result of its call.
 
-use super::{AGENT, Keys, chain};
+use super::{Keys, chain};
 use crate::inbound::inbox;
 use crate::registry::{Agent, destinations};
-use crate::session::store::{self, NewError, Origin, OriginKind, Session, SessionState};
+use crate::session::store::{self, NewError, Origin, Session, SessionState};
 use crate::tools::SEND_MESSAGE;
 use crate::turns::calls::Call;
 use crate::turns::turn::Turn;
@@ -44,12 +44,7 @@ fn other_side(
     } else {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let held = destinations::find(tx, agent.id, arguments["to"].as_str().unwrap_or_default())?;
-        let origin = Origin {
-            kind: OriginKind::Sender,
-            channel: AGENT.to_owned(),
-            platform_id: turn.session.to_string(),
-            thread_id: position.person.to_string(),
-        };
+        let origin = Origin::of_agent(turn.session, position.person);
         let receiver = held.and_then(|held| held.to_agent);
         receiver.map(|receiver| store::of_origin(tx, receiver, &origin)).transpose()?.flatten()
     };

@@ -9,7 +9,7 @@ use crate::inbound::inbox;
 use crate::quota;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
-use crate::session::store::{self, NewError, Origin, OriginKind, Session};
+use crate::session::store::{self, NewError, Origin, Session};
 use crate::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
 use crate::tables::messages;
 use crate::turns::items::BodyError;
@@ -82,6 +82,7 @@ pub fn send(
         hop,
         chain: position.chain,
         answers: None,
+        asked_in: None,
         delivery: None,
     };
     let draft = Draft { text, author: Author::Agent { agent: sender }, person, sender, of_agent };
@@ -107,12 +108,7 @@ fn session_of(
     keys: Keys<'_>,
 ) -> Result<Session, Denied<NewError>> {
     let person = position.person;
-    let origin = Origin {
-        kind: OriginKind::Sender,
-        channel: AGENT.to_owned(),
-        platform_id: asking.to_string(),
-        thread_id: person.to_string(),
-    };
+    let origin = Origin::of_agent(asking, person);
     if store::of_origin(tx, agent.id, &origin)?.is_none() {
         quota.admit_conversation(tx, person, AGENT).map_err(Denied::widen)?;
     }

@@ -238,6 +238,18 @@ fn grant(held: egress::EgressGrant) -> EgressGrant {
     EgressGrant { agent: held.agent_name, host, port, methods, paths, secret, upload_bytes_max, commands }
 }
 
+/// Returns the classes of these words.
+///
+/// # Errors
+/// Refuses a word that is no class.
+fn declared_classes(words: &[String]) -> Result<Classes, Refusal> {
+    let unknown = |word: &String| {
+        let message = format!("{word:?} is no class: it is one of read, write, send, exec, trade, ask");
+        Refusal::new(DenialCode::RequestMalformed, message)
+    };
+    words.iter().map(|word| word.parse::<Class>().map_err(|_| unknown(word))).collect()
+}
+
 /// `POST /v1/tools/{tool}/test`
 pub async fn test(
     State(api): State<Api>,
@@ -245,12 +257,7 @@ pub async fn test(
     Path(tool): Path<String>,
     Body(asked): Body<TestCall>,
 ) -> Reply<TestedCall> {
-    let unknown = |word: &String| {
-        let message = format!("{word:?} is no class: it is one of read, write, send, exec, trade, ask");
-        Refusal::new(DenialCode::RequestMalformed, message)
-    };
-    let declared = asked.allow.iter().map(|word| word.parse::<Class>().map_err(|_| unknown(word)));
-    let declared: Classes = declared.collect::<Result<_, _>>()?;
+    let declared = declared_classes(&asked.allow)?;
     let named = asked.agent;
     let loopback = api.changes.settings().host_policy.egress.loopback();
     let look = api.state().read(move |tx| {

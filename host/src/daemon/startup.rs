@@ -198,6 +198,7 @@ async fn runtime(
         logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(&latch), Arc::clone(&fetchers))),
         slots: Slots::default(),
     };
+    let sessions_max = jails.sessions_max();
     let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
         home: home.clone(),
@@ -216,13 +217,14 @@ async fn runtime(
         fetchers,
         servers: Arc::new(servers),
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
-        sessions_max: session_jails.config.sessions_max(),
+        sessions_max,
     };
     let model_servers = model_servers(home, &proposals, (&turns, models, &latch), executor);
+    let dispatch = Arc::new(Dispatch::new(Arc::clone(record), sessions_max));
     let outbound = Outbound {
         turns: Arc::clone(&turns),
         latch: Arc::clone(&latch),
-        dispatch: Arc::new(Dispatch::new(Arc::clone(record), session_jails.config.sessions_max())),
+        dispatch,
         proposals: Arc::clone(&proposals),
         questions,
     };

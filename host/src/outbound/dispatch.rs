@@ -4,9 +4,11 @@
 //! delivery or notification, the end of a send, or the time of the next attempt wakes it. See [`crate::outbound::delivery::journal`],
 //! [`crate::inbound::channel`], and [`crate::worker`] for the loop.
 
+mod answers;
 mod in_flight;
+mod wake;
 
-use crate::agent_messages::{self, AGENT, Keys, answer};
+use crate::agent_messages::AGENT;
 use crate::error::Error;
 use crate::gateway::live_settings::Live;
 use crate::inbound::channel::outgoing::{self, Attempts, Body};
@@ -26,27 +28,18 @@ use crate::session::store::{self, Origin, Session};
 use crate::shutdown::Shutdown;
 use crate::tables::messages;
 use crate::turns::items;
-use crate::turns::turn;
 use crate::worker::{self, Due, Wait};
 use in_flight::{InFlight, Letter};
 use ironclaw_contract::ids::{DeliveryId, MessageId, RequestId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys;
-use ironclaw_state::{Committed, ReadTx, WriteTx};
+use ironclaw_state::{ReadTx, WriteTx};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::Notify;
 
 /// The wait before the next try after an error of the host, such as a full disk.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-/// The entries about a message between agents that a session has.
-const OF_AGENTS: [LedgerEvent; 3] = [LedgerEvent::AgentSent, LedgerEvent::AgentAnswered, LedgerEvent::AgentRefused];
-
-/// The reason for a failed answer to an agent.
-const ASKING_REMOVED: &str = "the session that asked was removed";
 
 /// The reason for a failed delivery on a removed channel.
 const CHANNEL_REMOVED: &str = "the channel was removed";
@@ -272,31 +265,6 @@ impl Dispatch {
         Ok(())
     }
 
-    /// Wakes the worker for each new notification and each message to a destination, and the session of each message between agents, until
-    /// the record is closed.
-    async fn wake_for_intents(&self, mut events: broadcast::Receiver<Arc<Committed>>, wake: &Arc<dyn Wake>) {
-        loop {
-            match events.recv().await {
-                Ok(entry) if OF_AGENTS.contains(&entry.event) => {
-                    if let Some(session) = entry.session {
-                        wake.wake(session);
-                    }
-                }
-                Ok(entry) if [LedgerEvent::NotificationIntended, LedgerEvent::SendIntended].contains(&entry.event) => {
-                    self.wake();
-                }
-                Ok(_) => {}
-                Err(RecvError::Lagged(_)) => {
-                    self.wake();
-                    let read = self.record.state.read(turn::sessions_with_work).await;
-                    read.unwrap_or_default().into_iter().for_each(|session| wake.wake(session));
-                }
-                // The worker notices it too, and ends.
-                Err(RecvError::Closed) => std::future::pending().await,
-            }
-        }
-    }
-
     /// Takes a notification up, with everything that its send needs. Settles one that can never be sent as failed.
     fn take_up_notification(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<OutgoingDelivery>, Error> {
         let Some(taken) = notified::take_up(tx, id)? else { return Ok(None) };
@@ -380,43 +348,6 @@ impl Dispatch {
             text,
             files,
         }))
-    }
-
-    /// Records the answer of an agent in the session that asked. Settles an answer that can never get there as failed.
-    fn answer(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, session: &Session) -> Result<(), Error> {
-        let failed = |tx: &mut WriteTx<'_>, why: &str| self.settle(tx, delivery, &Outcome::Failed(why.to_owned()));
-        let (Some(agent), Some(item)) = (registry::agent_by_id(tx, session.agent)?, items::find(tx, delivery.item)?)
-        else {
-            return failed(tx, "its agent or its text is no longer there");
-        };
-        let Ok(key) = session.content_key(&self.record.wrapping) else {
-            return failed(tx, "cannot open the session's key");
-        };
-        let text = match delivery::text_of(tx, &item, &key) {
-            Ok(text) => text,
-            Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
-                return failed(tx, "cannot read its text");
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        let is_notice = item.tuple.kind == ItemKind::Notice;
-        match answer::route(tx, (delivery, &agent), (&text, is_notice), keys)? {
-            Some(_) => Ok(()),
-            None => failed(tx, ASKING_REMOVED),
-        }
-    }
-
-    /// Settles the answers in a session that is removed and that no turn took as failed, and ends the requests that it has not answered.
-    ///
-    /// # Errors
-    /// Errors of the record and of keys.
-    pub fn end_of_session(&self, tx: &mut WriteTx<'_>, session: &Session) -> Result<(), Error> {
-        for delivery in answer::untaken(tx, session.id)? {
-            self.settle(tx, &delivery, &Outcome::Failed(ASKING_REMOVED.to_owned()))?;
-        }
-        let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        Ok(agent_messages::request::end_of_session(tx, session, keys)?)
     }
 
     /// Records the outcome of an attempt.

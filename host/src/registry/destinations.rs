@@ -29,7 +29,8 @@ impl Destination {
     pub fn payload(&self) -> change::Destination {
         if self.to_agent.is_some() {
             let agent = Some(self.to_agent_name.clone());
-            return change::Destination { name: self.name.clone(), agent, ..change::Destination::default() };
+            let name = self.name.clone();
+            return change::Destination { name, agent, remove: None, ..change::Destination::default() };
         }
         change::Destination {
             name: self.name.clone(),
@@ -57,7 +58,7 @@ pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<(), Den
     Err(refusal.hint("remove one: `ironctl destination remove AGENT NAME`").into())
 }
 
-/// What a destination stands for when people approve it.
+/// The receiver behind a destination when people approve it.
 #[derive(Debug, Clone, Copy)]
 pub enum Receiver {
     /// An address of a channel.

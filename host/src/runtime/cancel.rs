@@ -125,6 +125,14 @@ fn may_cancel(by: &Person, principal: &str) -> bool {
     }
 }
 
+/// Opens the next turn, with the receipts of the answers of agents that it takes.
+fn open_next(tx: &mut WriteTx<'_>, session: SessionId, config: &turn::Config) -> Result<(), ironclaw_state::Error> {
+    if let Some(opened) = turn::open_next(tx, session, config)? {
+        answer::receive(tx, &opened.messages)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,12 +145,4 @@ mod tests {
         assert!(!may_cancel(&member, &PersonId::new().to_string()));
         assert!(may_cancel(&person(Role::Admin), "another") && may_cancel(&person(Role::Owner), "another"));
     }
-}
-
-/// Opens the next turn, with the receipts of the answers of agents that it takes.
-fn open_next(tx: &mut WriteTx<'_>, session: SessionId, config: &turn::Config) -> Result<(), ironclaw_state::Error> {
-    if let Some(opened) = turn::open_next(tx, session, config)? {
-        answer::receive(tx, &opened.messages)?;
-    }
-    Ok(())
 }

@@ -56,6 +56,8 @@ pub struct AgentMessage {
     pub chain: MessageId,
     /// Of an answer: the request.
     pub answers: Option<MessageId>,
+    /// Of an answer: the turn that made the request. The row of the request ends with its session.
+    pub asked_in: Option<TurnId>,
     /// Of an answer: the delivery that is received when a turn takes the message.
     pub delivery: Option<DeliveryId>,
 }
@@ -70,6 +72,7 @@ fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
         hop: row.get("hop")?,
         chain: row.get("chain")?,
         answers: row.get("answers")?,
+        asked_in: row.get("asked_in")?,
         delivery: row.get("delivery")?,
     })
 }
@@ -77,8 +80,8 @@ fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
 /// Inserts the origin of a message that was just recorded.
 pub fn insert(tx: &mut WriteTx<'_>, new: &AgentMessage) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_turn, hop, chain, answers, delivery) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_turn, hop, chain, answers, asked_in, \
+         delivery) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
         params![
             new.message,
             new.kind.name(),
@@ -88,6 +91,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &AgentMessage) -> Result<(), Error> {
             new.hop,
             new.chain,
             new.answers,
+            new.asked_in,
             new.delivery
         ],
     )?;

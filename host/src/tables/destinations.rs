@@ -137,10 +137,9 @@ pub fn has_any(tx: &ReadTx<'_>, agent: AgentId) -> Result<bool, Error> {
 /// Inserts or replaces a destination.
 pub fn put(tx: &mut WriteTx<'_>, new: NewDestination<'_>) -> Result<(), Error> {
     let NewDestination { agent, name, channel, generation, address, thread, person, to_agent } = new;
-    let person = person.map(|person| person.to_string()).unwrap_or_default();
     tx.execute(
         "INSERT INTO destinations (agent_id, name, channel, generation, address, thread, person_id, to_agent) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8) \
+         VALUES (?1,?2,?3,?4,?5,?6,coalesce(?7, ''),?8) \
          ON CONFLICT (agent_id, name) DO UPDATE SET channel = excluded.channel, generation = excluded.generation, \
          address = excluded.address, thread = excluded.thread, person_id = excluded.person_id, to_agent = excluded.to_agent",
         params![agent, name, channel, generation, address, thread, person, to_agent],

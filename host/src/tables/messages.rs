@@ -412,29 +412,22 @@ pub struct Load {
 
 /// Returns the load of a person's messages that wait for an answer.
 pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Load, Error> {
-    // `status IN …` is the condition of the index; without it SQLite reads every row.
-    waiting_of(
-        tx,
-        "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE principal = ?1 \
-         AND status IN ('queued','processing') AND trigger = 1",
-        person,
-    )
+    waiting_of(tx, "principal", person)
 }
 
 /// Returns the load of a channel's messages that wait for an answer.
 pub fn waiting_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<Load, Error> {
-    // `status IN …` is the condition of the index, as above.
-    waiting_of(
-        tx,
-        "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE channel = ?1 \
-         AND status IN ('queued','processing') AND trigger = 1",
-        channel,
-    )
+    waiting_of(tx, "channel", channel)
 }
 
-fn waiting_of(tx: &ReadTx<'_>, sql: &str, whose: impl ToSql) -> Result<Load, Error> {
+fn waiting_of(tx: &ReadTx<'_>, column: &str, whose: impl ToSql) -> Result<Load, Error> {
+    // `status IN …` is the condition of the index; without it SQLite reads every row.
+    let sql = format!(
+        "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE {column} = ?1 \
+         AND status IN ('queued','processing') AND trigger = 1"
+    );
     let number = |row: &Row<'_>, at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-    tx.get(sql, [whose], |row| Ok(Load { count: number(row, 0)?, bytes: number(row, 1)? }))
+    tx.get(&sql, [whose], |row| Ok(Load { count: number(row, 0)?, bytes: number(row, 1)? }))
 }
 
 /// Returns the number of messages of all sessions that wait or are in a turn.

@@ -24,6 +24,7 @@ CREATE TABLE agent_messages (
   hop INTEGER NOT NULL,
   chain TEXT NOT NULL,   -- the message of the person or the schedule at its start
   answers TEXT,          -- of an answer: the request
+  asked_in TEXT,         -- of an answer: the turn that made the request; the request itself ends with its session
   delivery TEXT,         -- of an answer: the delivery that is received when a turn takes it
   tokens INTEGER NOT NULL DEFAULT 0 -- of the turns that it opened
 ) STRICT, WITHOUT ROWID;

@@ -190,7 +190,7 @@ impl Random {
                 "a message for a wrong session",
                 "SELECT count(*) FROM agent_messages JOIN messages ON messages.id = message_id \
                  JOIN sessions ON sessions.id = session_id WHERE agent_messages.kind = 'request' \
-                 AND (platform_id <> source_session OR thread_id <> principal)"
+                 AND (sessions.platform_id <> source_session OR sessions.thread_id <> principal)"
                     .to_owned(),
             ),
         ] {

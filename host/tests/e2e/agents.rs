@@ -81,7 +81,7 @@ fn code_of(host: &TestHost, arguments: &[&str]) -> Value {
 #[test]
 fn wrong_group_or_destination_is_refused_by_name() {
     let host = host_with(Build::Plain, "", "");
-    assert_eq!(code_of(&host, &["group", "add", "team", "a", "nobody", "--yes"]), "agent_unknown");
+    assert_eq!(code_of(&host, &["group", "add", "team", "a", "zoe", "--yes"]), "agent_unknown");
     assert_eq!(code_of(&host, &["group", "add", "team", "a", "a", "--yes"]), "payload_malformed");
     assert_eq!(code_of(&host, &["group", "add", "my team", "a", "b", "--yes"]), "payload_malformed");
     assert_eq!(code_of(&host, &["group", "add", "team", "a", "b", "--tools", "rm", "--yes"]), "tool_unknown");

@@ -199,12 +199,9 @@ impl Server {
                 let Answered { output, endpoint, usage } = answered;
                 let of_output = labels.clone();
                 let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
-                let mut judged: Vec<calls::Judged> = output
-                    .calls
-                    .iter()
-                    .enumerate()
-                    .map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room))
-                    .collect();
+                let wanted = output.calls.iter().enumerate();
+                let judged = wanted.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
+                let mut judged: Vec<calls::Judged> = judged.collect();
                 pushes::refuse(&mut judged, refused);
                 let calls = judged.iter().map(|judged| judged.call.clone()).collect();
                 let body = OutputBody { text, calls, cut: output.cut };
@@ -232,10 +229,6 @@ impl Server {
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
                     let found = found.get(&position);
-                    if let Some(code) = judged.judgement.refusal_code() {
-                        let keys = Keys { wrapping: &shared.record().wrapping, sealer: &shared.record().sealer };
-                        denied::tell(tx, (&open, &agent), (&judged.call, code), keys)?;
-                    }
                     let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
@@ -401,6 +394,11 @@ impl Asks<'_> {
         copied: Option<Copied>,
     ) -> Result<(), Error> {
         let allowance = self.ask(tx, output, judged)?;
+        if let Some(code) = judged.judgement.refusal_code() {
+            let record = self.shared.record();
+            let keys = Keys { wrapping: &record.wrapping, sealer: &record.sealer };
+            denied::tell(tx, (self.turn, self.agent), (&judged.call, code), keys)?;
+        }
         calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
         if let Some(allowance) = allowance {
             calls::promise(tx, judged.call.call_id, allowance)?;

@@ -3,6 +3,7 @@
 //! Never compares addresses of different meanings. See [`crate::session::store`].
 
 use crate::tables::destinations::AGENT;
+use ironclaw_contract::ids::{PersonId, SessionId};
 
 /// The meaning of the address of an origin. Equal addresses of two meanings are two origins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,6 +61,12 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Returns the origin of the messages of another agent: the session that asks, and the person at the start of the chain.
+    pub fn of_agent(asking: SessionId, person: PersonId) -> Self {
+        let (platform_id, thread_id) = (asking.to_string(), person.to_string());
+        Self { kind: OriginKind::Sender, channel: AGENT.to_owned(), platform_id, thread_id }
+    }
+
     /// Returns the identity of the person at its address, `CHANNEL:ADDRESS`; `None` for an origin without a single person.
     pub fn recipient(&self) -> Option<String> {
         let is_persons = self.kind == OriginKind::Sender && self.channel != AGENT;

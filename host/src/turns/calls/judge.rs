@@ -16,6 +16,7 @@ use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
+use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use serde_json::{Map, Value};
@@ -111,11 +112,8 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
     let listed = listed(turn, &wanted.tool);
-    let to_agent = arguments
-        .filter(|_| wanted.tool == tools::SEND_MESSAGE)
-        .and_then(|arguments| send::to_agent(arguments, &turn.destinations));
     let judged = call::judge(&CallContext {
-        manifest: to_agent.or_else(|| turn.catalogue.manifest(&wanted.tool)),
+        manifest: manifest_of(turn, &wanted.tool, arguments),
         missing,
         arguments: arguments.filter(|_| !matches!(request, Some(Err(_))) && sent.is_ok()),
         has_room,
@@ -153,6 +151,13 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         }
     };
     Judged { digest: digest(&call.tool, &call.arguments), call, judgement, by_stages: judged }
+}
+
+/// Returns the manifest of a call. A message to another agent has one of its own.
+fn manifest_of<'a>(turn: &'a TurnFacts, tool: &str, arguments: Option<&Map<String, Value>>) -> Option<&'a Manifest> {
+    let arguments = arguments.filter(|_| tool == tools::SEND_MESSAGE);
+    let to_agent = arguments.and_then(|arguments| send::to_agent(arguments, &turn.destinations));
+    to_agent.or_else(|| turn.catalogue.manifest(tool))
 }
 
 /// Adds the address to the arguments of a tool that sends. Returns the code of the reason why the agent may not send there.

@@ -182,7 +182,7 @@ impl Composer<'_, '_> {
         let found = agents::agent_by_id(self.tx, agent)?;
         let of_agent = agent_messages::find(self.tx, item.tuple.item.message())?;
         Ok(Part::Agent {
-            agent: found.map_or_else(|| agent.to_string(), |agent| agent.name),
+            agent: found.map_or_else(|| "(removed)".to_owned(), |agent| agent.name),
             answers: of_agent.is_some_and(|of_agent| of_agent.kind == AgentMessageKind::Answer),
             text: text.to_owned(),
         })

@@ -103,7 +103,7 @@ fn a5_queued_answer_is_not_reported_as_delivered() {
 }
 
 #[test]
-fn a7_answer_comes_once_although_the_other_agent_wrote_to_the_person() {
+fn a7_answer_comes_once_after_a_message_to_the_person() {
     let receiver = Receiver::accepting();
     let host = crate::support::hooks::new_host(Build::Plain, "");
     Hook::add(&host, "shop", &receiver, &[]);
