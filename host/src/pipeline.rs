@@ -43,6 +43,17 @@ pub struct Inbound {
     pub wake: Arc<dyn Wake>,
 }
 
+/// The place of the files of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The session of the message.
+    pub session: SessionId,
+    /// The sender.
+    pub person: PersonId,
+    /// True if the message asks for an answer. The host keeps no files of any other message.
+    pub asks: bool,
+}
+
 impl Inbound {
     /// Takes one message through identity, routing and recording, and wakes its session.
     ///
@@ -90,7 +101,7 @@ impl Inbound {
     ///
     /// # Errors
     /// Refuses the message at each stage, as [`Self::inbound`] does.
-    pub async fn place_of(&self, received: Received, bytes: u64) -> Result<(SessionId, PersonId), Denied<Error>> {
+    pub async fn place_of(&self, received: Received, bytes: u64) -> Result<Place, Denied<Error>> {
         let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
         let sender = (received.channel.clone(), received.sender.clone());
         let found = self
@@ -104,7 +115,7 @@ impl Inbound {
                     settings.quota.admit_message(tx, person, &authenticated.received().channel, bytes)?;
                 }
                 let routed = routing::route(tx, authenticated, (&settings.quota, sessions_max), &record.wrapping)?;
-                Ok::<_, Denied<Error>>((routed.session().id, person))
+                Ok::<_, Denied<Error>>(Place { session: routed.session().id, person, asks: routed.asks() })
             })
             .await;
         self.note_stranger(found.as_ref().err(), sender).await?;

@@ -151,6 +151,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
             typed: Typed::new([typed.as_str()], Loopback::Refused),
         },
         of_agents: Vec::new(),
+        is_of_schedule: false,
         destinations: Vec::new(),
     }
 }

@@ -21,15 +21,15 @@ use ironclaw_state::{ReadTx, WriteTx};
 ///
 /// An agent that passed a request on answers it again once the answer to its own request opens a turn.
 fn asked(tx: &ReadTx<'_>, answer: &Delivery) -> Result<Option<(AgentMessage, Session)>, ironclaw_state::Error> {
-    let mut turn = answer.turn;
-    while let Some(at) = turn {
-        let Some(first) = messages::asking_of_turn(tx, at)?.into_iter().next() else { return Ok(None) };
-        let Some(opened_by) = table::find(tx, messages::root_of(tx, first)?)? else { return Ok(None) };
-        if opened_by.kind == AgentMessageKind::Request {
-            let session = live(tx, opened_by.source_session)?;
-            return Ok(session.map(|session| (opened_by, session)));
+    let Some(turn) = answer.turn else { return Ok(None) };
+    let Some(first) = messages::asking_of_turn(tx, turn)?.into_iter().next() else { return Ok(None) };
+    let mut message = messages::root_of(tx, first)?;
+    while let Some(of_agent) = table::find(tx, message)? {
+        if of_agent.kind == AgentMessageKind::Request {
+            let session = live(tx, of_agent.source_session)?;
+            return Ok(session.map(|session| (of_agent, session)));
         }
-        turn = opened_by.asked_in;
+        message = of_agent.source_message;
     }
     Ok(None)
 }
@@ -66,7 +66,7 @@ pub fn route(
         hop: hop_of(tx, turn)? + 1,
         chain: request.chain,
         answers: Some(request.message),
-        asked_in: Some(request.source_turn),
+        source_message: request.source_message,
         delivery: Some(answer.id),
     };
     let (message, hop, chain) = (of_agent.message, of_agent.hop, of_agent.chain);
@@ -102,7 +102,6 @@ pub(super) fn of_host(
         source_session: receiver.id,
         hop: request.hop + 1,
         answers: Some(request.message),
-        asked_in: Some(request.source_turn),
         ..request.clone()
     };
     let message = of_agent.message;
@@ -129,6 +128,7 @@ fn add(
     let row = messages::find(tx, request.message)?.ok_or_else(damaged)?;
     let person = row.principal.parse().map_err(|_| damaged())?;
     let sender = of_agent.source_agent;
+    table::mark_answered(tx, request.message)?;
     record(tx, session, Draft { text, author, person, sender, of_agent }, keys)
 }
 

@@ -7,11 +7,11 @@ use super::Config;
 use crate::registry::destinations::{Destination, State};
 use crate::registry::{self, groups, roles};
 use crate::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
-use crate::tables::messages;
+use crate::tables::{messages, schedules};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_judge::Principal;
+use ironclaw_judge::{Class, Principal, manifest};
 use ironclaw_state::{Error, ReadTx};
 use std::collections::BTreeSet;
 
@@ -23,6 +23,8 @@ pub(super) const MINUTE_MS: i64 = 60_000;
 /// The position of a turn in its chain.
 #[derive(Debug, Clone)]
 pub struct Position {
+    /// The message at which the turn works: the one that began its task.
+    pub message: MessageId,
     /// The number of agents that the messages of the turn passed through at most.
     pub hop: u32,
     /// The message at the start of the chain.
@@ -45,43 +47,56 @@ pub fn position(tx: &ReadTx<'_>, turn: &Turn) -> Result<Position, Error> {
         let hop = opened_by.as_ref().map_or(0, |of_agent| of_agent.hop);
         let chain = opened_by.as_ref().map_or(root, |of_agent| of_agent.chain);
         if position.as_ref().is_none_or(|before| hop > before.hop) {
-            position = Some(Position { hop, chain, person: turn.person()?, opened_by });
+            position = Some(Position { message: root, hop, chain, person: turn.person()?, opened_by });
         }
     }
     position.ok_or_else(|| Error::Stored(format!("{} answers no message", turn.id)))
 }
 
-/// Returns the tools that the turn of an agent may use at the message of another agent; none if a turn of the chain is gone.
+/// What the steps of a chain permit.
+#[derive(Debug, Clone, Default)]
+pub struct Permitted {
+    /// The tools.
+    pub tools: Vec<String>,
+    /// True if a schedule began the chain: then no person is asked.
+    pub is_of_schedule: bool,
+}
+
+/// Returns what a turn of an agent may use at the message of another agent; nothing if a step of the chain is gone.
 ///
 /// # Errors
 /// Errors of the record.
-pub fn tools(tx: &ReadTx<'_>, turn: &Turn, agent: AgentId) -> Result<Vec<String>, Error> {
-    let mut permitted: Option<BTreeSet<String>> = None;
-    let (mut turn, mut agent) = (Some(turn.clone()), agent);
-    while let Some(at) = turn.take() {
-        if at.principal_kind != Principal::Agent {
-            break;
-        }
-        let Some(of_agent) = position(tx, &at)?.opened_by else { return Ok(Vec::new()) };
+pub fn permitted(tx: &ReadTx<'_>, turn: &Turn, agent: AgentId) -> Result<Permitted, Error> {
+    let (mut message, mut agent) = (position(tx, turn)?.message, agent);
+    let mut tools: Option<BTreeSet<String>> = None;
+    while let Some(of_agent) = table::find(tx, message)? {
         let shared = groups::shared_tools(tx, of_agent.source_agent, agent)?.unwrap_or_default();
-        permitted = Some(match permitted {
+        tools = Some(match tools {
             Some(before) => before.intersection(&shared).cloned().collect(),
             None => shared,
         });
-        let before = match of_agent.kind {
-            AgentMessageKind::Request => {
-                agent = of_agent.source_agent;
-                Some(of_agent.source_turn)
-            }
-            // The turn that asked, of the same agent.
-            AgentMessageKind::Answer => of_agent.asked_in,
-        };
-        turn = before.map(|before| turn::find(tx, before)).transpose()?.flatten();
-        if turn.is_none() {
-            return Ok(Vec::new());
+        if of_agent.kind == AgentMessageKind::Request {
+            agent = of_agent.source_agent;
         }
+        message = of_agent.source_message;
     }
-    Ok(permitted.unwrap_or_default().into_iter().collect())
+    let tools = tools.unwrap_or_default().into_iter();
+    Ok(match table::principal_of(tx, message)? {
+        Some(Principal::Person) => Permitted { tools: tools.collect(), is_of_schedule: false },
+        Some(Principal::Schedule) => {
+            let turn = messages::find(tx, message)?.and_then(|row| row.turn);
+            let list = turn.map(|turn| schedules::of_turn(tx, turn)).transpose()?.flatten().unwrap_or_default();
+            Permitted { tools: tools.filter(|tool| is_listed(&list.may, tool)).collect(), is_of_schedule: true }
+        }
+        Some(Principal::Guest | Principal::Agent | Principal::Unsigned) | None => Permitted::default(),
+    })
+}
+
+/// Returns whether the list of a schedule permits a tool by its name or its class. Reading is always permitted.
+fn is_listed(may: &[String], tool: &str) -> bool {
+    let class = manifest::built_in(tool).map(|manifest| manifest.class);
+    class == Some(Class::Read)
+        || may.iter().any(|entry| entry == tool || class.is_some_and(|class| entry == class.name()))
 }
 
 /// Returns the reason why an agent may not send to a destination in a turn; `None` if it may.
@@ -101,7 +116,7 @@ pub fn denial(
             false => over_rate(tx, config, from),
         };
     };
-    if let Some(code) = standing(tx, position.person, from, receiver)? {
+    if let Some(code) = standing(tx, (position.person, position.chain), from, receiver)? {
         return Ok(Some(code));
     }
     if position.hop >= config.hops_max {
@@ -113,7 +128,7 @@ pub fn denial(
 /// Returns the reason why an agent may no longer write to another one for this person.
 pub(super) fn standing(
     tx: &ReadTx<'_>,
-    person: PersonId,
+    (person, chain): (PersonId, MessageId),
     from: AgentId,
     to: AgentId,
 ) -> Result<Option<DenialCode>, Error> {
@@ -122,8 +137,17 @@ pub(super) fn standing(
         return Ok(Some(DenialCode::CallGroup));
     }
     let Some(person) = registry::person_by_id(tx, person)? else { return Ok(Some(DenialCode::CallRootPerson)) };
-    let may_talk = roles::role_for(tx, &person, &receiver)?.may_talk();
+    let may_talk = roles::role_for(tx, &person, &receiver)?.may_talk() && is_linked(tx, person.id, chain)?;
     Ok((!may_talk).then_some(DenialCode::CallRootPerson))
+}
+
+/// Returns whether the sender of the message at the start of a chain is still linked to its person.
+///
+/// # Errors
+/// Errors of the record.
+pub fn is_linked(tx: &ReadTx<'_>, person: PersonId, chain: MessageId) -> Result<bool, Error> {
+    let Some(first) = messages::find(tx, chain)? else { return Ok(false) };
+    Ok(registry::person_of(tx, &first.channel, &first.sender)?.is_some_and(|linked| linked.id == person))
 }
 
 fn over_rate(tx: &ReadTx<'_>, config: &Config, from: AgentId) -> Result<Option<DenialCode>, Error> {

@@ -29,6 +29,7 @@ pub fn tell(
     let Some(session) = other_side(tx, (turn, agent), (call, code))? else { return Ok(()) };
     let text = format!("The host denied a message of agent {}: {} ({code}).", agent.name, code.meaning());
     inbox::notify(tx, &session, &text, keys.wrapping, keys.sealer)?;
+    inbox::bound_context(tx, session.id)?;
     Ok(())
 }
 

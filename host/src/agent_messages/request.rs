@@ -79,10 +79,10 @@ pub fn send(
         source_agent: sender,
         source_session: session,
         source_turn: turn,
+        source_message: position.message,
         hop,
         chain: position.chain,
         answers: None,
-        asked_in: None,
         delivery: None,
     };
     let draft = Draft { text, author: Author::Agent { agent: sender }, person, sender, of_agent };
@@ -123,10 +123,13 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
     if session.origin.channel != AGENT {
         return Ok(());
     }
-    for of_agent in table::unanswered_of(tx, session.id)? {
+    // Also one that has an answer and was queued again for a retry.
+    for of_agent in table::waiting_requests_of(tx, session.id)? {
         let Some(row) = messages::find(tx, of_agent.message)? else { continue };
         let Ok(person) = row.principal.parse() else { continue };
-        let Some(code) = chain::standing(tx, person, of_agent.source_agent, session.agent)? else { continue };
+        let Some(code) = chain::standing(tx, (person, of_agent.chain), of_agent.source_agent, session.agent)? else {
+            continue;
+        };
         if !messages::complete_waiting(tx, of_agent.message)? {
             continue;
         }

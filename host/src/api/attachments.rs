@@ -5,7 +5,7 @@
 use crate::error::Error;
 use crate::inbound::channel::Received;
 use crate::inbound::channel::checks::decode;
-use crate::pipeline::Inbound;
+use crate::pipeline::{Inbound, Place};
 use crate::refusal::Denied;
 use crate::runtime::sessions::Sessions;
 use ironclaw_contract::operator::{MessageFile, MessageImage};
@@ -22,11 +22,17 @@ pub async fn place(inbound: &Inbound, sessions: &Sessions, mut received: Receive
     if bytes == 0 && received.files.iter().all(|file| file.data.is_none()) {
         return Ok(received);
     }
-    let (session, person) = inbound.place_of(received.clone(), bytes as u64).await?;
+    let Place { session, person, asks } = inbound.place_of(received.clone(), bytes as u64).await?;
     for file in &mut received.files {
         let Some(data) = file.data.take() else { continue };
         let content = decode(&file.name, &data)?;
         let (kind, bytes) = (media_type(&content), content.len());
+        if !asks {
+            let text = format!("This message had a file ({bytes} bytes, {kind}), which the host did not keep.");
+            let name = lookalike::neutralise(&file.name).into_owned();
+            *file = MessageFile { name, text, image: None, data: None, media_type: None };
+            continue;
+        }
         let (path, digest) = sessions.receive_file(session, &file.name, content, person).await?;
         let (text, image) = match is_image(kind) {
             // The composer adds the image for a model that takes images, and a remark for any other model.

@@ -279,6 +279,7 @@ pub async fn test(
         catalogue,
         network,
         of_agents: Vec::new(),
+        is_of_schedule: false,
         destinations: destinations.into_iter().map(Sendable::from).collect(),
     };
     let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);

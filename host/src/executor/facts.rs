@@ -45,11 +45,21 @@ pub fn of_turn(
         false => Vec::new(),
     };
     let of_agents = match principal {
-        Principal::Agent => chain::tools(tx, turn, agent.id)?,
-        Principal::Person | Principal::Guest | Principal::Schedule | Principal::Unsigned => Vec::new(),
+        Principal::Agent => chain::permitted(tx, turn, agent.id)?,
+        Principal::Person | Principal::Guest | Principal::Schedule | Principal::Unsigned => chain::Permitted::default(),
     };
     let (scope, has_external) = (turn.scope, labels.contains(&Label::External));
-    Ok(TurnFacts { principal, scope, has_external, catalogue, network, of_schedule, of_agents, destinations })
+    Ok(TurnFacts {
+        principal,
+        scope,
+        has_external,
+        catalogue,
+        network,
+        of_schedule,
+        of_agents: of_agents.tools,
+        is_of_schedule: of_agents.is_of_schedule,
+        destinations,
+    })
 }
 
 /// Returns the destinations of an agent, each with the reason why the agent may not send there in this turn.
@@ -65,6 +75,11 @@ fn sendable(tx: &ReadTx<'_>, settings: &Live, turn: &Turn, agent: &Agent) -> Res
 /// Returns the kind of principal of a turn. A person whose identity was unlinked since the message may ask for nothing more.
 fn principal_of(tx: &ReadTx<'_>, turn: &Turn) -> Result<Principal, Error> {
     let kind = turn.principal_kind;
+    if kind == Principal::Agent {
+        let position = chain::position(tx, turn)?;
+        let is_linked = chain::is_linked(tx, position.person, position.chain)?;
+        return Ok(if is_linked { kind } else { Principal::Unsigned });
+    }
     let sender = addresses::sender_of_turn(tx, turn.id)?.filter(|_| kind == Principal::Person);
     let Some((channel, sender)) = sender else { return Ok(kind) };
     let person = registry::person_of(tx, &channel, &sender)?;

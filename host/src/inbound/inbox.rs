@@ -139,7 +139,9 @@ pub fn record(
     if !images.is_empty() {
         messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
     }
-    bound_context(tx, routed)?;
+    if !routed.asks() {
+        bound_context(tx, session.id)?;
+    }
     store::touch(tx, session.id)?;
     Entry::new(LedgerEvent::MessageRecorded)
         .session(session.id)
@@ -155,11 +157,8 @@ pub fn record(
 }
 
 /// Leaves out the oldest context of a session that has too much. It remains in the conversation, and its items may be dropped.
-fn bound_context(tx: &mut WriteTx<'_>, routed: &Routed) -> Result<(), ironclaw_state::Error> {
-    if routed.asks() {
-        return Ok(());
-    }
-    messages::complete_older_context(tx, routed.session().id, (CONTEXT_MESSAGES_MAX, CONTEXT_BYTES_MAX))
+pub fn bound_context(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
+    messages::complete_older_context(tx, session, (CONTEXT_MESSAGES_MAX, CONTEXT_BYTES_MAX))
 }
 
 /// Returns the group and the thread of the reply to a message of a channel. The reply to any other message goes to the origin of its

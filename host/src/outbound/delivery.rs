@@ -12,6 +12,7 @@ pub use crate::tables::deliveries::{Delivery, of_turn, open_of, received_of, ses
 use crate::inbound::channel;
 use crate::registry::LOOPBACK;
 use crate::session::store::{OriginKind, Session};
+use crate::tables::agent_messages::{self, AgentMessageKind};
 use crate::tables::deliveries::{self, NewDelivery};
 use crate::tables::destinations::{self, ReplyAddress};
 use crate::tables::messages;
@@ -28,13 +29,28 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 
+/// Returns the message at which this session asked another agent, for a turn that the answer opened.
+fn asked_at(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>, ironclaw_state::Error> {
+    let Some(first) = messages::asking_of_turn(tx, turn)?.into_iter().next() else { return Ok(None) };
+    let mut message = messages::root_of(tx, first)?;
+    let mut asked = None;
+    while let Some(answer) = agent_messages::find(tx, message)?.filter(|found| found.kind == AgentMessageKind::Answer) {
+        message = answer.source_message;
+        asked = Some(message);
+    }
+    Ok(asked)
+}
+
 /// Returns the address of the reply to a turn: that of the messages that it answers, or the origin of the session.
 fn reply_address(
     tx: &ReadTx<'_>,
     session: &Session,
     turn: Option<TurnId>,
 ) -> Result<ReplyAddress, ironclaw_state::Error> {
-    let of_turn = turn.map(|turn| destinations::reply_address_of_turn(tx, turn)).transpose()?.flatten();
+    let of_turn = match turn.map(|turn| asked_at(tx, turn)).transpose()?.flatten() {
+        Some(message) => destinations::reply_address_of_message(tx, message)?,
+        None => turn.map(|turn| destinations::reply_address_of_turn(tx, turn)).transpose()?.flatten(),
+    };
     let origin = session.origin.clone();
     let found = match (of_turn, origin.kind) {
         (Some(found), _) => Some(found),

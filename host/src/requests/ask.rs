@@ -18,6 +18,7 @@ use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
+use ironclaw_judge::Principal;
 use ironclaw_judge::call::Reason;
 use ironclaw_judge::typed::Typed;
 use ironclaw_ledger::Entry;
@@ -101,7 +102,9 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
         }
     }
     let calling = Calling { person: principal, agent: asking.agent.id, call };
-    if let Some(allowance) = allowance::usable(tx, &calling, *class, found)? {
+    // A person gave an allowance for their own requests, and not for messages of agents.
+    let is_persons = asking.turn.principal_kind == Principal::Person;
+    if is_persons && let Some(allowance) = allowance::usable(tx, &calling, *class, found)? {
         return Ok(Asked::Allowed(allowance.id));
     }
     let Some(person) = registry::person_by_id(tx, principal)? else {

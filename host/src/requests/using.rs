@@ -15,6 +15,7 @@ use crate::turns::turn::Turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_judge::Principal;
 use ironclaw_judge::call::{Judgement, Permit};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
@@ -90,6 +91,9 @@ fn count_allowance(
     let Some(permit) = judgement.permit(|reason| allowance::is_lifted(reason.code)) else {
         return Err(Refusal::new(DenialCode::CallNeedsPerson, "no person was asked").into());
     };
+    if turn.principal_kind != Principal::Person {
+        return Err(Refusal::new(DenialCode::CallNeedsPerson, "an allowance is for requests of its person").into());
+    }
     let place = Entry::new(LedgerEvent::AllowanceUsed).session(turn.session).turn(turn.id);
     if !allowance::count_use(tx, &calling, judgement, place)? {
         let words = "its allowance was used up, expired or was removed; an equal call in a later message asks a person";

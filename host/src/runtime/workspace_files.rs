@@ -22,7 +22,10 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 /// Names that are tried for one file of a message.
-const NAMES_MAX: usize = 100;
+const NAMES_MAX: usize = 4;
+
+/// Characters of the digest in the last name.
+const DIGEST_CHARACTERS: usize = 12;
 
 /// A file that a person puts into a workspace.
 pub struct Put<C> {
@@ -107,12 +110,20 @@ impl Sessions {
         let content: Arc<[u8]> = content.into();
         let mut number = 1;
         loop {
-            let path = FilePath::parse_new(&format!("{INBOX}/{}", plain_name(name, number)))?;
+            // The last name has a part of the digest, so that files of other senders never use up the names.
+            let name = match number {
+                NAMES_MAX => plain_name(&format!("{}-{name}", &digest.to_string()[..DIGEST_CHARACTERS]), 1),
+                _ => plain_name(name, number),
+            };
+            let path = FilePath::parse_new(&format!("{INBOX}/{name}"))?;
             let put = Put { path: path.clone(), content: Arc::clone(&content), replaces: false, by };
             match self.put_file(id, put).await {
-                Err(Denied::Refused(refusal)) if refusal.code == DenialCode::FileExists && number < NAMES_MAX => {
+                Err(Denied::Refused(refusal)) if refusal.code == DenialCode::FileExists && number <= NAMES_MAX => {
                     if self.has_content(id, path.clone(), content.len() as u64, digest).await? {
                         return Ok((path.text(), digest));
+                    }
+                    if number == NAMES_MAX {
+                        return Err(refusal.into());
                     }
                     number += 1;
                 }

@@ -1,6 +1,8 @@
-//! Messages between agents, and the sends of the last minute. Tables: `agent_messages`, `agent_sends`.
+//! Messages between agents, the tokens of their chains, and the sends of the last minute. Tables: `agent_messages`, `agent_sends`,
+//! `chain_tokens`.
 
 use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, MessageId, SessionId, TurnId};
+use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, params};
 use std::str::FromStr;
@@ -50,14 +52,14 @@ pub struct AgentMessage {
     pub source_session: SessionId,
     /// The turn of that session; of an answer that the host wrote, the turn that asked.
     pub source_turn: TurnId,
+    /// The message at which the turn worked that sent the request; of an answer, the turn that asked.
+    pub source_message: MessageId,
     /// The number of agents that it passed through.
     pub hop: u32,
     /// The message of the person or the schedule at the start of the chain.
     pub chain: MessageId,
     /// Of an answer: the request.
     pub answers: Option<MessageId>,
-    /// Of an answer: the turn that made the request. The row of the request ends with its session.
-    pub asked_in: Option<TurnId>,
     /// Of an answer: the delivery that is received when a turn takes the message.
     pub delivery: Option<DeliveryId>,
 }
@@ -69,10 +71,10 @@ fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
         source_agent: row.get("source_agent")?,
         source_session: row.get("source_session")?,
         source_turn: row.get("source_turn")?,
+        source_message: row.get("source_message")?,
         hop: row.get("hop")?,
         chain: row.get("chain")?,
         answers: row.get("answers")?,
-        asked_in: row.get("asked_in")?,
         delivery: row.get("delivery")?,
     })
 }
@@ -80,18 +82,18 @@ fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
 /// Inserts the origin of a message that was just recorded.
 pub fn insert(tx: &mut WriteTx<'_>, new: &AgentMessage) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_turn, hop, chain, answers, asked_in, \
-         delivery) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_turn, source_message, hop, \
+         chain, answers, delivery) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
         params![
             new.message,
             new.kind.name(),
             new.source_agent,
             new.source_session,
             new.source_turn,
+            new.source_message,
             new.hop,
             new.chain,
             new.answers,
-            new.asked_in,
             new.delivery
         ],
     )?;
@@ -103,20 +105,32 @@ pub fn find(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<AgentMessage>,
     tx.find("SELECT * FROM agent_messages WHERE message_id = ?1", [message], agent_message)
 }
 
-/// Returns the messages of agents in a session that wait for a turn or are in one, oldest first.
-pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
+/// Returns the requests in a session that wait for a turn, oldest first.
+pub fn waiting_requests_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
+    // `status IN …` is redundant, but it is the condition of the index.
     let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
-               WHERE session_id = ?1 AND status IN ('queued','processing') ORDER BY seq";
+               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' \
+               AND agent_messages.kind = 'request' ORDER BY seq";
     tx.list(sql, [session], agent_message)
 }
 
 /// Returns the requests in a session without an answer, oldest first.
 pub fn unanswered_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
     let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
-               WHERE session_id = ?1 AND agent_messages.kind = 'request' \
-               AND NOT EXISTS (SELECT 1 FROM agent_messages AS answer WHERE answer.answers = agent_messages.message_id) \
-               ORDER BY seq";
+               WHERE session_id = ?1 AND agent_messages.kind = 'request' AND answered = 0 ORDER BY seq";
     tx.list(sql, [session], agent_message)
+}
+
+/// Marks a request as answered.
+pub fn mark_answered(tx: &mut WriteTx<'_>, request: MessageId) -> Result<(), Error> {
+    tx.execute("UPDATE agent_messages SET answered = 1 WHERE message_id = ?1", [request])?;
+    Ok(())
+}
+
+/// Returns the kind of principal of a message.
+pub fn principal_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Principal>, Error> {
+    let sql = "SELECT principal_kind FROM messages WHERE id = ?1";
+    tx.find(sql, [message], |row| stored_text(row, "principal_kind"))
 }
 
 /// Returns the deliveries of the answers in a session that no turn took.
@@ -165,15 +179,16 @@ pub fn chain_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>,
 
 /// Returns the tokens of the turns that the messages of a chain opened.
 pub fn tokens_of(tx: &ReadTx<'_>, chain: MessageId) -> Result<u64, Error> {
-    let sql = "SELECT coalesce(sum(tokens), 0) FROM agent_messages WHERE chain = ?1";
-    Ok(tx.get(sql, [chain], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    let found = tx.find("SELECT tokens FROM chain_tokens WHERE chain = ?1", [chain], |row| row.get::<_, i64>(0))?;
+    Ok(found.unwrap_or_default().unsigned_abs())
 }
 
-/// Adds tokens to the message that opened a turn, or takes them back; does nothing for a turn of a person.
+/// Adds tokens to the chain of a turn, or takes them back; does nothing for a turn that no message of an agent opened.
 pub fn add_tokens(tx: &mut WriteTx<'_>, turn: TurnId, tokens: i64) -> Result<(), Error> {
-    let sql = "UPDATE agent_messages SET tokens = max(tokens + ?2, 0) WHERE message_id = \
-               (SELECT coalesce(root, id) FROM messages WHERE turn_id = ?1 ORDER BY seq LIMIT 1)";
-    tx.execute(sql, params![turn, tokens])?;
+    let Some(chain) = chain_of_turn(tx, turn)? else { return Ok(()) };
+    let sql = "INSERT INTO chain_tokens (chain, tokens) SELECT id, max(?2, 0) FROM messages WHERE id = ?1 \
+               ON CONFLICT (chain) DO UPDATE SET tokens = max(tokens + ?2, 0)";
+    tx.execute(sql, params![chain, tokens])?;
     Ok(())
 }
 

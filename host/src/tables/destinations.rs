@@ -1,6 +1,6 @@
 //! The destinations of agents, and the addresses of replies. Tables: `destinations`.
 
-use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
@@ -181,6 +181,12 @@ pub fn reply_address_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Rep
                JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
                WHERE asking.turn_id = ?1 AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
     tx.find(sql, [turn], reply_address)
+}
+
+/// Returns the address for the reply to a message, if it has one.
+pub fn reply_address_of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<ReplyAddress>, Error> {
+    let sql = "SELECT channel, sender, group_id, thread_id FROM messages WHERE id = ?1 AND thread_id IS NOT NULL";
+    tx.find(sql, [message], reply_address)
 }
 
 /// Returns the channel and the sender of the newest message of a turn; for a message that continues a task, those of the task.

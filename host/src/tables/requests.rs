@@ -239,8 +239,9 @@ pub fn of_person(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) 
 
 /// Returns the pending and approved requests whose task began with a message of this sender.
 pub fn open_of_sender(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Vec<Row>, Error> {
-    let sql = "SELECT requests.* FROM requests JOIN messages ON messages.id = requests.root \
-               WHERE requests.status IN ('pending','approved') AND messages.channel = ?1 AND messages.sender = ?2 ORDER BY ordinal";
+    // The task of an agent's message began with the message at the start of its chain.
+    let sql = "SELECT requests.* FROM requests LEFT JOIN agent_messages ON message_id = requests.root \
+               JOIN messages ON messages.id = coalesce(agent_messages.chain, requests.root) WHERE requests.status IN ('pending','approved') AND messages.channel = ?1 AND messages.sender = ?2 ORDER BY ordinal";
     rows(tx, sql, [channel, sender])
 }
 

@@ -21,15 +21,21 @@ CREATE TABLE agent_messages (
   source_agent TEXT NOT NULL,
   source_session TEXT NOT NULL,
   source_turn TEXT NOT NULL,
+  -- The message at which the turn worked that sent the request; of an answer, the turn that asked.
+  source_message TEXT NOT NULL,
   hop INTEGER NOT NULL,
   chain TEXT NOT NULL,   -- the message of the person or the schedule at its start
   answers TEXT,          -- of an answer: the request
-  asked_in TEXT,         -- of an answer: the turn that made the request; the request itself ends with its session
-  delivery TEXT,         -- of an answer: the delivery that is received when a turn takes it
-  tokens INTEGER NOT NULL DEFAULT 0 -- of the turns that it opened
+  answered INTEGER NOT NULL DEFAULT 0, -- of a request: 1 once it has an answer
+  delivery TEXT          -- of an answer: the delivery that is received when a turn takes it
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agent_messages_by_chain ON agent_messages (chain);
-CREATE INDEX agent_messages_by_answered ON agent_messages (answers) WHERE answers IS NOT NULL;
+
+-- The tokens of the turns that the messages of a chain opened. Without the message at its start, no turn of a chain has a tool.
+CREATE TABLE chain_tokens (
+  chain TEXT PRIMARY KEY NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+  tokens INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- The sends of the last minute.
 CREATE TABLE agent_sends (

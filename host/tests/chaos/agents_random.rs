@@ -158,7 +158,7 @@ impl Random {
                 "a request without an answer",
                 format!(
                     "SELECT count(*) FROM agent_messages AS request WHERE kind = 'request' AND source_session IN {live} \
-                     AND NOT EXISTS (SELECT 1 FROM agent_messages AS answer WHERE answer.answers = request.message_id)"
+                     AND answered = 0"
                 ),
             ),
             (

@@ -89,6 +89,8 @@ pub struct TurnFacts {
     pub of_schedule: OfTurn,
     /// Of the message of another agent: the tools that the trust groups of its chain permit.
     pub of_agents: Vec<String>,
+    /// True if a schedule began the chain of the message of another agent: then no person is asked.
+    pub is_of_schedule: bool,
     /// The destinations of the agent.
     pub destinations: Vec<send::Sendable>,
 }
@@ -143,9 +145,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
             match (judged.class, runs) {
                 // Only a call that the host runs later can wait, and only a person can be asked: at a message of an agent the one at the
                 // start of the chain.
-                (Some(class), Some(Runs::Await)) if is_asked(turn.principal) => {
-                    Judgement::NeedsPerson { class, reasons, detail }
-                }
+                (Some(class), Some(Runs::Await)) if is_asked(turn) => Judgement::NeedsPerson { class, reasons, detail },
                 _ => needs_person(&reasons, &detail),
             }
         }
@@ -170,8 +170,12 @@ fn addressed(turn: &TurnFacts, tool: &str, arguments: &mut Map<String, Value>) -
 }
 
 /// Returns whether a call can wait for the person of the turn.
-const fn is_asked(principal: Principal) -> bool {
-    matches!(principal, Principal::Person | Principal::Agent)
+const fn is_asked(turn: &TurnFacts) -> bool {
+    match turn.principal {
+        Principal::Person => true,
+        Principal::Agent => !turn.is_of_schedule,
+        Principal::Guest | Principal::Schedule | Principal::Unsigned => false,
+    }
 }
 
 /// Returns the classes that a list permits for a tool: that of a schedule beside reading, or that of the trust groups of a chain. A person
@@ -330,6 +334,7 @@ mod tests {
             network: Network::default(),
             of_schedule: OfTurn::default(),
             of_agents: Vec::new(),
+            is_of_schedule: false,
             destinations: Vec::new(),
         }
     }

@@ -164,3 +164,43 @@ fn bug_11_message_of_an_agent_is_no_line_of_a_user() {
     assert!(!of_answer.contains("asks you. It is"), "{of_answer}");
     assert_eq!(code_of(&host, &["destination", "remove", "a", "x", "--yes"]), "destination_unknown");
 }
+
+#[test]
+fn schedule_gains_nothing_through_another_agent() {
+    let host = pair("", "");
+    group(&host, &["a", "b"], "write_file,list_dir");
+    for (may, prompt) in [
+        (&["send_message"][..], "send write x: y to b"),
+        (&["send_message"], "send list to b"),
+        (&["send_message", "write"], "send write x: y to b"),
+    ] {
+        let may: Vec<&str> = may.iter().flat_map(|entry| ["--may", entry]).collect();
+        let add = [&["--json", "schedule", "add", "a", prompt, "--every", "1d", "--yes"], &may[..]].concat();
+        let id = host.ctl(&add).ok().json()["id"].as_str().expect("an id").to_owned();
+        let before = host.entries("agent.answered").len();
+        host.ctl(&["schedule", "run", &id]).ok();
+        taken(&host, before + 1);
+        idle(&host);
+        assert_eq!(refusals(&host), ["call_principal"], "{may:?}: {prompt}");
+    }
+}
+
+#[test]
+fn unlinked_sender_loses_the_chain_and_its_requests() {
+    let receiver = Receiver::accepting();
+    let host = crate::support::hooks::new_host(Build::Plain, "");
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    host.agent("b");
+    host.ctl(&["destination", "add", "b", "ana", "--channel", "shop", "--to", "ann", "--yes"]).ok();
+    host.ctl(&["person", "link", "owner", "shop:desk"]).ok();
+    group(&host, &["a", "b"], "send_message");
+    connect(&host, "a", "b");
+    let raw = Raw::of(&host);
+    let body = json!({ "sender": "desk", "text": "send send hello to ana to b", "quoted": [] }).to_string();
+    assert_eq!(hook.send("e1", &body).0, 200);
+    wait_for("the request", || raw.get("/v1/inbox").1.as_array().is_some_and(|all| all.len() == 1));
+    let entry = waiting(&raw);
+    host.ctl(&["person", "unlink", "owner", "shop:desk"]).ok();
+    wait_for("its end", || request(&raw, &entry["id"])["status"] == "withdrawn");
+    assert!(receiver.replies().iter().all(|got| got.body["type"] != "message"));
+}

@@ -165,3 +165,53 @@ fn idle_of(host: &TestHost, session: &str) {
         sessions.iter().filter(|found| found["id"] == session).all(|found| found["waiting"] == 0)
     });
 }
+
+#[test]
+fn answer_goes_to_the_address_of_the_message_that_asked() {
+    let receiver = Receiver::accepting();
+    let host = crate::support::hooks::new_host(Build::Plain, "");
+    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    host.agent("b");
+    host.ctl(&["agent", "connect", "a", "shop", "--sharing", "agent"]).ok();
+    host.ctl(&["person", "add", "Bob"]).ok();
+    host.ctl(&["person", "link", "Bob", "shop:bob"]).ok();
+    group(&host, &["a", "b"], "");
+    connect(&host, "a", "b");
+    let say = |id: &str, sender: &str, text: &str| {
+        let body = serde_json::json!({ "sender": sender, "text": text, "quoted": [] }).to_string();
+        assert_eq!(hook.send(id, &body).0, 200);
+    };
+    say("e1", "ann", "send echo for ann to b");
+    wait_for("the request", || host.entries("agent.sent").len() == 1);
+    say("e2", "bob", "echo for bob");
+    taken(&host, 1);
+    let to = |sender: &str| {
+        let replies = receiver.replies();
+        replies.iter().filter(|got| got.body["sender"] == sender && got.body["type"] == "reply").count()
+    };
+    // Ann gets the reply to her message and the one to its answer.
+    wait_for("the replies", || to("ann") + to("bob") == 3);
+    assert_eq!((to("ann"), to("bob")), (2, 1));
+}
+
+#[test]
+fn chain_survives_a_turn_that_is_tried_again() {
+    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 1500\n";
+    let host = host_with(Build::Plain, "", rules);
+    host.agent("c");
+    group(&host, &["a", "b", "c"], "send_message,write_file");
+    connect(&host, "a", "b");
+    connect(&host, "b", "c");
+    host.chat("a", "send send slow to c to b");
+    wait_for("both requests", || host.entries("agent.sent").len() == 2);
+    // The turn of b may still be open: its sandbox dies, and the message is tried again or is answered already.
+    let of_b = host.entries("agent.sent")[0]["data"]["session"].clone();
+    let sessions = host.status()["sessions"].as_array().expect("a list").clone();
+    if let Some(pid) = sessions.iter().find(|session| session["id"] == of_b).and_then(|session| session["pid"].as_i64())
+    {
+        crate::support::host_fixture::kill(i32::try_from(pid).expect("a process"));
+    }
+    idle(&host);
+    wait_for("the answers", || answers(&host) == received(&host));
+    assert!(host.entries("delivery.dead").is_empty() && answers(&host) >= 3, "{}", answers(&host));
+}
