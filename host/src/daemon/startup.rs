@@ -186,18 +186,8 @@ async fn runtime(
     let (record, latch) = (&proposals.record, Arc::<Latch>::default());
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
     let (verified_layers, fetchers) = (Arc::<VerifiedLayers>::default(), Arc::<Fetchers>::default());
-    let servers = Servers {
-        record: Arc::clone(record),
-        home: home.clone(),
-        latch: Arc::clone(&latch),
-        jails: McpJails { launcher: launcher.clone(), identity: jails.fetcher() },
-        settings: Arc::clone(&proposals.settings),
-        demo: DemoLayer::default(),
-        verified_layers: Arc::clone(&verified_layers),
-        fetchers: Arc::clone(&fetchers),
-        logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(&latch), Arc::clone(&fetchers))),
-        slots: Slots::default(),
-    };
+    let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
+    let servers = mcp_servers(home, &proposals, mcp_jails, (&latch, &fetchers, &verified_layers));
     let sessions_max = jails.sessions_max();
     let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
@@ -220,11 +210,10 @@ async fn runtime(
         sessions_max,
     };
     let model_servers = model_servers(home, &proposals, (&turns, models, &latch), executor);
-    let dispatch = Arc::new(Dispatch::new(Arc::clone(record), sessions_max));
     let outbound = Outbound {
         turns: Arc::clone(&turns),
         latch: Arc::clone(&latch),
-        dispatch,
+        dispatch: Arc::new(Dispatch::new(Arc::clone(record), sessions_max)),
         proposals: Arc::clone(&proposals),
         questions,
     };
@@ -238,6 +227,28 @@ async fn runtime(
         latch,
         outbound: Arc::new(outbound),
     })
+}
+
+/// Returns the connections to MCP servers.
+fn mcp_servers(
+    home: &Home,
+    proposals: &Proposals,
+    jails: McpJails,
+    (latch, fetchers, verified_layers): (&Arc<Latch>, &Arc<Fetchers>, &Arc<VerifiedLayers>),
+) -> Servers {
+    let record = &proposals.record;
+    Servers {
+        record: Arc::clone(record),
+        home: home.clone(),
+        latch: Arc::clone(latch),
+        jails,
+        settings: Arc::clone(&proposals.settings),
+        demo: DemoLayer::default(),
+        verified_layers: Arc::clone(verified_layers),
+        fetchers: Arc::clone(fetchers),
+        logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(latch), Arc::clone(fetchers))),
+        slots: Slots::default(),
+    }
 }
 
 /// Returns the servers of `model.sock`.

@@ -139,9 +139,7 @@ pub fn record(
     if !images.is_empty() {
         messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
     }
-    if !routed.asks() {
-        bound_context(tx, session.id)?;
-    }
+    settle_context(tx, routed)?;
     store::touch(tx, session.id)?;
     Entry::new(LedgerEvent::MessageRecorded)
         .session(session.id)
@@ -154,6 +152,11 @@ pub fn record(
         .with("scope", scope)
         .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// Bounds the context of the session of a message that asks for nothing.
+fn settle_context(tx: &mut WriteTx<'_>, routed: &Routed) -> Result<(), ironclaw_state::Error> {
+    if routed.asks() { Ok(()) } else { bound_context(tx, routed.session().id) }
 }
 
 /// Leaves out the oldest context of a session that has too much. It remains in the conversation, and its items may be dropped.
