@@ -397,6 +397,7 @@ mod tests {
                 for (field, value) in foreign.iter().filter(|(field, _)| !own.contains_key(*field)) {
                     let takes = match kind {
                         ChangeKind::Permissions => ["access", "revoke"].contains(&field.as_str()),
+                        ChangeKind::Groups => field == "tools",
                         ChangeKind::CreateAgent => ["persona", "enabled_tools", "wirings"].contains(&field.as_str()),
                         ChangeKind::McpRegister => {
                             ["headers", "command", "packages", "environment", "mounts"].contains(&field.as_str())
