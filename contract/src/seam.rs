@@ -26,6 +26,7 @@ pub mod schedule;
 pub mod schema;
 pub mod seal;
 pub mod settings;
+pub mod skill;
 pub mod socket;
 pub mod untrusted;
 pub mod wiring;

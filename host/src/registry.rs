@@ -16,6 +16,7 @@ pub mod person_removal;
 pub mod places;
 pub mod roles;
 pub mod schedules;
+pub mod skills;
 pub mod software;
 mod suggestion;
 pub mod tokens;

@@ -23,4 +23,5 @@ pub mod requests;
 pub mod schedules;
 pub mod sent_files;
 pub mod sessions;
+pub mod skills;
 pub mod turns;

@@ -19,7 +19,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 pub struct Change {
     /// `chg_…`.
     pub id: ChangeId,
-    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register mcp_confirm egress destinations settings schedule groups`.
+    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register mcp_confirm egress destinations settings schedule groups skills`.
     pub kind: String,
     /// The agent that it concerns; null if it concerns none.
     pub agent: Option<ChangedAgent>,

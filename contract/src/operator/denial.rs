@@ -429,6 +429,37 @@ denial_codes! {
     SecretElsewhere = "secret_elsewhere", 400, Operator, "The secret may only be sent to another origin.";
     SecretsTooMany = "secrets_too_many", 400, Operator, "There are too many secrets.";
 
+    // Skills
+    SkillUnknown = "skill_unknown", 404, Operator, "There is no such skill.";
+    SkillSourceNone = "skill_source_none", 409, Operator, "The host has no source of skills.";
+    SkillSourceMalformed = "skill_source_malformed", 400, Operator, "The source is no directory and no https URL.";
+    SkillSourceExists = "skill_source_exists", 409, Operator, "A source of skills has this name.";
+    SkillSourceUnknown = "skill_source_unknown", 404, Operator, "There is no such source of skills.";
+    SkillSourceFailed = "skill_source_failed", 400, Operator, "The source of skills gave no usable answer.";
+    SkillIndex = "skill_index", 400, Operator, "The index of the source is malformed or older than one that was seen.";
+    SkillUnsigned = "skill_unsigned", 403, Operator, "The package or index of a skill has no readable signature.";
+    SkillSignature = "skill_signature", 403, Operator, "The signature does not match the bytes.";
+    SkillComment = "skill_comment", 403, Operator, "The trusted comment of the signature names something else.";
+    SkillKeyMalformed = "skill_key_malformed", 400, Operator, "The text is no public key, or its name is malformed.";
+    SkillKeyExists = "skill_key_exists", 409, Operator, "A key of skills has this name or id.";
+    SkillKeyUnknown = "skill_key_unknown", 403, Operator, "No key that the host trusts has this id or name.";
+    SkillKeyName = "skill_key_name", 403, Operator, "The key may not sign a skill of this name.";
+    SkillKeyRevoked = "skill_key_revoked", 403, Operator, "The key is revoked.";
+    SkillKeyInUse = "skill_key_in_use", 409, Operator, "An agent has a skill that the key signed.";
+    SkillRevoked = "skill_revoked", 403, Operator, "The version of the skill is revoked.";
+    SkillManifest = "skill_manifest", 400, Operator, "A manifest of the skill is malformed, or asks for more than it may.";
+    SkillPath = "skill_path", 400, Operator, "The package has a file that no package may have.";
+    SkillFile = "skill_file", 400, Operator, "A file of the package is missing, superfluous or changed.";
+    SkillTooLarge = "skill_too_large", 400, Operator, "The package is too large.";
+    SkillVersion = "skill_version", 400, Operator, "The version is no semantic version.";
+    SkillLookalike = "skill_lookalike", 403, Operator, "The name looks like that of a skill with another signer.";
+    SkillDowngrade = "skill_downgrade", 409, Operator, "The agent has a newer version of the skill.";
+    SkillChanged = "skill_changed", 403, Operator, "The version had other bytes before.";
+    SkillDirect = "skill_direct", 403, Operator, "A skill is not installed by a change that a request writes out.";
+    SkillConflict = "skill_conflict", 409, Operator, "The agent has a grant that the skill would replace.";
+    SkillPinned = "skill_pinned", 409, Operator, "The skill stays at its version.";
+    SkillsTooMany = "skills_too_many", 409, Operator, "There are too many skills, sources or keys.";
+
     // People and tokens
     PersonName = "person_name", 400, Operator, "The name is not a valid name of a person.";
     PersonExists = "person_exists", 409, Operator, "A person has this name.";
@@ -463,25 +494,4 @@ denial_codes! {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn names_are_unique_and_are_read_back() {
-        let names: BTreeSet<&str> = DenialCode::ALL.iter().map(|code| code.name()).collect();
-        assert_eq!(names.len(), DenialCode::ALL.len());
-        for code in DenialCode::ALL {
-            assert_eq!(code.name().parse(), Ok(*code));
-            assert_eq!(serde_json::to_value(code).expect("JSON"), code.name());
-        }
-        assert_eq!("no_such_code".parse::<DenialCode>(), Err(UnknownCode));
-    }
-
-    #[test]
-    fn only_the_host_fails_with_a_status_of_500_or_more() {
-        for code in DenialCode::ALL {
-            assert_eq!(code.status() >= 500, code.fault() == Fault::Host, "{code}");
-        }
-    }
-}
+mod tests;

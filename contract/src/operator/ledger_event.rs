@@ -204,6 +204,17 @@ events! {
     AgentAnswered = "agent.answered", [Kind::Claim], "session message delivery from hop chain", "The session that asked has the answer of an agent.";
     AgentRefused = "agent.refused", [Kind::Retract], "session message agent from reason", "A message of an agent gets no answer, because it was refused or its session was removed.";
     GroupSet = "group.set", [Kind::Meta], "group before after by change", "A trust group of agents was set or removed.";
+    SkillSourceAdded = "skill.source_added", [Kind::Meta], "source location by", "A source of skills was added.";
+    SkillSourceRemoved = "skill.source_removed", [Kind::Retract], "source by", "A source of skills was removed.";
+    SkillKeyAdded = "skill.key_added", [Kind::Meta], "key name skills by", "A key whose signatures of skills count was added.";
+    SkillKeyRemoved = "skill.key_removed", [Kind::Retract], "key name by", "A key of skills was removed.";
+    SkillKeyRevoked = "skill.key_revoked", [Kind::Retract], "key name by source", "A key of skills was revoked, by a person or an index.";
+    SkillRevoked = "skill.revoked", [Kind::Retract], "skill version by source", "A version of a skill was revoked, by a person or an index.";
+    SkillResolved = "skill.resolved", [Kind::Claim], "skill version digest signer source", "A package of a skill was verified.";
+    SkillRefused = "skill.refused", [Kind::Retract], "skill version code session turn by", "A skill was refused before a change was proposed.";
+    SkillInstalled = "skill.installed", [Kind::Meta], "agent skill version digest signer before by change", "A version of a skill was installed for an agent.";
+    SkillRemoved = "skill.removed", [Kind::Retract], "agent skill before by change", "A skill of an agent was removed.";
+    SkillPinned = "skill.pinned", [Kind::Meta], "agent skill pinned by", "A skill of an agent stays at its version, or follows upgrades again.";
     DestinationSet = "destination.set", [Kind::Meta], "agent before after channel by change", "A destination of an agent was set or removed.";
     ScheduleAdded = "schedule.added", [Kind::Meta], "schedule agent creator digest by change", "A schedule was added.";
     ScheduleChanged = "schedule.changed", [Kind::Meta], "schedule agent before after by change", "A schedule was changed.";

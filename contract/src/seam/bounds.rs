@@ -27,6 +27,7 @@ impl Change {
             Self::Settings(settings) => settings.within_bounds(),
             Self::Schedule(schedule) => schedule.within_bounds(),
             Self::Groups(group) => group.within_bounds(),
+            Self::Skills(skill) => skill.within_bounds(),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings`, `schedule` and `groups`, which it may not.
-//! A call of `schedule_task` proposes a `schedule`.
+//! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings`, `schedule`, `groups`
+//! and `skills`, which it may not. A call of `schedule_task` proposes a `schedule`, and one of `skill_install` a change of `skills`.
 //!
 //! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
 //! [`crate::seam::action`].
@@ -11,6 +11,7 @@ pub use super::mcp::{McpAccess, McpConfirm, McpHeader, McpHost, McpOauth, McpReg
 pub use super::permissions::{Access, AgentRole, Grant, Permissions};
 pub use super::schedule::{CatchUp, ReplyTo, Schedule, WrittenBy};
 pub use super::settings::{GuardMode, Settings};
+pub use super::skill::{Part, Skill};
 pub use super::wiring::{Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
 
 use super::message::word;
@@ -52,6 +53,8 @@ ChangeKind {
     Schedule = "schedule",
     /// Agents that may send messages to each other.
     Groups = "groups",
+    /// A skill of an agent, with the changes that it contains.
+    Skills = "skills",
 });
 
 impl ChangeKind {
@@ -69,7 +72,7 @@ impl ChangeKind {
             | Self::McpRegister
             | Self::Egress
             | Self::Destinations => true,
-            Self::McpConfirm | Self::Settings | Self::Schedule | Self::Groups => false,
+            Self::McpConfirm | Self::Settings | Self::Schedule | Self::Groups | Self::Skills => false,
         }
     }
 
@@ -138,6 +141,8 @@ pub enum Change {
     Schedule(Schedule),
     /// `{"name", "agents", "tools"?}` or `{"name", "remove": true}`
     Groups(Group),
+    /// `{"name", "version", "digest", "signer", "persona"?, "parts"?, "ends"?}` or `{"name", "remove": true, "parts"?, "ends"?}`
+    Skills(Skill),
 }
 
 /// The text that tells an agent about itself.
@@ -278,6 +283,7 @@ impl Change {
             ChangeKind::Settings => Self::Settings(read(kind, payload)?),
             ChangeKind::Schedule => Self::Schedule(read(kind, payload)?),
             ChangeKind::Groups => Self::Groups(read(kind, payload)?),
+            ChangeKind::Skills => Self::Skills(read(kind, payload)?),
         };
         let bounds = |what| Error::Bounds { kind, what };
         let is_flat = matches!(change, Self::Packages(_)) && payload.0.is_array();
@@ -306,6 +312,7 @@ impl Change {
             Self::Settings(_) => ChangeKind::Settings,
             Self::Schedule(_) => ChangeKind::Schedule,
             Self::Groups(_) => ChangeKind::Groups,
+            Self::Skills(_) => ChangeKind::Skills,
         }
     }
 
@@ -327,6 +334,7 @@ impl Change {
             Self::Settings(settings) => serde_json::json!(settings),
             Self::Schedule(schedule) => serde_json::json!(schedule),
             Self::Groups(group) => serde_json::json!(group),
+            Self::Skills(skill) => serde_json::json!(skill),
         };
         Payload(value)
     }
@@ -380,6 +388,7 @@ mod tests {
             (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
             (ChangeKind::Schedule, json!({"prompt": "water the plants", "cron": "0 8 * * *"})),
             (ChangeKind::Groups, json!({"name": "home", "agents": ["a", "b"]})),
+            (ChangeKind::Skills, json!({"name": "weather", "version": "1.0.0", "digest": canonical::Digest::of(b"")})),
         ]
     }
 

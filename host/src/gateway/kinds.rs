@@ -18,6 +18,7 @@ mod permissions;
 mod persona;
 pub(super) mod schedule;
 mod settings;
+mod skills;
 mod wiring;
 
 pub(super) use settings::for_default_model;
@@ -52,6 +53,7 @@ fn of(change: &Change) -> &dyn Kind {
         Change::Settings(settings) => settings,
         Change::Schedule(schedule) => schedule,
         Change::Groups(group) => group,
+        Change::Skills(skill) => skill,
     }
 }
 
@@ -73,6 +75,7 @@ const fn properties(kind: ChangeKind) -> Properties {
         ChangeKind::Settings => settings::PROPERTIES,
         ChangeKind::Schedule => schedule::PROPERTIES,
         ChangeKind::Groups => groups::PROPERTIES,
+        ChangeKind::Skills => skills::PROPERTIES,
     }
 }
 
@@ -141,7 +144,7 @@ trait Check {
     }
 
     /// Returns the rule for the change, derived from the policy's rule for its kind.
-    fn rule(&self, of_kind: Rule, _before: &Value, _facts: &Value) -> Rule {
+    fn rule(&self, of_kind: Rule, _policy: &Policy, _before: &Value, _facts: &Value) -> Rule {
         of_kind
     }
 }
@@ -218,6 +221,7 @@ pub(crate) fn fetches(change: &Change) -> bool {
     match change {
         Change::Packages(_) => true,
         Change::McpRegister(server) => !server.packages.is_empty(),
+        Change::Skills(skill) => skill.parts.iter().any(|part| fetches(part.change())),
         _ => false,
     }
 }
@@ -229,7 +233,7 @@ pub fn preparation(change: &Change) -> Preparation<'_> {
 
 /// Returns the rule for a change, given the current setting and the meaning of its names.
 pub(super) fn rule(policy: &Policy, change: &Change, before: &Value, facts: &Value) -> Rule {
-    of(change).rule(policy.rule(change.kind()).clone(), before, facts)
+    of(change).rule(policy.rule(change.kind()).clone(), policy, before, facts)
 }
 
 /// Refuses a change of an agent without an agent, and a change of the host with one.

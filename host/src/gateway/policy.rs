@@ -69,6 +69,18 @@ impl Rule {
         }
     }
 
+    /// Returns the rule that is at least as strict as both: the roles of both, and of owners alone if they share none.
+    #[must_use]
+    pub fn with(self, other: &Self) -> Self {
+        let shared: Vec<Role> = self.roles.iter().copied().filter(|role| other.admits(*role)).collect();
+        Self {
+            roles: if shared.is_empty() { vec![Role::Owner] } else { shared },
+            approvals: self.approvals.max(other.approvals),
+            requester_may_approve: self.requester_may_approve && other.requester_may_approve,
+            expires_hours: self.expires_hours.min(other.expires_hours),
+        }
+    }
+
     /// Returns whether one approval of any person with the role is enough, also that of the requester.
     pub const fn is_one_alone(&self) -> bool {
         self.approvals == 1 && self.requester_may_approve

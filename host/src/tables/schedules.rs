@@ -294,6 +294,12 @@ pub fn of_agent_and_creator(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId) 
     tx.list(sql, params![agent, creator], schedule)
 }
 
+/// Returns the schedules of an agent that a change added, in the order of their rows.
+pub fn of_change(tx: &ReadTx<'_>, agent: AgentId, change: ChangeId) -> Result<Vec<ScheduleId>, Error> {
+    let sql = "SELECT id FROM schedules WHERE agent_id = ?1 AND change_id = ?2 ORDER BY rowid";
+    tx.list(sql, params![agent, change], |row| row.get(0))
+}
+
 /// Returns the number of schedules of a person that are not removed.
 pub fn count_of_creator(tx: &ReadTx<'_>, creator: PersonId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM schedules WHERE creator = ?1 AND state <> 'removed'";

@@ -46,6 +46,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v24.sql"),
     include_str!("v25.sql"),
     include_str!("v26.sql"),
+    include_str!("v27.sql"),
 ];
 
 /// A migration of the schema.

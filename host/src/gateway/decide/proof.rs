@@ -76,6 +76,11 @@ impl Approved {
         &self.facts
     }
 
+    /// Returns the approval of a change that this one contains, with the meaning of its names.
+    pub(in crate::gateway) fn part(&self, change: &Change, facts: Value) -> Self {
+        Self { id: self.id, agent: self.agent, change: change.clone(), facts, givers: self.givers.clone() }
+    }
+
     /// Returns the people who approved it, each with the token that they used; at least one.
     pub fn givers(&self) -> &[Giver] {
         &self.givers

@@ -35,6 +35,13 @@ impl<'a> Effects<'a> {
         self.warnings.push(sentence);
     }
 
+    /// Adds the sentences about a change that this one contains, over its own setting and names.
+    pub(in crate::gateway) fn part(&mut self, before: &'a Value, facts: &'a Value, add: impl FnOnce(&mut Self)) {
+        let own = (std::mem::replace(&mut self.before, before), std::mem::replace(&mut self.facts, facts));
+        add(self);
+        (self.before, self.facts) = own;
+    }
+
     /// Returns a name as the page shows it: safe and in quotes.
     pub(in crate::gateway) fn show(&self, name: &str) -> String {
         self.names.show(name)

@@ -35,6 +35,11 @@ impl Home {
         self.0.join("mcp")
     }
 
+    /// Returns the directory of verified skills.
+    pub fn skills(&self) -> PathBuf {
+        self.0.join("skills")
+    }
+
     /// Returns the directory that a process of an MCP server may write: one for each server and user.
     pub fn mcp_state(&self, server: &str, user: &str) -> PathBuf {
         self.mcp().join(server).join(user)

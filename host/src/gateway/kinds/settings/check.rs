@@ -37,7 +37,7 @@ impl Check for Settings {
         check_agent(self, agent)
     }
 
-    fn rule(&self, of_kind: Rule, before: &Value, facts: &Value) -> Rule {
+    fn rule(&self, of_kind: Rule, _policy: &Policy, before: &Value, facts: &Value) -> Rule {
         if !self.concerns_agent() {
             for_default_model(of_kind)
         } else if only_tightens(self, before, facts) {

@@ -1,0 +1,240 @@
+//! Skills over the API: those of an agent, their packages, and the sources and keys of the host.
+//!
+//! Installs nothing: a request names a skill, the host resolves it, and the answer is a change that people decide on.
+
+use super::{Api, Body, Reply, agents};
+use crate::error::Error;
+use crate::gateway::store::Status;
+use crate::refusal::{Decide, Denied};
+use crate::registry::skills::{self, Installed, Key, Revoker};
+use crate::registry::{self, Person};
+use crate::skills::Wanted;
+use axum::extract::{Path, Query, State};
+use axum::{Extension, Json};
+use ironclaw_contract::operator::{
+    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource, SkillVersion,
+    SubmittedChange,
+};
+use ironclaw_state::{ReadTx, WriteTx};
+use serde::Deserialize;
+use serde_json::json;
+
+/// Query of `GET /v1/skills`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ListQuery {
+    /// An agent by name or id.
+    agent: String,
+    /// True to ask the sources for newer versions.
+    #[serde(default)]
+    newest: bool,
+}
+
+/// `GET /v1/skills?agent=A&newest=B`
+pub async fn list(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Query(query): Query<ListQuery>,
+) -> Reply<Vec<InstalledSkill>> {
+    let read = move |tx: &ReadTx<'_>| -> Result<Vec<InstalledSkill>, Denied> {
+        let agent = registry::named_agent(tx, &by, &query.agent)?;
+        skills::of(tx, agent.id)?.iter().map(|held| Ok(shown(tx, held)?)).collect()
+    };
+    let mut list = api.state().decide_read(read).await?;
+    if query.newest {
+        for skill in &mut list {
+            let name = skills::named(&skill.name)?;
+            let present = skills::version(&skill.version)?;
+            let available = api.skills.available(&name).await?;
+            let newer = available.into_iter().find(|one| one.version.pre.is_empty() && one.version > present);
+            skill.newest = newer.map(|one| one.version.to_string());
+        }
+    }
+    Ok(Json(list))
+}
+
+fn shown(tx: &ReadTx<'_>, held: &Installed) -> Result<InstalledSkill, ironclaw_state::Error> {
+    let state = skills::trust(tx, &held.package)?.name().to_owned();
+    let skills::Package { name, version, signer, digest, description, .. } = held.package.clone();
+    Ok(InstalledSkill { name, version, signer, digest, pinned: held.is_pinned, state, description, newest: None })
+}
+
+/// Query of `GET /v1/skills/{skill}`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct ShowQuery {
+    /// The version; the newest one without it.
+    #[serde(default)]
+    version: Option<String>,
+    /// A text of the package to show: `SKILL.md`, or a file of `references`.
+    #[serde(default)]
+    file: Option<String>,
+}
+
+/// `GET /v1/skills/{skill}?version=V&file=F`: resolves and verifies a skill, and changes nothing of an agent.
+pub async fn show(
+    State(api): State<Api>,
+    Path(skill): Path<String>,
+    Query(query): Query<ShowQuery>,
+) -> Reply<SkillPackage> {
+    let (name, wanted) = (skills::named(&skill)?, Wanted::parse(query.version.as_deref())?);
+    let package = api.skills.resolve(&name, &wanted).await?;
+    let versions = api.skills.available(&name).await?.into_iter().map(|one| one.version.to_string()).collect();
+    let manifest = skills::manifest(&package).map_err(Error::from)?;
+    let digest = package.digest;
+    let text = match query.file {
+        Some(file) => api.state().read(move |tx| Ok::<_, Error>(skills::text(tx, digest, &file)?)).await?,
+        None => None,
+    };
+    let skills::Package { name, version, signer, digest, source, description, .. } = package;
+    let (files, grants) = (json!(manifest.files), json!(manifest.grants));
+    Ok(Json(SkillPackage { name, version, signer, digest, source, description, files, grants, versions, text }))
+}
+
+/// `POST /v1/skills/install`
+pub async fn install(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Body(new): Body<InstallSkill>,
+) -> Reply<SubmittedChange> {
+    let InstallSkill { agent, skill, version, back, reason } = new;
+    let (name, wanted) = (skills::named(&skill)?, Wanted::parse(version.as_deref())?);
+    let submitted = api.changes.install_skill(&api.skills, &by, (agent, name), (wanted, back), reason).await?;
+    answer(&api, &by, submitted).await
+}
+
+/// `POST /v1/skills/remove`
+pub async fn remove(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Body(old): Body<RemoveSkill>,
+) -> Reply<SubmittedChange> {
+    let RemoveSkill { agent, skill, reason } = old;
+    let submitted = api.changes.remove_skill(&by, agent, skills::named(&skill)?, reason).await?;
+    answer(&api, &by, submitted).await
+}
+
+async fn answer(api: &Api, by: &Person, submitted: crate::gateway::store::Submitted) -> Reply<SubmittedChange> {
+    let (yours, waits_for) = api.changes.approvers(by, submitted.id).await?;
+    let status = Status::Pending.name().to_owned();
+    Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again, yours, waits_for }))
+}
+
+/// `POST /v1/skills/pin`
+pub async fn pin(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Body(pin): Body<PinSkill>,
+) -> Reply<InstalledSkill> {
+    let PinSkill { agent, skill, pinned } = pin;
+    let set = move |tx: &mut WriteTx<'_>| -> Result<InstalledSkill, Denied> {
+        let agent = registry::named_agent(tx, &by, &agent)?;
+        let missing = || skills::missing(&agent.name, &skill);
+        let held = skills::find(tx, agent.id, &skill)?.ok_or_else(missing)?;
+        skills::pin(tx, agent.id, &held, pinned, by.id)?;
+        let held = skills::find(tx, agent.id, &skill)?.ok_or_else(missing)?;
+        Ok(shown(tx, &held)?)
+    };
+    Ok(Json(api.state().decide(set).await?))
+}
+
+/// `GET /v1/skill-sources`
+pub async fn sources(State(api): State<Api>) -> Reply<Vec<SkillSource>> {
+    Ok(Json(api.state().read(|tx| Ok::<_, Error>(every_source(tx)?)).await?))
+}
+
+fn every_source(tx: &ReadTx<'_>) -> Result<Vec<SkillSource>, ironclaw_state::Error> {
+    let sources = skills::sources(tx)?.into_iter();
+    Ok(sources.map(|skills::Source { name, location, .. }| SkillSource { name, location }).collect())
+}
+
+/// `POST /v1/skill-sources`
+pub async fn add_source(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Body(new): Body<SkillSource>,
+) -> Reply<Vec<SkillSource>> {
+    api.skills.check_location(&new.location)?;
+    let add = move |tx: &mut WriteTx<'_>| -> Result<_, Denied> {
+        skills::add_source(tx, &new.name, &new.location, by.id)?;
+        Ok(every_source(tx)?)
+    };
+    Ok(Json(api.state().decide(add).await?))
+}
+
+/// `DELETE /v1/skill-sources/{source}`
+pub async fn remove_source(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(source): Path<String>,
+) -> Reply<Vec<SkillSource>> {
+    let remove = move |tx: &mut WriteTx<'_>| -> Result<_, Denied> {
+        skills::remove_source(tx, &source, by.id)?;
+        Ok(every_source(tx)?)
+    };
+    Ok(Json(api.state().decide(remove).await?))
+}
+
+fn shown_key(key: Key) -> SkillKey {
+    let Key { id, name, public_key, skills, revoked_at, .. } = key;
+    SkillKey { id, name, key: public_key, skills, revoked: revoked_at.is_some() }
+}
+
+/// `GET /v1/skill-keys`
+pub async fn keys(State(api): State<Api>) -> Reply<Vec<SkillKey>> {
+    let keys = api.state().read(|tx| Ok::<_, Error>(skills::keys(tx)?)).await?;
+    Ok(Json(keys.into_iter().map(shown_key).collect()))
+}
+
+/// `POST /v1/skill-keys`
+pub async fn add_key(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Body(new): Body<NewSkillKey>,
+) -> Reply<SkillKey> {
+    let NewSkillKey { name, key, skills } = new;
+    let add = move |tx: &mut WriteTx<'_>| skills::add_key(tx, &name, &key, skills, by.id);
+    Ok(Json(shown_key(api.state().decide(add).await?)))
+}
+
+/// `DELETE /v1/skill-keys/{key}`
+pub async fn remove_key(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(key): Path<String>,
+) -> Reply<SkillKey> {
+    let remove = move |tx: &mut WriteTx<'_>| skills::remove_key(tx, &key, by.id);
+    Ok(Json(shown_key(api.state().decide(remove).await?)))
+}
+
+/// `POST /v1/skill-keys/{key}/revoke`: the sessions of the agents with its skills begin anew without them.
+pub async fn revoke_key(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(key): Path<String>,
+) -> Reply<SkillKey> {
+    let revoke = move |tx: &mut WriteTx<'_>| -> Result<_, Denied> {
+        let key = skills::known_key(tx, &key)?;
+        skills::revoke_key(tx, &key, Revoker::Person(by.id))?;
+        Ok((skills::known_key(tx, &key.id)?, skills::agents_of_signer(tx, &key.id)?))
+    };
+    let (revoked, agents) = api.state().decide(revoke).await?;
+    agents::respawn_all(&api, agents).await;
+    Ok(Json(shown_key(revoked)))
+}
+
+/// `POST /v1/skill-revocations`
+pub async fn revoke_version(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Body(version): Body<SkillVersion>,
+) -> Reply<SkillVersion> {
+    let (name, parsed) = (skills::named(&version.skill)?, skills::version(&version.version)?);
+    let revoke = move |tx: &mut WriteTx<'_>| -> Result<_, Denied> {
+        skills::revoke_version(tx, &name, &parsed, Revoker::Person(by.id))?;
+        Ok(skills::agents_of_version(tx, name.as_ref(), &parsed.to_string())?)
+    };
+    let agents = api.state().decide(revoke).await?;
+    agents::respawn_all(&api, agents).await;
+    Ok(Json(version))
+}

@@ -1,0 +1,13 @@
+//! The kind `skills`: a verified skill of an agent, with the changes that it contains.
+//!
+//! A request only names a package. The check fills in the signer, the persona and the parts from the record of verified packages, so that
+//! no request can write them. Each part is checked, shown and applied by its own kind.
+
+mod apply;
+mod check;
+mod page;
+mod plan;
+
+use super::{Properties, Scope};
+
+pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

@@ -1,0 +1,149 @@
+//! Fills in a skill from its verified package, and checks each part by its own kind.
+
+use super::super::{Check, CheckContext, Policy, Rule, incomplete, of};
+use super::plan::{Plan, package, plan};
+use crate::gateway::HostPolicy;
+use crate::refusal::{Denied, Refusal};
+use crate::registry::skills::{self, Installed};
+use crate::registry::{Agent, schedules};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::{Change, ChangeKind, EnabledTools, Part, Skill};
+use ironclaw_skill::Grants;
+use ironclaw_state::ReadTx;
+use serde_json::{Value, json};
+
+impl Check for Skill {
+    /// Ignores the parts of the request: they follow from the package and from the agent.
+    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
+        let agent = context.agent.ok_or_else(incomplete)?;
+        let held = skills::find(tx, agent.id, &self.name)?;
+        if self.removes() {
+            let held = held.ok_or_else(|| skills::missing(&agent.name, &self.name))?;
+            let Plan { parts, ends, .. } = plan(tx, agent, Some(&held), &self.name, &Grants::default())?;
+            let parts = complete_parts(tx, context, agent, parts)?;
+            return Ok(Change::Skills(Self { name: self.name.clone(), remove: Some(true), parts, ends, ..Self::default() }));
+        }
+        let package = package(tx, self)?;
+        check_version(tx, agent, held.as_ref(), &package)?;
+        let grants = skills::manifest(&package)?.grants;
+        let Plan { parts, ends, .. } = plan(tx, agent, held.as_ref(), &self.name, &grants)?;
+        let parts = complete_parts(tx, context, agent, parts)?;
+        Ok(Change::Skills(Self {
+            name: self.name.clone(),
+            version: Some(package.version),
+            digest: Some(package.digest),
+            signer: Some(package.signer),
+            persona: grants.persona,
+            parts,
+            ends,
+            remove: None,
+        }))
+    }
+
+    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
+        let Some(agent) = agent else { return Ok(Value::Null) };
+        let parts = self.parts.iter().map(|part| of(part.change()).current(tx, Some(agent)));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let held = skills::find(tx, agent.id, &self.name)?;
+        let persona = match &held {
+            Some(held) => skills::manifest(&held.package)?.grants.persona,
+            None => None,
+        };
+        let package = held.map(|held| held.package);
+        Ok(json!({
+            "version": package.as_ref().map(|package| package.version.clone()),
+            "digest": package.as_ref().map(|package| package.digest),
+            "signer": package.map(|package| package.signer),
+            "persona": persona,
+            "parts": parts,
+        }))
+    }
+
+    /// Returns the author's words about the skill, its signer, its scripts and its other files, and the facts of each part.
+    fn facts(&self, tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
+        let parts = self.parts.iter().map(|part| of(part.change()).facts(tx, host_policy));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let mut ends = Vec::new();
+        for id in &self.ends {
+            ends.push(schedules::find(tx, *id)?.map_or(Value::Null, |row| json!({ "id": id, "prompt": row.prompt })));
+        }
+        let mut facts = json!({ "parts": parts, "ends": ends });
+        let Some(package) = self.digest.map(|digest| skills::package_by_digest(tx, digest)).transpose()?.flatten() else {
+            return Ok(facts);
+        };
+        let manifest = skills::manifest(&package)?;
+        facts["description"] = json!(package.description);
+        facts["source"] = json!(package.source);
+        facts["key"] = json!(skills::key_by_id(tx, &package.signer)?.map(|key| key.name));
+        facts["files"] = json!(manifest.files);
+        facts["needs"] = json!(manifest.needs.programs);
+        facts["always_ask"] = json!(always_asked(&manifest.grants));
+        facts["trust"] = json!(skills::trust(tx, &package)?.name());
+        Ok(facts)
+    }
+
+    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+        None
+    }
+
+    /// The strictest of the rules of all kinds that the skill contains.
+    fn rule(&self, of_kind: Rule, policy: &Policy, _before: &Value, facts: &Value) -> Rule {
+        let persona = self.persona.is_some().then(|| policy.rule(ChangeKind::Persona).clone());
+        let parts = self.parts.iter().enumerate().map(|(at, part)| {
+            let of_part = policy.rule(part.change().kind()).clone();
+            of(part.change()).rule(of_part, policy, &Value::Null, &facts["parts"][at])
+        });
+        persona.into_iter().chain(parts).fold(of_kind, |one, other| one.with(&other))
+    }
+}
+
+/// Returns the tools of MCP servers whose calls wait for a person while the skill is installed, as a model sees their names.
+fn always_asked(grants: &Grants) -> Vec<String> {
+    let tools = grants.mcp.iter().flat_map(|grant| grant.always_ask.iter().map(|tool| format!("{}__{tool}", grant.server)));
+    tools.collect()
+}
+
+/// Refuses the version that the agent has, another version of a pinned skill, and one more skill than an agent may have.
+fn check_version(
+    tx: &ReadTx<'_>,
+    agent: &Agent,
+    held: Option<&Installed>,
+    new: &skills::Package,
+) -> Result<(), Denied> {
+    match held {
+        Some(held) if held.package.digest == new.digest => {
+            let message = format!("agent {} has skill {} {} already", agent.name, new.name, new.version);
+            Err(Refusal::new(DenialCode::ChangeEmpty, message).into())
+        }
+        Some(held) if held.is_pinned => {
+            let message = format!("skill {} of agent {} is pinned at {}", new.name, agent.name, held.package.version);
+            let hint = format!("`ironctl skill set {} --agent {} --unpin` lets it change", new.name, agent.name);
+            Err(Refusal::new(DenialCode::SkillPinned, message).hint(hint).into())
+        }
+        None if skills::of(tx, agent.id)?.len() >= skills::SKILLS_MAX => {
+            let message = format!("agent {} has {} skills already", agent.name, skills::SKILLS_MAX);
+            Err(Refusal::new(DenialCode::SkillsTooMany, message).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Completes each part by the check of its kind. Schedules may use the tools that the skill adds.
+fn complete_parts(
+    tx: &ReadTx<'_>,
+    context: &CheckContext<'_>,
+    agent: &Agent,
+    parts: Vec<Change>,
+) -> Result<Vec<Part>, Denied> {
+    let mut agent = agent.clone();
+    let mut completed = Vec::with_capacity(parts.len());
+    for part in parts {
+        let of_part = CheckContext { host_policy: context.host_policy, requester: context.requester, agent: Some(&agent) };
+        let change = of(&part).complete(tx, &of_part)?;
+        if let Change::EnabledTools(EnabledTools::All(tools)) = &change {
+            agent.enabled_tools.clone_from(tools);
+        }
+        completed.push(Part::new(change).ok_or_else(incomplete)?);
+    }
+    Ok(completed)
+}

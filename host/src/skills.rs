@@ -1,0 +1,68 @@
+//! Skills: fetched from the sources of the operator, verified, kept in the home, and shown to agents read-only.
+//!
+//! Never decides whether an agent gets a skill: the gateway does, and people. Runs nothing of a skill, and follows no redirect. A caller
+//! can only name a skill: [`resolve`](Skills::resolve) is the only way from a name to a verified package.
+//!
+//! ```text
+//! name ──source──▶ archive, signature ──verify──▶ Package row, directory ──gateway──▶ skill of an agent
+//! ```
+
+mod resolve;
+mod shelf;
+mod source;
+mod trust;
+
+pub use resolve::{Available, Wanted};
+pub use shelf::{Shelf, Shown};
+
+use crate::gateway::live_settings::Live;
+use crate::jail_network::Fetchers;
+use crate::record::Record;
+use crate::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Packages that are fetched at the same time.
+const FETCHES_MAX: usize = 2;
+
+/// Resolves names of skills to verified packages.
+pub struct Skills {
+    record: Arc<Record>,
+    settings: Arc<Live>,
+    fetchers: Arc<Fetchers>,
+    /// The directories of verified packages.
+    pub shelf: Arc<Shelf>,
+    at_once: Semaphore,
+}
+
+impl Skills {
+    /// Makes a resolver that has fetched nothing.
+    pub fn new(record: Arc<Record>, settings: Arc<Live>, fetchers: Arc<Fetchers>, shelf: Arc<Shelf>) -> Self {
+        Self { record, settings, fetchers, shelf, at_once: Semaphore::new(FETCHES_MAX) }
+    }
+}
+
+/// Converts the fault of a package into a refusal. `what` names the package in the host's words.
+fn refused(what: &str, error: ironclaw_skill::Error) -> Refusal {
+    use ironclaw_skill::Error;
+    let code = match &error {
+        Error::Manifest { .. } => DenialCode::SkillManifest,
+        Error::Path { .. } => DenialCode::SkillPath,
+        Error::File { .. } => DenialCode::SkillFile,
+        Error::TooLarge(_) => DenialCode::SkillTooLarge,
+        Error::Unsigned(_) => DenialCode::SkillUnsigned,
+        Error::Signature(_) => DenialCode::SkillSignature,
+        Error::Comment { .. } => DenialCode::SkillComment,
+        Error::Io { .. } => DenialCode::SkillSourceFailed,
+    };
+    let message = match &error {
+        // A path of the home is for the log alone.
+        Error::Io { source, .. } => {
+            tracing::error!(%error, "a package of a skill could not be read or stored");
+            format!("{what}: it could not be read or stored: {source}")
+        }
+        error => format!("{what}: {error}"),
+    };
+    Refusal::new(code, message)
+}

@@ -1,0 +1,284 @@
+//! The way from the name of a skill to its verified package: sources, signature, bytes, record.
+
+use super::shelf::Unpacked;
+use super::source::{self, Candidate, INDEX, Place};
+use super::trust::{self, SignedIndex};
+use super::{Skills, refused};
+use crate::error::Error;
+use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::skills::{self, Key, Package, Revoker, Source};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_skill::{Name, Version, signature};
+use ironclaw_state::{ReadTx, WriteTx, failpoint};
+use ironclaw_text::confusable;
+
+/// Least bytes of names of which one changed character makes a look-alike.
+const SIMILAR_BYTES_MIN: usize = 5;
+
+/// The wanted version of a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The newest one that is no pre-release.
+    Newest,
+    /// Exactly this one.
+    Exactly(Version),
+}
+
+impl Wanted {
+    /// Reads a version; `latest` or none is the newest.
+    ///
+    /// # Errors
+    /// Refuses a text that is no version.
+    pub fn parse(text: Option<&str>) -> Result<Self, Refusal> {
+        match text {
+            None | Some("latest") => Ok(Self::Newest),
+            Some(text) => skills::version(text).map(Self::Exactly),
+        }
+    }
+}
+
+/// A version that a source has.
+#[derive(Debug, Clone)]
+pub struct Available {
+    /// The version.
+    pub version: Version,
+    /// The source.
+    pub source: String,
+    /// The description in the index; empty without an index.
+    pub description: String,
+}
+
+/// A candidate with its source.
+struct Found {
+    source: Source,
+    place: Place,
+    candidate: Candidate,
+}
+
+impl Skills {
+    /// Fetches a skill from the sources, verifies it completely, and records it.
+    ///
+    /// # Errors
+    /// Refuses with the first check that fails; nothing is recorded then.
+    pub async fn resolve(&self, name: &Name, wanted: &Wanted) -> Result<Package, Denied<Error>> {
+        let _permit = self.at_once.acquire().await;
+        let (sources, keys) = self.trusted().await?;
+        if sources.is_empty() {
+            let refusal = Refusal::new(DenialCode::SkillSourceNone, "this host has no source of skills");
+            return Err(refusal.hint("an owner adds one: `ironctl skill source add NAME DIRECTORY-OR-URL`").into());
+        }
+        let found = self.find(&sources, &keys, name, wanted).await?;
+        let (_, keys) = self.trusted().await?;
+        let (new, texts, unpacked) = self.verified(&found, &keys, name).await?;
+        let shelf = std::sync::Arc::clone(&self.shelf);
+        // The directory comes first: a row without its directory would be a skill without bytes.
+        let kept = unpacked.keep(&shelf, new.digest);
+        kept.map_err(|error| source::failed(&found.source, &format!("the package cannot be stored: {error}")))?;
+        failpoint::reach("skill_unpacked");
+        let record = move |tx: &mut WriteTx<'_>| -> Result<Package, Denied<Error>> {
+            skills::check_trust(tx, &new).map_err(Denied::widen)?;
+            check_name(tx, &new)?;
+            skills::record_package(tx, &new, &texts).map_err(Denied::widen)?;
+            let held = skills::package_of(tx, &new.name, &new.version).map_err(Error::from)?;
+            held.ok_or_else(|| Error::State(ironclaw_state::Error::Stored("a package that vanished".to_owned())).into())
+        };
+        let resolved = self.record.state.decide(record).await?;
+        failpoint::reach("skill_resolved");
+        Ok(resolved)
+    }
+
+    /// Returns the versions of a skill that the sources have, newest first. Sources without a usable answer are left out with a warning in
+    /// the log.
+    ///
+    /// # Errors
+    /// Errors of the record.
+    pub async fn available(&self, name: &Name) -> Result<Vec<Available>, Error> {
+        let (sources, keys) = self.trusted().await?;
+        let mut available = Vec::new();
+        for source in sources {
+            match self.candidates(&source, &keys, name).await {
+                Ok((_, candidates)) => available.extend(candidates.into_iter().map(|candidate| Available {
+                    version: candidate.version,
+                    source: source.name.clone(),
+                    description: candidate.description,
+                })),
+                Err(Denied::Refused(refusal)) => tracing::warn!(code = %refusal.code, %refusal, "a source of skills was left out"),
+                Err(Denied::Failed(error)) => return Err(error),
+            }
+        }
+        available.sort_by(|one, other| other.version.cmp(&one.version));
+        Ok(available)
+    }
+
+    async fn trusted(&self) -> Result<(Vec<Source>, Vec<Key>), Error> {
+        self.record.state.read(|tx: &ReadTx<'_>| Ok((skills::sources(tx)?, skills::keys(tx)?))).await
+    }
+
+    /// Returns the best candidate of all sources: the wanted version, or the newest one. If several sources have it, the first source.
+    async fn find(&self, sources: &[Source], keys: &[Key], name: &Name, wanted: &Wanted) -> Result<Found, Denied<Error>> {
+        let (mut best, mut refusal): (Option<Found>, Option<Refusal>) = (None, None);
+        for source in sources {
+            let (place, candidates) = match self.candidates(source, keys, name).await {
+                Ok(found) => found,
+                Err(Denied::Refused(why)) => {
+                    refusal.get_or_insert(why);
+                    continue;
+                }
+                Err(failed) => return Err(failed),
+            };
+            for candidate in candidates {
+                let is_wanted = match wanted {
+                    Wanted::Newest => candidate.version.pre.is_empty(),
+                    Wanted::Exactly(version) => candidate.version == *version,
+                };
+                let is_better = best.as_ref().is_none_or(|best| best.candidate.version < candidate.version);
+                if is_wanted && is_better {
+                    best = Some(Found { source: source.clone(), place: place.clone(), candidate });
+                }
+            }
+        }
+        let unknown = || {
+            let version = match wanted {
+                Wanted::Newest => String::new(),
+                Wanted::Exactly(version) => format!(" {version}"),
+            };
+            let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+            let message = format!("no source has skill {name}{version}; the sources are {}", names.join(", "));
+            Refusal::new(DenialCode::SkillUnknown, message).hint("`ironctl skill source list` shows the sources")
+        };
+        best.ok_or_else(|| refusal.unwrap_or_else(unknown).into())
+    }
+
+    /// Returns the packages of a skill at a source. Notes the serial and the revocations of its index.
+    async fn candidates(&self, source: &Source, keys: &[Key], name: &Name) -> Result<(Place, Vec<Candidate>), Denied<Error>> {
+        let loopback = self.settings.now().host_policy.egress.loopback();
+        let place = Place::parse(&source.location, loopback)?;
+        let Some((bytes, signature)) = self.index(source, &place).await? else {
+            let Place::Directory(directory) = &place else { return Ok((place, Vec::new())) };
+            let listed = source::listed(directory, name).map_err(|error| source::failed(source, &error.to_string()))?;
+            return Ok((place, listed));
+        };
+        let incoming = self.shelf.incoming().map_err(|error| source::failed(source, &error.to_string()))?;
+        let file = incoming.path().join(INDEX);
+        std::fs::write(&file, &bytes).map_err(|error| source::failed(source, &error.to_string()))?;
+        let signed = trust::read_index(source, keys, (&file, &bytes, &signature))?;
+        let candidates = signed.candidates(name);
+        self.note_index(source, signed).await?;
+        Ok((place, candidates))
+    }
+
+    async fn note_index(&self, source: &Source, signed: SignedIndex) -> Result<(), Error> {
+        let source = source.clone();
+        let note = move |tx: &mut WriteTx<'_>| {
+            if signed.index.serial > source.serial {
+                skills::saw_serial(tx, &source.name, signed.index.serial)?;
+            }
+            for (name, version) in signed.revoked_versions() {
+                skills::revoke_version(tx, name, version, Revoker::Source(&source.name))?;
+            }
+            for id in signed.revoked_keys() {
+                if let Some(key) = skills::key_by_id(tx, id)? {
+                    skills::revoke_key(tx, &key, Revoker::Source(&source.name))?;
+                }
+            }
+            Ok::<_, Error>(())
+        };
+        self.record.state.write(note).await
+    }
+
+    /// Fetches a package and checks everything that needs no record: signature, key, names, digests, bounds.
+    async fn verified(
+        &self,
+        found: &Found,
+        keys: &[Key],
+        name: &Name,
+    ) -> Result<(Package, Vec<(String, String)>, Unpacked), Denied<Error>> {
+        let Found { source, place, candidate } = found;
+        let (version, what) = (&candidate.version, format!("skill {name} {}", candidate.version));
+        let incoming = self.shelf.incoming().map_err(|error| source::failed(source, &error.to_string()))?;
+        let archive = incoming.path().join("package");
+        let signature = self.signature(source, place, &candidate.file).await?;
+        self.fetch(source, place, &candidate.file, &archive).await?;
+        let (keys, name, version, of) = (keys.to_vec(), name.clone(), version.clone(), what.clone());
+        let check = move || -> Result<_, Refusal> {
+            let comment = signature::comment_of(&name, &version);
+            let key = trust::signed_by(&keys, (&archive, &signature), (&of, &comment))?;
+            trust::check_name(key, &name)?;
+            let unpacked = Unpacked::of(&archive, incoming).map_err(|error| refused(&of, error))?;
+            let manifest = &unpacked.package.manifest;
+            if manifest.name != name || manifest.version != version {
+                let message = format!("{of}: the package says that it is {} {}", manifest.name, manifest.version);
+                return Err(Refusal::new(DenialCode::SkillManifest, message));
+            }
+            Ok((unpacked, key.id.clone()))
+        };
+        let (unpacked, signer) = tokio::task::spawn_blocking(check).await.expect("checking a package does not panic")?;
+        let texts = unpacked.texts().map_err(|error| refused(&what, error))?;
+        let package = &unpacked.package;
+        let new = Package {
+            digest: package.digest,
+            name: package.manifest.name.to_string(),
+            version: package.manifest.version.to_string(),
+            signer,
+            source: source.name.clone(),
+            description: package.description.clone(),
+            manifest: unpacked.manifest_text.clone(),
+            resolved_at: self.record.state.clock().wall(),
+        };
+        Ok((new, texts, unpacked))
+    }
+}
+
+/// Refuses a name that looks like that of a verified package with another signer.
+fn check_name(tx: &ReadTx<'_>, new: &Package) -> Result<(), Denied<Error>> {
+    let known = skills::packages(tx).map_err(Error::from)?;
+    let similar = known.iter().find(|held| held.signer != new.signer && are_similar(&held.name, &new.name));
+    if let Some(held) = similar {
+        let message = format!("skill {} looks like skill {}, which another key signed", new.name, held.name);
+        let refusal = Refusal::new(DenialCode::SkillLookalike, message);
+        return Err(refusal.hint("ask its author for another name").into());
+    }
+    Ok(())
+}
+
+/// Returns whether two different names are easily taken for each other.
+fn are_similar(one: &str, other: &str) -> bool {
+    let folded = |name: &str| name.replace('-', "").replace('0', "o").replace(['1', 'i'], "l").replace("rn", "m").replace("vv", "w");
+    if one == other {
+        return false;
+    }
+    let is_near = one.len().min(other.len()) >= SIMILAR_BYTES_MIN && strsim::damerau_levenshtein(one, other) == 1;
+    folded(one) == folded(other) || confusable::look_alike(one, other) || is_near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn look_alikes_are_found_and_other_names_are_not() {
+        for (one, other) in [
+            ("weather", "vveather"),
+            ("weather", "weathr"),
+            ("weather", "waether"),
+            ("mail-list", "maillist"),
+            ("mail", "mai1"),
+            ("corn-price", "com-price"),
+            ("notes", "n0tes"),
+        ] {
+            assert!(are_similar(one, other), "{one} {other}");
+        }
+        for (one, other) in [("weather", "weather"), ("mail", "nail"), ("meeting-notes", "meeting-minutes")] {
+            assert!(!are_similar(one, other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn version_is_exact_or_the_newest() {
+        assert_eq!(Wanted::parse(None).expect("the newest"), Wanted::Newest);
+        assert_eq!(Wanted::parse(Some("latest")).expect("the newest"), Wanted::Newest);
+        for text in ["../../etc", "1", "1.0", "v1.0.0", "1.0.0+build", "01.0.0", "1.0.0 ", ""] {
+            assert_eq!(Wanted::parse(Some(text)).expect_err(text).code, DenialCode::SkillVersion, "{text}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The directories of verified packages in the home, and the directory with the skills of an agent that its jail shows.
+//!
+//! ```text
+//! skills/DIGEST/          the files of one package, read-only
+//! skills/shown/DIGEST/    the packages of one agent by name: links of the same files
+//! skills/incoming/        packages that are not verified yet
+//! ```
+
+use crate::registry::skills::Installed;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_skill::{Error, Manifest, Package};
+use ironclaw_state::home::{Home, make_private, remove_tree};
+use std::collections::HashSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Bytes of a text that `read_skill` can show.
+const TEXT_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes of all such texts of a package.
+const TEXTS_BYTES_MAX: usize = 1024 * 1024;
+
+/// The directories of packages of one home.
+#[derive(Debug)]
+pub struct Shelf {
+    home: Home,
+    /// The shown directories that were verified since the host started.
+    verified: Mutex<HashSet<Digest>>,
+}
+
+/// The directory that a jail shows at `/skills`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The directory of this host.
+    pub directory: PathBuf,
+}
+
+/// A temporary directory in `skills/incoming`, which its drop removes.
+#[derive(Debug)]
+pub struct Incoming(PathBuf);
+
+impl Incoming {
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let Err(error) = remove_tree(&self.0) {
+            tracing::warn!(%error, "cannot remove a directory of a fetched skill");
+        }
+    }
+}
+
+/// A package that was unpacked and checked, but not recorded.
+pub struct Unpacked {
+    /// The package.
+    pub package: Package,
+    /// `skill.toml`.
+    pub manifest_text: String,
+    tree: PathBuf,
+    _incoming: Incoming,
+}
+
+impl Unpacked {
+    /// Unpacks an archive beside itself.
+    ///
+    /// # Errors
+    /// Refuses as [`Package::unpack`] does.
+    pub fn of(archive: &Path, incoming: Incoming) -> Result<Self, Error> {
+        let tree = incoming.path().join("tree");
+        let package = Package::unpack(archive, &tree)?;
+        let path = tree.join("skill.toml");
+        let manifest_text = std::fs::read_to_string(&path).map_err(|source| io_error(&path, source))?;
+        Ok(Self { package, manifest_text, tree, _incoming: incoming })
+    }
+
+    /// Returns the texts that an agent may read with `read_skill`: `SKILL.md`, and the files of `references` that are short texts.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read.
+    pub fn texts(&self) -> Result<Vec<(String, String)>, Error> {
+        let (mut texts, mut left) = (Vec::new(), TEXTS_BYTES_MAX);
+        let is_text = |path: &&String| path.as_str() == "SKILL.md" || path.starts_with("references/");
+        for path in self.package.manifest.files.keys().filter(is_text) {
+            let file = self.tree.join(path);
+            let bytes = file.metadata().map_err(|source| io_error(&file, source))?.len();
+            if bytes > TEXT_BYTES_MAX || bytes as usize > left {
+                continue;
+            }
+            if let Ok(text) = String::from_utf8(std::fs::read(&file).map_err(|source| io_error(&file, source))?) {
+                left -= text.len();
+                texts.push((path.clone(), text));
+            }
+        }
+        Ok(texts)
+    }
+
+    /// Moves the files to their place, unless they are there.
+    ///
+    /// # Errors
+    /// Fails if the home cannot be written.
+    pub fn keep(self, shelf: &Shelf, digest: Digest) -> io::Result<()> {
+        let place = shelf.package(&digest);
+        if place.is_dir() && self.package.manifest.verify_tree(&place).is_ok() {
+            return Ok(());
+        }
+        remove_tree(&place)?;
+        std::fs::rename(&self.tree, &place)?;
+        std::fs::File::open(shelf.root())?.sync_all()
+    }
+}
+
+fn io_error(path: &Path, source: io::Error) -> Error {
+    Error::Io { path: path.display().to_string(), source }
+}
+
+impl Shelf {
+    /// Makes the shelf of a home.
+    pub fn new(home: Home) -> Self {
+        Self { home, verified: Mutex::default() }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.home.skills()
+    }
+
+    /// Returns the directory of a package.
+    fn package(&self, digest: &Digest) -> PathBuf {
+        self.root().join(digest.to_string())
+    }
+
+    /// Makes a new directory for a package that is fetched.
+    ///
+    /// # Errors
+    /// Fails if the home cannot be written.
+    pub fn incoming(&self) -> io::Result<Incoming> {
+        let all = self.root().join("incoming");
+        for directory in [&self.root(), &all] {
+            make_private(directory).map_err(io::Error::other)?;
+        }
+        let own = all.join(ironclaw_contract::ids::ChangeId::new().to_string());
+        make_private(&own).map_err(io::Error::other)?;
+        Ok(Incoming(own))
+    }
+
+    /// Returns the directory with the files of these skills, by name, and makes it if it is missing. Every file is verified once in each
+    /// start of the host. It blocks.
+    ///
+    /// # Errors
+    /// Fails if a file is missing or differs from the verified package.
+    pub fn shown(&self, skills: &[(Digest, Manifest)]) -> Result<Shown, Error> {
+        let listed: Vec<String> = skills.iter().map(|(digest, manifest)| format!("{} {digest}", manifest.name)).collect();
+        let digest = Digest::of(listed.join("\n").as_bytes());
+        let all = self.root().join("shown");
+        let directory = all.join(digest.to_string());
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified.contains(&digest) {
+            return Ok(Shown { directory });
+        }
+        if !directory.is_dir() {
+            make_private(&self.root()).and_then(|()| make_private(&all)).map_err(|error| io_error(&all, io::Error::other(error)))?;
+            let incoming = self.incoming().map_err(|source| io_error(&all, source))?;
+            let new = incoming.path().join("shown");
+            make_directory(&new)?;
+            for (digest, manifest) in skills {
+                link_tree(&self.package(digest), &new.join(manifest.name.as_ref()))?;
+            }
+            std::fs::rename(&new, &directory).map_err(|source| io_error(&directory, source))?;
+        }
+        for (_, manifest) in skills {
+            manifest.verify_tree(&directory.join(manifest.name.as_ref()))?;
+        }
+        verified.insert(digest);
+        Ok(Shown { directory })
+    }
+
+    /// Removes the directories of other packages than these, and everything that the host makes again. Call it while no sandbox runs.
+    pub fn sweep(&self, used: &[Digest]) {
+        let used: HashSet<String> = used.iter().map(ToString::to_string).collect();
+        for entry in std::fs::read_dir(self.root()).into_iter().flatten().flatten() {
+            let is_used = entry.file_name().to_str().is_some_and(|name| used.contains(name));
+            if !is_used && let Err(error) = remove_tree(&entry.path()) {
+                tracing::warn!(%error, "could not remove an unused skill");
+            }
+        }
+    }
+}
+
+/// Makes a directory that the user of a jail may enter.
+fn make_directory(path: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::create_dir(path).and_then(|()| std::fs::set_permissions(path, mode)).map_err(|source| io_error(path, source))
+}
+
+/// Makes a directory with links of the same files.
+fn link_tree(from: &Path, to: &Path) -> Result<(), Error> {
+    make_directory(to)?;
+    for entry in std::fs::read_dir(from).map_err(|source| io_error(from, source))? {
+        let entry = entry.map_err(|source| io_error(from, source))?;
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(|source| io_error(&path, source))?;
+        match kind.is_dir() {
+            true => link_tree(&path, &place)?,
+            false => std::fs::hard_link(&path, &place).map_err(|source| io_error(&path, source))?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,305 @@
+//! Skills. Tables: `skill_sources`, `skill_keys`, `skill_revocations`, `skill_packages`, `skill_texts`, `agent_skills`.
+
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, ChangeId, ScheduleId};
+use ironclaw_contract::seam::change::{Packages, Schedule};
+use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use rusqlite::{Row, params};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A source of packages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// An absolute directory, or an https URL.
+    pub location: String,
+    /// The largest serial of its index that was seen.
+    pub serial: u64,
+    /// The time at which it was added, milliseconds since the epoch.
+    pub added_at: i64,
+}
+
+/// A public key whose signatures count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Its id: 16 hexadecimal digits.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its text.
+    pub public_key: String,
+    /// The skills that it may sign; empty for all.
+    pub skills: Vec<String>,
+    /// The time at which it was added.
+    pub added_at: i64,
+    /// The time at which it was revoked.
+    pub revoked_at: Option<i64>,
+}
+
+/// A verified package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// The digest of its archive, and the name of its directory.
+    pub digest: Digest,
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The id of the key that signed it.
+    pub signer: String,
+    /// The source that it came from.
+    pub source: String,
+    /// The description, in the words of its author.
+    pub description: String,
+    /// `skill.toml`.
+    pub manifest: String,
+    /// The time at which it was verified first.
+    pub resolved_at: i64,
+}
+
+/// A skill of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Its package.
+    pub package: Package,
+    /// True if it stays at its version.
+    pub is_pinned: bool,
+    /// The grants that the agent has because of it.
+    pub brought: Brought,
+    /// The change that installed it.
+    pub change: ChangeId,
+    /// The time at which this version was installed.
+    pub installed_at: i64,
+}
+
+/// The grants that an agent has because of a skill. A grant that the agent had before is not among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Brought {
+    /// Names of built-in tools.
+    pub tools: BTreeSet<String>,
+    /// Tools of MCP servers, by the name of the server.
+    pub mcp: BTreeMap<String, BTreeSet<String>>,
+    /// Hosts of the network.
+    pub egress: BTreeSet<String>,
+    /// Targets of directories in the jail.
+    pub mounts: BTreeSet<String>,
+    /// Software.
+    pub packages: Packages,
+    /// Schedules, as the skill asks for them, with their rows.
+    pub schedules: Vec<(Schedule, ScheduleId)>,
+}
+
+fn source(row: &Row<'_>) -> rusqlite::Result<Source> {
+    let serial: i64 = row.get("serial")?;
+    Ok(Source {
+        name: row.get("name")?,
+        location: row.get("location")?,
+        serial: serial.unsigned_abs(),
+        added_at: row.get("added_at")?,
+    })
+}
+
+/// Returns every source, by name.
+pub fn sources(tx: &ReadTx<'_>) -> Result<Vec<Source>, Error> {
+    tx.list("SELECT * FROM skill_sources ORDER BY name", [], source)
+}
+
+/// Inserts a source.
+pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "INSERT INTO skill_sources (name, location, added_at) VALUES (?1,?2,?3)";
+    tx.execute(sql, params![name, location, now])?;
+    Ok(())
+}
+
+/// Deletes a source; returns whether there was one.
+pub fn delete_source(tx: &mut WriteTx<'_>, name: &str) -> Result<bool, Error> {
+    Ok(tx.execute("DELETE FROM skill_sources WHERE name = ?1", [name])? > 0)
+}
+
+/// Raises the serial of a source.
+pub fn set_serial(tx: &mut WriteTx<'_>, name: &str, serial: u64) -> Result<(), Error> {
+    let serial = i64::try_from(serial).unwrap_or(i64::MAX);
+    tx.execute("UPDATE skill_sources SET serial = max(serial, ?2) WHERE name = ?1", params![name, serial])?;
+    Ok(())
+}
+
+fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
+    Ok(Key {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        public_key: row.get("public_key")?,
+        skills: stored_json(row, "skills")?,
+        added_at: row.get("added_at")?,
+        revoked_at: row.get("revoked_at")?,
+    })
+}
+
+/// Returns every key, by name, with the revoked ones.
+pub fn keys(tx: &ReadTx<'_>) -> Result<Vec<Key>, Error> {
+    tx.list("SELECT * FROM skill_keys ORDER BY name", [], key)
+}
+
+/// Returns the key of this id.
+pub fn key_by_id(tx: &ReadTx<'_>, id: &str) -> Result<Option<Key>, Error> {
+    tx.find("SELECT * FROM skill_keys WHERE id = ?1", [id], key)
+}
+
+/// Inserts a key.
+pub fn add_key(tx: &mut WriteTx<'_>, new: &Key) -> Result<(), Error> {
+    let Key { id, name, public_key, skills, added_at, .. } = new;
+    let sql = "INSERT INTO skill_keys (id, name, public_key, skills, added_at) VALUES (?1,?2,?3,?4,?5)";
+    tx.execute(sql, params![id, name, public_key, canonical::to_string(skills), added_at])?;
+    Ok(())
+}
+
+/// Deletes a key.
+pub fn delete_key(tx: &mut WriteTx<'_>, id: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM skill_keys WHERE id = ?1", [id])?;
+    Ok(())
+}
+
+/// Revokes a key for good; an earlier revocation stays.
+pub fn revoke_key(tx: &mut WriteTx<'_>, id: &str) -> Result<(), Error> {
+    let now = tx.now();
+    tx.execute("UPDATE skill_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL", params![id, now])?;
+    Ok(())
+}
+
+/// Revokes a version for good; returns whether it was not revoked before.
+pub fn revoke_version(tx: &mut WriteTx<'_>, name: &str, version: &str) -> Result<bool, Error> {
+    let now = tx.now();
+    let sql = "INSERT OR IGNORE INTO skill_revocations (name, version, revoked_at) VALUES (?1,?2,?3)";
+    Ok(tx.execute(sql, params![name, version, now])? > 0)
+}
+
+/// Returns whether a version is revoked.
+pub fn is_revoked(tx: &ReadTx<'_>, name: &str, version: &str) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM skill_revocations WHERE name = ?1 AND version = ?2";
+    Ok(tx.find(sql, [name, version], |_| Ok(()))?.is_some())
+}
+
+fn package(row: &Row<'_>) -> rusqlite::Result<Package> {
+    Ok(Package {
+        digest: row.get("digest")?,
+        name: row.get("name")?,
+        version: row.get("version")?,
+        signer: row.get("signer")?,
+        source: row.get("source")?,
+        description: row.get("description")?,
+        manifest: row.get("manifest")?,
+        resolved_at: row.get("resolved_at")?,
+    })
+}
+
+/// Returns every verified package.
+pub fn packages(tx: &ReadTx<'_>) -> Result<Vec<Package>, Error> {
+    tx.list("SELECT * FROM skill_packages ORDER BY name, version", [], package)
+}
+
+/// Returns the verified package of this digest.
+pub fn package_by_digest(tx: &ReadTx<'_>, digest: Digest) -> Result<Option<Package>, Error> {
+    tx.find("SELECT * FROM skill_packages WHERE digest = ?1", [digest], package)
+}
+
+/// Returns the verified package of this name and version.
+pub fn package_of(tx: &ReadTx<'_>, name: &str, version: &str) -> Result<Option<Package>, Error> {
+    tx.find("SELECT * FROM skill_packages WHERE name = ?1 AND version = ?2", [name, version], package)
+}
+
+/// Inserts a verified package with its texts.
+pub fn add_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, String)]) -> Result<(), Error> {
+    let Package { digest, name, version, signer, source, description, manifest, resolved_at } = new;
+    let sql = "INSERT INTO skill_packages (digest, name, version, signer, source, description, manifest, resolved_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,?7,?8)";
+    tx.execute(sql, params![digest, name, version, signer, source, description, manifest, resolved_at])?;
+    for (path, content) in texts {
+        let sql = "INSERT INTO skill_texts (digest, path, content) VALUES (?1,?2,?3)";
+        tx.execute(sql, params![digest, path, content])?;
+    }
+    Ok(())
+}
+
+/// Deletes the packages that no agent has and that were verified before `before`. Returns their digests.
+pub fn delete_unused_packages(tx: &mut WriteTx<'_>, before: i64) -> Result<Vec<Digest>, Error> {
+    let of = "FROM skill_packages WHERE resolved_at < ?1 AND digest NOT IN (SELECT digest FROM agent_skills)";
+    let unused = tx.list(&format!("SELECT digest {of}"), [before], |row| row.get(0))?;
+    tx.execute(&format!("DELETE {of}"), [before])?;
+    Ok(unused)
+}
+
+/// Returns the paths of the texts of a package.
+pub fn text_paths(tx: &ReadTx<'_>, digest: Digest) -> Result<Vec<String>, Error> {
+    tx.list("SELECT path FROM skill_texts WHERE digest = ?1 ORDER BY path", [digest], |row| row.get(0))
+}
+
+/// Returns a text of a package.
+pub fn text(tx: &ReadTx<'_>, digest: Digest, path: &str) -> Result<Option<String>, Error> {
+    let sql = "SELECT content FROM skill_texts WHERE digest = ?1 AND path = ?2";
+    tx.find(sql, params![digest, path], |row| row.get(0))
+}
+
+const INSTALLED: &str = "SELECT skill_packages.*, pinned, brought, change_id, installed_at FROM agent_skills \
+     JOIN skill_packages USING (digest)";
+
+fn installed(row: &Row<'_>) -> rusqlite::Result<Installed> {
+    Ok(Installed {
+        package: package(row)?,
+        is_pinned: row.get("pinned")?,
+        brought: stored_json(row, "brought")?,
+        change: row.get("change_id")?,
+        installed_at: row.get("installed_at")?,
+    })
+}
+
+/// Returns the skills of an agent, by name.
+pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
+    tx.list(&format!("{INSTALLED} WHERE agent_id = ?1 ORDER BY agent_skills.name"), [agent], installed)
+}
+
+/// Returns a skill of an agent.
+pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Installed>, Error> {
+    tx.find(&format!("{INSTALLED} WHERE agent_id = ?1 AND agent_skills.name = ?2"), params![agent, name], installed)
+}
+
+/// Returns whether an agent has a skill.
+pub fn has_any(tx: &ReadTx<'_>, agent: AgentId) -> Result<bool, Error> {
+    Ok(tx.find("SELECT 1 FROM agent_skills WHERE agent_id = ?1 LIMIT 1", [agent], |_| Ok(()))?.is_some())
+}
+
+/// Returns the digests of the packages that agents have.
+pub fn used_digests(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
+    tx.list("SELECT DISTINCT digest FROM agent_skills", [], |row| row.get(0))
+}
+
+/// Returns the names of the agents that have a package of this key.
+pub fn agents_of_key(tx: &ReadTx<'_>, key: &str) -> Result<Vec<String>, Error> {
+    let sql = "SELECT DISTINCT agents.name FROM agent_skills JOIN skill_packages USING (digest) \
+               JOIN agents ON agents.id = agent_id WHERE signer = ?1 ORDER BY agents.name";
+    tx.list(sql, [key], |row| row.get(0))
+}
+
+/// Inserts or replaces a skill of an agent. A pinned one stays pinned.
+pub fn put(tx: &mut WriteTx<'_>, agent: AgentId, new: (&str, Digest), brought: &Brought, change: ChangeId) -> Result<(), Error> {
+    let ((name, digest), now) = (new, tx.now());
+    let sql = "INSERT INTO agent_skills (agent_id, name, digest, brought, change_id, installed_at) VALUES (?1,?2,?3,?4,?5,?6) \
+               ON CONFLICT (agent_id, name) DO UPDATE SET digest = ?3, brought = ?4, change_id = ?5, installed_at = ?6";
+    tx.execute(sql, params![agent, name, digest, canonical::to_string(brought), change, now])?;
+    Ok(())
+}
+
+/// Deletes a skill of an agent.
+pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_skills WHERE agent_id = ?1 AND name = ?2", params![agent, name])?;
+    Ok(())
+}
+
+/// Sets whether a skill of an agent stays at its version.
+pub fn set_pinned(tx: &mut WriteTx<'_>, agent: AgentId, name: &str, is_pinned: bool) -> Result<(), Error> {
+    let sql = "UPDATE agent_skills SET pinned = ?3 WHERE agent_id = ?1 AND name = ?2";
+    tx.execute(sql, params![agent, name, is_pinned])?;
+    Ok(())
+}
