@@ -5,13 +5,26 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
+pub mod front_matter;
 pub mod manifest;
 pub mod package;
+pub mod path;
+pub mod plain;
 pub mod signature;
+mod tree;
 
+pub use front_matter::FrontMatter;
 pub use manifest::{Grants, Manifest, McpGrant, Name};
 pub use package::Package;
 pub use semver::Version;
+
+/// The manifest; the first file of an archive.
+pub const MANIFEST: &str = "skill.toml";
+/// The instructions; the second file of an archive.
+pub const INSTRUCTIONS: &str = "SKILL.md";
+/// The directories of a package.
+pub const DIRECTORIES: [&str; 3] = ["scripts", "references", "assets"];
 
 /// Bytes of a whole package.
 pub const PACKAGE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -77,4 +90,18 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
+}
+
+impl Error {
+    fn manifest(file: &str, what: impl Into<String>) -> Self {
+        Self::Manifest { file: file.to_owned(), what: what.into() }
+    }
+
+    fn file(path: impl Into<String>, what: &'static str) -> Self {
+        Self::File { path: path.into(), what }
+    }
+
+    fn io(path: &std::path::Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.display().to_string(), source }
+    }
 }

@@ -1,10 +1,22 @@
 //! `skill.toml`: the name, the version and the grants of a skill, and the digest of each of its files.
 
+use crate::Error;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::{Egress, Mount, Packages, Schedule};
 use semver::Version;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+mod bounds;
+
+/// Entries of each list of a manifest.
+pub const ENTRIES_MAX: usize = 16;
+/// Bytes of the persona of a skill.
+pub const PERSONA_BYTES_MAX: usize = 2_000;
+/// Characters of a version.
+const VERSION_CHARACTERS_MAX: usize = 64;
+/// Characters of the cause in an error.
+const CAUSE_CHARACTERS_MAX: usize = 200;
 
 /// The name of a skill: 1 to 64 of `a-z`, `0-9` and `-`, without `-` at an end or twice, as the Agent Skills format has it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -79,6 +91,53 @@ pub struct Needs {
     pub programs: Vec<String>,
 }
 
+impl Manifest {
+    /// Reads `skill.toml`, strictly and within bounds. A source directory has no digests of files.
+    ///
+    /// Refuses a secret and a tunnel in an egress grant, and the fields of a schedule that the host fills in.
+    ///
+    /// # Errors
+    /// [`Error::Manifest`] with the field and the reason; [`Error::Path`] for a path of a file that no package may have.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let refused = |what: String| Error::manifest(crate::MANIFEST, what);
+        if text.len() as u64 > crate::MANIFEST_BYTES_MAX {
+            return Err(Error::TooLarge(format!(
+                "{} has more than {} bytes",
+                crate::MANIFEST,
+                crate::MANIFEST_BYTES_MAX
+            )));
+        }
+        let manifest: Self = toml::from_str(text).map_err(|error| refused(cause(&error)))?;
+        if !manifest.version.build.is_empty() || manifest.version.to_string().len() > VERSION_CHARACTERS_MAX {
+            return Err(refused(
+                "version must be MAJOR.MINOR.PATCH, and may have a suffix such as -rc.1 but none with +".to_owned(),
+            ));
+        }
+        bounds::check(&manifest).map_err(refused)?;
+        let mut paths = crate::path::Paths::default();
+        for path in manifest.files.keys() {
+            paths.add(path)?;
+        }
+        if manifest.files.contains_key(crate::MANIFEST) {
+            return Err(refused(format!("files names {} itself", crate::MANIFEST)));
+        }
+        Ok(manifest)
+    }
+
+    /// Returns its text in the one form that [`Manifest::parse`] reads back.
+    ///
+    /// # Panics
+    /// Never for a manifest from [`Manifest::parse`]: its keys are strings, and it has no value that TOML cannot write.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("every field has a form in TOML")
+    }
+}
+
+/// Returns the message of an error, without the text around.
+fn cause(error: &toml::de::Error) -> String {
+    error.message().lines().next().unwrap_or_default().chars().take(CAUSE_CHARACTERS_MAX).collect()
+}
+
 impl std::fmt::Display for Name {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
@@ -131,3 +190,6 @@ impl Needs {
         *self == Self::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

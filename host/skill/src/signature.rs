@@ -1,8 +1,24 @@
 //! Signatures of packages by keys of minisign, in both of its forms.
+//!
+//! Never trusts a key by itself: the caller chooses it.
 
-use crate::{Error, Name};
+use crate::archive::too_large;
+use crate::package::open;
+use crate::{Error, Name, PACKAGE_BYTES_MAX};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use semver::Version;
+use std::io::Read;
 use std::path::Path;
+
+/// Bytes of the text of a signature or of a key.
+const TEXT_BYTES_MAX: usize = 4 * 1024;
+/// The form that signs the bytes themselves, and the one that signs their hash.
+const FORMS: [&[u8; 2]; 2] = [b"Ed", b"ED"];
+/// Bytes of a public key with its form and id, and of a signature with them.
+const KEY_BYTES: usize = 42;
+const SIGNATURE_BYTES: usize = 74;
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A public key of minisign.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +34,123 @@ impl PublicKey {
     ///
     /// # Errors
     /// Refuses another text with [`Error::Unsigned`].
-    pub fn parse(_text: &str) -> Result<Self, Error> {
-        unreachable!("built in the next commit")
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let refused = || Error::Unsigned("the text is no public key of minisign".to_owned());
+        let lines = lines(text).ok_or_else(refused)?;
+        let line = match lines.as_slice() {
+            [line] => line,
+            [comment, line] if comment.starts_with(UNTRUSTED) => line,
+            _ => return Err(refused()),
+        };
+        let bytes = STANDARD.decode(line).map_err(|_| refused())?;
+        if bytes.len() != KEY_BYTES
+            || !bytes.starts_with(FORMS[0])
+            || minisign_verify::PublicKey::from_base64(line).is_err()
+        {
+            return Err(refused());
+        }
+        Ok(Self { text: (*line).to_owned(), id: id(&bytes) })
+    }
+
+    fn decoded(&self) -> Result<minisign_verify::PublicKey, Error> {
+        minisign_verify::PublicKey::from_base64(&self.text).map_err(|error| Error::Unsigned(error.to_string()))
+    }
+}
+
+const UNTRUSTED: &str = "untrusted comment:";
+const TRUSTED: &str = "trusted comment: ";
+
+/// Returns the lines of a text of minisign.
+fn lines(text: &str) -> Option<Vec<&str>> {
+    (text.len() <= TEXT_BYTES_MAX).then(|| text.trim_end_matches(['\n', '\r']).lines().collect())
+}
+
+/// Returns the id in the bytes of a key or a signature, as minisign shows it.
+fn id(bytes: &[u8]) -> String {
+    bytes[2..10].iter().rev().map(|byte| format!("{byte:02X}")).collect()
+}
+
+/// A signature that was read and not checked.
+pub(crate) struct Parsed {
+    signature: minisign_verify::Signature,
+    key_id: String,
+    is_legacy: bool,
+}
+
+impl Parsed {
+    pub(crate) fn read(text: &str) -> Result<Self, Error> {
+        let refused = || Error::Unsigned("the text is no signature of minisign".to_owned());
+        let lines = lines(text).ok_or_else(refused)?;
+        let [untrusted, line, trusted, _] = lines.as_slice() else { return Err(refused()) };
+        let bytes = STANDARD.decode(line).map_err(|_| refused())?;
+        let is_known = FORMS.iter().any(|form| bytes.starts_with(*form));
+        let has_comments = untrusted.starts_with(UNTRUSTED) && trusted.starts_with(TRUSTED);
+        if bytes.len() != SIGNATURE_BYTES || !is_known || !has_comments {
+            return Err(refused());
+        }
+        let signature = minisign_verify::Signature::decode(&lines.join("\n")).map_err(|_| refused())?;
+        Ok(Self { signature, key_id: id(&bytes), is_legacy: bytes.starts_with(FORMS[0]) })
+    }
+
+    pub(crate) fn comment(&self) -> &str {
+        self.signature.trusted_comment()
+    }
+
+    /// Returns it with the key that must have made it.
+    pub(crate) fn by(self, key: &PublicKey) -> Result<Claim, Error> {
+        match self.key_id == key.id {
+            true => Ok(Claim { key: key.decoded()?, parsed: self }),
+            false => Err(Error::Signature(format!("it is by the key {}, and not by {}", self.key_id, key.id))),
+        }
+    }
+}
+
+/// A signature with a key, without the bytes.
+pub(crate) struct Claim {
+    parsed: Parsed,
+    key: minisign_verify::PublicKey,
+}
+
+impl Claim {
+    /// Begins a check over bytes that come later.
+    pub(crate) fn check(&self) -> Result<Check<'_>, Error> {
+        match self.parsed.is_legacy {
+            true => Ok(Check::Whole(self, Vec::new())),
+            false => Ok(Check::Stream(Box::new(self.key.verify_stream(&self.parsed.signature).map_err(mismatch)?))),
+        }
+    }
+
+    pub(crate) fn comment(&self) -> &str {
+        self.parsed.comment()
+    }
+}
+
+fn mismatch(error: minisign_verify::Error) -> Error {
+    Error::Signature(error.to_string())
+}
+
+/// A check that gets the signed bytes in pieces.
+pub(crate) enum Check<'a> {
+    /// Hashes the bytes.
+    Stream(Box<minisign_verify::StreamVerifier<'a>>),
+    /// Keeps the bytes: the legacy form signs all of them at once.
+    Whole(&'a Claim, Vec<u8>),
+}
+
+impl Check<'_> {
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Stream(verifier) => verifier.update(bytes),
+            Self::Whole(_, whole) => whole.extend_from_slice(bytes),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        let outcome = match self {
+            Self::Stream(mut verifier) => verifier.finalize(),
+            Self::Whole(claim, whole) => claim.key.verify(&whole, &claim.parsed.signature, true),
+        };
+        outcome.map_err(mismatch)
     }
 }
 
@@ -27,19 +158,54 @@ impl PublicKey {
 ///
 /// # Errors
 /// Refuses a text that is no signature with [`Error::Unsigned`].
-pub fn key_id(_signature: &str) -> Result<String, Error> {
-    unreachable!("built in the next commit")
+pub fn key_id(signature: &str) -> Result<String, Error> {
+    Ok(Parsed::read(signature)?.key_id)
 }
 
 /// Checks a signature over a file, in either form, and returns its trusted comment.
 ///
 /// # Errors
-/// Refuses as [`Error::Unsigned`] and [`Error::Signature`] say.
-pub fn verify(_file: &Path, _signature: &str, _key: &PublicKey) -> Result<String, Error> {
-    unreachable!("built in the next commit")
+/// Refuses as [`Error::Unsigned`] and [`Error::Signature`] say; [`Error::TooLarge`] for a file that is larger than a package.
+pub fn verify(file: &Path, signature: &str, key: &PublicKey) -> Result<String, Error> {
+    let claim = Parsed::read(signature)?.by(key)?;
+    let mut check = claim.check()?;
+    let mut reader = open(file)?;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let mut total = 0;
+    loop {
+        let got = reader.read(&mut buffer).map_err(|error| Error::io(file, error))?;
+        if got == 0 {
+            break;
+        }
+        total += got as u64;
+        if total > PACKAGE_BYTES_MAX {
+            return Err(too_large());
+        }
+        check.update(&buffer[..got]);
+    }
+    check.finish()?;
+    Ok(claim.comment().to_owned())
 }
 
 /// Returns the trusted comment that the signature of a package must have.
 pub fn comment_of(name: &Name, version: &Version) -> String {
     format!("skill {name} {version}")
 }
+
+/// Checks that a trusted comment names this skill and version.
+///
+/// # Errors
+/// [`Error::Comment`] with both.
+pub fn check_comment(found: &str, name: &Name, version: &Version) -> Result<(), Error> {
+    let expected = comment_of(name, version);
+    match found == expected {
+        true => Ok(()),
+        false => Err(Error::Comment { found: found.chars().take(COMMENT_CHARACTERS_MAX).collect(), expected }),
+    }
+}
+
+/// Characters of a comment in an error.
+const COMMENT_CHARACTERS_MAX: usize = 200;
+
+#[cfg(test)]
+mod tests;

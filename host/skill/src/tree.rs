@@ -1,0 +1,95 @@
+//! Checks an unpacked package against its manifest.
+
+use crate::package::{MISSING, NOT_NAMED, check_digest, open};
+use crate::path::{Paths, refused};
+use crate::{Error, MANIFEST, MANIFEST_BYTES_MAX, Manifest, PACKAGE_BYTES_MAX};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+impl Manifest {
+    /// Checks that a directory has exactly the files of this manifest and `skill.toml`, with these bytes.
+    ///
+    /// # Errors
+    /// Names the first file that is missing, superfluous or different.
+    pub fn verify_tree(&self, directory: &Path) -> Result<(), Error> {
+        let files = files(directory)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut total = 0;
+        for path in &files {
+            let full = directory.join(path);
+            if path == MANIFEST {
+                if read_manifest(&full)? != *self {
+                    return Err(Error::file(path, "it is another manifest"));
+                }
+                continue;
+            }
+            if !self.files.contains_key(path) {
+                return Err(Error::file(path, NOT_NAMED));
+            }
+            check_digest(self, path, digest(&full, &mut buffer, &mut total)?)?;
+        }
+        let names = std::iter::once(MANIFEST).chain(self.files.keys().map(String::as_str));
+        match names.into_iter().find(|path| !files.contains(*path)) {
+            Some(path) => Err(Error::file(path, MISSING)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the paths of the files of a directory. Refuses everything else in it than files and directories.
+pub(crate) fn files(root: &Path) -> Result<BTreeSet<String>, Error> {
+    let mut paths = Paths::default();
+    let mut found = BTreeSet::new();
+    let mut open: Vec<(PathBuf, String)> = vec![(root.to_owned(), String::new())];
+    while let Some((directory, prefix)) = open.pop() {
+        let entries = fs::read_dir(&directory).map_err(|error| Error::io(&directory, error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| Error::io(&directory, error))?;
+            let name = entry.file_name();
+            let path = format!("{prefix}{}", name.to_string_lossy());
+            if name.to_str().is_none() {
+                return Err(refused(&path, "the path is not UTF-8"));
+            }
+            let kind = entry.file_type().map_err(|error| Error::io(&entry.path(), error))?;
+            if kind.is_dir() {
+                // The path of a directory is checked with a file in it, which an empty one does not have.
+                crate::path::check(&format!("{path}/x"))?;
+                open.push((entry.path(), format!("{path}/")));
+            } else if kind.is_file() {
+                paths.add(&path)?;
+                found.insert(path);
+            } else {
+                return Err(refused(&path, "it is a link, a device, a pipe or a socket"));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn read_manifest(path: &Path) -> Result<Manifest, Error> {
+    let mut bytes = Vec::new();
+    open(path)?.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| Error::io(path, error))?;
+    Manifest::parse(&crate::package::as_text(MANIFEST, bytes)?)
+}
+
+fn digest(path: &Path, buffer: &mut [u8], total: &mut u64) -> Result<[u8; 32], Error> {
+    let mut file = open(path)?;
+    let mut digest = Sha256::new();
+    loop {
+        match file.read(buffer).map_err(|error| Error::io(path, error))? {
+            0 => return Ok(digest.finalize().into()),
+            got => {
+                digest.update(&buffer[..got]);
+                *total += got as u64;
+            }
+        }
+        if *total > PACKAGE_BYTES_MAX {
+            return Err(crate::archive::too_large());
+        }
+    }
+}
