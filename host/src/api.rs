@@ -40,6 +40,7 @@ mod sessions;
 mod settings;
 #[cfg(test)]
 mod shapes;
+mod skills;
 mod status;
 mod stops;
 mod streaming;
@@ -99,6 +100,8 @@ pub struct Api {
     pub sessions: Sessions,
     /// Takes proposals of changes and decisions on them.
     pub changes: Arc<Changes>,
+    /// Resolves skills.
+    pub skills: Arc<crate::skills::Skills>,
     /// Approval requests of calls.
     pub requests: Arc<Requests>,
     /// Questions of agents.

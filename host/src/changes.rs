@@ -5,6 +5,7 @@
 
 pub(crate) mod at_once;
 pub(crate) mod person_removal;
+pub(crate) mod skills;
 mod worker;
 
 pub use worker::ChangeWorker;
@@ -20,7 +21,7 @@ use crate::record::Record;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::ChangeId;
+use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_state::keys::ApprovalRoot;
@@ -92,10 +93,11 @@ impl Changes {
         payload: Payload,
         reason: String,
     ) -> Result<Submitted, Denied<Error>> {
-        use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
-        if reason.len() > REASON_BYTES_MAX {
-            let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-            return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
+        check_reason(&reason)?;
+        if kind == ChangeKind::Skills {
+            let message = "a skill is not installed by a change that a request writes out";
+            let refusal = Refusal::new(DenialCode::SkillDirect, message);
+            return Err(refusal.hint("name it: `ironctl skill add NAME --agent AGENT`").into());
         }
         let change = Change::parse(kind, &payload)
             .map_err(|error| Refusal::new(DenialCode::PayloadMalformed, error.to_string()))?;
@@ -104,9 +106,7 @@ impl Changes {
             .state
             .decide(move |tx| {
                 // Read again: the role may have been revoked while the request was in flight.
-                let Some(by) = registry::person_by_id(tx, by.id)? else {
-                    return Err(Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into());
-                };
+                let by = present(tx, by.id)?;
                 let agent = agent.map(|name| registry::named_agent(tx, &by, &name)).transpose()?;
                 check_requester(tx, &by, kind, agent.as_ref())?;
                 let agent = agent.map(|agent| agent.id);
@@ -207,6 +207,22 @@ impl Changes {
         failpoint::reach("change_rejected");
         Ok(())
     }
+}
+
+/// Refuses a reason that is too long.
+fn check_reason(reason: &str) -> Result<(), Refusal> {
+    use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
+    if reason.len() <= REASON_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
+    Err(Refusal::new(DenialCode::ReasonTooLong, message))
+}
+
+/// Returns a person as the record has them now.
+fn present(tx: &ReadTx<'_>, id: PersonId) -> Result<Person, Denied<Error>> {
+    let found = registry::person_by_id(tx, id).map_err(Error::from)?;
+    found.ok_or_else(|| Refusal::new(DenialCode::PersonUnknown, "the requester no longer exists").into())
 }
 
 /// Refuses a person who may not request a change of this kind. Members may request a schedule of an agent to which they may talk: its runs

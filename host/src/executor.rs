@@ -27,6 +27,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
 use crate::session::store;
+use crate::skills::Skills;
 use crate::tables::{messages, turns};
 use crate::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs};
@@ -60,6 +61,8 @@ pub struct Executor {
     pub requests: Arc<Requests>,
     /// Sends the requests.
     pub fetchers: Arc<Fetchers>,
+    /// Resolves skills.
+    pub skills: Arc<Skills>,
     /// Have the connections to MCP servers.
     pub servers: Arc<Servers>,
     /// Make the jails of commands that reach the network.

@@ -46,6 +46,7 @@ pub mod schedules;
 pub mod secrets;
 pub mod session;
 pub mod shutdown;
+pub mod skills;
 pub mod tables;
 pub mod toml_file;
 pub mod tools;

@@ -43,6 +43,17 @@ impl Skills {
     }
 }
 
+impl Skills {
+    /// Refuses a location that no source may have.
+    ///
+    /// # Errors
+    /// `skill_source_malformed`, with the reason.
+    pub fn check_location(&self, location: &str) -> Result<(), Refusal> {
+        let loopback = self.settings.now().host_policy.egress.loopback();
+        source::Place::parse(location, loopback).map(drop)
+    }
+}
+
 /// Converts the fault of a package into a refusal. `what` names the package in the host's words.
 fn refused(what: &str, error: ironclaw_skill::Error) -> Refusal {
     use ironclaw_skill::Error;

@@ -12,8 +12,8 @@ pub mod levels;
 
 use crate::refusal::Refusal;
 use definitions::{
-    actions, find_tools, git_push, http_fetch, memory, network_command, run_command, schedule_manage, send_file,
-    send_message, workspace,
+    actions, find_tools, git_push, http_fetch, memory, network_command, read_skill, run_command, schedule_manage,
+    send_file, send_message, workspace,
 };
 use ironclaw_contract::operator::DenialCode;
 use serde_json::Value;
@@ -29,15 +29,19 @@ pub const RUN_COMMAND: &str = "run_command";
 pub const REQUEST_CHANGE: &str = "request_capability_change";
 /// The tools that make requests to the host. All are actions of the contract under the same name; `request_capability_change` is the
 /// envelope of every kind of change.
-pub const ACTIONS: [&str; 4] = ["schedule_task", ASK_QUESTION, "skill_install", REQUEST_CHANGE];
+pub const ACTIONS: [&str; 4] = ["schedule_task", ASK_QUESTION, SKILL_INSTALL, REQUEST_CHANGE];
 /// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
-pub const UNHANDLED: [&str; 1] = ["skill_install"];
+pub const UNHANDLED: [&str; 0] = [];
+/// Asks for a skill by its name. No agent has it by default, but [`REQUEST_CHANGE`] takes its name as a kind.
+pub const SKILL_INSTALL: &str = "skill_install";
+/// Reads a text of a skill. The host offers it by itself to an agent with a skill.
+pub const READ_SKILL: &str = "read_skill";
 /// Sends a message to a destination. The host offers it by itself to an agent with a destination.
 pub const SEND_MESSAGE: &str = "send_message";
 /// Sends a file of the workspace to a destination, or into the conversation. No agent has it by default.
 pub const SEND_FILE: &str = "send_file";
 /// The tools that the host offers by itself to an agent that has what they need.
-const AUTOMATIC: [&str; 4] = [NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS, SEND_MESSAGE];
+const AUTOMATIC: [&str; 5] = [NETWORK_COMMAND, GIT_PUSH, FIND_TOOLS, SEND_MESSAGE, READ_SKILL];
 /// Lists, pauses, resumes and removes the schedules that the agent asked for. No agent has it by default.
 pub const MANAGE_SCHEDULES: &str = "schedule_manage";
 /// Asks the person of the turn. No agent has it by default. An agent that lacks it asks in its answer, so no prompt names it.
@@ -142,11 +146,12 @@ fn automatic_with(tool: &str) -> String {
         GIT_PUSH => format!("{RUN_COMMAND} and a grant with pushes"),
         NETWORK_COMMAND => format!("{RUN_COMMAND} and a host that is granted for commands"),
         SEND_MESSAGE => "a destination".to_owned(),
+        READ_SKILL => "a skill".to_owned(),
         _ => "many tools of MCP servers".to_owned(),
     }
 }
 
-/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`MANAGE_SCHEDULES`], [`SEND_MESSAGE`], [`SEND_FILE`], then [`ACTIONS`], in that order.
+/// Returns every built-in tool: [`WORKSPACE`], [`MEMORY`], [`RUN_COMMAND`], [`NETWORK_COMMAND`], [`GIT_PUSH`], [`HTTP_FETCH`], [`FIND_TOOLS`], [`READ_SKILL`], [`MANAGE_SCHEDULES`], [`SEND_MESSAGE`], [`SEND_FILE`], then [`ACTIONS`], in that order.
 pub fn builtin() -> &'static [Tool] {
     static BUILTIN: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         let others = [
@@ -155,6 +160,7 @@ pub fn builtin() -> &'static [Tool] {
             git_push(),
             http_fetch(),
             find_tools(),
+            read_skill(),
             schedule_manage(),
             send_message(),
             send_file(),

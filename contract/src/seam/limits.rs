@@ -33,6 +33,8 @@ pub const PATH_BYTES_MAX: usize = 4 * 1024;
 pub const IDENTITY_BYTES_MAX: usize = 320;
 /// Bytes of a persona.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of the text that a skill adds to the prompt.
+pub const PERSONA_OF_SKILL_BYTES_MAX: usize = 2_000;
 /// Bytes of the manifests of the tools of one MCP server.
 pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
 /// Entries of a list in the payload of a change.

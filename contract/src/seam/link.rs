@@ -30,6 +30,8 @@ pub mod path {
     pub const OUT: &str = "/out";
     /// The agent's files.
     pub const WORKSPACE: &str = "/workspace";
+    /// The skills of the agent, read-only; absent without one.
+    pub const SKILLS: &str = "/skills";
     /// Directory of the sockets, read-only.
     pub const RUN: &str = "/run";
     /// Name of the inbound queue in [`IN`].

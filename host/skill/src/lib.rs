@@ -7,6 +7,7 @@
 
 mod archive;
 pub mod front_matter;
+pub mod index;
 pub mod manifest;
 pub mod package;
 pub mod path;

@@ -7,7 +7,7 @@ use super::routes::{Route, delete, get, open_to_all, post};
 use super::{
     agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, destinations, files, groups,
     health, mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings,
-    status, stops, tokens, transcript, usage,
+    skills, status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -23,6 +23,7 @@ pub(super) fn routes() -> Vec<Route> {
         routes_of_questions(),
         routes_of_messages_and_sessions(),
         routes_of_schedules(),
+        routes_of_skills(),
         routes_of_files(),
         routes_of_people_and_models(),
     ]
@@ -133,6 +134,24 @@ fn routes_of_schedules() -> Vec<Route> {
         post("/v1/schedules/{id}/run", Member, "Start a run of a schedule now", schedules::run),
         post("/v1/schedules/{id}/pause", Member, "Pause a schedule", schedules::pause),
         post("/v1/schedules/{id}/resume", Member, "Resume a paused schedule", schedules::resume),
+    ]
+}
+
+fn routes_of_skills() -> Vec<Route> {
+    vec![
+        get("/v1/skills", Admin, "The skills of an agent", skills::list),
+        get("/v1/skills/{skill}", Admin, "Resolve and verify a skill; changes nothing of an agent", skills::show),
+        post("/v1/skills/install", Admin, "Propose to install a skill, or another version of it", skills::install),
+        post("/v1/skills/remove", Admin, "Propose to remove a skill with its grants", skills::remove),
+        post("/v1/skills/pin", Admin, "Keep a skill of an agent at its version, or let it change", skills::pin),
+        get("/v1/skill-sources", Admin, "The sources of skills", skills::sources),
+        post("/v1/skill-sources", Owner, "Add a source of skills", skills::add_source),
+        delete("/v1/skill-sources/{source}", Owner, "Remove a source of skills", skills::remove_source),
+        get("/v1/skill-keys", Admin, "The keys whose signatures of skills count", skills::keys),
+        post("/v1/skill-keys", Owner, "Add a key whose signatures of skills count", skills::add_key),
+        delete("/v1/skill-keys/{key}", Owner, "Remove a key that no installed skill needs", skills::remove_key),
+        post("/v1/skill-keys/{key}/revoke", Owner, "Revoke a key for good", skills::revoke_key),
+        post("/v1/skill-revocations", Owner, "Revoke a version of a skill for good", skills::revoke_version),
     ]
 }
 

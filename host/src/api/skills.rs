@@ -2,7 +2,7 @@
 //!
 //! Installs nothing: a request names a skill, the host resolves it, and the answer is a change that people decide on.
 
-use super::{Api, Body, Reply, agents};
+use super::{Api, Body, Reply};
 use crate::error::Error;
 use crate::gateway::store::Status;
 use crate::refusal::{Decide, Denied};
@@ -11,9 +11,10 @@ use crate::registry::{self, Person};
 use crate::skills::Wanted;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
+use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{
-    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource, SkillVersion,
-    SubmittedChange,
+    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource,
+    SkillVersion, SubmittedChange,
 };
 use ironclaw_state::{ReadTx, WriteTx};
 use serde::Deserialize;
@@ -40,7 +41,7 @@ pub async fn list(
         let agent = registry::named_agent(tx, &by, &query.agent)?;
         skills::of(tx, agent.id)?.iter().map(|held| Ok(shown(tx, held)?)).collect()
     };
-    let mut list = api.state().decide_read(read).await?;
+    let mut list = api.state().read(move |tx| read(tx).map_err(Denied::widen::<Error>)).await?;
     if query.newest {
         for skill in &mut list {
             let name = skills::named(&skill.name)?;
@@ -219,8 +220,16 @@ pub async fn revoke_key(
         Ok((skills::known_key(tx, &key.id)?, skills::agents_of_signer(tx, &key.id)?))
     };
     let (revoked, agents) = api.state().decide(revoke).await?;
-    agents::respawn_all(&api, agents).await;
+    begin_anew(&api, agents).await?;
     Ok(Json(shown_key(revoked)))
+}
+
+/// Ends the sessions of agents, so that they begin anew without a revoked skill.
+async fn begin_anew(api: &Api, agents: Vec<AgentId>) -> Result<(), Error> {
+    for agent in agents {
+        api.sessions.respawn(agent).await?;
+    }
+    Ok(())
 }
 
 /// `POST /v1/skill-revocations`
@@ -235,6 +244,6 @@ pub async fn revoke_version(
         Ok(skills::agents_of_version(tx, name.as_ref(), &parsed.to_string())?)
     };
     let agents = api.state().decide(revoke).await?;
-    agents::respawn_all(&api, agents).await;
+    begin_anew(&api, agents).await?;
     Ok(Json(version))
 }

@@ -37,6 +37,7 @@ use crate::runtime::launch::{self, Jails};
 use crate::runtime::sessions::Sessions;
 use crate::runtime::workspace::Workspaces;
 use crate::runtime::{LAUNCHES_MAX, Runtime, recovery};
+use crate::skills::{Shelf, Skills};
 use crate::{backup, key_rotation, observe, packages, registry};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::BootId;
@@ -188,7 +189,7 @@ async fn runtime(
     let (verified_layers, fetchers) = (Arc::<VerifiedLayers>::default(), Arc::<Fetchers>::default());
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
     let servers = mcp_servers(home, &proposals, mcp_jails, (&latch, &fetchers, &verified_layers));
-    let sessions_max = jails.sessions_max();
+    let (sessions_max, shelf) = (jails.sessions_max(), Arc::new(Shelf::new(home.clone())));
     let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
         home: home.clone(),
@@ -197,7 +198,9 @@ async fn runtime(
         config: jails,
         at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers,
+        shelf: Arc::clone(&shelf),
     });
+    let skills = Skills::new(Arc::clone(record), Arc::clone(&proposals.settings), Arc::clone(&fetchers), shelf);
     let executor = Executor {
         record: Arc::clone(record),
         turns: Arc::clone(&turns),
@@ -206,6 +209,7 @@ async fn runtime(
         requests,
         fetchers,
         servers: Arc::new(servers),
+        skills: Arc::new(skills),
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
         sessions_max,
     };
@@ -283,7 +287,7 @@ pub(super) fn backup_maker(home: &Home, config: &Config, master: &MasterKey) -> 
     backup::Maker::new(home, master, sink)
 }
 
-/// Removes layers of software without an agent.
+/// Removes layers of software and skills without an agent.
 pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Error> {
     // Nothing is fetched yet, and no sandbox runs.
     let layers = state.read(registry::software::layers).await?;
@@ -291,6 +295,11 @@ pub(super) async fn sweep_packages(state: &State, home: &Home) -> Result<(), Err
     let sweeping = tokio::task::spawn_blocking(move || packages::sweep(&swept, &layers));
     if let Err(error) = sweeping.await {
         tracing::error!(%error, "could not remove unused packages; the next start tries again");
+    }
+    let skills = state.read(registry::skills::kept).await?;
+    let shelf = Shelf::new(home.clone());
+    if let Err(error) = tokio::task::spawn_blocking(move || shelf.sweep(&skills)).await {
+        tracing::error!(%error, "could not remove unused skills; the next start tries again");
     }
     Ok(())
 }

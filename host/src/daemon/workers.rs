@@ -89,6 +89,7 @@ impl Workers {
             requests: Arc::clone(&executor.requests),
             questions: Arc::clone(questions),
             servers: Arc::clone(&executor.servers),
+            skills: Arc::clone(&executor.skills),
             models: Arc::clone(models),
             dispatch: Arc::clone(dispatch),
             stops: stops.clone(),

@@ -6,6 +6,7 @@
 mod generate;
 mod pushes;
 mod sent_files;
+mod skills;
 mod waiting;
 
 use crate::error::Error;

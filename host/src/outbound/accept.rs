@@ -3,6 +3,7 @@
 //! Never trusts a row: the record decides. The session is notified of a refused row, and the ledger has it. See
 //! [`crate::outbound::delivery`] and [`crate::turns::calls`].
 
+use crate::changes;
 use crate::gateway::proposals::Proposals;
 use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
@@ -11,6 +12,7 @@ use crate::outbound::delivery::{self, Delivery};
 use crate::questions::{self, Questions};
 use crate::record::Record;
 use crate::refusal::Denied;
+use crate::registry;
 use crate::session::store::{self, Session};
 use crate::tables::sessions;
 use crate::tools::Runs;
@@ -274,7 +276,18 @@ impl Acceptance<'_> {
                 // `submit` already records a refusal in the ledger.
                 (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
-            Action::SkillInstall { .. } => refused("no skills are configured on this host"),
+            Action::SkillInstall { skill, reason } => {
+                let skill = registry::known_agent(tx, session.agent)
+                    .and_then(|agent| changes::skills::resolved(tx, &agent, &skill.skill, &skill.version));
+                match skill {
+                    Ok(skill) => {
+                        let proposed = self.proposed(tx, open, call, output, Change::Skills(skill))?;
+                        let proposed = Proposed { reason: reason.clone(), ..proposed };
+                        (proposal_result(self.proposals.submit(tx, proposed))?, None)
+                    }
+                    Err(denied) => (proposal_result(Err(denied))?, None),
+                }
+            }
             Action::AskUserQuestion(question) => {
                 let labels = &output.tuple.labels;
                 let asking = questions::Asking { session, key, turn: open, call, labels, question };
@@ -429,8 +442,4 @@ fn proposal_result(submitted: Result<Submitted, Denied>) -> Result<ResultBody, i
             ResultBody { ok: false, text: lookalike::neutralise(&text).into_owned() }
         }
     })
-}
-
-fn refused(why: &'static str) -> (ResultBody, Option<&'static str>) {
-    (ResultBody { ok: false, text: format!("refused: {why}") }, Some(why))
 }

@@ -9,7 +9,7 @@ pub mod listing;
 pub mod login;
 mod tools;
 
-use super::{Agent, allowances, approved_entry, changed_entry, destinations, egress};
+use super::{Agent, allowances, approved_entry, changed_entry, destinations, egress, skills};
 use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
@@ -131,7 +131,8 @@ pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_s
         false => CommandReach::Jail,
     };
     let catalogue = Catalogue::new(&agent.enabled_tools, reach, tools::tools_of(tx, agent.id)?);
-    Ok(catalogue.with_destinations(destinations::has_any(tx, agent.id)?))
+    let catalogue = catalogue.with_destinations(destinations::has_any(tx, agent.id)?);
+    Ok(catalogue.with_skills(skills::has_any(tx, agent.id)?))
 }
 
 /// Returns the terms of a tool for an agent; `None` if there is no such tool, or if it is of a server and the agent does not have it.

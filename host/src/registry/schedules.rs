@@ -20,7 +20,8 @@ use serde_json::Value;
 use std::fmt::Display;
 
 pub use crate::tables::schedules::{
-    Occurrence, OccurrenceState, Schedule, State, all, find, occurrences_of, of_agent_and_creator, of_message,
+    Occurrence, OccurrenceState, Schedule, State, all, find, occurrences_of, of_agent_and_creator, of_change,
+    of_message,
 };
 
 /// Schedules of one person.

@@ -13,10 +13,11 @@ use ironclaw_ledger::Entry;
 use ironclaw_skill::signature::PublicKey;
 use ironclaw_skill::{Manifest, Name, Version};
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use std::collections::BTreeSet;
 
 pub use crate::tables::skills::{
-    Brought, Installed, Key, Package, Source, find, has_any, key_by_id, keys, of, package_by_digest, package_of,
-    packages, sources, text, text_paths, used_digests,
+    Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, has_any, key_by_id, keys, of,
+    package_by_digest, package_of, packages, sources, text, text_paths,
 };
 
 /// Sources of one host.
@@ -93,6 +94,31 @@ pub fn trusted(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error>
         }
     }
     Ok(skills)
+}
+
+/// Returns the tools of MCP servers, by server and name, whose every call waits for a person because of a skill. A skill whose signature no
+/// longer counts tightens as before.
+pub fn always_asked(tx: &ReadTx<'_>, agent: AgentId) -> Result<BTreeSet<(String, String)>, Error> {
+    let mut asked = BTreeSet::new();
+    for held in of(tx, agent)? {
+        for grant in manifest(&held.package)?.grants.mcp {
+            asked.extend(grant.always_ask.into_iter().map(|tool| (grant.server.clone(), tool)));
+        }
+    }
+    Ok(asked)
+}
+
+/// Returns the newest verified package of a skill whose signature counts and that is no pre-release.
+pub fn newest(tx: &ReadTx<'_>, name: &str) -> Result<Option<Package>, Error> {
+    let mut newest: Option<(Version, Package)> = None;
+    for package in packages(tx)?.into_iter().filter(|package| package.name == name) {
+        let Ok(version) = Version::parse(&package.version) else { continue };
+        let is_newer = newest.as_ref().is_none_or(|(before, _)| *before < version);
+        if version.pre.is_empty() && is_newer && trust(tx, &package)? == Trust::Trusted {
+            newest = Some((version, package));
+        }
+    }
+    Ok(newest.map(|(_, package)| package))
 }
 
 /// Parses the name of a skill.
@@ -172,7 +198,8 @@ pub fn add_key(tx: &mut WriteTx<'_>, name: &str, text: &str, skills: Vec<String>
         return Err(refusal.hint("use 1 to 32 of a-z, 0-9 and -").into());
     }
     let parsed = PublicKey::parse(text).map_err(|error| {
-        let refusal = Refusal::new(DenialCode::SkillKeyMalformed, format!("the text is no public key of minisign: {error}"));
+        let refusal =
+            Refusal::new(DenialCode::SkillKeyMalformed, format!("the text is no public key of minisign: {error}"));
         refusal.hint("give the second line of the file minisign.pub, or the file itself")
     })?;
     for skill in &skills {
@@ -219,9 +246,9 @@ pub fn remove_key(tx: &mut WriteTx<'_>, name_or_id: &str, by: PersonId) -> Resul
         let message = format!("the key {} is revoked, and stays so", key.id);
         return Err(Refusal::new(DenialCode::SkillKeyRevoked, message).into());
     }
-    let users = table::agents_of_key(tx, &key.id)?;
+    let users = agents_of_signer(tx, &key.id)?;
     if !users.is_empty() {
-        let message = format!("these agents have skills that the key {} signed: {}", key.name, users.join(", "));
+        let message = format!("these agents have skills that the key {} signed: {}", key.name, names(tx, &users)?);
         let refusal = Refusal::new(DenialCode::SkillKeyInUse, message);
         return Err(refusal.hint("remove these skills first, or revoke the key: `ironctl skill key revoke`").into());
     }
@@ -292,9 +319,15 @@ pub fn record_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, Str
     Ok(())
 }
 
-/// Deletes the packages that no agent has and that were verified before `before`. Returns the digests of the directories to remove.
-pub fn forget_unused(tx: &mut WriteTx<'_>, before: i64) -> Result<Vec<Digest>, Error> {
-    table::delete_unused_packages(tx, before)
+/// The time for which the files of an unused package are kept: the longest wait of a change.
+const KEPT_MS: i64 = 90 * 24 * 3_600_000;
+
+/// Returns the digests of the packages whose files are kept: those that agents have, and those that a change may still install. The rows
+/// stay, so that a version never gets other bytes.
+pub fn kept(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
+    let since = tx.wall() - KEPT_MS;
+    let recent = packages(tx)?.into_iter().filter(|package| package.resolved_at >= since).map(|package| package.digest);
+    Ok(table::used_digests(tx)?.into_iter().chain(recent).collect())
 }
 
 /// Gives an agent a version of a skill, in place of its present one.
@@ -346,6 +379,12 @@ pub fn missing(agent: &str, name: &str) -> Refusal {
     let shown: String = name.chars().take(64).collect();
     let refusal = Refusal::new(DenialCode::SkillUnknown, format!("agent {agent} has no skill {shown:?}"));
     refusal.hint(format!("`ironctl skill list --agent {agent}` shows its skills"))
+}
+
+/// Returns the names of agents, separated by commas.
+fn names(tx: &ReadTx<'_>, agents: &[AgentId]) -> Result<String, Error> {
+    let named = |id: &AgentId| Ok(super::agent_by_id(tx, *id)?.map_or_else(|| id.to_string(), |agent| agent.name));
+    Ok(agents.iter().map(named).collect::<Result<Vec<String>, Error>>()?.join(", "))
 }
 
 fn is_plain_name(name: &str) -> bool {

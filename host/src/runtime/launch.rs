@@ -169,6 +169,9 @@ pub enum Error {
     /// The table of mounts is unreadable, so the check of a granted directory is not possible.
     #[error("cannot read the table of mounts: {0}")]
     Mounts(#[source] std::io::Error),
+    /// A file of a skill is missing or differs from the verified package.
+    #[error("a skill of the agent is damaged: {0}; `ironctl skill show NAME --version VERSION` fetches it again")]
+    Skill(#[from] ironclaw_skill::Error),
     /// The agent of a command may no longer run commands.
     #[error("the agent of {0} may not run commands")]
     NoPrograms(ironclaw_contract::ids::SessionId),
@@ -226,6 +229,7 @@ impl Error {
             | Self::Reader(_)
             | Self::Uids { .. }
             | Self::NoPrograms(_)
+            | Self::Skill(_)
             | Self::Layer(_)
             | Self::Mount { .. }
             | Self::Mounts(_)

@@ -76,9 +76,10 @@ impl Skills {
         kept.map_err(|error| source::failed(&found.source, &format!("the package cannot be stored: {error}")))?;
         failpoint::reach("skill_unpacked");
         let record = move |tx: &mut WriteTx<'_>| -> Result<Package, Denied<Error>> {
-            skills::check_trust(tx, &new).map_err(Denied::widen)?;
+            skills::check_trust(tx, &new)?;
             check_name(tx, &new)?;
-            skills::record_package(tx, &new, &texts).map_err(Denied::widen)?;
+            let new = Package { resolved_at: tx.now(), ..new };
+            skills::record_package(tx, &new, &texts)?;
             let held = skills::package_of(tx, &new.name, &new.version).map_err(Error::from)?;
             held.ok_or_else(|| Error::State(ironclaw_state::Error::Stored("a package that vanished".to_owned())).into())
         };
@@ -102,7 +103,9 @@ impl Skills {
                     source: source.name.clone(),
                     description: candidate.description,
                 })),
-                Err(Denied::Refused(refusal)) => tracing::warn!(code = %refusal.code, %refusal, "a source of skills was left out"),
+                Err(Denied::Refused(refusal)) => {
+                    tracing::warn!(code = %refusal.code, %refusal, "a source of skills was left out")
+                }
                 Err(Denied::Failed(error)) => return Err(error),
             }
         }
@@ -115,7 +118,13 @@ impl Skills {
     }
 
     /// Returns the best candidate of all sources: the wanted version, or the newest one. If several sources have it, the first source.
-    async fn find(&self, sources: &[Source], keys: &[Key], name: &Name, wanted: &Wanted) -> Result<Found, Denied<Error>> {
+    async fn find(
+        &self,
+        sources: &[Source],
+        keys: &[Key],
+        name: &Name,
+        wanted: &Wanted,
+    ) -> Result<Found, Denied<Error>> {
         let (mut best, mut refusal): (Option<Found>, Option<Refusal>) = (None, None);
         for source in sources {
             let (place, candidates) = match self.candidates(source, keys, name).await {
@@ -150,7 +159,12 @@ impl Skills {
     }
 
     /// Returns the packages of a skill at a source. Notes the serial and the revocations of its index.
-    async fn candidates(&self, source: &Source, keys: &[Key], name: &Name) -> Result<(Place, Vec<Candidate>), Denied<Error>> {
+    async fn candidates(
+        &self,
+        source: &Source,
+        keys: &[Key],
+        name: &Name,
+    ) -> Result<(Place, Vec<Candidate>), Denied<Error>> {
         let loopback = self.settings.now().host_policy.egress.loopback();
         let place = Place::parse(&source.location, loopback)?;
         let Some((bytes, signature)) = self.index(source, &place).await? else {
@@ -212,7 +226,8 @@ impl Skills {
             }
             Ok((unpacked, key.id.clone()))
         };
-        let (unpacked, signer) = tokio::task::spawn_blocking(check).await.expect("checking a package does not panic")?;
+        let (unpacked, signer) =
+            tokio::task::spawn_blocking(check).await.expect("checking a package does not panic")?;
         let texts = unpacked.texts().map_err(|error| refused(&what, error))?;
         let package = &unpacked.package;
         let new = Package {
@@ -223,7 +238,7 @@ impl Skills {
             source: source.name.clone(),
             description: package.description.clone(),
             manifest: unpacked.manifest_text.clone(),
-            resolved_at: self.record.state.clock().wall(),
+            resolved_at: 0,
         };
         Ok((new, texts, unpacked))
     }
@@ -243,7 +258,9 @@ fn check_name(tx: &ReadTx<'_>, new: &Package) -> Result<(), Denied<Error>> {
 
 /// Returns whether two different names are easily taken for each other.
 fn are_similar(one: &str, other: &str) -> bool {
-    let folded = |name: &str| name.replace('-', "").replace('0', "o").replace(['1', 'i'], "l").replace("rn", "m").replace("vv", "w");
+    let folded = |name: &str| {
+        name.replace('-', "").replace('0', "o").replace(['1', 'i'], "l").replace("rn", "m").replace("vv", "w")
+    };
     if one == other {
         return false;
     }

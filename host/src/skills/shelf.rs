@@ -6,7 +6,6 @@
 //! skills/incoming/        packages that are not verified yet
 //! ```
 
-use crate::registry::skills::Installed;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_skill::{Error, Manifest, Package};
 use ironclaw_state::home::{Home, make_private, remove_tree};
@@ -152,7 +151,8 @@ impl Shelf {
     /// # Errors
     /// Fails if a file is missing or differs from the verified package.
     pub fn shown(&self, skills: &[(Digest, Manifest)]) -> Result<Shown, Error> {
-        let listed: Vec<String> = skills.iter().map(|(digest, manifest)| format!("{} {digest}", manifest.name)).collect();
+        let listed: Vec<String> =
+            skills.iter().map(|(digest, manifest)| format!("{} {digest}", manifest.name)).collect();
         let digest = Digest::of(listed.join("\n").as_bytes());
         let all = self.root().join("shown");
         let directory = all.join(digest.to_string());
@@ -161,7 +161,9 @@ impl Shelf {
             return Ok(Shown { directory });
         }
         if !directory.is_dir() {
-            make_private(&self.root()).and_then(|()| make_private(&all)).map_err(|error| io_error(&all, io::Error::other(error)))?;
+            make_private(&self.root())
+                .and_then(|()| make_private(&all))
+                .map_err(|error| io_error(&all, io::Error::other(error)))?;
             let incoming = self.incoming().map_err(|source| io_error(&all, source))?;
             let new = incoming.path().join("shown");
             make_directory(&new)?;
@@ -193,7 +195,9 @@ impl Shelf {
 fn make_directory(path: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::create_dir(path).and_then(|()| std::fs::set_permissions(path, mode)).map_err(|source| io_error(path, source))
+    std::fs::create_dir(path)
+        .and_then(|()| std::fs::set_permissions(path, mode))
+        .map_err(|source| io_error(path, source))
 }
 
 /// Makes a directory with links of the same files.

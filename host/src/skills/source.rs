@@ -50,7 +50,8 @@ impl Place {
     pub(super) fn parse(location: &str, loopback: Loopback) -> Result<Self, Refusal> {
         let malformed = |why: &str| {
             let shown: String = location.chars().take(256).collect();
-            let refusal = Refusal::new(DenialCode::SkillSourceMalformed, format!("{shown:?} is no source of skills: {why}"));
+            let refusal =
+                Refusal::new(DenialCode::SkillSourceMalformed, format!("{shown:?} is no source of skills: {why}"));
             Err(refusal.hint("give an absolute directory, or an https URL of a directory with index.json"))
         };
         if location.starts_with('/') {
@@ -124,7 +125,8 @@ impl Skills {
         let name = format!("{file}{SIGNATURE}");
         let unsigned = |why: &str| {
             let message = format!("source {}: {file} has no signature: {why}", source.name);
-            Refusal::new(DenialCode::SkillUnsigned, message).hint(format!("its author signs it: `ironctl skill sign {file} --key KEY`"))
+            Refusal::new(DenialCode::SkillUnsigned, message)
+                .hint(format!("its author signs it: `ironctl skill sign {file} --key KEY`"))
         };
         if let Place::Directory(directory) = place
             && !directory.join(&name).exists()
@@ -185,11 +187,14 @@ impl Skills {
             body: None,
             credential: None,
         };
-        let mut answer = self.fetchers.of(loopback).open(request, limits).await.map_err(|why| not_fetched(source, file, &why))?;
+        let mut answer =
+            self.fetchers.of(loopback).open(request, limits).await.map_err(|why| not_fetched(source, file, &why))?;
         match answer.status {
             200 => {}
             404 | 410 => return Err(failed(source, &format!("{file}: {NOT_FOUND}"))),
-            _ if answer.redirect.is_some() => return Err(failed(source, &format!("{file}: it redirects, which is not followed"))),
+            _ if answer.redirect.is_some() => {
+                return Err(failed(source, &format!("{file}: it redirects, which is not followed")));
+            }
             status => return Err(failed(source, &format!("{file}: status {status}"))),
         }
         let mut left = bytes_max;
@@ -201,7 +206,9 @@ impl Skills {
                 }
                 Piece::End(End::Whole) => return Ok(()),
                 Piece::End(End::Time) => return Err(failed(source, &format!("{file}: the answer took too long"))),
-                Piece::End(_) => return Err(failed(source, &format!("{file}: the answer is incomplete or compressed"))),
+                Piece::End(_) => {
+                    return Err(failed(source, &format!("{file}: the answer is incomplete or compressed")));
+                }
             }
         }
     }
@@ -242,14 +249,22 @@ mod tests {
             assert_eq!(refused.code, DenialCode::SkillSourceMalformed, "{location}");
         }
         assert!(matches!(Place::parse("/srv/skills", Loopback::Refused), Ok(Place::Directory(_))));
-        let Ok(Place::Url(url)) = Place::parse("https://skills.example/own", Loopback::Refused) else { panic!("a URL") };
+        let Ok(Place::Url(url)) = Place::parse("https://skills.example/own", Loopback::Refused) else {
+            panic!("a URL")
+        };
         assert_eq!(url.as_str(), "https://skills.example/own/");
     }
 
     #[test]
     fn directory_is_listed_by_exact_names() {
         let directory = tempfile::tempdir().expect("a directory");
-        for file in ["weather-1.2.0.skill", "weather-map-1.0.0.skill", "weather-x.skill", "weather-1.3.0.skill.minisig", "other-1.0.0.skill"] {
+        for file in [
+            "weather-1.2.0.skill",
+            "weather-map-1.0.0.skill",
+            "weather-x.skill",
+            "weather-1.3.0.skill.minisig",
+            "other-1.0.0.skill",
+        ] {
             std::fs::write(directory.path().join(file), "x").expect("written");
         }
         let found = listed(directory.path(), &"weather".parse().expect("a name")).expect("read");

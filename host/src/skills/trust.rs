@@ -1,7 +1,7 @@
 //! The signatures that count: of packages, and of indexes of sources.
 
-use super::source::Candidate;
 use super::refused;
+use super::source::Candidate;
 use crate::refusal::Refusal;
 use crate::registry::skills::{Key, Source, may_sign};
 use ironclaw_contract::operator::DenialCode;
@@ -21,7 +21,10 @@ pub(super) fn signed_by<'k>(
 ) -> Result<&'k Key, Refusal> {
     let id = signature::key_id(signature).map_err(|error| refused(what, error))?;
     let Some(key) = keys.iter().find(|key| key.id == id) else {
-        let refusal = Refusal::new(DenialCode::SkillKeyUnknown, format!("{what}: it is signed with the key {id}, which this host does not trust"));
+        let refusal = Refusal::new(
+            DenialCode::SkillKeyUnknown,
+            format!("{what}: it is signed with the key {id}, which this host does not trust"),
+        );
         return Err(refusal.hint("an owner adds a key that they trust: `ironctl skill key add NAME FILE`"));
     };
     if key.revoked_at.is_some() {
@@ -56,7 +59,8 @@ pub(super) struct SignedIndex {
 impl SignedIndex {
     /// Returns the packages of a skill. A key counts for its own names only.
     pub(super) fn candidates(&self, name: &Name) -> Vec<Candidate> {
-        let of_name = self.index.skills.iter().filter(|entry| entry.name == *name && may_sign(&self.key, name.as_ref()));
+        let of_name =
+            self.index.skills.iter().filter(|entry| entry.name == *name && may_sign(&self.key, name.as_ref()));
         let candidate = |entry: &ironclaw_skill::index::Entry| Candidate {
             version: entry.version.clone(),
             file: entry.file.clone(),
@@ -88,7 +92,8 @@ pub(super) fn read_index(
     (file, bytes, signature): (&Path, &[u8], &str),
 ) -> Result<SignedIndex, Refusal> {
     let what = format!("the index of source {}", source.name);
-    let index = Index::parse(bytes).map_err(|error| Refusal::new(DenialCode::SkillIndex, format!("{what}: {error}")))?;
+    let index =
+        Index::parse(bytes).map_err(|error| Refusal::new(DenialCode::SkillIndex, format!("{what}: {error}")))?;
     let key = signed_by(keys, (file, signature), (&what, &format!("skill index {}", index.serial)))?.clone();
     if index.serial < source.serial {
         let message = format!("{what} has the serial {}, but this host has seen {}", index.serial, source.serial);

@@ -223,14 +223,6 @@ pub fn add_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, String
     Ok(())
 }
 
-/// Deletes the packages that no agent has and that were verified before `before`. Returns their digests.
-pub fn delete_unused_packages(tx: &mut WriteTx<'_>, before: i64) -> Result<Vec<Digest>, Error> {
-    let of = "FROM skill_packages WHERE resolved_at < ?1 AND digest NOT IN (SELECT digest FROM agent_skills)";
-    let unused = tx.list(&format!("SELECT digest {of}"), [before], |row| row.get(0))?;
-    tx.execute(&format!("DELETE {of}"), [before])?;
-    Ok(unused)
-}
-
 /// Returns the paths of the texts of a package.
 pub fn text_paths(tx: &ReadTx<'_>, digest: Digest) -> Result<Vec<String>, Error> {
     tx.list("SELECT path FROM skill_texts WHERE digest = ?1 ORDER BY path", [digest], |row| row.get(0))
@@ -275,15 +267,27 @@ pub fn used_digests(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
     tx.list("SELECT DISTINCT digest FROM agent_skills", [], |row| row.get(0))
 }
 
-/// Returns the names of the agents that have a package of this key.
-pub fn agents_of_key(tx: &ReadTx<'_>, key: &str) -> Result<Vec<String>, Error> {
-    let sql = "SELECT DISTINCT agents.name FROM agent_skills JOIN skill_packages USING (digest) \
-               JOIN agents ON agents.id = agent_id WHERE signer = ?1 ORDER BY agents.name";
+/// Returns the agents with a skill that this key signed.
+pub fn agents_of_signer(tx: &ReadTx<'_>, key: &str) -> Result<Vec<AgentId>, Error> {
+    let sql = "SELECT DISTINCT agent_id FROM agent_skills JOIN skill_packages USING (digest) WHERE signer = ?1";
     tx.list(sql, [key], |row| row.get(0))
 }
 
+/// Returns the agents with this version of a skill.
+pub fn agents_of_version(tx: &ReadTx<'_>, name: &str, version: &str) -> Result<Vec<AgentId>, Error> {
+    let sql = "SELECT agent_id FROM agent_skills JOIN skill_packages USING (digest) \
+               WHERE skill_packages.name = ?1 AND version = ?2";
+    tx.list(sql, [name, version], |row| row.get(0))
+}
+
 /// Inserts or replaces a skill of an agent. A pinned one stays pinned.
-pub fn put(tx: &mut WriteTx<'_>, agent: AgentId, new: (&str, Digest), brought: &Brought, change: ChangeId) -> Result<(), Error> {
+pub fn put(
+    tx: &mut WriteTx<'_>,
+    agent: AgentId,
+    new: (&str, Digest),
+    brought: &Brought,
+    change: ChangeId,
+) -> Result<(), Error> {
     let ((name, digest), now) = (new, tx.now());
     let sql = "INSERT INTO agent_skills (agent_id, name, digest, brought, change_id, installed_at) VALUES (?1,?2,?3,?4,?5,?6) \
                ON CONFLICT (agent_id, name) DO UPDATE SET digest = ?3, brought = ?4, change_id = ?5, installed_at = ?6";

@@ -3,8 +3,8 @@
 //! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
 
 use super::{
-    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, RUN_COMMAND, Runs, SEND_FILE, SEND_MESSAGE, Tool, find, handled,
-    levels, offered,
+    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, Runs, SEND_FILE, SEND_MESSAGE, Tool,
+    find, handled, levels, offered,
 };
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::DenialCode;
@@ -63,6 +63,7 @@ pub struct Catalogue {
     of_servers: Vec<Arc<ServerTool>>,
     is_large: bool,
     has_destinations: bool,
+    has_skills: bool,
 }
 
 /// A tool by its source.
@@ -136,12 +137,17 @@ impl Catalogue {
     /// Returns the catalogue of an agent with these enabled tools, this reach of its commands, and these tools of servers.
     pub fn new(enabled: &[String], commands: CommandReach, of_servers: Vec<Arc<ServerTool>>) -> Self {
         let is_large = levels::are_large(of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current));
-        Self { enabled: enabled.to_vec(), commands, of_servers, is_large, has_destinations: false }
+        Self { enabled: enabled.to_vec(), commands, of_servers, is_large, has_destinations: false, has_skills: false }
     }
 
     /// Returns the catalogue of an agent that has destinations, or has none.
     pub fn with_destinations(self, has_destinations: bool) -> Self {
         Self { has_destinations, ..self }
+    }
+
+    /// Returns the catalogue of an agent that has skills, or has none.
+    pub fn with_skills(self, has_skills: bool) -> Self {
+        Self { has_skills, ..self }
     }
 
     /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
@@ -226,7 +232,8 @@ impl Catalogue {
         let pushing = has_pushes.then_some(GIT_PUSH);
         let finding = self.is_large.then_some(FIND_TOOLS);
         let sending = self.has_destinations.then_some(SEND_MESSAGE);
-        network.into_iter().chain(pushing).chain(finding).chain(sending).filter_map(find)
+        let skills = self.has_skills.then_some(READ_SKILL);
+        network.into_iter().chain(pushing).chain(finding).chain(skills).chain(sending).filter_map(find)
     }
 
     /// Returns the names of the built-in tools that the agent could have and does not have.

@@ -4,8 +4,8 @@
 
 use super::{
     ACTIONS, ASK_QUESTION, COMMAND_SECONDS_MAX, FIND_TOOLS, GIT_PUSH, HTTP_FETCH, MANAGE_SCHEDULES, MEMORY,
-    NETWORK_COMMAND, QUESTION_OPTIONS_MAX, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND, Runs,
-    SEND_FILE, SEND_MESSAGE, Tool, WORKSPACE, find,
+    NETWORK_COMMAND, QUESTION_OPTIONS_MAX, READ_SKILL, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND,
+    Runs, SEND_FILE, SEND_MESSAGE, SKILL_INSTALL, Tool, WORKSPACE, find,
 };
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::{ENTRIES_MAX, REASON_BYTES_MAX};
@@ -193,6 +193,21 @@ pub(super) fn find_tools() -> Tool {
     }
 }
 
+pub(super) fn read_skill() -> Tool {
+    Tool {
+        name: READ_SKILL,
+        description: "Reads a text of one of your skills: SKILL.md, or a file of references that it names.",
+        runs: Runs::Host,
+        parameters: object(
+            &["skill"],
+            json!({
+                "skill": { "type": "string", "minLength": 1, "description": "Name of the skill." },
+                "path": { "type": "string", "minLength": 1, "description": "The file; SKILL.md if absent." },
+            }),
+        ),
+    }
+}
+
 /// Returns the fields of a kind's payload for a model; `?` marks an optional one. `None` for a kind that no agent may propose.
 ///
 /// Without the quotes of JSON, because a quote in a description costs two characters of each request.
@@ -211,14 +226,18 @@ pub(super) const fn payload(kind: ChangeKind) -> Option<&'static str> {
         ChangeKind::McpRegister => "{name,url,headers?:[{name,secret}]} or {name,command:[words]}",
         ChangeKind::Egress => "{host,methods,paths?}",
         ChangeKind::Destinations => "{name,channel,address} or {name,agent}",
-        ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule | ChangeKind::Groups => return None,
+        ChangeKind::McpConfirm
+        | ChangeKind::Settings
+        | ChangeKind::Schedule
+        | ChangeKind::Groups
+        | ChangeKind::Skills => return None,
     })
 }
 
 /// Returns the descriptions of the payloads of all kinds.
 fn payloads() -> String {
     let told = ChangeKind::ALL.iter().filter_map(|kind| payload(*kind).map(|payload| format!("{kind} {payload}")));
-    told.collect::<Vec<_>>().join("; ")
+    told.chain([format!("{SKILL_INSTALL} {{skill,version}}")]).collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the tools for actions. The arguments of an action are its JSON in the contract without `action`.
@@ -292,12 +311,12 @@ fn skill_install() -> Tool {
         &["skill", "version"],
         json!({
             "skill": { "type": "string", "minLength": 1, "description": "Name of the skill." },
-            "version": { "type": "string", "minLength": 1, "description": "Its version." },
+            "version": { "type": "string", "minLength": 1, "description": "Its version, or latest." },
         }),
     );
     skill["description"] = "The skill. The host looks up its content itself.".into();
     row(
-        "skill_install",
+        SKILL_INSTALL,
         "Proposes to install a skill by name. A person sees its content and decides.",
         &["payload"],
         json!({ "payload": skill, "reason": reason() }),
@@ -305,7 +324,7 @@ fn skill_install() -> Tool {
 }
 
 fn request_change() -> Tool {
-    let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
+    let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).chain([SKILL_INSTALL]).collect();
     row(
         REQUEST_CHANGE,
         "Proposes a change of you. A person decides.",

@@ -17,7 +17,7 @@ pub use crate::tables::turns::{
 pub use crate::tables::turns::{CallRow, CallState, Runs};
 pub use advice::advice;
 pub use canonical_text::digest;
-pub use judge::{Judged, Judgement, TurnFacts, action_of, judge, main_code, needs_person};
+pub use judge::{Judged, Judgement, TurnFacts, action_in, action_of, judge, main_code, needs_person};
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
 pub use send::Sendable;

@@ -34,7 +34,7 @@ pub enum Error {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CapabilityChange {
-    kind: ChangeKind,
+    kind: String,
     payload: Payload,
     #[serde(default)]
     reason: String,
@@ -56,6 +56,10 @@ pub fn row(tool: &str, arguments: &str) -> Result<(Kind, String), Error> {
         }
         "request_capability_change" => {
             let CapabilityChange { kind, payload, reason } = parse(tool, arguments)?;
+            // The names of the other actions have tools of their own.
+            if kind.parse::<ChangeKind>().is_err() && kind != "skill_install" {
+                return Err(Error::Unknown(kind));
+            }
             system(&serde_json::json!({ "action": kind, "payload": payload, "reason": reason }))
         }
         other => Err(Error::Unknown(other.to_owned())),

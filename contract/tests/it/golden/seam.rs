@@ -378,7 +378,11 @@ fn changes() -> Vec<Shape> {
                 r#"{"host":"api.example","methods":["GET","POST"],"paths":["/repos/{owner}/issues"],"secret":"example","upload_bytes_max":65536}"#
             }
             ChangeKind::Destinations => r#"{"address":"4711","channel":"telegram","name":"ana"}"#,
-            ChangeKind::McpConfirm | ChangeKind::Settings | ChangeKind::Schedule | ChangeKind::Groups | ChangeKind::Skills => {
+            ChangeKind::McpConfirm
+            | ChangeKind::Settings
+            | ChangeKind::Schedule
+            | ChangeKind::Groups
+            | ChangeKind::Skills => {
                 unreachable!("no action: see `of_people`")
             }
         };

@@ -30,6 +30,7 @@ impl Server {
         calls: &mut [WantedCall],
     ) -> Result<(HashMap<usize, Refusal>, HashMap<usize, Copied>), Error> {
         let mut refusals = self.prepare_pushes(prepared, calls).await?;
+        self.resolve_skills(prepared, calls, &mut refusals).await?;
         let copies = self.copy_files(prepared, calls, &mut refusals).await?;
         Ok((refusals, copies))
     }

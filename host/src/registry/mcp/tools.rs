@@ -5,6 +5,7 @@
 
 use super::listing::Listing;
 use super::{SERVERS_MAX, Server, find, grants_of, manifests};
+use crate::registry::skills;
 use crate::tools::catalogue::ServerTool;
 use crate::tools::levels;
 use ironclaw_contract::ids::AgentId;
@@ -95,13 +96,26 @@ impl Kept {
     }
 }
 
-/// Returns the tools of MCP servers that an agent has.
+/// Returns the tool with a manifest by which every call needs a person.
+fn tightened(tool: &ServerTool) -> ServerTool {
+    let mut tool = tool.clone();
+    tool.manifest.always_ask = true;
+    tool
+}
+
+/// Returns the tools of MCP servers that an agent has. A skill of the agent can only tighten a manifest.
 pub(super) fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Arc<ServerTool>>, ironclaw_state::Error> {
     let mut all = Vec::new();
+    let asked = skills::always_asked(tx, agent)?;
     for grant in grants_of(tx, agent)? {
         let Some(texts) = find(tx, &grant.server)?.and_then(Texts::of) else { continue };
         let tools = KEPT.with_borrow_mut(|kept| kept.tools(&grant.server, texts))?;
-        all.extend(grant.tools.iter().filter_map(|tool| tools.get(tool).cloned()));
+        all.extend(grant.tools.iter().filter_map(|tool| tools.get(tool)).map(|tool| {
+            match asked.contains(&(grant.server.clone(), tool.tool.clone())) && !tool.manifest.always_ask {
+                true => Arc::new(tightened(tool)),
+                false => Arc::clone(tool),
+            }
+        }));
     }
     Ok(all)
 }

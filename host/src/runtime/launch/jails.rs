@@ -10,12 +10,15 @@ use crate::jail_network::roots::Roots;
 use crate::network_command::{CommandJails, Launching};
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
-use crate::registry::{self, mounts, software};
+use crate::registry::{self, mounts, skills, software};
 use crate::session::store::Session;
+use crate::skills::Shelf;
 use crate::tools;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
 use ironclaw_jail::launcher::{Jailed, Launcher};
 use ironclaw_jail::{Client, Identity, Limits, Mount, Role, Spec, System};
+use ironclaw_skill::Manifest;
 use ironclaw_state::home::{Home, LayerOwner};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -58,6 +61,8 @@ pub struct Jails {
     pub at_once: Semaphore,
     /// Layers of software that were verified since the host started.
     pub verified_layers: Arc<VerifiedLayers>,
+    /// The directories of verified skills.
+    pub shelf: Arc<Shelf>,
 }
 
 impl Jails {
@@ -108,7 +113,7 @@ impl Jails {
 
     /// Reads the grants from the current record.
     async fn granted(&self, session: &Session) -> Result<Granted, Error> {
-        let (agent, home) = (session.agent, self.home.clone());
+        let (agent, session_agent, home) = (session.agent, session.agent, self.home.clone());
         let read = self.record.state.read(move |tx| {
             let granted = mounts::of(tx, agent)?.into_iter();
             let mounts = granted.map(|mounts::Mount { source, target, read_only }| Mount {
@@ -127,9 +132,14 @@ impl Jails {
                         .map(|digest| (home.layer(&LayerOwner::Agent(agent.id), &digest), digest)),
                 ),
             };
-            Ok::<_, PipelineError>((mounts.collect(), system))
+            let skills = skills::trusted(tx, session_agent)?.into_iter().map(|held| {
+                let manifest = skills::manifest(&held.package)?;
+                Ok((held.package.digest, manifest))
+            });
+            let skills = skills.collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
+            Ok::<_, PipelineError>((mounts.collect(), system, skills))
         });
-        let (mounts, layer): (Vec<Mount>, _) = read.await.map_err(Box::new)?;
+        let (mut mounts, layer, skills): (Vec<Mount>, _, Vec<_>) = read.await.map_err(Box::new)?;
         // The settings may have changed since the approval.
         let settings = self.settings.now();
         for mount in &mounts {
@@ -137,6 +147,7 @@ impl Jails {
                 return Err(Error::Mount { directory: mount.source.clone(), target: mount.target.clone() });
             }
         }
+        mounts.extend(self.shown_skills(skills).await?);
         let system = match layer {
             None => None,
             Some(None) => Some(System { layer: None }),
@@ -146,6 +157,17 @@ impl Jails {
             }
         };
         Ok(Granted { mounts, system })
+    }
+
+    /// Returns the mount of the skills of an agent, if it has any. Each of their files was verified.
+    async fn shown_skills(&self, skills: Vec<(Digest, Manifest)>) -> Result<Option<Mount>, Error> {
+        if skills.is_empty() {
+            return Ok(None);
+        }
+        let shelf = Arc::clone(&self.shelf);
+        let shown = tokio::task::spawn_blocking(move || shelf.shown(&skills)).await;
+        let shown = shown.expect("verifying a skill does not panic")?;
+        Ok(Some(Mount { source: shown.directory, target: path::SKILLS.to_owned(), read_only: true, granted: false }))
     }
 
     /// Returns the specification of the jail of a command that reaches the network: the files of the session and the programs of its agent,

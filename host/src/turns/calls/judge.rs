@@ -272,13 +272,24 @@ fn recorded_name(catalogue: &Catalogue, name: &str) -> String {
 /// # Errors
 /// When its arguments are not a valid action; the message gives the reason.
 pub fn action_of(call: &Call) -> Result<Action, String> {
-    let mut arguments: Value = serde_json::from_str(&call.arguments).map_err(|error| error.to_string())?;
+    action_in(&call.tool, &call.arguments)
+}
+
+/// Returns the action of a tool with these arguments.
+///
+/// # Errors
+/// As [`action_of`].
+pub fn action_in(tool: &str, arguments: &str) -> Result<Action, String> {
+    let mut arguments: Value = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
     let object = arguments.as_object_mut().ok_or("the arguments are not an object")?;
-    let name = match call.tool.as_str() {
+    let name = match tool {
         tools::REQUEST_CHANGE => {
             let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
-            // Only a kind of change, because the sandbox writes no row for the names of other actions.
-            kind_of(&kind.ok_or("kind is missing: name the kind of change")?)?.name().to_owned()
+            // A kind of change or a skill, because the sandbox writes no row for the names of other actions.
+            match kind.ok_or("kind is missing: name the kind of change")?.as_str() {
+                tools::SKILL_INSTALL => tools::SKILL_INSTALL.to_owned(),
+                kind => kind_of(kind)?.name().to_owned(),
+            }
         }
         other => other.to_owned(),
     };
@@ -295,7 +306,7 @@ pub fn action_of(call: &Call) -> Result<Action, String> {
 
 fn kind_of(name: &str) -> Result<ChangeKind, String> {
     name.parse().ok().filter(|kind: &ChangeKind| kind.is_for_agents()).ok_or_else(|| {
-        let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).collect();
+        let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).chain([tools::SKILL_INSTALL]).collect();
         let shown: String = name.chars().take(TOOL_NAME_MAX).collect();
         format!("kind {shown:?} is not a kind of change that an agent may request: use one of {}", kinds.join(", "))
     })

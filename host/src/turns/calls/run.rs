@@ -6,9 +6,9 @@
 use super::{Call, Judgement, ResultBody, TurnFacts, judge};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::schedules::{self, By, Schedule};
-use crate::registry::{Agent, mcp};
+use crate::registry::{Agent, mcp, skills};
 use crate::tools::catalogue::Catalogue;
-use crate::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, RECALLED_MAX, levels};
+use crate::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
 use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{PersonId, ScheduleId};
@@ -48,6 +48,16 @@ struct Definition<'a> {
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     parameters: Option<&'a serde_json::Value>,
+}
+
+/// The text that a skill has for its agent.
+const INSTRUCTIONS: &str = "SKILL.md";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadSkill {
+    skill: String,
+    path: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +142,10 @@ pub fn run(
             Ok(wanted) => manage_schedules(tx, agent, turn, &wanted),
             Err(ran) => Ok(ran),
         },
+        READ_SKILL => match arguments::<ReadSkill>(call) {
+            Ok(wanted) => Ok(HostResult { body: read_skill(tx, agent, &wanted)?, labels: labels.to_vec() }),
+            Err(ran) => Ok(ran),
+        },
         FIND_TOOLS => match arguments::<FindTools>(call) {
             Ok(wanted) => {
                 Ok(HostResult { body: find_tools(&mcp::catalogue(tx, agent)?, &wanted), labels: labels.to_vec() })
@@ -175,6 +189,28 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
         });
     }
     ResultBody { ok: true, text: ironclaw_contract::canonical::to_string(&json!({ "tools": shown })) }
+}
+
+/// Returns a text of a skill. People approved the skill with exactly this text, so it adds no label.
+fn read_skill(tx: &ReadTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result<ResultBody, ironclaw_state::Error> {
+    let held = skills::trusted(tx, agent.id)?;
+    let Some(skill) = held.iter().find(|held| held.package.name == wanted.skill) else {
+        let names: Vec<&str> = held.iter().map(|held| held.package.name.as_str()).collect();
+        return Ok(ResultBody { ok: false, text: format!("you have no such skill; yours are {}", names.join(", ")) });
+    };
+    let path = wanted.path.as_deref().unwrap_or(INSTRUCTIONS);
+    let prefix = format!("/skills/{}/", wanted.skill);
+    let path = path.strip_prefix(&prefix).or_else(|| path.strip_prefix("./")).unwrap_or(path);
+    match skills::text(tx, skill.package.digest, path)? {
+        Some(text) => Ok(ResultBody { ok: true, text: lookalike::neutralise(&text).into_owned() }),
+        None => {
+            let paths = skills::text_paths(tx, skill.package.digest)?.join(", ");
+            let text = format!(
+                "it has no such text; its texts are {paths}. Read other files below {prefix} with your file tools."
+            );
+            Ok(ResultBody { ok: false, text })
+        }
+    }
 }
 
 /// Lists or changes the schedules that the agent asked for on behalf of the person of its turn.

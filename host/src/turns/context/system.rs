@@ -4,12 +4,13 @@
 
 use super::Reader;
 use crate::registry::destinations::{self, State};
-use crate::registry::{self, mounts, software};
+use crate::registry::{self, mounts, skills, software};
 use crate::session::store;
 use crate::tools::catalogue::Catalogue;
 use crate::tools::{self, levels};
 use ironclaw_judge::Principal;
 use ironclaw_state::ReadTx;
+use ironclaw_text::lookalike;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -48,6 +49,7 @@ pub(super) fn text(
     if catalogue.missing(tools::SEND_MESSAGE).is_none() {
         paragraphs.extend(sends(tx, reader)?);
     }
+    paragraphs.extend(skills_of(tx, reader)?);
     if catalogue.is_large() {
         paragraphs.push(levels::paragraph(&catalogue.of_servers()));
     }
@@ -96,10 +98,47 @@ fn sends(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Option<String>, ironcla
     Ok((!names.is_empty()).then(|| format!("Destinations of {}: {}.", tools::SEND_MESSAGE, names.join(", "))))
 }
 
+/// Bytes of the descriptions of all skills in one prompt; further skills have their name alone.
+const DESCRIPTIONS_BYTES_MAX: usize = 4 * 1024;
+
+/// Characters of the description of one skill in a prompt.
+const DESCRIPTION_CHARACTERS_MAX: usize = 200;
+
+/// Returns the paragraphs about the skills of the agent: their names, descriptions and standing texts, which people approved.
+fn skills_of(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Vec<String>, ironclaw_state::Error> {
+    let held = skills::trusted(tx, reader.agent.id)?;
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut said = format!(
+        "Skills that the operator installed for you, in /skills/NAME. Before you use one, read its instructions with {}.",
+        tools::READ_SKILL
+    );
+    let (mut left, mut texts) = (DESCRIPTIONS_BYTES_MAX, Vec::new());
+    for skill in &held {
+        let description: String = skill.package.description.chars().take(DESCRIPTION_CHARACTERS_MAX).collect();
+        let line = match left.checked_sub(description.len()) {
+            Some(rest) => {
+                left = rest;
+                format!("\n- {}: {}", skill.package.name, one_line(&description))
+            }
+            None => format!("\n- {}", skill.package.name),
+        };
+        said.push_str(&lookalike::neutralise(&line));
+        if let Some(persona) = skills::manifest(&skill.package)?.grants.persona {
+            texts.push(lookalike::neutralise(&persona).into_owned());
+        }
+    }
+    texts.insert(0, said);
+    Ok(texts)
+}
+
 /// Returns the paragraph for an agent that may propose changes, with the names of the tools that it lacks. `schedule_manage` is of use
 /// with `schedule_task` only, and a person enables `send_file` for an agent that is to send files.
 fn may_ask(has: impl Fn(&str) -> bool) -> String {
-    let is_named = |name: &&str| ![tools::ASK_QUESTION, tools::MANAGE_SCHEDULES, tools::SEND_FILE].contains(name);
+    let is_named = |name: &&str| {
+        ![tools::ASK_QUESTION, tools::MANAGE_SCHEDULES, tools::SEND_FILE, tools::SKILL_INSTALL].contains(name)
+    };
     let lacking: Vec<&str> =
         tools::handled().map(|tool| tool.name).filter(is_named).filter(|name| !has(name)).collect();
     let tool = if lacking.is_empty() { String::new() } else { format!("a tool ({}), ", lacking.join(", ")) };

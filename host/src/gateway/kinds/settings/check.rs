@@ -2,7 +2,7 @@
 
 use super::super::{Check, CheckContext};
 use crate::gateway::HostPolicy;
-use crate::gateway::policy::Rule;
+use crate::gateway::policy::{Policy, Rule};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::models::{self, kind_name};
 use crate::registry::{self, Agent, Mode, Role};

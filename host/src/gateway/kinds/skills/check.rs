@@ -21,7 +21,13 @@ impl Check for Skill {
             let held = held.ok_or_else(|| skills::missing(&agent.name, &self.name))?;
             let Plan { parts, ends, .. } = plan(tx, agent, Some(&held), &self.name, &Grants::default())?;
             let parts = complete_parts(tx, context, agent, parts)?;
-            return Ok(Change::Skills(Self { name: self.name.clone(), remove: Some(true), parts, ends, ..Self::default() }));
+            return Ok(Change::Skills(Self {
+                name: self.name.clone(),
+                remove: Some(true),
+                parts,
+                ends,
+                ..Self::default()
+            }));
         }
         let package = package(tx, self)?;
         check_version(tx, agent, held.as_ref(), &package)?;
@@ -68,7 +74,8 @@ impl Check for Skill {
             ends.push(schedules::find(tx, *id)?.map_or(Value::Null, |row| json!({ "id": id, "prompt": row.prompt })));
         }
         let mut facts = json!({ "parts": parts, "ends": ends });
-        let Some(package) = self.digest.map(|digest| skills::package_by_digest(tx, digest)).transpose()?.flatten() else {
+        let Some(package) = self.digest.map(|digest| skills::package_by_digest(tx, digest)).transpose()?.flatten()
+        else {
             return Ok(facts);
         };
         let manifest = skills::manifest(&package)?;
@@ -99,7 +106,8 @@ impl Check for Skill {
 
 /// Returns the tools of MCP servers whose calls wait for a person while the skill is installed, as a model sees their names.
 fn always_asked(grants: &Grants) -> Vec<String> {
-    let tools = grants.mcp.iter().flat_map(|grant| grant.always_ask.iter().map(|tool| format!("{}__{tool}", grant.server)));
+    let tools =
+        grants.mcp.iter().flat_map(|grant| grant.always_ask.iter().map(|tool| format!("{}__{tool}", grant.server)));
     tools.collect()
 }
 
@@ -138,7 +146,8 @@ fn complete_parts(
     let mut agent = agent.clone();
     let mut completed = Vec::with_capacity(parts.len());
     for part in parts {
-        let of_part = CheckContext { host_policy: context.host_policy, requester: context.requester, agent: Some(&agent) };
+        let of_part =
+            CheckContext { host_policy: context.host_policy, requester: context.requester, agent: Some(&agent) };
         let change = of(&part).complete(tx, &of_part)?;
         if let Change::EnabledTools(EnabledTools::All(tools)) = &change {
             agent.enabled_tools.clone_from(tools);

@@ -26,70 +26,75 @@ impl Page for Skill {
             (false, None, None) => page.add(format!("Install the skill {name} for {agent}.")),
         }
         if !self.removes() {
-            self.content(agent, page);
+            content(self, agent, page);
         }
-        self.parts(agent, page);
+        parts(self, agent, page);
     }
 }
 
-impl Skill {
-    /// Adds the signer, the author's words and the files.
-    fn content(&self, agent: &str, page: &mut Effects<'_>) {
-        let key = page.show(page.facts["key"].as_str().unwrap_or("(not trusted)"));
-        let signer = page.show(self.signer.as_deref().unwrap_or_default());
-        let source = page.show(page.facts["source"].as_str().unwrap_or_default());
-        page.add(format!("It is signed with the key {key}, id {signer}, and comes from the source {source}."));
-        let description = page.show(page.facts["description"].as_str().unwrap_or_default());
-        page.add(format!("Its author describes it in these words: {description}."));
-        page.warn("Its TEXT becomes instructions to the agent. The host does not check what it says.".to_owned());
-        if let Some(persona) = &self.persona {
-            let persona = page.show(persona);
-            page.add(format!("While it is installed, the prompt of {agent} always has this text: {persona}."));
-        }
-        let scripts = scripts(&page.facts["files"]);
-        match scripts.is_empty() {
-            true => page.add("It has no scripts.".to_owned()),
-            false => {
-                let names = page.list(scripts.keys().copied());
-                page.add(format!("It has these scripts: {names}."));
-                page.warn("An agent that may run commands can RUN these scripts in its jail.".to_owned());
-            }
-        }
-        let files = page.facts["files"].as_object().map_or(0, |files| files.len());
-        page.add(format!("It has {files} files in all. `ironctl skill show {} --version {}` lists them.", self.name, self.version.as_deref().unwrap_or_default()));
-        let needs = Effects::texts(&page.facts["needs"]);
-        if !needs.is_empty() {
-            page.add(format!("It needs these programs of the machine: {}.", page.list(needs)));
-        }
-        let asked = Effects::texts(&page.facts["always_ask"]);
-        if !asked.is_empty() {
-            page.add(format!("While it is installed, every call of these tools waits for a person: {}.", page.list(asked)));
+/// Adds the signer, the author's words and the files.
+fn content(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
+    let key = page.show(page.facts["key"].as_str().unwrap_or("(not trusted)"));
+    let signer = page.show(skill.signer.as_deref().unwrap_or_default());
+    let source = page.show(page.facts["source"].as_str().unwrap_or_default());
+    page.add(format!("It is signed with the key {key}, id {signer}, and comes from the source {source}."));
+    let description = page.show(page.facts["description"].as_str().unwrap_or_default());
+    page.add(format!("Its author describes it in these words: {description}."));
+    page.warn("Its TEXT becomes instructions to the agent. The host does not check what it says.".to_owned());
+    if let Some(persona) = &skill.persona {
+        let persona = page.show(persona);
+        page.add(format!("While it is installed, the prompt of {agent} always has this text: {persona}."));
+    }
+    let scripts = scripts(&page.facts["files"]);
+    match scripts.is_empty() {
+        true => page.add("It has no scripts.".to_owned()),
+        false => {
+            let names = page.list(scripts.keys().copied());
+            page.add(format!("It has these scripts: {names}."));
+            page.warn("An agent that may run commands can RUN these scripts in its jail.".to_owned());
         }
     }
+    let files = page.facts["files"].as_object().map_or(0, |files| files.len());
+    page.add(format!(
+        "It has {files} files in all. `ironctl skill show {} --version {}` lists them.",
+        skill.name,
+        skill.version.as_deref().unwrap_or_default()
+    ));
+    let needs = Effects::texts(&page.facts["needs"]);
+    if !needs.is_empty() {
+        page.add(format!("It needs these programs of the machine: {}.", page.list(needs)));
+    }
+    let asked = Effects::texts(&page.facts["always_ask"]);
+    if !asked.is_empty() {
+        page.add(format!("While it is installed, every call of these tools waits for a person: {}.", page.list(asked)));
+    }
+}
 
-    /// Adds the changes that the skill contains, each in the words of its own kind.
-    fn parts(&self, agent: &str, page: &mut Effects<'_>) {
-        match (self.parts.is_empty(), self.removes()) {
-            (true, false) => page.add(format!("It changes nothing else that {agent} may do.")),
-            (true, true) => page.add(format!("Everything else that {agent} may do stays.")),
-            (false, false) => page.add(format!("It changes what {agent} may do in these ways:")),
-            (false, true) => page.add(format!("These grants came with it, and {agent} loses them:")),
-        }
-        let (before, facts) = (page.before, page.facts);
-        for (at, part) in self.parts.iter().enumerate() {
-            page.part(&before["parts"][at], &facts["parts"][at], |page| {
-                of(part.change()).effects(agent, page);
-            });
-        }
-        for ended in facts["ends"].as_array().into_iter().flatten() {
-            let prompt = page.show(ended["prompt"].as_str().unwrap_or_default());
-            page.add(format!("End the schedule {}, whose prompt is {prompt}.", ended["id"].as_str().unwrap_or_default()));
-        }
+/// Adds the changes that the skill contains, each in the words of its own kind.
+fn parts(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
+    match (skill.parts.is_empty(), skill.removes()) {
+        (true, false) => page.add(format!("It changes nothing else that {agent} may do.")),
+        (true, true) => page.add(format!("Everything else that {agent} may do stays.")),
+        (false, false) => page.add(format!("It changes what {agent} may do in these ways:")),
+        (false, true) => page.add(format!("These grants came with it, and {agent} loses them:")),
+    }
+    let (before, facts) = (page.before, page.facts);
+    for (at, part) in skill.parts.iter().enumerate() {
+        page.part(&before["parts"][at], &facts["parts"][at], |page| {
+            of(part.change()).effects(agent, page);
+        });
+    }
+    for ended in facts["ends"].as_array().into_iter().flatten() {
+        let prompt = page.show(ended["prompt"].as_str().unwrap_or_default());
+        page.add(format!("End the schedule {}, whose prompt is {prompt}.", ended["id"].as_str().unwrap_or_default()));
     }
 }
 
 /// Returns the scripts of a package with their digests.
 fn scripts(files: &Value) -> BTreeMap<&str, &str> {
     let files = files.as_object().into_iter().flatten();
-    files.filter(|(path, _)| path.starts_with(SCRIPTS)).map(|(path, digest)| (path.as_str(), digest.as_str().unwrap_or_default())).collect()
+    files
+        .filter(|(path, _)| path.starts_with(SCRIPTS))
+        .map(|(path, digest)| (path.as_str(), digest.as_str().unwrap_or_default()))
+        .collect()
 }

@@ -130,12 +130,20 @@ fn hosts(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &
             }
         }
     }
-    let is_wanted = |host: &String, grants: &Grants| grants.egress.iter().any(|grant| grant.host.eq_ignore_ascii_case(host));
+    let is_wanted =
+        |host: &String, grants: &Grants| grants.egress.iter().any(|grant| grant.host.eq_ignore_ascii_case(host));
     for host in &state.had.egress {
         let is_needed = is_wanted(host, wanted) || state.others.iter().any(|grants| is_wanted(host, grants));
         if !is_needed && present(host).is_some() {
-            let gone = Egress { host: host.clone(), port: None, methods: Vec::new(), paths: Vec::new(), secret: None,
-                upload_bytes_max: None, commands: None };
+            let gone = Egress {
+                host: host.clone(),
+                port: None,
+                methods: Vec::new(),
+                paths: Vec::new(),
+                secret: None,
+                upload_bytes_max: None,
+                commands: None,
+            };
             plan.parts.push(Change::Egress(gone));
         }
     }
@@ -146,7 +154,9 @@ fn hosts(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &
 fn covers(held: &Egress, wanted: &Egress) -> bool {
     let mut methods = wanted.methods.clone();
     methods.sort();
-    let of = |egress: &Egress| (egress.port.unwrap_or(443), egress.paths.iter().cloned().collect::<BTreeSet<_>>(), egress.commands);
+    let of = |egress: &Egress| {
+        (egress.port.unwrap_or(443), egress.paths.iter().cloned().collect::<BTreeSet<_>>(), egress.commands)
+    };
     held.methods == methods && of(held) == of(wanted) && held.secret.is_none()
 }
 
@@ -166,7 +176,8 @@ fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, p
     let (mut after, mut is_changed): (Vec<Mount>, bool) = (Vec::new(), false);
     for mount in &has {
         let is_own = state.had.mounts.contains(&mount.target);
-        let is_needed = needed(&mount.target, wanted) || state.others.iter().any(|grants| needed(&mount.target, grants));
+        let is_needed =
+            needed(&mount.target, wanted) || state.others.iter().any(|grants| needed(&mount.target, grants));
         if is_own && !is_needed {
             is_changed = true;
         } else {
