@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+#[cfg(feature = "author")]
+pub mod author;
 pub mod front_matter;
 pub mod index;
 pub mod manifest;
@@ -16,7 +18,7 @@ pub mod signature;
 mod tree;
 
 pub use front_matter::FrontMatter;
-pub use manifest::{Grants, Manifest, McpGrant, Name};
+pub use manifest::{Grants, Manifest, McpGrant, Name, Needs};
 pub use package::Package;
 pub use semver::Version;
 

@@ -58,6 +58,9 @@ fn reason(path: &str) -> Result<(), &'static str> {
     }
 }
 
+/// The directory of the scripts.
+pub(crate) const DIRECTORY_OF_SCRIPTS: &str = "scripts/";
+
 /// The paths that were seen.
 #[derive(Debug, Default)]
 pub struct Paths {

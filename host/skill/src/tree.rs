@@ -41,34 +41,68 @@ impl Manifest {
     }
 }
 
-/// Returns the paths of the files of a directory. Refuses everything else in it than files and directories.
+/// Returns the paths of the files of a directory.
+///
+/// # Errors
+/// The first refusal of [`scan`].
 pub(crate) fn files(root: &Path) -> Result<BTreeSet<String>, Error> {
-    let mut paths = Paths::default();
-    let mut found = BTreeSet::new();
+    let (files, refused) = scan(root)?;
+    refused.into_iter().next().map_or(Ok(files), Err)
+}
+
+/// Returns the paths of the files of a directory, and the refusals of everything else in it.
+pub(crate) fn scan(root: &Path) -> Result<(BTreeSet<String>, Vec<Error>), Error> {
+    let mut scan = Scan::default();
     let mut open: Vec<(PathBuf, String)> = vec![(root.to_owned(), String::new())];
     while let Some((directory, prefix)) = open.pop() {
         let entries = fs::read_dir(&directory).map_err(|error| Error::io(&directory, error))?;
+        let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(|error| Error::io(&directory, error))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
-            let entry = entry.map_err(|error| Error::io(&directory, error))?;
-            let name = entry.file_name();
-            let path = format!("{prefix}{}", name.to_string_lossy());
-            if name.to_str().is_none() {
-                return Err(refused(&path, "the path is not UTF-8"));
+            let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            match scan.add(&entry, &path) {
+                Ok(true) => open.push((entry.path(), format!("{path}/"))),
+                Ok(false) => {}
+                Err(error @ (Error::TooLarge(_) | Error::Io { .. })) => return Err(error),
+                Err(error) => scan.refused.push(error),
             }
-            let kind = entry.file_type().map_err(|error| Error::io(&entry.path(), error))?;
-            if kind.is_dir() {
-                // The path of a directory is checked with a file in it, which an empty one does not have.
-                crate::path::check(&format!("{path}/x"))?;
-                open.push((entry.path(), format!("{path}/")));
-            } else if kind.is_file() {
-                paths.add(&path)?;
-                found.insert(path);
-            } else {
-                return Err(refused(&path, "it is a link, a device, a pipe or a socket"));
+            if scan.refused.len() > REFUSED_MAX {
+                return Ok((scan.files, scan.refused));
             }
         }
     }
-    Ok(found)
+    Ok((scan.files, scan.refused))
+}
+
+/// Refusals that are kept.
+const REFUSED_MAX: usize = 100;
+
+#[derive(Default)]
+struct Scan {
+    paths: Paths,
+    files: BTreeSet<String>,
+    refused: Vec<Error>,
+}
+
+impl Scan {
+    /// Returns whether it is a directory to enter.
+    fn add(&mut self, entry: &fs::DirEntry, path: &str) -> Result<bool, Error> {
+        if entry.file_name().to_str().is_none() {
+            return Err(refused(path, "the path is not UTF-8"));
+        }
+        let kind = entry.file_type().map_err(|error| Error::io(&entry.path(), error))?;
+        if kind.is_dir() {
+            // The path of a directory is checked with a file in it, which an empty one does not have.
+            crate::path::check(&format!("{path}/x"))?;
+            return Ok(true);
+        }
+        if !kind.is_file() {
+            return Err(refused(path, "it is a link, a device, a pipe or a socket"));
+        }
+        self.paths.add(path)?;
+        self.files.insert(path.to_owned());
+        Ok(false)
+    }
 }
 
 fn read_manifest(path: &Path) -> Result<Manifest, Error> {
