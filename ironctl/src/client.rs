@@ -19,6 +19,7 @@ mod people;
 mod questions;
 mod requests;
 mod schedules;
+mod skills;
 
 pub use events::{Events, MessageEvent};
 

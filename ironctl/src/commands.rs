@@ -44,6 +44,7 @@ mod scope;
 mod secret;
 mod service;
 mod session;
+mod skill;
 mod status;
 mod token;
 mod tool;
@@ -84,7 +85,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
     ("Agents", &["agent", "schedule"]),
-    ("Reach", &["destination", "group", "mcp", "egress", "tool", "scope"]),
+    ("Reach", &["destination", "group", "mcp", "skill", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -154,6 +155,9 @@ pub enum Command {
     /// Give agents addresses to which they may send messages, and list them
     #[command(subcommand, after_help = "Example:\n  ironctl destination list")]
     Destination(destination::Action),
+    /// Install skills for agents, and write and sign skills
+    #[command(subcommand, after_help = "Example:\n  ironctl skill list --agent assistant")]
+    Skill(skill::Action),
     /// Set, remove and list the trust groups of agents
     #[command(subcommand, after_help = "Example:\n  ironctl group list")]
     Group(group::Action),
@@ -256,6 +260,7 @@ impl Command {
             Self::Mcp(action) => mcp::run(at, action).await,
             Self::Destination(action) => destination::run(at, action).await,
             Self::Group(action) => group::run(at, action).await,
+            Self::Skill(action) => skill::run(at, action).await,
             Self::Egress(action) => egress::run(at, action).await,
             Self::Tool(action) => tool::run(at, action).await,
             Self::Scope(action) => scope::run(at, action).await,

@@ -38,7 +38,19 @@ pub async fn decide(at: &At, client: &Client, wanted: Wanted<'_>) -> Result<Opti
     let Wanted { kind, agent, payload, yes, patience } = wanted;
     let payload = Payload::try_from(payload).map_err(|what| Error::failed("request", what))?;
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
-    let submitted = match client.submit_change(&new).await {
+    let submitted = client.submit_change(&new).await;
+    decide_submitted(at, client, submitted, yes, patience).await
+}
+
+/// Applies the decision of the caller on a submitted change, as [`decide`] does.
+pub async fn decide_submitted(
+    at: &At,
+    client: &Client,
+    submitted: Result<SubmittedChange, Error>,
+    yes: bool,
+    patience: Duration,
+) -> Result<Option<Change>, Error> {
+    let submitted = match submitted {
         Err(Error::Refused(refused)) if refused.error.code == DenialCode::ChangeEmpty.name() => {
             at.out.line(refused.error.message)?;
             return Ok(None);

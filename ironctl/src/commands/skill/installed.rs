@@ -1,0 +1,182 @@
+//! The skills of an agent: proposing one, another version or a removal, and looking at them.
+//!
+//! Sends names alone: the host resolves and verifies each skill. See [`crate::commands::propose`].
+
+use crate::commands::{At, propose};
+use crate::failure::Error;
+use ironclaw_contract::operator::{InstallSkill, InstalledSkill, PinSkill, RemoveSkill, SkillPackage, SubmittedChange};
+use serde_json::json;
+use std::time::Duration;
+
+/// The longest wait until a skill is installed: software that it needs is fetched first.
+const INSTALL_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// A skill and the agent that is to have it.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl skill add meeting-notes --agent assistant\n  ironctl skill add meeting-notes@1.0.0 --agent assistant --yes"
+)]
+pub struct Add {
+    /// Name of the skill, with @VERSION for one version [default: the newest]
+    #[arg(value_name = "NAME[@VERSION]")]
+    skill: String,
+    /// Name of the agent
+    #[arg(long)]
+    agent: String,
+    /// The reason, for the people who decide
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Another version of a skill.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl skill upgrade meeting-notes --agent assistant\n  ironctl skill upgrade meeting-notes --agent assistant --to 1.0.0"
+)]
+pub struct Upgrade {
+    /// Name of the skill
+    name: String,
+    /// Name of the agent
+    #[arg(long)]
+    agent: String,
+    /// The version, also an older one [default: the newest]
+    #[arg(long, value_name = "VERSION")]
+    to: Option<String>,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// A skill of an agent to remove.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl skill remove meeting-notes --agent assistant")]
+pub struct Remove {
+    /// Name of the skill
+    name: String,
+    /// Name of the agent
+    #[arg(long)]
+    agent: String,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
+}
+
+/// The settings of a skill of an agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl skill set meeting-notes --agent assistant --pin")]
+pub struct Set {
+    /// Name of the skill
+    name: String,
+    /// Name of the agent
+    #[arg(long)]
+    agent: String,
+    /// Keep it at its version
+    #[arg(long, conflicts_with = "unpin", required_unless_present = "unpin")]
+    pin: bool,
+    /// Let it change its version again
+    #[arg(long)]
+    unpin: bool,
+}
+
+/// The skills of an agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  ironctl skill list --agent assistant\n  ironctl skill list --agent assistant --outdated")]
+pub struct List {
+    /// Name of the agent
+    #[arg(long)]
+    agent: String,
+    /// Ask the sources, and list only the skills with a newer version
+    #[arg(long)]
+    outdated: bool,
+}
+
+/// One skill at the sources.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl skill show meeting-notes\n  ironctl skill show meeting-notes --version 1.0.0 --file SKILL.md"
+)]
+pub struct Show {
+    /// Name of the skill
+    name: String,
+    /// The version [default: the newest]
+    #[arg(long)]
+    version: Option<String>,
+    /// A text of the skill to print: SKILL.md, or a file of references
+    #[arg(long)]
+    file: Option<String>,
+}
+
+pub async fn add(at: &At, Add { skill, agent, reason, yes }: Add) -> Result<(), Error> {
+    let (skill, version) = match skill.split_once('@') {
+        Some((skill, version)) => (skill.to_owned(), Some(version.to_owned())),
+        None => (skill, None),
+    };
+    let submitted = at.client()?.install_skill(&InstallSkill { agent, skill, version, back: false, reason }).await;
+    decide(at, submitted, yes).await
+}
+
+pub async fn upgrade(at: &At, Upgrade { name, agent, to, yes }: Upgrade) -> Result<(), Error> {
+    let (client, back) = (at.client()?, to.is_some());
+    if !client.skills(&agent, false).await?.iter().any(|skill| skill.name == name) {
+        let message = format!("agent {agent} has no skill {name}");
+        return Err(Error::failed("skill_unknown", message).hinting(format!("add it: ironctl skill add {name} --agent {agent}")));
+    }
+    let wanted = InstallSkill { agent, skill: name, version: to, back, reason: String::new() };
+    decide(at, client.install_skill(&wanted).await, yes).await
+}
+
+pub async fn remove(at: &At, Remove { name, agent, yes }: Remove) -> Result<(), Error> {
+    let submitted = at.client()?.remove_skill(&RemoveSkill { agent, skill: name, reason: String::new() }).await;
+    decide(at, submitted, yes).await
+}
+
+async fn decide(at: &At, submitted: Result<SubmittedChange, Error>, yes: bool) -> Result<(), Error> {
+    let decided = propose::decide_submitted(at, &at.client()?, submitted, yes, INSTALL_TIMEOUT).await?;
+    let shown = decided.map(|change| json!({ "change": change.id, "status": change.status, "outcome": change.outcome }));
+    at.out.json(&shown.unwrap_or(json!({ "change": null })))
+}
+
+pub async fn set(at: &At, Set { name, agent, pin, .. }: Set) -> Result<(), Error> {
+    let skill = at.client()?.pin_skill(&PinSkill { agent, skill: name, pinned: pin }).await?;
+    at.out.json(&skill)?;
+    let said = if skill.pinned { "stays at" } else { "may change from" };
+    at.out.line(format!("skill {} {said} version {}", skill.name, skill.version))
+}
+
+pub async fn list(at: &At, List { agent, outdated }: List) -> Result<(), Error> {
+    let mut skills = at.client()?.skills(&agent, outdated).await?;
+    if outdated {
+        skills.retain(|skill| skill.newest.is_some());
+    }
+    at.out.json(&skills)?;
+    if skills.is_empty() {
+        return at.out.line(if outdated { "no newer versions" } else { "no skills" });
+    }
+    let row = |skill: InstalledSkill| {
+        let pinned = if skill.pinned { "pinned" } else { "" };
+        [skill.name, skill.version, skill.newest.unwrap_or_default(), skill.signer, skill.state, pinned.to_owned()]
+    };
+    at.out.table(["NAME", "VERSION", "NEWEST", "SIGNER", "STATE", "PINNED"], skills.into_iter().map(row))
+}
+
+pub async fn show(at: &At, Show { name, version, file }: Show) -> Result<(), Error> {
+    let package = at.client()?.skill(&name, version.as_deref(), file.as_deref()).await?;
+    at.out.json(&package)?;
+    let SkillPackage { name, version, signer, digest, source, description, files, grants, versions, text } = package;
+    if let Some(file) = file {
+        let Some(text) = text else {
+            let message = format!("skill {name} {version} has no text {file}");
+            return Err(Error::failed("skill_file", message).hinting(format!("ironctl skill show {name} lists its files")));
+        };
+        return at.out.line(text);
+    }
+    at.out.line(format!("{name} {version}: {description}"))?;
+    at.out.line(format!("signed with the key {signer}; from the source {source}; {digest}"))?;
+    at.out.line(format!("versions: {}", versions.join(", ")))?;
+    at.out.line(format!("grants: {grants}"))?;
+    let files = files.as_object().cloned().unwrap_or_default();
+    at.out.table(["FILE", "DIGEST"], files.into_iter().map(|(path, digest)| [path, digest.as_str().unwrap_or_default().to_owned()]))
+}
