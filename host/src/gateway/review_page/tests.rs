@@ -6,6 +6,7 @@ mod manual;
 mod mcp;
 mod samples;
 mod sentences;
+mod skills;
 
 use super::page::CONTINUES;
 use super::*;
@@ -249,6 +250,10 @@ fn sample(kind: ChangeKind) -> Asked {
             json!({"agents": {"clerk": {"agent": AGENT}, "helper": {"agent": SCRIBE}}}),
             json!({"name": "home", "agents": ["clerk", "helper"], "tools": ["read_file", "send_message"]}),
         ),
+        ChangeKind::Skills => {
+            let (before, facts, payload) = skills::upgrade();
+            of(before, facts, payload)
+        }
         ChangeKind::McpConfirm => {
             let (before, facts, payload) = mcp::confirmation();
             of(before, facts, payload)

@@ -79,6 +79,13 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
         ChangeKind::Groups => ("[a-z]{1,6}", prop::collection::btree_set(words(), 2..4), list())
             .prop_map(|(name, agents, tools)| json!({"name": name, "agents": agents, "tools": tools}))
             .boxed(),
+        ChangeKind::Skills => ("[a-z]{1,6}", "[0-9]\\.[0-9]\\.[0-9]", words(), words(), list())
+            .prop_map(|(name, version, bytes, persona, tools)| {
+                let digest = Digest::of(bytes.as_bytes());
+                let parts = [json!({"kind": "enabled_tools", "payload": tools})];
+                json!({"name": name, "version": version, "digest": digest, "persona": persona, "parts": parts})
+            })
+            .boxed(),
         ChangeKind::Schedule => (words(), words(), words(), list())
             .prop_map(|(prompt, every, zone, may)| {
                 // Only spaces are no prompt.
