@@ -44,6 +44,7 @@ mod scope;
 mod secret;
 mod service;
 mod session;
+mod skill;
 mod status;
 mod token;
 mod tool;
@@ -83,7 +84,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
-    ("Agents", &["agent", "schedule"]),
+    ("Agents", &["agent", "schedule", "skill"]),
     ("Reach", &["destination", "group", "mcp", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
@@ -139,6 +140,9 @@ pub enum Command {
     /// List and show questions of agents
     #[command(subcommand, after_help = "Example:\n  ironctl question list")]
     Question(question::Action),
+    /// Write, check, pack, sign and verify skills for agents
+    #[command(subcommand, after_help = "Example:\n  ironctl skill new meeting-notes")]
+    Skill(skill::Action),
     /// Add, change, list, run, pause, resume and remove schedules of agents
     #[command(subcommand, after_help = "Example:\n  ironctl schedule list")]
     Schedule(schedule::Action),
@@ -251,6 +255,7 @@ impl Command {
             Self::Answer(args) => answer::run(at, args).await,
             Self::Question(action) => question::run(at, action).await,
             Self::Schedule(action) => schedule::run(at, action).await,
+            Self::Skill(action) => skill::run(at, action),
             Self::Allowance(action) => allowance::run(at, action).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,

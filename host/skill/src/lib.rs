@@ -9,6 +9,7 @@ mod archive;
 #[cfg(feature = "author")]
 pub mod author;
 pub mod front_matter;
+pub mod index;
 pub mod manifest;
 pub mod package;
 pub mod path;
@@ -17,6 +18,7 @@ pub mod signature;
 mod tree;
 
 pub use front_matter::FrontMatter;
+pub use index::Index;
 pub use manifest::{Grants, Manifest, McpGrant, Name, Needs};
 pub use package::Package;
 pub use semver::Version;
