@@ -84,8 +84,8 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Start", &["quickstart", "init", "up", "down", "service", "uninstall", "config", "backup"]),
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
-    ("Agents", &["agent", "schedule", "skill"]),
-    ("Reach", &["destination", "group", "mcp", "egress", "tool", "scope"]),
+    ("Agents", &["agent", "schedule"]),
+    ("Reach", &["destination", "group", "mcp", "skill", "egress", "tool", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -140,9 +140,6 @@ pub enum Command {
     /// List and show questions of agents
     #[command(subcommand, after_help = "Example:\n  ironctl question list")]
     Question(question::Action),
-    /// Write, check, pack, sign and verify skills for agents
-    #[command(subcommand, after_help = "Example:\n  ironctl skill new meeting-notes")]
-    Skill(skill::Action),
     /// Add, change, list, run, pause, resume and remove schedules of agents
     #[command(subcommand, after_help = "Example:\n  ironctl schedule list")]
     Schedule(schedule::Action),
@@ -158,6 +155,9 @@ pub enum Command {
     /// Give agents addresses to which they may send messages, and list them
     #[command(subcommand, after_help = "Example:\n  ironctl destination list")]
     Destination(destination::Action),
+    /// Install skills for agents, and write and sign skills
+    #[command(subcommand, after_help = "Example:\n  ironctl skill lint meeting-notes")]
+    Skill(skill::Action),
     /// Set, remove and list the trust groups of agents
     #[command(subcommand, after_help = "Example:\n  ironctl group list")]
     Group(group::Action),
@@ -255,12 +255,12 @@ impl Command {
             Self::Answer(args) => answer::run(at, args).await,
             Self::Question(action) => question::run(at, action).await,
             Self::Schedule(action) => schedule::run(at, action).await,
-            Self::Skill(action) => skill::run(at, action),
             Self::Allowance(action) => allowance::run(at, action).await,
             Self::Channel(action) => channel::run(at, action).await,
             Self::Mcp(action) => mcp::run(at, action).await,
             Self::Destination(action) => destination::run(at, action).await,
             Self::Group(action) => group::run(at, action).await,
+            Self::Skill(action) => skill::run(at, action).await,
             Self::Egress(action) => egress::run(at, action).await,
             Self::Tool(action) => tool::run(at, action).await,
             Self::Scope(action) => scope::run(at, action).await,

@@ -83,7 +83,7 @@ pub enum Action {
     Index(index::Args),
 }
 
-pub fn run(at: &At, action: Action) -> Result<(), Error> {
+pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::New { name, dir } => template::run(at, &name, dir),
         Action::Lint { dir } => pack::lint(at, &dir),
