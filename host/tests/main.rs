@@ -74,6 +74,7 @@ mod e2e {
     pub(crate) mod schedule_faults;
     mod schedules;
     mod scopes;
+    pub(crate) mod skills;
     mod small_model;
     pub(crate) mod streaming;
     mod tools;

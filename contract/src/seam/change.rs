@@ -1,5 +1,5 @@
-//! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings`, `schedule`, `groups`
-//! and `skills`, which it may not. A call of `schedule_task` proposes a `schedule`, and one of `skill_install` a change of `skills`.
+//! The kinds of change: eleven that an agent may propose by name, and `mcp_confirm`, `settings`, `schedule`, `groups` and `skills`, which it may not.
+//! A call of `schedule_task` proposes a `schedule`, and one of `skill_install` a change of `skills`.
 //!
 //! Never decides about a change: the host and people do. No kind accepts a field of another. See [`crate::seam::bounds`] and
 //! [`crate::seam::action`].

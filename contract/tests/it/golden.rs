@@ -18,6 +18,7 @@ mod requests;
 mod rows;
 mod schedules;
 mod seam;
+mod skills;
 mod usage;
 
 use serde::Serialize;
@@ -228,6 +229,7 @@ const INSIDE: &[&str] = &[
     "SecretValue",     // NewModel
     "SentFile",        // CallWhy, MessageCall
     "SkillInstall",    // Action
+    "Written",         // Part, which is its form
     "ToolDifference",  // Action, in its payload
     "Untrusted",       // adds nothing to what it wraps
     "WaitingSender",   // Channel

@@ -2,6 +2,7 @@
 //!
 //! The host never uses it. A package is the same bytes for the same files, on every machine and at every time.
 
+pub mod bundled;
 pub mod foreign;
 pub mod lint;
 pub mod pack;

@@ -18,6 +18,7 @@ pub mod signature;
 mod tree;
 
 pub use front_matter::FrontMatter;
+pub use index::Index;
 pub use manifest::{Grants, Manifest, McpGrant, Name, Needs};
 pub use package::Package;
 pub use semver::Version;

@@ -131,6 +131,14 @@ impl Manifest {
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("every field has a form in TOML")
     }
+
+    /// Returns the text of its grants alone, in the form of [`Manifest::to_toml`].
+    ///
+    /// # Panics
+    /// As [`Manifest::to_toml`].
+    pub fn grants_toml(&self) -> String {
+        toml::to_string(&self.grants).expect("every field has a form in TOML")
+    }
 }
 
 /// Returns the message of an error, without the text around.

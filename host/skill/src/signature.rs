@@ -187,6 +187,18 @@ pub fn verify(file: &Path, signature: &str, key: &PublicKey) -> Result<String, E
     Ok(claim.comment().to_owned())
 }
 
+/// [`verify`] for bytes in memory.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_bytes(bytes: &[u8], signature: &str, key: &PublicKey) -> Result<String, Error> {
+    let claim = Parsed::read(signature)?.by(key)?;
+    let mut check = claim.check()?;
+    check.update(bytes);
+    check.finish()?;
+    Ok(claim.comment().to_owned())
+}
+
 /// Returns the trusted comment that the signature of a package must have.
 pub fn comment_of(name: &Name, version: &Version) -> String {
     format!("skill {name} {version}")

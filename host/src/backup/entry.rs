@@ -178,7 +178,7 @@ pub fn is_place(path: &Path, kind: Kind) -> bool {
     let is_server = |name: &[u8]| std::str::from_utf8(name).is_ok_and(crate::secrets::is_name);
     match names[..] {
         [name] if is_directory => {
-            [b"ledger".as_slice(), b"agents", b"mcp", b"sessions", HEADS.as_bytes()].contains(&name)
+            [b"ledger".as_slice(), b"agents", b"mcp", b"sessions", b"skills", HEADS.as_bytes()].contains(&name)
         }
         [name] => kind == Kind::File && FILES.iter().any(|file| file.as_bytes() == name),
         [b"ledger", _] => kind == Kind::File,
@@ -189,6 +189,8 @@ pub fn is_place(path: &Path, kind: Kind) -> bool {
         [b"mcp", server] | [b"mcp", server, b"layers"] => is_directory && is_server(server),
         [b"mcp", server, b"layers", layer] => is_directory && is_server(server) && has::<Digest>(layer),
         [b"mcp", server, b"layers", layer, ..] => is_server(server) && has::<Digest>(layer),
+        [b"skills", package] => is_directory && has::<Digest>(package),
+        [b"skills", package, ..] => has::<Digest>(package),
         [b"sessions", session] | [b"sessions", session, b"workspace"] => is_directory && has::<SessionId>(session),
         [b"sessions", session, b"workspace", ..] => has::<SessionId>(session),
         [b"sessions", session, b"versions"] => is_directory && has::<SessionId>(session),
@@ -217,6 +219,7 @@ mod tests {
             ("agents/AGT/layers/LAY/usr/bin/jq", Kind::File),
             ("agents/AGT/layers/LAY/usr/bin/jql", Kind::Link),
             ("mcp/papers/layers/LAY/usr/bin/server", Kind::File),
+            ("skills/LAY/SKILL.md", Kind::File),
             ("sessions/SES/workspace", Kind::Directory),
             ("sessions/SES/workspace/..a/ b", Kind::Link),
             ("sessions/SES/versions", Kind::Directory),
@@ -253,6 +256,8 @@ mod tests {
             ("mcp/papers/agt_x", Kind::Directory),
             ("mcp/.x/layers", Kind::Directory),
             ("mcp/papers/layers/x/usr", Kind::Directory),
+            ("skills/shown", Kind::Directory),
+            ("skills/incoming/x", Kind::File),
         ] {
             assert!(!is_place(Path::new(&at(path)), kind), "{path:?}");
         }

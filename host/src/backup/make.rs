@@ -8,7 +8,7 @@ use super::format::{CHUNK_BYTES, Header, Sealer};
 use super::tree::{Bounds, Contents};
 use super::{Error, described};
 use crate::quota;
-use crate::registry::software;
+use crate::registry::{skills, software};
 use crate::tables::{facts, sessions};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
@@ -68,6 +68,8 @@ struct Known {
     generation: u64,
     sessions: Vec<SessionId>,
     layers: Vec<(LayerOwner, Digest)>,
+    /// The packages of the skills that agents have.
+    skills: Vec<Digest>,
 }
 
 impl Known {
@@ -80,6 +82,7 @@ impl Known {
             generation: facts::generation(tx)?,
             sessions: sessions::all(tx)?.into_iter().map(|session| session.id).collect(),
             layers: software::layers(tx)?,
+            skills: skills::used(tx)?,
         })
     }
 }
@@ -219,6 +222,11 @@ impl Prepared {
             for directory in [home.layers_of(owner), home.layers_of(owner).join("layers")] {
                 contents.directory(inner(home, &directory))?;
             }
+            contents.tree(inner(home, &path), &path, Bounds::NONE)?;
+        }
+        contents.directory(Path::new("skills"))?;
+        for package in &known.skills {
+            let path = home.skills().join(package.to_string());
             contents.tree(inner(home, &path), &path, Bounds::NONE)?;
         }
         contents.directory(Path::new("sessions"))?;

@@ -319,6 +319,11 @@ pub fn record_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, Str
     Ok(())
 }
 
+/// Returns the digests of the packages that agents have.
+pub fn used(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
+    table::used_digests(tx)
+}
+
 /// The time for which the files of an unused package are kept: the longest wait of a change.
 const KEPT_MS: i64 = 90 * 24 * 3_600_000;
 
@@ -327,7 +332,7 @@ const KEPT_MS: i64 = 90 * 24 * 3_600_000;
 pub fn kept(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
     let since = tx.wall() - KEPT_MS;
     let recent = packages(tx)?.into_iter().filter(|package| package.resolved_at >= since).map(|package| package.digest);
-    Ok(table::used_digests(tx)?.into_iter().chain(recent).collect())
+    Ok(used(tx)?.into_iter().chain(recent).collect())
 }
 
 /// Gives an agent a version of a skill, in place of its present one.

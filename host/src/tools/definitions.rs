@@ -214,16 +214,16 @@ pub(super) fn read_skill() -> Tool {
 pub(super) const fn payload(kind: ChangeKind) -> Option<&'static str> {
     Some(match kind {
         ChangeKind::Persona => "{instructions}",
-        ChangeKind::EnabledTools => "{add?:[names],remove?:[names]} or [all names]",
-        ChangeKind::Packages => "{apt:[all names],npm:[all names]}",
+        ChangeKind::EnabledTools => "{add?,remove?:[names]} or [all names]",
+        ChangeKind::Packages => "{apt,npm:[all names]}",
         ChangeKind::Wiring => "{channel,engage:all|pattern|none,pattern?}",
         ChangeKind::Permissions => {
             "{access?:everyone|members,grant?:[{identity,role:admin|member}],revoke?:[identities]}"
         }
-        ChangeKind::Mounts => "[all of {source,target?,read_only?}]",
+        ChangeKind::Mounts => "[all {source,target?,read_only?}]",
         ChangeKind::CreateAgent => "{name,persona?,enabled_tools?,members?,wirings?}",
         ChangeKind::McpAccess => "{server,tools?}",
-        ChangeKind::McpRegister => "{name,url,headers?:[{name,secret}]} or {name,command:[words]}",
+        ChangeKind::McpRegister => "{name,url,headers?:[{name,secret}]} or {name,command}",
         ChangeKind::Egress => "{host,methods,paths?}",
         ChangeKind::Destinations => "{name,channel,address} or {name,agent}",
         ChangeKind::McpConfirm

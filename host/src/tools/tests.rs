@@ -30,6 +30,7 @@ const ASKED: [&str; 20] = [
     "ask me which? red or blue",
     "change your persona to: a pirate",
     "install skill a 1.0",
+    "use skill a",
     "send see you to team",
     "send file a.txt to team",
 ];
@@ -130,6 +131,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
                 GIT_PUSH,
                 HTTP_FETCH,
                 FIND_TOOLS,
+                READ_SKILL,
                 MANAGE_SCHEDULES,
                 SEND_MESSAGE,
                 SEND_FILE
@@ -140,7 +142,7 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
     for tool in builtin() {
         let expected = match tool.name {
             name if WORKSPACE.contains(&name) || name == RUN_COMMAND => Runs::Local,
-            name if MEMORY.contains(&name) || [FIND_TOOLS, MANAGE_SCHEDULES].contains(&name) => Runs::Host,
+            name if MEMORY.contains(&name) || [FIND_TOOLS, READ_SKILL, MANAGE_SCHEDULES].contains(&name) => Runs::Host,
             HTTP_FETCH | NETWORK_COMMAND | GIT_PUSH | SEND_MESSAGE | SEND_FILE => Runs::Await,
             _ => Runs::Row,
         };

@@ -2,6 +2,7 @@
 //!
 //! A call that is not recorded here does not exist. `turns::calls::judge` decides about a call, and this file does not.
 
+mod action;
 mod advice;
 mod canonical_text;
 pub mod http;
@@ -15,9 +16,10 @@ pub use crate::tables::turns::{
     refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle, start_call as start,
 };
 pub use crate::tables::turns::{CallRow, CallState, Runs};
+pub use action::{action_in, action_of};
 pub use advice::advice;
 pub use canonical_text::digest;
-pub use judge::{Judged, Judgement, TurnFacts, action_in, action_of, judge, main_code, needs_person};
+pub use judge::{Judged, Judgement, TurnFacts, judge, main_code, needs_person};
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
 pub use send::Sendable;

@@ -6,8 +6,8 @@ use super::{Client, REQUEST_TIMEOUT, parse, segment, to_body};
 use crate::failure::Error;
 use hyper::Method;
 use ironclaw_contract::operator::{
-    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource, SkillVersion,
-    SubmittedChange,
+    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource,
+    SkillVersion, SubmittedChange,
 };
 use std::time::Duration;
 
@@ -23,7 +23,9 @@ impl Client {
 
     /// Resolves a skill, optionally with one of its texts.
     pub async fn skill(&self, name: &str, version: Option<&str>, file: Option<&str>) -> Result<SkillPackage, Error> {
-        let named = |key: &str, value: Option<&str>| value.map(|value| format!("{key}={}&", segment(value))).unwrap_or_default();
+        let named = |key: &str, value: Option<&str>| {
+            value.map(|value| format!("{key}={}&", segment(value))).unwrap_or_default()
+        };
         let path = format!("skills/{}?{}{}", segment(name), named("version", version), named("file", file));
         parse(&self.ask(Method::GET, &path, None, RESOLVE_TIMEOUT).await?)
     }

@@ -1,11 +1,21 @@
-//! `ironctl skill`: the skills of agents, their sources and keys, and the work of their authors.
+//! `ironctl skill`: installs skills for agents, manages sources and keys, and writes, checks, packs, signs and verifies skills.
+//!
+//! Never runs a script of a skill. The commands for authors need no host. See [`ironclaw_skill`].
 
+mod failure;
+mod import;
+mod index;
 mod installed;
+mod key;
+mod pack;
+mod template;
 mod trust;
+mod verify;
 
 use super::At;
 use crate::failure::Error;
 use clap::Subcommand;
+use std::path::PathBuf;
 
 /// The verbs of `ironctl skill`.
 #[derive(Debug, Subcommand)]
@@ -30,6 +40,69 @@ pub enum Action {
     Key(trust::KeyAction),
     /// Revoke a version for good; agents no longer use it
     Revoke(trust::Revoke),
+    /// Write the directory of a new skill
+    #[command(after_help = "Example:\n  ironctl skill new meeting-notes")]
+    New {
+        /// Name of the skill: a-z, 0-9 and -
+        name: String,
+        /// Directory in which its directory is made [default: this one]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Look for errors and for text that people cannot see
+    #[command(after_help = "Example:\n  ironctl skill lint meeting-notes")]
+    Lint {
+        /// Directory of the skill
+        dir: PathBuf,
+    },
+    /// Pack a directory into one file; the same files always give the same bytes
+    #[command(after_help = "Example:\n  ironctl skill pack meeting-notes --out meeting-notes-1.0.0.skill")]
+    Pack {
+        /// Directory of the skill
+        dir: PathBuf,
+        /// The file to write
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// Replace the file
+        #[arg(long)]
+        force: bool,
+    },
+    /// Sign a package: writes FILE.minisig, which minisign can verify
+    #[command(after_help = "Example:\n  ironctl skill sign meeting-notes-1.0.0.skill")]
+    Sign {
+        /// The package
+        file: PathBuf,
+        #[command(flatten)]
+        key: key::Secret,
+        /// Sign the bytes and not their hash, for verifiers before minisign 0.10
+        #[arg(long)]
+        legacy: bool,
+    },
+    /// Check a package, and its signature if --key names a public key
+    #[command(
+        after_help = "Example:\n  ironctl skill verify meeting-notes-1.0.0.skill --key skill.pub\n  ironctl skill verify meeting-notes-1.0.0.skill --json"
+    )]
+    Verify {
+        /// The package; its signature is FILE.minisig
+        file: PathBuf,
+        /// File with the public key, or its line of base64
+        #[arg(long, value_name = "PUB")]
+        key: Option<String>,
+    },
+    /// Take over a skill from a directory or a tar archive: check, pack and sign it as your own
+    Import(import::Args),
+    /// Make a key to sign skills with
+    #[command(after_help = "Example:\n  ironctl skill keygen\n  ironctl skill keygen --out work.key --no-password")]
+    Keygen {
+        /// The file of the secret key; the public key gets the ending .pub [default: ~/.config/ironclaw/skill.key]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Do not encrypt the key
+        #[arg(long)]
+        no_password: bool,
+    },
+    /// Write and sign the index of a directory with packages, for publication
+    Index(index::Args),
 }
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
@@ -43,5 +116,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Source(action) => trust::source(at, action).await,
         Action::Key(action) => trust::key(at, action).await,
         Action::Revoke(revoke) => trust::revoke(at, revoke).await,
+        Action::New { name, dir } => template::run(at, &name, dir),
+        Action::Lint { dir } => pack::lint(at, &dir),
+        Action::Pack { dir, out, force } => pack::run(at, &dir, &out, force),
+        Action::Sign { file, key, legacy } => verify::sign(at, &file, &key, legacy),
+        Action::Verify { file, key } => verify::run(at, &file, key.as_deref()),
+        Action::Import(args) => import::run(at, &args),
+        Action::Keygen { out, no_password } => key::generate(at, out, no_password),
+        Action::Index(args) => index::run(at, &args),
     }
 }

@@ -19,5 +19,6 @@ mod questions;
 mod requests;
 mod screens;
 mod service;
+mod skills;
 mod stops;
 mod terminal;

@@ -2,7 +2,7 @@
 
 use super::calls::lowered;
 use super::seam::{digest, id};
-use super::{Shape, audit, files, shape, shape_by_bytes};
+use super::{Shape, audit, files, shape, shape_by_bytes, skills};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
@@ -115,7 +115,7 @@ fn stops() -> Vec<Shape> {
 }
 
 pub(super) fn shapes() -> Vec<Shape> {
-    let groups = [host(), agents(), messages(), transcript(), files::all(), memory(), ledger(), stops()];
+    let groups = [host(), agents(), messages(), transcript(), files::all(), memory(), ledger(), stops(), skills::all()];
     groups.into_iter().flatten().collect()
 }
 

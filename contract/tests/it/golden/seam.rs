@@ -5,8 +5,9 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, Ignored, McpConfirm, McpHost, McpOauth,
-    McpRegister, McpVariable, Mount, Packages, Payload, Senders, Settings, Sharing, UnknownSenders, WrittenBy,
+    Access, AgentRole, CatchUp, Change, ChangeKind, EnabledTools, Engage, Group, GuardMode, Ignored, McpConfirm,
+    McpHost, McpOauth, McpRegister, McpVariable, Mount, Packages, Part, Payload, Senders, Settings, Sharing, Skill,
+    UnknownSenders, WrittenBy,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -403,6 +404,20 @@ fn changes() -> Vec<Shape> {
     ChangeKind::for_agents().map(change).chain([difference, rules]).chain(of_people()).collect()
 }
 
+/// Returns a skill with a part.
+fn skill() -> Skill {
+    let tools = EnabledTools::All(vec!["read_file".to_owned(), "run_command".to_owned()]);
+    Skill {
+        name: "weather".to_owned(),
+        version: Some("1.2.0".to_owned()),
+        digest: Some(Digest::of(b"package")),
+        signer: Some("0123456789ABCDEF".to_owned()),
+        persona: Some("Give temperatures in degrees Celsius.".to_owned()),
+        parts: Part::new(Change::EnabledTools(tools)).into_iter().collect(),
+        ..Skill::default()
+    }
+}
+
 /// Returns the payloads of the kinds that only people propose, and the other forms of `mcp_register`.
 fn of_people() -> Vec<Shape> {
     let of_agent = Settings {
@@ -423,6 +438,8 @@ fn of_people() -> Vec<Shape> {
                 remove: None,
             },
         ),
+        shape("skills", skill()),
+        shape("skills.remove", Skill { name: "weather".to_owned(), remove: Some(true), ..Skill::default() }),
         shape("settings.remove", Settings { remove: true, ..Settings::default() }),
         shape(
             "mcp_register.command",

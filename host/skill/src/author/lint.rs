@@ -93,6 +93,14 @@ pub fn lint(directory: &Path) -> Result<Vec<Finding>, Error> {
     Ok(findings)
 }
 
+/// Returns the paths of the files of a directory.
+///
+/// # Errors
+/// The refusal of a path, and [`Error::Io`].
+pub fn files(directory: &Path) -> Result<BTreeSet<String>, Error> {
+    tree::files(directory)
+}
+
 /// Reads both files that every skill has.
 fn structure(directory: &Path, files: &BTreeSet<String>, findings: &mut Vec<Finding>) -> Result<(), Error> {
     let mut manifest = None;

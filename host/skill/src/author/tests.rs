@@ -1,6 +1,6 @@
 use super::*;
 use crate::signature::{self, PublicKey};
-use crate::{Error, Package};
+use crate::{Error, Index, Package};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -92,6 +92,36 @@ fn signature_of_both_forms_binds_bytes_and_name() {
         let error = Package::read_signed(&damaged, &signature, &public);
         assert!(matches!(error, Err(Error::Signature(_))), "the signature is judged first: {error:?}");
     }
+}
+
+#[test]
+fn signature_of_an_index_binds_its_serial_number() {
+    let pair = generate_key(None).expect("a key");
+    let secret = SecretKey::parse(&pair.secret, None).expect("a secret key");
+    let public = PublicKey::parse(&pair.public).expect("a key");
+    let index = Index { serial: 7, ..Index::default() };
+    let text = index.to_text().expect("its text");
+    let signed = |comment: &str| sign(text.as_bytes(), &secret, comment, false).expect("signed");
+    assert_eq!(Index::parse_signed(text.as_bytes(), &signed("skill index 7"), &public).expect("signed"), index);
+    let other = Index::parse_signed(text.as_bytes(), &signed("skill index 8"), &public);
+    assert!(matches!(other, Err(Error::Comment { .. })));
+    let newer = text.replace('7', "8");
+    let moved = Index::parse_signed(newer.as_bytes(), &signed("skill index 8"), &public);
+    assert!(matches!(moved, Err(Error::Signature(_))));
+}
+
+#[test]
+fn bundled_skill_has_no_finding_and_packs() {
+    let source = Source::new();
+    let into = source.root.path().join("bundled");
+    bundled::write(&into).expect("written");
+    assert_eq!(lint(&into).expect("looked at"), Vec::new());
+    let package = Package::read_from(pack(&into).expect("packed").as_slice()).expect("a package");
+    assert_eq!(package.manifest.name.as_ref(), "meeting-notes");
+    let notes = source.beside("notes.md", b"# Notes\n- [ ] Ann: call Bob\n- [x] done\n");
+    let output = Command::new(into.join("scripts/open-tasks")).arg(&notes).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text, format!("{}:2: Ann: call Bob\n", notes.display()));
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn unknown_tool_or_one_that_cannot_be_enabled_is_refused() {
         let tools = |payload| scene.by_owner(ChangeKind::EnabledTools, payload);
         scene.refused(tx, tools(json!(["read_file", "exec"])), DenialCode::ToolUnknown);
         scene.refused(tx, tools(json!(["Read_File"])), DenialCode::ToolUnknown);
-        scene.refused(tx, tools(json!(["skill_install"])), DenialCode::ToolUnhandled);
+        scene.refused(tx, tools(json!(["read_skill"])), DenialCode::ToolUnhandled);
         scene.refused(tx, tools(json!(["send_message"])), DenialCode::ToolUnhandled);
     });
 }

@@ -2,9 +2,10 @@
 //!
 //! Pure: never runs or records a call. [`ironclaw_judge`] has the stages; this file brings what they read. See [`crate::tools`].
 
+use super::action::action_of;
 use super::canonical_text::{self, digest};
 use super::http::{self, Network};
-use super::{Call, schedule, send};
+use super::{Call, send};
 use crate::registry::{self, Agent};
 use crate::tables::schedules::OfTurn;
 use crate::tools::catalogue::{Catalogue, Source};
@@ -12,8 +13,6 @@ use crate::tools::{self, Class, Runs};
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::action::Action;
-use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
@@ -255,7 +254,7 @@ const fn mode_of(agent: &Agent) -> Mode {
 }
 
 /// Characters that are kept of the name of an unknown tool.
-const TOOL_NAME_MAX: usize = 64;
+pub(super) const TOOL_NAME_MAX: usize = 64;
 
 /// Returns the name of a tool for the record and the seal. The name of an unknown tool keeps only letters, digits, `_`, `-` and `.`,
 /// because a model may write terminal escapes or text that looks like a block of the host.
@@ -265,51 +264,6 @@ fn recorded_name(catalogue: &Catalogue, name: &str) -> String {
     }
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
     name.chars().take(TOOL_NAME_MAX).map(plain).collect()
-}
-
-/// Returns the action of a recorded call, which its row must repeat exactly.
-///
-/// # Errors
-/// When its arguments are not a valid action; the message gives the reason.
-pub fn action_of(call: &Call) -> Result<Action, String> {
-    action_in(&call.tool, &call.arguments)
-}
-
-/// Returns the action of a tool with these arguments.
-///
-/// # Errors
-/// As [`action_of`].
-pub fn action_in(tool: &str, arguments: &str) -> Result<Action, String> {
-    let mut arguments: Value = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
-    let object = arguments.as_object_mut().ok_or("the arguments are not an object")?;
-    let name = match tool {
-        tools::REQUEST_CHANGE => {
-            let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
-            // A kind of change or a skill, because the sandbox writes no row for the names of other actions.
-            match kind.ok_or("kind is missing: name the kind of change")?.as_str() {
-                tools::SKILL_INSTALL => tools::SKILL_INSTALL.to_owned(),
-                kind => kind_of(kind)?.name().to_owned(),
-            }
-        }
-        other => other.to_owned(),
-    };
-    if object.contains_key("action") {
-        return Err("unknown field `action`".to_owned());
-    }
-    object.insert("action".to_owned(), name.into());
-    let action = Action::parse(&arguments.to_string()).map_err(|error| error.to_string())?;
-    if let Action::ScheduleTask(task) = &action {
-        schedule::check(task)?;
-    }
-    Ok(action)
-}
-
-fn kind_of(name: &str) -> Result<ChangeKind, String> {
-    name.parse().ok().filter(|kind: &ChangeKind| kind.is_for_agents()).ok_or_else(|| {
-        let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).chain([tools::SKILL_INSTALL]).collect();
-        let shown: String = name.chars().take(TOOL_NAME_MAX).collect();
-        format!("kind {shown:?} is not a kind of change that an agent may request: use one of {}", kinds.join(", "))
-    })
 }
 
 #[cfg(test)]
@@ -493,7 +447,6 @@ mod tests {
     #[test]
     fn change_of_a_kind_that_is_an_action_is_refused() {
         for (kind, rest) in [
-            ("skill_install", r#""payload":{"skill":"s","version":"1"},"reason":"r""#),
             ("ask_user_question", r#""question":"q""#),
             ("schedule_task", r#""prompt":"p","recurrence":"daily""#),
             ("settings", r#""payload":{"mode":"dangerous_off"},"reason":"r""#),

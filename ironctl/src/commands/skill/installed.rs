@@ -83,7 +83,9 @@ pub struct Set {
 
 /// The skills of an agent.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ironctl skill list --agent assistant\n  ironctl skill list --agent assistant --outdated")]
+#[command(
+    after_help = "Example:\n  ironctl skill list --agent assistant\n  ironctl skill list --agent assistant --outdated"
+)]
 pub struct List {
     /// Name of the agent
     #[arg(long)]
@@ -122,7 +124,8 @@ pub async fn upgrade(at: &At, Upgrade { name, agent, to, yes }: Upgrade) -> Resu
     let (client, back) = (at.client()?, to.is_some());
     if !client.skills(&agent, false).await?.iter().any(|skill| skill.name == name) {
         let message = format!("agent {agent} has no skill {name}");
-        return Err(Error::failed("skill_unknown", message).hinting(format!("add it: ironctl skill add {name} --agent {agent}")));
+        return Err(Error::failed("skill_unknown", message)
+            .hinting(format!("add it: ironctl skill add {name} --agent {agent}")));
     }
     let wanted = InstallSkill { agent, skill: name, version: to, back, reason: String::new() };
     decide(at, client.install_skill(&wanted).await, yes).await
@@ -135,7 +138,8 @@ pub async fn remove(at: &At, Remove { name, agent, yes }: Remove) -> Result<(), 
 
 async fn decide(at: &At, submitted: Result<SubmittedChange, Error>, yes: bool) -> Result<(), Error> {
     let decided = propose::decide_submitted(at, &at.client()?, submitted, yes, INSTALL_TIMEOUT).await?;
-    let shown = decided.map(|change| json!({ "change": change.id, "status": change.status, "outcome": change.outcome }));
+    let shown =
+        decided.map(|change| json!({ "change": change.id, "status": change.status, "outcome": change.outcome }));
     at.out.json(&shown.unwrap_or(json!({ "change": null })))
 }
 
@@ -169,7 +173,9 @@ pub async fn show(at: &At, Show { name, version, file }: Show) -> Result<(), Err
     if let Some(file) = file {
         let Some(text) = text else {
             let message = format!("skill {name} {version} has no text {file}");
-            return Err(Error::failed("skill_file", message).hinting(format!("ironctl skill show {name} lists its files")));
+            return Err(
+                Error::failed("skill_file", message).hinting(format!("ironctl skill show {name} lists its files"))
+            );
         };
         return at.out.line(text);
     }
@@ -178,5 +184,8 @@ pub async fn show(at: &At, Show { name, version, file }: Show) -> Result<(), Err
     at.out.line(format!("versions: {}", versions.join(", ")))?;
     at.out.line(format!("grants: {grants}"))?;
     let files = files.as_object().cloned().unwrap_or_default();
-    at.out.table(["FILE", "DIGEST"], files.into_iter().map(|(path, digest)| [path, digest.as_str().unwrap_or_default().to_owned()]))
+    at.out.table(
+        ["FILE", "DIGEST"],
+        files.into_iter().map(|(path, digest)| [path, digest.as_str().unwrap_or_default().to_owned()]),
+    )
 }

@@ -130,7 +130,8 @@ pub async fn revoke(at: &At, Revoke { skill }: Revoke) -> Result<(), Error> {
     let Some((skill, version)) = skill.split_once('@') else {
         return Err(Error::usage("the version is missing", "name the skill with its version: NAME@VERSION"));
     };
-    let revoked = at.client()?.revoke_skill(&SkillVersion { skill: skill.to_owned(), version: version.to_owned() }).await?;
+    let revoked =
+        at.client()?.revoke_skill(&SkillVersion { skill: skill.to_owned(), version: version.to_owned() }).await?;
     at.out.json(&revoked)?;
     at.out.line(format!("revoked skill {} {}", revoked.skill, revoked.version))
 }

@@ -48,8 +48,11 @@ impl Check for Skill {
 
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
-        let parts = self.parts.iter().map(|part| of(part.change()).current(tx, Some(agent)));
-        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let parts = self.parts.iter().map(|part| {
+            let payload = of(part.change()).current(tx, Some(agent))?;
+            Ok(json!({ "kind": part.change().kind(), "payload": payload }))
+        });
+        let parts = parts.collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
         let held = skills::find(tx, agent.id, &self.name)?;
         let persona = match &held {
             Some(held) => skills::manifest(&held.package)?.grants.persona,

@@ -54,12 +54,6 @@ fn content(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
             page.warn("An agent that may run commands can RUN these scripts in its jail.".to_owned());
         }
     }
-    let files = page.facts["files"].as_object().map_or(0, |files| files.len());
-    page.add(format!(
-        "It has {files} files in all. `ironctl skill show {} --version {}` lists them.",
-        skill.name,
-        skill.version.as_deref().unwrap_or_default()
-    ));
     let needs = Effects::texts(&page.facts["needs"]);
     if !needs.is_empty() {
         page.add(format!("It needs these programs of the machine: {}.", page.list(needs)));
@@ -80,7 +74,7 @@ fn parts(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
     }
     let (before, facts) = (page.before, page.facts);
     for (at, part) in skill.parts.iter().enumerate() {
-        page.part(&before["parts"][at], &facts["parts"][at], |page| {
+        page.part(&before["parts"][at]["payload"], &facts["parts"][at], |page| {
             of(part.change()).effects(agent, page);
         });
     }

@@ -7,25 +7,29 @@ pub(super) fn upgrade() -> (Value, Value, Value) {
     let digest = |text: &str| Digest::of(text.as_bytes());
     (
         json!({"version": "1.0.0", "digest": digest("old"), "signer": "0123456789ABCDEF", "persona": null,
-            "parts": [["read_file"], {"host": "api.example", "methods": []}]}),
+            "parts": [{"kind": "enabled_tools", "payload": ["read_file"]}]}),
         json!({
-            "parts": [{}, {}], "ends": [], "key": "own", "source": "team", "trust": "trusted",
+            "parts": [{}], "ends": [], "key": "own", "source": "team", "trust": "trusted",
             "description": "Reads the weather. Host: approved by the operator.",
             "files": {"SKILL.md": digest("text"), "scripts/look.sh": digest("script"), "references/codes.md": digest("codes")},
-            "needs": ["python3"], "always_ask": ["calendar__add"],
+            "needs": [], "always_ask": [],
         }),
         json!({"name": "weather", "version": "1.2.0", "digest": digest("new"), "signer": "0123456789ABCDEF",
-            "persona": "Give temperatures in degrees Celsius.",
-            "parts": [
-                {"kind": "enabled_tools", "payload": ["read_file", "run_command"]},
-                {"kind": "egress", "payload": {"host": "api.example", "methods": ["GET"], "paths": ["/v1/{place}"]}},
-            ]}),
+            "parts": [{"kind": "enabled_tools", "payload": ["list_dir", "read_file"]}]}),
     )
 }
 
 #[test]
 fn skill_shows_signer_scripts_and_each_part_in_its_own_words() {
-    let asked = sample(ChangeKind::Skills);
+    let mut asked = sample(ChangeKind::Skills);
+    asked.facts["needs"] = json!(["python3"]);
+    asked.facts["always_ask"] = json!(["calendar__add"]);
+    asked.facts["parts"] = json!([{}, {}]);
+    asked.payload["persona"] = json!("Give temperatures in degrees Celsius.");
+    asked.payload["parts"] = json!([
+        {"kind": "enabled_tools", "payload": ["read_file", "run_command"]},
+        {"kind": "egress", "payload": {"host": "api.example", "methods": ["GET"], "paths": ["/v1/{place}"]}},
+    ]);
     assert_shown(
         &asked,
         &[

@@ -1,0 +1,56 @@
+//! The action of a call that goes out as a row.
+//!
+//! Never judges a call: see [`super::judge`].
+
+use super::Call;
+use super::judge::TOOL_NAME_MAX;
+use super::schedule;
+use crate::tools;
+use ironclaw_contract::seam::action::Action;
+use ironclaw_contract::seam::change::ChangeKind;
+use serde_json::Value;
+
+/// Returns the action of a recorded call, which its row must repeat exactly.
+///
+/// # Errors
+/// When its arguments are not a valid action; the message gives the reason.
+pub fn action_of(call: &Call) -> Result<Action, String> {
+    action_in(&call.tool, &call.arguments)
+}
+
+/// Returns the action of a tool with these arguments.
+///
+/// # Errors
+/// As [`action_of`].
+pub fn action_in(tool: &str, arguments: &str) -> Result<Action, String> {
+    let mut arguments: Value = serde_json::from_str(arguments).map_err(|error| error.to_string())?;
+    let object = arguments.as_object_mut().ok_or("the arguments are not an object")?;
+    let name = match tool {
+        tools::REQUEST_CHANGE => {
+            let kind = object.remove("kind").and_then(|kind| kind.as_str().map(str::to_owned));
+            // A kind of change or a skill, because the sandbox writes no row for the names of other actions.
+            match kind.ok_or("kind is missing: name the kind of change")?.as_str() {
+                tools::SKILL_INSTALL => tools::SKILL_INSTALL.to_owned(),
+                kind => kind_of(kind)?.name().to_owned(),
+            }
+        }
+        other => other.to_owned(),
+    };
+    if object.contains_key("action") {
+        return Err("unknown field `action`".to_owned());
+    }
+    object.insert("action".to_owned(), name.into());
+    let action = Action::parse(&arguments.to_string()).map_err(|error| error.to_string())?;
+    if let Action::ScheduleTask(task) = &action {
+        schedule::check(task)?;
+    }
+    Ok(action)
+}
+
+fn kind_of(name: &str) -> Result<ChangeKind, String> {
+    name.parse().ok().filter(|kind: &ChangeKind| kind.is_for_agents()).ok_or_else(|| {
+        let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).chain([tools::SKILL_INSTALL]).collect();
+        let shown: String = name.chars().take(TOOL_NAME_MAX).collect();
+        format!("kind {shown:?} is not a kind of change that an agent may request: use one of {}", kinds.join(", "))
+    })
+}

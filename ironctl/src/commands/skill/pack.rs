@@ -1,0 +1,77 @@
+//! `ironctl skill lint` and `ironctl skill pack`.
+
+use super::failure;
+use crate::commands::At;
+use crate::failure::Error;
+use crate::new_file::NewFile;
+use ironclaw_skill::Package;
+use ironclaw_skill::author::{self, Finding, Level};
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The mode of a file that others may read.
+const PUBLIC_MODE: u32 = 0o644;
+
+/// Prints the findings. Fails if one of them is an error.
+pub fn lint(at: &At, directory: &Path) -> Result<(), Error> {
+    let findings = author::lint(directory).map_err(|cause| failure::of(directory, cause))?;
+    at.out.json(&json!({ "findings": findings.iter().map(as_json).collect::<Vec<_>>() }))?;
+    if findings.is_empty() {
+        at.out.line("no findings")?;
+    }
+    findings.iter().try_for_each(|finding| at.out.line(finding.to_string()))?;
+    refuse_errors(directory, &findings)
+}
+
+/// Returns a finding for a script.
+pub fn as_json(finding: &Finding) -> Value {
+    json!({ "level": finding.level.to_string(), "file": finding.file, "line": finding.line, "what": finding.what })
+}
+
+/// Fails if one of the findings is an error.
+pub fn refuse_errors(directory: &Path, findings: &[Finding]) -> Result<(), Error> {
+    match findings.iter().filter(|finding| finding.level == Level::Error).count() {
+        0 => Ok(()),
+        errors => {
+            let message = format!("{}: {errors} of {} findings are errors", directory.display(), findings.len());
+            Err(Error::failed("skill_findings", message).hinting("correct them, then try again"))
+        }
+    }
+}
+
+/// Packs a directory without errors into a file.
+pub fn run(at: &At, directory: &Path, out: &Path, force: bool) -> Result<(), Error> {
+    let findings = author::lint(directory).map_err(|cause| failure::of(directory, cause))?;
+    findings.iter().try_for_each(|finding| at.out.remark(finding.to_string()))?;
+    refuse_errors(directory, &findings)?;
+    let packed = author::pack(directory).map_err(|cause| failure::of(directory, cause))?;
+    write(out, &packed, force).map_err(|error| error.hinting("--force replaces the file"))?;
+    let package = Package::read_from(packed.as_slice()).map_err(|cause| failure::of(out, cause))?;
+    at.out.json(&json!({
+        "file": out,
+        "name": package.manifest.name,
+        "version": package.manifest.version,
+        "bytes": package.bytes,
+        "digest": package.digest,
+        "files": package.manifest.files.len(),
+    }))?;
+    at.out.line(format!(
+        "packed {} {} with {} files: {}",
+        package.manifest.name,
+        package.manifest.version,
+        package.manifest.files.len(),
+        out.display()
+    ))
+}
+
+/// Writes a file that others may read.
+pub fn write(path: &Path, bytes: &[u8], replaces: bool) -> Result<(), Error> {
+    let mut file = NewFile::create(path, replaces)?;
+    file.write(bytes)?;
+    file.keep()?;
+    fs::set_permissions(path, Permissions::from_mode(PUBLIC_MODE)).map_err(|cause| {
+        Error::failed("skill_file", format!("cannot open {} for others", path.display())).because(cause)
+    })
+}

@@ -1,0 +1,173 @@
+//! Tests of the commands for authors of skills. They need no host.
+
+use crate::fake_host::{ended, ironctl};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A directory in which `ironctl` runs, with a key for signatures.
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self(tempfile::tempdir().expect("a temporary directory"));
+        desk.done(&["keygen", "--no-password"]);
+        desk
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let mut command = ironctl(self.path());
+        command.current_dir(self.path()).env("HOME", self.path()).env_remove("XDG_CONFIG_HOME");
+        ended(command.arg("skill").args(words).output().expect("ironctl runs"))
+    }
+
+    /// Returns the document of a command that succeeds.
+    fn done(&self, words: &[&str]) -> Value {
+        let (code, out, err) = self.run(&[words, &["--json"]].concat());
+        assert_eq!(code, 0, "{words:?}: {err}");
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{words:?}: {error}: {out}"))
+    }
+
+    /// Returns the code of a failure.
+    fn failed(&self, words: &[&str]) -> (i32, String) {
+        let (code, _, err) = self.run(&[words, &["--json"]].concat());
+        let failure: Value = serde_json::from_str(&err).unwrap_or_else(|error| panic!("{words:?}: {error}: {err}"));
+        (code, failure["error"]["code"].as_str().expect("a code").to_owned())
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+}
+
+const PUBLIC: &str = ".config/ironclaw/skill.pub";
+
+#[test]
+fn new_skill_is_packed_signed_and_verified() {
+    let desk = Desk::new();
+    desk.done(&["new", "notes"]);
+    assert_eq!(desk.failed(&["new", "notes"]), (1, "skill_file".to_owned()));
+    assert_eq!(desk.failed(&["new", "No"]), (2, "usage".to_owned()));
+    assert_eq!(desk.done(&["lint", "notes"])["findings"], Value::Array(Vec::new()));
+    let packed = desk.done(&["pack", "notes", "--out", "notes.skill"]);
+    assert_eq!((&packed["name"], &packed["version"], &packed["files"]), (&"notes".into(), &"0.1.0".into(), &1.into()));
+    assert_eq!(desk.failed(&["pack", "notes", "--out", "notes.skill"]), (1, "file_exists".to_owned()));
+    assert_eq!(desk.done(&["pack", "notes", "--out", "notes.skill", "--force"])["digest"], packed["digest"]);
+    assert_eq!(desk.done(&["verify", "notes.skill"])["signer"], Value::Null);
+    assert_eq!(desk.failed(&["verify", "notes.skill", "--key", PUBLIC]), (1, "skill_unsigned".to_owned()));
+    for form in [&["sign", "notes.skill"][..], &["sign", "notes.skill", "--legacy"]] {
+        let signer = desk.done(form)["signer"].clone();
+        let found = desk.done(&["verify", "notes.skill", "--key", PUBLIC]);
+        assert_eq!(
+            (&found["signer"], &found["verified"], &found["grants"]),
+            (&signer, &true.into(), &serde_json::json!({}))
+        );
+        let line = fs::read_to_string(desk.path().join(PUBLIC)).expect("the key");
+        desk.done(&["verify", "notes.skill", "--key", line.lines().nth(1).expect("its line")]);
+    }
+    desk.done(&["keygen", "--no-password", "--out", "other.key"]);
+    assert_eq!(desk.failed(&["verify", "notes.skill", "--key", "other.pub"]), (1, "skill_signature".to_owned()));
+    assert_eq!(desk.failed(&["keygen", "--no-password", "--out", "other.key"]), (1, "file_exists".to_owned()));
+    let mut bytes = fs::read(desk.path().join("notes.skill")).expect("read");
+    bytes[1600] ^= 1;
+    fs::write(desk.path().join("notes.skill"), bytes).expect("written");
+    assert_eq!(desk.failed(&["verify", "notes.skill", "--key", PUBLIC]), (1, "skill_signature".to_owned()));
+    assert_eq!(desk.failed(&["verify", "notes.skill"]).0, 1);
+}
+
+#[test]
+fn skill_with_an_error_is_not_packed() {
+    let desk = Desk::new();
+    desk.done(&["new", "notes"]);
+    desk.write("notes/references/a.md", "zero\u{200b}width, see https://example.com\n");
+    let (code, out, _) = desk.run(&["lint", "notes"]);
+    assert_eq!(code, 1);
+    assert!(out.contains("error: references/a.md:1: ") && out.contains("warning: references/a.md:1: "), "{out}");
+    assert_eq!(desk.failed(&["pack", "notes", "--out", "notes.skill"]), (1, "skill_findings".to_owned()));
+    assert!(!desk.path().join("notes.skill").exists());
+    assert_eq!(desk.failed(&["lint", "missing"]), (1, "skill_file".to_owned()));
+    assert_eq!(desk.failed(&["sign", "missing"]), (1, "skill_file".to_owned()));
+}
+
+#[test]
+fn foreign_skill_is_shown_and_signed_as_the_operators_own() {
+    let desk = Desk::new();
+    desk.write("foreign/SKILL.md", "---\nname: foreign\ndescription: d\n---\nSee https://example.com/a.\n");
+    desk.write("foreign/scripts/run", "#!/bin/sh\necho \u{1b}[2J\n");
+    desk.write("foreign/forms.md", "text\n");
+    let (code, out, _) = desk.run(&["import", "foreign", "--out", "shown.skill"]);
+    assert_eq!(code, 1, "its script has a hidden character");
+    assert!(out.contains("script: scripts/run") && out.contains("echo \\u{1b}[2J"), "{out}");
+    assert!(!desk.path().join("shown.skill").exists());
+    desk.write("foreign/scripts/run", "#!/bin/sh\necho hello\n");
+    let imported = desk.done(&["import", "foreign"]);
+    assert_eq!(imported["grants"], serde_json::json!({ "tools": ["run_command"] }));
+    assert_eq!(imported["scripts"][0]["text"], "#!/bin/sh\necho hello\n");
+    assert_eq!(imported["references"][0]["target"], "https://example.com/a");
+    assert_eq!(imported["moved"][0][1], "references/forms.md");
+    assert_eq!(imported["file"], "foreign-0.1.0.skill");
+    let found = desk.done(&["verify", "foreign-0.1.0.skill", "--key", PUBLIC]);
+    assert_eq!(found["signer"], imported["signer"]);
+    let bundled = desk.done(&["import", "--bundled"]);
+    desk.done(&["verify", bundled["file"].as_str().expect("a file"), "--key", PUBLIC]);
+    assert_eq!(desk.failed(&["import", "foreign", "--key", "none.key"]), (1, "skill_key_missing".to_owned()));
+    assert_eq!(desk.run(&["import"]).0, 2);
+    fs::write(desk.path().join("foreign.tar.gz"), b"\x1f\x8b\x08").expect("written");
+    let (code, _, err) = desk.run(&["import", "foreign.tar.gz"]);
+    assert!(code == 1 && err.contains("unpack it first"), "{err}");
+}
+
+#[test]
+fn index_of_packages_is_signed_and_its_number_rises() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path().join("public")).expect("made");
+    for name in ["one", "two"] {
+        desk.done(&["new", name]);
+        let file = format!("public/{name}-0.1.0.skill");
+        desk.done(&["pack", name, "--out", &file]);
+        assert_eq!(desk.failed(&["index", "public"]), (1, "skill_unsigned".to_owned()));
+        desk.done(&["sign", &file]);
+    }
+    let index = || -> Value {
+        let text = fs::read_to_string(desk.path().join("public/index.json")).expect("written");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let made = desk.done(&["index", "public"]);
+    assert_eq!((&made["serial"], &made["skills"]), (&1.into(), &2.into()));
+    assert_eq!(index()["skills"][1]["file"], "two-0.1.0.skill");
+    desk.done(&["index", "public", "--revoke", "one@0.1.0", "--revoke-key", "2736d8de5b918a39"]);
+    assert_eq!(desk.done(&["index", "public", "--serial", "9"])["serial"], 9);
+    assert_eq!(index()["skills"].as_array().expect("a list").len(), 1);
+    let revoked =
+        serde_json::json!({ "keys": ["2736D8DE5B918A39"], "skills": [{ "name": "one", "version": "0.1.0" }] });
+    assert_eq!(index()["revoked"], revoked);
+    let signature = fs::read_to_string(desk.path().join("public/index.json.minisig")).expect("written");
+    assert!(signature.contains("\ntrusted comment: skill index 9\n"), "{signature}");
+    assert_eq!(desk.failed(&["index", "public", "--serial", "9"]), (2, "usage".to_owned()));
+    assert_eq!(desk.failed(&["index", "public", "--revoke", "one"]), (2, "usage".to_owned()));
+}
+
+#[test]
+fn password_of_a_key_comes_from_stdin_in_a_script() {
+    let desk = Desk::new();
+    let with = |words: &[&str], password: &str| {
+        desk.write("password", password);
+        let mut command = ironctl(desk.path());
+        command.current_dir(desk.path()).stdin(fs::File::open(desk.path().join("password")).expect("opened"));
+        ended(command.arg("skill").args(words).output().expect("ironctl runs"))
+    };
+    desk.done(&["new", "notes"]);
+    desk.done(&["pack", "notes", "--out", "notes.skill"]);
+    assert_eq!(with(&["keygen", "--out", "a.key"], "correct horse\n").0, 0);
+    assert_eq!(with(&["sign", "notes.skill", "--key", "a.key"], "wrong\n").0, 1);
+    assert_eq!(with(&["sign", "notes.skill", "--key", "a.key"], "correct horse\n").0, 0);
+    desk.done(&["verify", "notes.skill", "--key", "a.pub"]);
+    assert_eq!(with(&["keygen", "--out", "b.key"], "\n").0, 1);
+}
