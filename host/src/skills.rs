@@ -7,11 +7,13 @@
 //! name ──source──▶ archive, signature ──verify──▶ Package row, directory ──gateway──▶ skill of an agent
 //! ```
 
+mod named;
 mod resolve;
 mod shelf;
 mod source;
 mod trust;
 
+pub use named::{named, resolved};
 pub use resolve::{Available, Wanted};
 pub use shelf::{Shelf, Shown};
 

@@ -26,7 +26,7 @@ const LAYERS: &[&[&str]] = &[
     &["agent_messages"],
     &["gateway"],
     &["error", "worker"],
-    &["requests", "questions", "mcp", "network_command", "git_push"],
+    &["requests", "questions", "mcp", "network_command", "git_push", "skills"],
     &["executor"],
     &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
     &["pipeline"],

@@ -4,10 +4,9 @@ use super::Changes;
 use crate::error::Error;
 use crate::gateway::store::Submitted;
 use crate::gateway::{Proposed, Requester};
-use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::{self, Agent, Person, skills};
-use crate::skills::{Skills, Wanted};
-use ironclaw_contract::operator::DenialCode;
+use crate::refusal::{Decide, Denied};
+use crate::registry::{self, Agent, Person};
+use crate::skills::{self, Skills, Wanted};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Skill};
 use ironclaw_skill::Name;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -20,7 +19,7 @@ impl Changes {
     /// Refuses a person without the role for it, a skill that does not resolve, and a change that fails a check.
     pub async fn install_skill(
         self: &Arc<Self>,
-        skills: &Skills,
+        resolver: &Skills,
         by: &Person,
         (agent, name): (String, Name),
         (wanted, back): (Wanted, bool),
@@ -35,8 +34,8 @@ impl Changes {
                 Ok(super::check_requester(tx, &person, ChangeKind::Skills, Some(&agent))?)
             })
             .await?;
-        let package = skills.resolve(&name, &wanted).await?;
-        self.submit_skill(by, agent, reason, move |tx, agent| named(tx, agent, package, back)).await
+        let package = resolver.resolve(&name, &wanted).await?;
+        self.submit_skill(by, agent, reason, move |tx, agent| skills::named(tx, agent, package, back)).await
     }
 
     /// Submits the removal of a skill of an agent with the grants that came with it.
@@ -74,36 +73,4 @@ impl Changes {
         };
         self.record().state.decide(submit).await
     }
-}
-
-/// Returns the change that names a resolved package.
-///
-/// # Errors
-/// Refuses an older version than the agent has, unless the request says that it goes back.
-pub(crate) fn named(tx: &ReadTx<'_>, agent: &Agent, package: skills::Package, back: bool) -> Result<Skill, Denied> {
-    let skills::Package { name, version, digest, .. } = package;
-    if let Some(held) = skills::find(tx, agent.id, &name)?.filter(|_| !back)
-        && skills::version(&held.package.version)? > skills::version(&version)?
-    {
-        let message =
-            format!("agent {} has skill {name} {}, which is newer than {version}", agent.name, held.package.version);
-        let hint = format!("a person goes back: `ironctl skill upgrade {name} --agent {} --to {version}`", agent.name);
-        return Err(Refusal::new(DenialCode::SkillDowngrade, message).hint(hint).into());
-    }
-    Ok(Skill { name, version: Some(version), digest: Some(digest), ..Skill::default() })
-}
-
-/// Returns the change for a skill that an agent names, from the packages that the host resolved before.
-///
-/// # Errors
-/// Refuses a malformed name or version, a skill that was not resolved, and an older version than the agent has.
-pub(crate) fn resolved(tx: &ReadTx<'_>, agent: &Agent, name: &str, version: &str) -> Result<Skill, Denied> {
-    let name = skills::named(name)?;
-    let package = match Wanted::parse(Some(version))? {
-        Wanted::Exactly(version) => skills::package_of(tx, name.as_ref(), &version.to_string())?,
-        Wanted::Newest => skills::newest(tx, name.as_ref())?,
-    };
-    let package =
-        package.ok_or_else(|| Refusal::new(DenialCode::SkillUnknown, format!("skill {name} was not resolved")))?;
-    named(tx, agent, package, false)
 }

@@ -3,7 +3,6 @@
 //! Never trusts a row: the record decides. The session is notified of a refused row, and the ledger has it. See
 //! [`crate::outbound::delivery`] and [`crate::turns::calls`].
 
-use crate::changes;
 use crate::gateway::proposals::Proposals;
 use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
@@ -14,6 +13,7 @@ use crate::record::Record;
 use crate::refusal::Denied;
 use crate::registry;
 use crate::session::store::{self, Session};
+use crate::skills;
 use crate::tables::sessions;
 use crate::tools::Runs;
 use crate::turns::calls::{self, CallState, ResultBody, ResultTarget};
@@ -278,7 +278,7 @@ impl Acceptance<'_> {
             }
             Action::SkillInstall { skill, reason } => {
                 let skill = registry::known_agent(tx, session.agent)
-                    .and_then(|agent| changes::skills::resolved(tx, &agent, &skill.skill, &skill.version));
+                    .and_then(|agent| skills::resolved(tx, &agent, &skill.skill, &skill.version));
                 match skill {
                     Ok(skill) => {
                         let proposed = self.proposed(tx, open, call, output, Change::Skills(skill))?;

@@ -11,7 +11,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
-const ASKED: [&str; 20] = [
+const ASKED: [&str; 21] = [
     "write a.txt: x",
     "append a.txt: x",
     "keep tea is green",
