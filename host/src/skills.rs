@@ -21,9 +21,11 @@ use crate::gateway::live_settings::Live;
 use crate::jail_network::Fetchers;
 use crate::record::Record;
 use crate::refusal::Refusal;
+use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Packages that are fetched at the same time.
 const FETCHES_MAX: usize = 2;
@@ -36,12 +38,26 @@ pub struct Skills {
     /// The directories of verified packages.
     pub shelf: Arc<Shelf>,
     at_once: Semaphore,
+    /// Agents wait for each other, and never keep a person from resolving.
+    for_agents: Semaphore,
+    /// The agents with a skill that an index revoked.
+    revoked: UnboundedSender<AgentId>,
+    /// Their receiver, until the daemon takes it.
+    receiver: Mutex<Option<UnboundedReceiver<AgentId>>>,
 }
 
 impl Skills {
     /// Makes a resolver that has fetched nothing.
     pub fn new(record: Arc<Record>, settings: Arc<Live>, fetchers: Arc<Fetchers>, shelf: Arc<Shelf>) -> Self {
-        Self { record, settings, fetchers, shelf, at_once: Semaphore::new(FETCHES_MAX) }
+        let (at_once, for_agents) = (Semaphore::new(FETCHES_MAX), Semaphore::new(1));
+        let (revoked, receiver) = unbounded_channel();
+        let receiver = Mutex::new(Some(receiver));
+        Self { record, settings, fetchers, shelf, at_once, for_agents, revoked, receiver }
+    }
+
+    /// Returns the agents whose sessions are to begin anew, because an index revoked one of their skills; once.
+    pub fn take_revoked(&self) -> Option<UnboundedReceiver<AgentId>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -4,9 +4,11 @@ use super::Changes;
 use crate::error::Error;
 use crate::gateway::store::Submitted;
 use crate::gateway::{Proposed, Requester};
-use crate::refusal::{Decide, Denied};
+use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::skills::Asker;
 use crate::registry::{self, Agent, Person};
 use crate::skills::{self, Skills, Wanted};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Skill};
 use ironclaw_skill::Name;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -34,8 +36,23 @@ impl Changes {
                 Ok(super::check_requester(tx, &person, ChangeKind::Skills, Some(&agent))?)
             })
             .await?;
-        let package = resolver.resolve(&name, &wanted).await?;
+        let package = match resolver.resolve(&name, &wanted).await {
+            Err(Denied::Refused(refusal)) => return Err(self.note_refused(by.id, &name, &wanted, refusal).await),
+            resolved => resolved?,
+        };
         self.submit_skill(by, agent, reason, move |tx, agent| skills::named(tx, agent, package, back)).await
+    }
+
+    /// Records the refusal of a skill that did not resolve, and returns it.
+    async fn note_refused(&self, by: PersonId, name: &Name, wanted: &Wanted, refusal: Refusal) -> Denied<Error> {
+        let (name, version, code) = (name.to_string(), wanted.to_string(), refusal.code);
+        let note = move |tx: &mut WriteTx<'_>| {
+            Ok::<_, Error>(registry::skills::note_refused(tx, (&name, &version), code, Asker::Person(by))?)
+        };
+        match self.record().state.write(note).await {
+            Ok(()) => refusal.into(),
+            Err(error) => error.into(),
+        }
     }
 
     /// Submits the removal of a skill of an agent with the grants that came with it.

@@ -22,7 +22,8 @@ use crate::runtime::sessions::Sessions;
 use crate::shutdown::Shutdown;
 use crate::worker::{self, Due, Wait};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::seam::change::{ChangeKind, Packages};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::{Change, ChangeKind, Packages, Skill};
 use ironclaw_state::failpoint;
 use ironclaw_state::home::LayerOwner;
 use ironclaw_state::{ReadTx, State};
@@ -194,8 +195,10 @@ impl ChangeWorker {
         }
         failpoint::reach("change_applied");
         tracing::info!(change = %row.id, kind = %row.kind, "applied");
-        if matches!(row.kind, ChangeKind::McpRegister | ChangeKind::McpAccess | ChangeKind::Settings)
-            && let Err(error) = self.servers.close_unused().await
+        if matches!(
+            row.kind,
+            ChangeKind::McpRegister | ChangeKind::McpAccess | ChangeKind::Settings | ChangeKind::Skills
+        ) && let Err(error) = self.servers.close_unused().await
         {
             tracing::error!(%error, "applied, but connections to MCP servers stay open until the host stops");
         }
@@ -243,6 +246,15 @@ impl ChangeWorker {
     /// Does the work that a change needs before its transaction. It fetches software, which takes time and a network and changes no
     /// setting. It erases the conversations of an agent that is to be removed, if the change is still approved.
     async fn prepare(&self, row: &Row) -> Result<Prepared, Denied<Error>> {
+        if let Change::Skills(Skill { digest: Some(digest), name, version: Some(version), .. }) = &row.change
+            && !self.jails.shelf.has(digest)
+        {
+            let message = format!("the files of skill {name} {version} are not on this host");
+            let refusal = Refusal::new(DenialCode::SkillFile, message);
+            return Err(refusal
+                .hint(format!("fetch it again: `ironctl skill show {name} --version {version}`"))
+                .into());
+        }
         match (kinds::preparation(&row.change), row.agent) {
             (Preparation::ServerLayer(server), _) => {
                 let layer = self.fetch(row, &LayerOwner::Server(server.name.clone()), &server.packages).await?;

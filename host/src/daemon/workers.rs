@@ -123,6 +123,16 @@ fn start_due(parts: &Parts, shutdown: &Shutdown) {
     tokio::spawn(late.run(shutdown.clone()));
     let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
     tokio::spawn(questions.run(shutdown.clone()));
+    if let Some(mut revoked) = parts.executor.skills.take_revoked() {
+        let sessions = parts.sessions.clone();
+        tokio::spawn(async move {
+            while let Some(agent) = revoked.recv().await {
+                if let Err(error) = sessions.respawn(agent).await {
+                    tracing::error!(%agent, %error, "its sessions did not restart without a revoked skill");
+                }
+            }
+        });
+    }
     let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch), shutdown.clone());
     tokio::spawn(schedules.run());
 }

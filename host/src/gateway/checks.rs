@@ -39,8 +39,10 @@ fn agent_of(tx: &ReadTx<'_>, proposed: &Proposed) -> Result<Option<Agent>, Denie
         ),
     };
     match &proposed.requester {
-        // A call of `schedule_task` proposes a schedule.
-        Requester::Agent { principal: _, origin: _ } if !kind.is_for_agents() && kind != ChangeKind::Schedule => {
+        // A call of `schedule_task` proposes a schedule, and one of `skill_install` a skill.
+        Requester::Agent { principal: _, origin: _ }
+            if !kind.is_for_agents() && ![ChangeKind::Schedule, ChangeKind::Skills].contains(&kind) =>
+        {
             let message = format!("an agent cannot request a change of kind {kind}");
             return Err(Refusal::new(DenialCode::ChangeNotAnAgents, message).hint("a person has to request it").into());
         }

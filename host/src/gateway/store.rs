@@ -23,7 +23,7 @@ use crate::tables::changes::{self, Ending, NewChange, Scope};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Change, Schedule};
+use ironclaw_contract::seam::change::{Change, Part, Schedule, Skill};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
@@ -78,6 +78,11 @@ pub struct Submitted {
     pub superseded: Option<Box<Row>>,
 }
 
+/// Returns a schedule without the time of its request.
+fn untimed(schedule: &Schedule) -> Change {
+    Change::Schedule(Schedule { from: None, ..schedule.clone() })
+}
+
 /// Returns the digest of a request: two requests by the same requester for the same change are one, also if the host gave them different
 /// times of request. The request of another requester is another one, with its own reason and decision.
 fn digest_of(
@@ -92,7 +97,14 @@ fn digest_of(
     let session = origin.map_or_else(none, |origin| origin.session.into());
     let payload = match change {
         // The host completes a schedule with the time of its request.
-        Change::Schedule(schedule) => Change::Schedule(Schedule { from: None, ..schedule.clone() }).payload(),
+        Change::Schedule(schedule) => untimed(schedule).payload(),
+        Change::Skills(skill) => {
+            let part = |part: &Part| match part.change() {
+                Change::Schedule(schedule) => Part::new(untimed(schedule)).unwrap_or_else(|| part.clone()),
+                _ => part.clone(),
+            };
+            Change::Skills(Skill { parts: skill.parts.iter().map(part).collect(), ..skill.clone() }).payload()
+        }
         other => other.payload(),
     };
     let request = serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, payload]);

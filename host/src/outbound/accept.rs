@@ -11,7 +11,7 @@ use crate::outbound::delivery::{self, Delivery};
 use crate::questions::{self, Questions};
 use crate::record::Record;
 use crate::refusal::Denied;
-use crate::registry;
+use crate::registry::{self, skills::Asker};
 use crate::session::store::{self, Session};
 use crate::skills;
 use crate::tables::sessions;
@@ -276,16 +276,22 @@ impl Acceptance<'_> {
                 // `submit` already records a refusal in the ledger.
                 (proposal_result(self.proposals.submit(tx, proposed))?, None)
             }
-            Action::SkillInstall { skill, reason } => {
+            Action::SkillInstall { skill: skill_named, reason } => {
                 let skill = registry::known_agent(tx, session.agent)
-                    .and_then(|agent| skills::resolved(tx, &agent, &skill.skill, &skill.version));
+                    .and_then(|agent| skills::resolved(tx, &agent, &skill_named.skill, &skill_named.version));
                 match skill {
                     Ok(skill) => {
                         let proposed = self.proposed(tx, open, call, output, Change::Skills(skill))?;
                         let proposed = Proposed { reason: reason.clone(), ..proposed };
                         (proposal_result(self.proposals.submit(tx, proposed))?, None)
                     }
-                    Err(denied) => (proposal_result(Err(denied))?, None),
+                    Err(Denied::Refused(refusal)) => {
+                        let named = (skill_named.skill.as_str(), skill_named.version.as_str());
+                        let by = Asker::Turn(session.id, open.id);
+                        registry::skills::note_refused(tx, named, refusal.code, by)?;
+                        (proposal_result(Err(refusal.into()))?, None)
+                    }
+                    Err(failed) => (proposal_result(Err(failed))?, None),
                 }
             }
             Action::AskUserQuestion(question) => {

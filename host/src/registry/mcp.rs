@@ -132,7 +132,7 @@ pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_s
     };
     let catalogue = Catalogue::new(&agent.enabled_tools, reach, tools::tools_of(tx, agent.id)?);
     let catalogue = catalogue.with_destinations(destinations::has_any(tx, agent.id)?);
-    Ok(catalogue.with_skills(skills::has_any(tx, agent.id)?))
+    Ok(catalogue.with_skills(!skills::trusted(tx, agent.id)?.is_empty()))
 }
 
 /// Returns the terms of a tool for an agent; `None` if there is no such tool, or if it is of a server and the agent does not have it.

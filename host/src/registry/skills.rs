@@ -7,7 +7,7 @@ use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::tables::skills as table;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_skill::signature::PublicKey;
@@ -16,8 +16,8 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use std::collections::BTreeSet;
 
 pub use crate::tables::skills::{
-    Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, has_any, key_by_id, keys, of,
-    package_by_digest, package_of, packages, sources, text, text_paths,
+    Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys, of,
+    package_by_digest, package_of, packages, signed_names, sources, text, text_paths, unused_since,
 };
 
 /// Sources of one host.
@@ -101,6 +101,9 @@ pub fn trusted(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error>
 pub fn always_asked(tx: &ReadTx<'_>, agent: AgentId) -> Result<BTreeSet<(String, String)>, Error> {
     let mut asked = BTreeSet::new();
     for held in of(tx, agent)? {
+        if !held.package.manifest.contains("always_ask") {
+            continue;
+        }
         for grant in manifest(&held.package)?.grants.mcp {
             asked.extend(grant.always_ask.into_iter().map(|tool| (grant.server.clone(), tool)));
         }
@@ -285,14 +288,15 @@ pub fn revoke_key(tx: &mut WriteTx<'_>, key: &Key, by: Revoker<'_>) -> Result<()
     Ok(())
 }
 
-/// Revokes a version of a skill for good.
-pub fn revoke_version(tx: &mut WriteTx<'_>, name: &Name, version: &Version, by: Revoker<'_>) -> Result<(), Error> {
+/// Revokes a version of a skill for good; returns whether it was not revoked before.
+pub fn revoke_version(tx: &mut WriteTx<'_>, name: &Name, version: &Version, by: Revoker<'_>) -> Result<bool, Error> {
     let (name, version) = (name.to_string(), version.to_string());
-    if table::revoke_version(tx, &name, &version)? {
+    let is_new = table::revoke_version(tx, &name, &version)?;
+    if is_new {
         let entry = revoked_entry(LedgerEvent::SkillRevoked, by);
         entry.with("skill", name).with("version", version).append(tx)?;
     }
-    Ok(())
+    Ok(is_new)
 }
 
 /// Records a verified package, unless it is recorded.
@@ -302,7 +306,10 @@ pub fn revoke_version(tx: &mut WriteTx<'_>, name: &Name, version: &Version, by: 
 pub fn record_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, String)]) -> Result<(), Denied> {
     if let Some(held) = package_of(tx, &new.name, &new.version)? {
         if held.digest == new.digest {
-            return Ok(());
+            // The signer of the record stays while its signature counts.
+            let counts = trust(tx, &held)? == Trust::Trusted;
+            let (signer, source) = if counts { (&held.signer, &held.source) } else { (&new.signer, &new.source) };
+            return Ok(table::renew_package(tx, held.digest, (signer, source))?);
         }
         let message = format!("skill {} {} had other bytes before", new.name, new.version);
         let refusal = Refusal::new(DenialCode::SkillChanged, message);
@@ -333,6 +340,31 @@ pub fn kept(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
     let since = tx.wall() - KEPT_MS;
     let recent = packages(tx)?.into_iter().filter(|package| package.resolved_at >= since).map(|package| package.digest);
     Ok(used(tx)?.into_iter().chain(recent).collect())
+}
+
+/// Records that a skill was refused before a change was proposed: for a person, or for a turn.
+pub fn note_refused(
+    tx: &mut WriteTx<'_>,
+    (name, version): (&str, &str),
+    code: DenialCode,
+    by: Asker,
+) -> Result<(), Error> {
+    let short = |text: &str| text.chars().take(64).collect::<String>();
+    let entry = Entry::new(LedgerEvent::SkillRefused).with("skill", short(name)).with("version", short(version));
+    match by {
+        Asker::Person(person) => entry.with("code", code).with("by", person).append(tx)?,
+        Asker::Turn(session, turn) => entry.with("code", code).session(session).turn(turn).append(tx)?,
+    };
+    Ok(())
+}
+
+/// The party that asks for a skill.
+#[derive(Debug, Clone, Copy)]
+pub enum Asker {
+    /// A person.
+    Person(PersonId),
+    /// An agent in a turn.
+    Turn(SessionId, TurnId),
 }
 
 /// Gives an agent a version of a skill, in place of its present one.

@@ -1,16 +1,27 @@
 //! The way from the name of a skill to its verified package: sources, signature, bytes, record.
 
 use super::shelf::Unpacked;
-use super::source::{self, Candidate, INDEX, Place};
-use super::trust::{self, SignedIndex};
+use super::source::{self, Candidate, Place};
+use super::trust::{self, Signed, SignedIndex};
 use super::{Skills, refused};
 use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::skills::{self, Key, Package, Revoker, Source};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::{Name, Version, signature};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_text::confusable;
+use std::sync::Arc;
+
+/// Candidates that one resolution tries.
+const TRIED_MAX: usize = 3;
+
+/// Packages that agents may make the host fetch while no agent has them, within [`UNUSED_MS`].
+const UNUSED_MAX: u64 = 16;
+
+/// A day.
+const UNUSED_MS: i64 = 24 * 3_600_000;
 
 /// Least bytes of names of which one changed character makes a look-alike.
 const SIMILAR_BYTES_MIN: usize = 5;
@@ -33,6 +44,15 @@ impl Wanted {
         match text {
             None | Some("latest") => Ok(Self::Newest),
             Some(text) => skills::version(text).map(Self::Exactly),
+        }
+    }
+}
+
+impl std::fmt::Display for Wanted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Newest => f.write_str("latest"),
+            Self::Exactly(version) => version.fmt(f),
         }
     }
 }
@@ -69,10 +89,54 @@ impl Skills {
         }
         let found = self.find(&sources, &keys, name, wanted).await?;
         let (_, keys) = self.trusted().await?;
-        let (new, texts, unpacked) = self.verified(&found, &keys, name).await?;
-        let shelf = std::sync::Arc::clone(&self.shelf);
+        let mut refusal = None;
+        // A source that lists a version without a good package hides no other one.
+        for found in found.into_iter().take(TRIED_MAX) {
+            match self.fetched(&found, &keys, name).await {
+                Err(Denied::Refused(why)) => drop(refusal.get_or_insert(why)),
+                resolved => return resolved,
+            }
+        }
+        Err(refusal.unwrap_or_else(|| unknown(&sources, name, wanted)).into())
+    }
+
+    /// Resolves a skill that an agent names. A recorded version is not fetched again, and few packages may wait unused.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`]; refuses if many packages were fetched that no agent has.
+    pub async fn resolve_for_agent(&self, name: &Name, wanted: &Wanted) -> Result<Package, Denied<Error>> {
+        let _permit = self.for_agents.acquire().await;
+        let (of, exact) = (name.to_string(), wanted.clone());
+        let look = move |tx: &ReadTx<'_>| {
+            let held = match &exact {
+                Wanted::Exactly(version) => skills::package_of(tx, &of, &version.to_string())?,
+                Wanted::Newest => None,
+            };
+            let is_trusted = match &held {
+                Some(held) => skills::trust(tx, held)? == skills::Trust::Trusted,
+                None => false,
+            };
+            Ok::<_, Error>((held.filter(|_| is_trusted), skills::unused_since(tx, tx.wall() - UNUSED_MS)?))
+        };
+        let (held, unused) = self.record.state.read(look).await?;
+        if let Some(held) = held.filter(|held| self.shelf.has(&held.digest)) {
+            return Ok(held);
+        }
+        if unused >= UNUSED_MAX {
+            let message = format!("{unused} packages of skills were fetched today that no agent has");
+            let refusal = Refusal::new(DenialCode::SkillsTooMany, message);
+            return Err(refusal.hint("a person installs it: `ironctl skill add NAME --agent AGENT`").into());
+        }
+        self.resolve(name, wanted).await
+    }
+
+    /// Fetches one package, verifies it, and records it.
+    async fn fetched(&self, found: &Found, keys: &[Key], name: &Name) -> Result<Package, Denied<Error>> {
+        let (new, texts, unpacked) = self.verified(found, keys, name).await?;
+        let (shelf, digest) = (Arc::clone(&self.shelf), new.digest);
         // The directory comes first: a row without its directory would be a skill without bytes.
-        let kept = unpacked.keep(&shelf, new.digest);
+        let kept = tokio::task::spawn_blocking(move || unpacked.keep(&shelf, digest)).await;
+        let kept = kept.expect("keeping a package does not panic");
         kept.map_err(|error| source::failed(&found.source, &format!("the package cannot be stored: {error}")))?;
         failpoint::reach("skill_unpacked");
         let record = move |tx: &mut WriteTx<'_>| -> Result<Package, Denied<Error>> {
@@ -83,9 +147,24 @@ impl Skills {
             let held = skills::package_of(tx, &new.name, &new.version).map_err(Error::from)?;
             held.ok_or_else(|| Error::State(ironclaw_state::Error::Stored("a package that vanished".to_owned())).into())
         };
-        let resolved = self.record.state.decide(record).await?;
+        let resolved = self.record.state.decide(record).await;
+        if resolved.is_err() {
+            self.forget(digest).await?;
+        }
         failpoint::reach("skill_resolved");
-        Ok(resolved)
+        resolved
+    }
+
+    /// Removes the directory of a package that is not recorded.
+    async fn forget(&self, digest: Digest) -> Result<(), Error> {
+        let is_recorded =
+            self.record.state.read(move |tx| Ok::<_, Error>(skills::package_by_digest(tx, digest)?.is_some())).await?;
+        if !is_recorded {
+            let shelf = Arc::clone(&self.shelf);
+            let removed = tokio::task::spawn_blocking(move || shelf.remove(&digest)).await;
+            removed.expect("removing a package does not panic");
+        }
+        Ok(())
     }
 
     /// Returns the versions of a skill that the sources have, newest first. Sources without a usable answer are left out with a warning in
@@ -117,15 +196,18 @@ impl Skills {
         self.record.state.read(|tx: &ReadTx<'_>| Ok((skills::sources(tx)?, skills::keys(tx)?))).await
     }
 
-    /// Returns the best candidate of all sources: the wanted version, or the newest one. If several sources have it, the first source.
+    /// Returns the candidates of all sources, best first: those of the wanted version, or the newest ones.
+    ///
+    /// # Errors
+    /// Refuses if no source has a candidate, with the first refusal of a source.
     async fn find(
         &self,
         sources: &[Source],
         keys: &[Key],
         name: &Name,
         wanted: &Wanted,
-    ) -> Result<Found, Denied<Error>> {
-        let (mut best, mut refusal): (Option<Found>, Option<Refusal>) = (None, None);
+    ) -> Result<Vec<Found>, Denied<Error>> {
+        let (mut all, mut refusal) = (Vec::new(), None);
         for source in sources {
             let (place, candidates) = match self.candidates(source, keys, name).await {
                 Ok(found) => found,
@@ -135,27 +217,22 @@ impl Skills {
                 }
                 Err(failed) => return Err(failed),
             };
-            for candidate in candidates {
-                let is_wanted = match wanted {
-                    Wanted::Newest => candidate.version.pre.is_empty(),
-                    Wanted::Exactly(version) => candidate.version == *version,
-                };
-                let is_better = best.as_ref().is_none_or(|best| best.candidate.version < candidate.version);
-                if is_wanted && is_better {
-                    best = Some(Found { source: source.clone(), place: place.clone(), candidate });
-                }
-            }
-        }
-        let unknown = || {
-            let version = match wanted {
-                Wanted::Newest => String::new(),
-                Wanted::Exactly(version) => format!(" {version}"),
+            let is_wanted = |candidate: &Candidate| match wanted {
+                Wanted::Newest => candidate.version.pre.is_empty(),
+                Wanted::Exactly(version) => candidate.version == *version,
             };
-            let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-            let message = format!("no source has skill {name}{version}; the sources are {}", names.join(", "));
-            Refusal::new(DenialCode::SkillUnknown, message).hint("`ironctl skill source list` shows the sources")
-        };
-        best.ok_or_else(|| refusal.unwrap_or_else(unknown).into())
+            all.extend(candidates.into_iter().filter(is_wanted).map(|candidate| Found {
+                source: source.clone(),
+                place: place.clone(),
+                candidate,
+            }));
+        }
+        // Equal versions stay in the order of the sources.
+        all.sort_by(|one, other| other.candidate.version.cmp(&one.candidate.version));
+        match all.is_empty() {
+            true => Err(refusal.unwrap_or_else(|| unknown(sources, name, wanted)).into()),
+            false => Ok(all),
+        }
     }
 
     /// Returns the packages of a skill at a source. Notes the serial and the revocations of its index.
@@ -169,13 +246,17 @@ impl Skills {
         let place = Place::parse(&source.location, loopback)?;
         let Some((bytes, signature)) = self.index(source, &place).await? else {
             let Place::Directory(directory) = &place else { return Ok((place, Vec::new())) };
-            let listed = source::listed(directory, name).map_err(|error| source::failed(source, &error.to_string()))?;
-            return Ok((place, listed));
+            if source.serial > 0 {
+                let message =
+                    format!("the index of source {} is gone, but this host has seen {}", source.name, source.serial);
+                return Err(Refusal::new(DenialCode::SkillIndex, message).into());
+            }
+            let (directory, name) = (directory.clone(), name.clone());
+            let listed = tokio::task::spawn_blocking(move || source::listed(&directory, &name)).await;
+            let listed = listed.expect("listing a directory does not panic");
+            return Ok((place, listed.map_err(|error| source::failed(source, &error.to_string()))?));
         };
-        let incoming = self.shelf.incoming().map_err(|error| source::failed(source, &error.to_string()))?;
-        let file = incoming.path().join(INDEX);
-        std::fs::write(&file, &bytes).map_err(|error| source::failed(source, &error.to_string()))?;
-        let signed = trust::read_index(source, keys, (&file, &bytes, &signature))?;
+        let signed = trust::read_index(source, keys, (&bytes, &signature))?;
         let candidates = signed.candidates(name);
         self.note_index(source, signed).await?;
         Ok((place, candidates))
@@ -184,20 +265,28 @@ impl Skills {
     async fn note_index(&self, source: &Source, signed: SignedIndex) -> Result<(), Error> {
         let source = source.clone();
         let note = move |tx: &mut WriteTx<'_>| {
+            let mut agents = Vec::new();
             if signed.index.serial > source.serial {
                 skills::saw_serial(tx, &source.name, signed.index.serial)?;
             }
             for (name, version) in signed.revoked_versions() {
-                skills::revoke_version(tx, name, version, Revoker::Source(&source.name))?;
-            }
-            for id in signed.revoked_keys() {
-                if let Some(key) = skills::key_by_id(tx, id)? {
-                    skills::revoke_key(tx, &key, Revoker::Source(&source.name))?;
+                if skills::revoke_version(tx, name, version, Revoker::Source(&source.name))? {
+                    agents.extend(skills::agents_of_version(tx, name.as_ref(), &version.to_string())?);
                 }
             }
-            Ok::<_, Error>(())
+            for id in signed.revoked_keys() {
+                if let Some(key) = skills::key_by_id(tx, id)?.filter(|key| key.revoked_at.is_none()) {
+                    skills::revoke_key(tx, &key, Revoker::Source(&source.name))?;
+                    agents.extend(skills::agents_of_signer(tx, id)?);
+                }
+            }
+            Ok::<_, Error>(agents)
         };
-        self.record.state.write(note).await
+        for agent in self.record.state.write(note).await? {
+            // The receiver ends with the host alone.
+            let _ = self.revoked.send(agent);
+        }
+        Ok(())
     }
 
     /// Fetches a package and checks everything that needs no record: signature, key, names, digests, bounds.
@@ -216,7 +305,7 @@ impl Skills {
         let (keys, name, version, of) = (keys.to_vec(), name.clone(), version.clone(), what.clone());
         let check = move || -> Result<_, Refusal> {
             let comment = signature::comment_of(&name, &version);
-            let key = trust::signed_by(&keys, (&archive, &signature), (&of, &comment))?;
+            let key = trust::signed_by(&keys, Signed::File(&archive), &signature, (&of, &comment))?;
             trust::check_name(key, &name)?;
             let unpacked = Unpacked::of(&archive, incoming).map_err(|error| refused(&of, error))?;
             let manifest = &unpacked.package.manifest;
@@ -224,11 +313,11 @@ impl Skills {
                 let message = format!("{of}: the package says that it is {} {}", manifest.name, manifest.version);
                 return Err(Refusal::new(DenialCode::SkillManifest, message));
             }
-            Ok((unpacked, key.id.clone()))
+            let texts = unpacked.texts().map_err(|error| refused(&of, error))?;
+            Ok((unpacked, key.id.clone(), texts))
         };
-        let (unpacked, signer) =
+        let (unpacked, signer, texts) =
             tokio::task::spawn_blocking(check).await.expect("checking a package does not panic")?;
-        let texts = unpacked.texts().map_err(|error| refused(&what, error))?;
         let package = &unpacked.package;
         let new = Package {
             digest: package.digest,
@@ -244,12 +333,23 @@ impl Skills {
     }
 }
 
+/// Returns the refusal of a skill that no source has.
+fn unknown(sources: &[Source], name: &Name, wanted: &Wanted) -> Refusal {
+    let version = match wanted {
+        Wanted::Newest => String::new(),
+        Wanted::Exactly(version) => format!(" {version}"),
+    };
+    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
+    let message = format!("no source has skill {name}{version}; the sources are {}", names.join(", "));
+    Refusal::new(DenialCode::SkillUnknown, message).hint("`ironctl skill source list` shows the sources")
+}
+
 /// Refuses a name that looks like that of a verified package with another signer.
 fn check_name(tx: &ReadTx<'_>, new: &Package) -> Result<(), Denied<Error>> {
-    let known = skills::packages(tx).map_err(Error::from)?;
-    let similar = known.iter().find(|held| held.signer != new.signer && are_similar(&held.name, &new.name));
-    if let Some(held) = similar {
-        let message = format!("skill {} looks like skill {}, which another key signed", new.name, held.name);
+    let known = skills::signed_names(tx).map_err(Error::from)?;
+    let similar = known.iter().find(|(name, signer)| *signer != new.signer && are_similar(name, &new.name));
+    if let Some((name, _)) = similar {
+        let message = format!("skill {} looks like skill {name}, which another key signed", new.name);
         let refusal = Refusal::new(DenialCode::SkillLookalike, message);
         return Err(refusal.hint("ask its author for another name").into());
     }

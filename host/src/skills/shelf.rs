@@ -25,6 +25,8 @@ pub struct Shelf {
     home: Home,
     /// The shown directories that were verified since the host started.
     verified: Mutex<HashSet<Digest>>,
+    /// Held while a directory of a package is replaced.
+    keeping: Mutex<()>,
 }
 
 /// The directory that a jail shows at `/skills`.
@@ -102,11 +104,14 @@ impl Unpacked {
     /// # Errors
     /// Fails if the home cannot be written.
     pub fn keep(self, shelf: &Shelf, digest: Digest) -> io::Result<()> {
+        let _keeping = shelf.keeping.lock().unwrap_or_else(PoisonError::into_inner);
         let place = shelf.package(&digest);
         if place.is_dir() && self.package.manifest.verify_tree(&place).is_ok() {
             return Ok(());
         }
         remove_tree(&place)?;
+        // The bytes are on the disk before a row names them.
+        nix::unistd::syncfs(std::fs::File::open(&self.tree)?)?;
         std::fs::rename(&self.tree, &place)?;
         std::fs::File::open(shelf.root())?.sync_all()
     }
@@ -119,7 +124,7 @@ fn io_error(path: &Path, source: io::Error) -> Error {
 impl Shelf {
     /// Makes the shelf of a home.
     pub fn new(home: Home) -> Self {
-        Self { home, verified: Mutex::default() }
+        Self { home, verified: Mutex::default(), keeping: Mutex::default() }
     }
 
     fn root(&self) -> PathBuf {
@@ -129,6 +134,19 @@ impl Shelf {
     /// Returns the directory of a package.
     fn package(&self, digest: &Digest) -> PathBuf {
         self.root().join(digest.to_string())
+    }
+
+    /// Returns whether the directory of a package is there.
+    pub fn has(&self, digest: &Digest) -> bool {
+        self.package(digest).is_dir()
+    }
+
+    /// Removes the directory of a package.
+    pub fn remove(&self, digest: &Digest) {
+        let _keeping = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = remove_tree(&self.package(digest)) {
+            tracing::warn!(%error, "could not remove a refused skill");
+        }
     }
 
     /// Makes a new directory for a package that is fetched.
@@ -160,23 +178,27 @@ impl Shelf {
         if verified.contains(&digest) {
             return Ok(Shown { directory });
         }
-        if !directory.is_dir() {
-            make_private(&self.root())
-                .and_then(|()| make_private(&all))
-                .map_err(|error| io_error(&all, io::Error::other(error)))?;
-            let incoming = self.incoming().map_err(|source| io_error(&all, source))?;
-            let new = incoming.path().join("shown");
-            make_directory(&new)?;
-            for (digest, manifest) in skills {
-                link_tree(&self.package(digest), &new.join(manifest.name.as_ref()))?;
-            }
-            std::fs::rename(&new, &directory).map_err(|source| io_error(&directory, source))?;
-        }
-        for (_, manifest) in skills {
-            manifest.verify_tree(&directory.join(manifest.name.as_ref()))?;
+        if !directory.is_dir() || verify(skills, &directory).is_err() {
+            // A damaged file of a shown directory may be whole in the directory of its package.
+            remove_tree(&directory).map_err(|source| io_error(&directory, source))?;
+            self.link(skills, &all, &directory)?;
+            verify(skills, &directory)?;
         }
         verified.insert(digest);
         Ok(Shown { directory })
+    }
+
+    /// Makes a directory with links of the files of these skills.
+    fn link(&self, skills: &[(Digest, Manifest)], all: &Path, directory: &Path) -> Result<(), Error> {
+        let made = make_private(&self.root()).and_then(|()| make_private(all));
+        made.map_err(|error| io_error(all, io::Error::other(error)))?;
+        let incoming = self.incoming().map_err(|source| io_error(all, source))?;
+        let new = incoming.path().join("shown");
+        make_directory(&new)?;
+        for (digest, manifest) in skills {
+            link_tree(&self.package(digest), &new.join(manifest.name.as_ref()))?;
+        }
+        std::fs::rename(&new, directory).map_err(|source| io_error(directory, source))
     }
 
     /// Removes the directories of other packages than these, and everything that the host makes again. Call it while no sandbox runs.
@@ -189,6 +211,11 @@ impl Shelf {
             }
         }
     }
+}
+
+/// Checks every file of a shown directory.
+fn verify(skills: &[(Digest, Manifest)], directory: &Path) -> Result<(), Error> {
+    skills.iter().try_for_each(|(_, manifest)| manifest.verify_tree(&directory.join(manifest.name.as_ref())))
 }
 
 /// Makes a directory that the user of a jail may enter.

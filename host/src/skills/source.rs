@@ -173,9 +173,17 @@ impl Skills {
         let store = |error: io::Error| failed(source, &format!("{file}: {error}"));
         let url = match place {
             Place::Directory(directory) => {
-                let opened = home::open_file(&directory.join(file)).map_err(store)?;
-                let copied = io::copy(&mut opened.take(bytes_max + 1), target).map_err(store)?;
-                return if copied > bytes_max { Err(too_large()) } else { Ok(()) };
+                let path = directory.join(file);
+                let read = tokio::task::spawn_blocking(move || {
+                    let mut bytes = Vec::new();
+                    home::open_file(&path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+                    Ok(bytes)
+                });
+                let bytes = read.await.expect("reading a file does not panic").map_err(store)?;
+                if bytes.len() as u64 > bytes_max {
+                    return Err(too_large());
+                }
+                return target.write_all(&bytes).map_err(store);
             }
             Place::Url(url) => url.join(file).map_err(|error| failed(source, &format!("{file:?}: {error}")))?,
         };

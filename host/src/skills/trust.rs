@@ -10,13 +10,23 @@ use ironclaw_skill::signature::{self, PublicKey};
 use ironclaw_skill::{Error, Name, Version};
 use std::path::Path;
 
-/// Checks that a trusted key signed a file with this trusted comment, and returns the key.
+/// Signed bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Signed<'a> {
+    /// Those of a file.
+    File(&'a Path),
+    /// These.
+    Bytes(&'a [u8]),
+}
+
+/// Checks that a trusted key signed bytes with this trusted comment, and returns the key.
 ///
 /// # Errors
 /// Refuses an unreadable signature, an unknown or revoked key, another comment, and other bytes.
 pub(super) fn signed_by<'k>(
     keys: &'k [Key],
-    (file, signature): (&Path, &str),
+    signed: Signed<'_>,
+    signature: &str,
     (what, comment): (&str, &str),
 ) -> Result<&'k Key, Refusal> {
     let id = signature::key_id(signature).map_err(|error| refused(what, error))?;
@@ -32,7 +42,11 @@ pub(super) fn signed_by<'k>(
         return Err(Refusal::new(DenialCode::SkillKeyRevoked, message));
     }
     let public = PublicKey::parse(&key.public_key).map_err(|error| refused(what, error))?;
-    let found = signature::verify(file, signature, &public).map_err(|error| refused(what, error))?;
+    let found = match signed {
+        Signed::File(file) => signature::verify(file, signature, &public),
+        Signed::Bytes(bytes) => signature::verify_bytes(bytes, signature, &public),
+    };
+    let found = found.map_err(|error| refused(what, error))?;
     if found != comment {
         let shown: String = found.chars().take(128).collect();
         return Err(refused(what, Error::Comment { found: shown, expected: comment.to_owned() }));
@@ -89,12 +103,13 @@ impl SignedIndex {
 pub(super) fn read_index(
     source: &Source,
     keys: &[Key],
-    (file, bytes, signature): (&Path, &[u8], &str),
+    (bytes, signature): (&[u8], &str),
 ) -> Result<SignedIndex, Refusal> {
     let what = format!("the index of source {}", source.name);
     let index =
         Index::parse(bytes).map_err(|error| Refusal::new(DenialCode::SkillIndex, format!("{what}: {error}")))?;
-    let key = signed_by(keys, (file, signature), (&what, &format!("skill index {}", index.serial)))?.clone();
+    let key =
+        signed_by(keys, Signed::Bytes(bytes), signature, (&what, &format!("skill index {}", index.serial)))?.clone();
     if index.serial < source.serial {
         let message = format!("{what} has the serial {}, but this host has seen {}", index.serial, source.serial);
         return Err(Refusal::new(DenialCode::SkillIndex, message).hint("the source has to publish a newer index"));

@@ -223,6 +223,25 @@ pub fn add_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, String
     Ok(())
 }
 
+/// Notes that a verified package was verified again, by this key from this source.
+pub fn renew_package(tx: &mut WriteTx<'_>, digest: Digest, (signer, source): (&str, &str)) -> Result<(), Error> {
+    let now = tx.now();
+    let sql = "UPDATE skill_packages SET signer = ?2, source = ?3, resolved_at = ?4 WHERE digest = ?1";
+    tx.execute(sql, params![digest, signer, source, now])?;
+    Ok(())
+}
+
+/// Returns the names of the verified packages with their signers.
+pub fn signed_names(tx: &ReadTx<'_>) -> Result<Vec<(String, String)>, Error> {
+    tx.list("SELECT DISTINCT name, signer FROM skill_packages", [], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Returns the number of packages that no agent has and that were verified since then.
+pub fn unused_since(tx: &ReadTx<'_>, since: i64) -> Result<u64, Error> {
+    let sql = "SELECT count(*) FROM skill_packages WHERE resolved_at >= ?1 AND digest NOT IN (SELECT digest FROM agent_skills)";
+    tx.get(sql, [since], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+}
+
 /// Returns the paths of the texts of a package.
 pub fn text_paths(tx: &ReadTx<'_>, digest: Digest) -> Result<Vec<String>, Error> {
     tx.list("SELECT path FROM skill_texts WHERE digest = ?1 ORDER BY path", [digest], |row| row.get(0))
@@ -255,11 +274,6 @@ pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
 /// Returns a skill of an agent.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Installed>, Error> {
     tx.find(&format!("{INSTALLED} WHERE agent_id = ?1 AND agent_skills.name = ?2"), params![agent, name], installed)
-}
-
-/// Returns whether an agent has a skill.
-pub fn has_any(tx: &ReadTx<'_>, agent: AgentId) -> Result<bool, Error> {
-    Ok(tx.find("SELECT 1 FROM agent_skills WHERE agent_id = ?1 LIMIT 1", [agent], |_| Ok(()))?.is_some())
 }
 
 /// Returns the digests of the packages that agents have.

@@ -7,8 +7,8 @@ use ironclaw_contract::seam::egress::{Commands, Egress};
 
 /// Bytes of the name of a server, a tool or a program.
 const NAME_BYTES_MAX: usize = 128;
-/// The tool that installs skills: a skill that grants it would spread.
-const INSTALLS_SKILLS: &str = "skill_install";
+/// The tools that ask for skills: a skill that grants one would spread.
+const INSTALL_SKILLS: [&str; 2] = ["skill_install", "request_capability_change"];
 
 /// Checks all but the paths of the files.
 pub(super) fn check(manifest: &Manifest) -> Result<(), String> {
@@ -20,8 +20,8 @@ pub(super) fn check(manifest: &Manifest) -> Result<(), String> {
         plain::check_lines(persona).map_err(|what| format!("grants.persona: {what}"))?;
     }
     names("grants.tools", &grants.tools)?;
-    if grants.tools.iter().any(|tool| tool == INSTALLS_SKILLS) {
-        return Err(format!("grants.tools: no skill may grant {INSTALLS_SKILLS}"));
+    if let Some(tool) = grants.tools.iter().find(|tool| INSTALL_SKILLS.contains(&tool.as_str())) {
+        return Err(format!("grants.tools: no skill may grant {tool}"));
     }
     count("grants.mcp", grants.mcp.len())?;
     once("grants.mcp", grants.mcp.iter().map(|mcp| &mcp.server))?;

@@ -184,7 +184,7 @@ impl Server {
     }
 
     async fn record_output(&self, turn: TurnId, mut prepared: Prepared, mut answered: Answered) -> Answer {
-        let (refused, mut copies) = self.prepare_calls(&mut prepared, &mut answered.output.calls).await?;
+        let (refused, mut copies) = self.prepare_calls(turn, &mut prepared, &mut answered.output.calls).await?;
         let found = self.search_notes(&prepared, &answered.output.calls).await?;
         let text = lookalike::neutralise(&answered.output.text).into_owned();
         let bytes = text.len() as u64;
@@ -305,7 +305,7 @@ pub(super) struct Prepared {
     /// The booked estimate.
     booked: Booked,
     /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
 }
 
 /// Returns the end of the time of a turn's model.

@@ -11,6 +11,7 @@ use crate::session::store;
 use crate::tools::SEND_FILE;
 use crate::turns::calls;
 use ironclaw_contract::canonical::{Limits, parse};
+use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_contract::seam::seal::Label;
@@ -26,11 +27,12 @@ impl Server {
     /// Prepares the pushes and the files of an output. Returns the refusals and the copies by the position of the call.
     pub(super) async fn prepare_calls(
         &self,
+        turn: TurnId,
         prepared: &mut Prepared,
         calls: &mut [WantedCall],
     ) -> Result<(HashMap<usize, Refusal>, HashMap<usize, Copied>), Error> {
         let mut refusals = self.prepare_pushes(prepared, calls).await?;
-        self.resolve_skills(prepared, calls, &mut refusals).await?;
+        self.resolve_skills(turn, prepared, calls, &mut refusals).await?;
         let copies = self.copy_files(prepared, calls, &mut refusals).await?;
         Ok((refusals, copies))
     }

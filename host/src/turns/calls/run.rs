@@ -50,6 +50,9 @@ struct Definition<'a> {
     parameters: Option<&'a serde_json::Value>,
 }
 
+/// Paths of a skill in one refusal.
+const PATHS_SHOWN_MAX: usize = 32;
+
 /// The text that a skill has for its agent.
 const INSTRUCTIONS: &str = "SKILL.md";
 
@@ -204,7 +207,9 @@ fn read_skill(tx: &ReadTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result<Resu
     match skills::text(tx, skill.package.digest, path)? {
         Some(text) => Ok(ResultBody { ok: true, text: lookalike::neutralise(&text).into_owned() }),
         None => {
-            let paths = skills::text_paths(tx, skill.package.digest)?.join(", ");
+            let mut paths = skills::text_paths(tx, skill.package.digest)?;
+            paths.truncate(PATHS_SHOWN_MAX);
+            let paths = lookalike::neutralise(&paths.join(", ")).into_owned();
             let text = format!(
                 "it has no such text; its texts are {paths}. Read other files below {prefix} with your file tools."
             );

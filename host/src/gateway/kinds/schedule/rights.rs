@@ -7,7 +7,7 @@ use crate::gateway::{Proposed, Requester};
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Person, mcp, roles};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::change::{Change, Schedule};
 use ironclaw_judge::Class;
 use ironclaw_state::ReadTx;
 
@@ -92,9 +92,24 @@ pub fn lost(
     Ok(None)
 }
 
+/// Returns the schedule that a change adds or alters.
+const fn schedule_of(change: &Change) -> Option<&Schedule> {
+    match change {
+        Change::Schedule(schedule) => Some(schedule),
+        _ => None,
+    }
+}
+
 /// Refuses a schedule that asks for more than its creator has.
 pub(in crate::gateway) fn check(tx: &ReadTx<'_>, policy: &Policy, proposed: &Proposed) -> Result<(), Denied> {
-    let Change::Schedule(schedule) = &proposed.change else { return Ok(()) };
+    let schedules: Vec<&Schedule> = match &proposed.change {
+        Change::Schedule(schedule) => vec![schedule],
+        Change::Skills(skill) => skill.parts.iter().filter_map(|part| schedule_of(part.change())).collect(),
+        _ => Vec::new(),
+    };
+    if schedules.is_empty() {
+        return Ok(());
+    }
     let creator = match &proposed.requester {
         Requester::Person(person) => *person,
         Requester::Agent { principal, .. } => *principal,
@@ -102,10 +117,13 @@ pub(in crate::gateway) fn check(tx: &ReadTx<'_>, policy: &Policy, proposed: &Pro
     let Some(agent) = proposed.agent else { return Ok(()) };
     let agent = registry::known_agent(tx, agent)?;
     let Some(person) = registry::person_by_id(tx, creator)? else { return Ok(()) };
-    let message = match lost(tx, policy, (&person, &agent), schedule.may.as_deref().unwrap_or_default())? {
-        None => return Ok(()),
-        Some(Lost::Access) => format!("you may not talk to agent {}", agent.name),
-        Some(Lost::Role(class)) => format!("your role may not use calls of the class {class}"),
-    };
-    Err(Refusal::new(DenialCode::ScheduleRole, message).hint("leave the class out of the list").into())
+    for schedule in schedules {
+        let message = match lost(tx, policy, (&person, &agent), schedule.may.as_deref().unwrap_or_default())? {
+            None => continue,
+            Some(Lost::Access) => format!("you may not talk to agent {}", agent.name),
+            Some(Lost::Role(class)) => format!("your role may not use calls of the class {class}"),
+        };
+        return Err(Refusal::new(DenialCode::ScheduleRole, message).hint("leave the class out of the list").into());
+    }
+    Ok(())
 }

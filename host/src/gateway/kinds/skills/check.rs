@@ -7,7 +7,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, schedules};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, ChangeKind, EnabledTools, Part, Skill};
+use ironclaw_contract::seam::change::{Change, ChangeKind, EnabledTools, Part, Schedule, Skill, WrittenBy};
 use ironclaw_skill::Grants;
 use ironclaw_state::ReadTx;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ impl Check for Skill {
         if self.removes() {
             let held = held.ok_or_else(|| skills::missing(&agent.name, &self.name))?;
             let Plan { parts, ends, .. } = plan(tx, agent, Some(&held), &self.name, &Grants::default())?;
-            let parts = complete_parts(tx, context, agent, parts)?;
+            let parts = complete_parts(tx, context, agent, parts, &self.parts)?;
             return Ok(Change::Skills(Self {
                 name: self.name.clone(),
                 remove: Some(true),
@@ -33,7 +33,7 @@ impl Check for Skill {
         check_version(tx, agent, held.as_ref(), &package)?;
         let grants = skills::manifest(&package)?.grants;
         let Plan { parts, ends, .. } = plan(tx, agent, held.as_ref(), &self.name, &grants)?;
-        let parts = complete_parts(tx, context, agent, parts)?;
+        let parts = complete_parts(tx, context, agent, parts, &self.parts)?;
         Ok(Change::Skills(Self {
             name: self.name.clone(),
             version: Some(package.version),
@@ -54,18 +54,27 @@ impl Check for Skill {
         });
         let parts = parts.collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
         let held = skills::find(tx, agent.id, &self.name)?;
-        let persona = match &held {
-            Some(held) => skills::manifest(&held.package)?.grants.persona,
-            None => None,
+        let grants = match &held {
+            Some(held) => skills::manifest(&held.package)?.grants,
+            None => Grants::default(),
         };
-        let package = held.map(|held| held.package);
-        Ok(json!({
+        let new = match self.digest.map(|digest| skills::package_by_digest(tx, digest)).transpose()?.flatten() {
+            Some(package) => always_asked(&skills::manifest(&package)?.grants),
+            None => Vec::new(),
+        };
+        let lost: Vec<String> = always_asked(&grants).into_iter().filter(|tool| !new.contains(tool)).collect();
+        let (persona, package) = (grants.persona, held.map(|held| held.package));
+        let mut before = json!({
             "version": package.as_ref().map(|package| package.version.clone()),
             "digest": package.as_ref().map(|package| package.digest),
             "signer": package.map(|package| package.signer),
             "persona": persona,
             "parts": parts,
-        }))
+        });
+        if !lost.is_empty() {
+            before["always_ask"] = json!(lost);
+        }
+        Ok(before)
     }
 
     /// Returns the author's words about the skill, its signer, its scripts and its other files, and the facts of each part.
@@ -135,27 +144,61 @@ fn check_version(
             let message = format!("agent {} has {} skills already", agent.name, skills::SKILLS_MAX);
             Err(Refusal::new(DenialCode::SkillsTooMany, message).into())
         }
-        Some(_) | None => Ok(()),
+        Some(_) | None => check_personas(tx, agent, new),
     }
 }
 
-/// Completes each part by the check of its kind. Schedules may use the tools that the skill adds.
+/// Bytes of the texts that all skills of an agent add to its prompt.
+const PERSONAS_BYTES_MAX: usize = 8 * 1024;
+
+/// Refuses a skill whose text does not fit into the prompt with those of the others.
+fn check_personas(tx: &ReadTx<'_>, agent: &Agent, new: &skills::Package) -> Result<(), Denied> {
+    let mut bytes = 0;
+    let others = skills::of(tx, agent.id)?.into_iter().map(|held| held.package).filter(|held| held.name != new.name);
+    for package in others.chain([new.clone()]) {
+        bytes += skills::manifest(&package)?.grants.persona.map_or(0, |persona| persona.len());
+    }
+    if bytes <= PERSONAS_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the texts of all skills in the prompt of agent {} would have {bytes} bytes", agent.name);
+    let refusal = Refusal::new(DenialCode::SkillsTooMany, message);
+    Err(refusal.hint(format!("at most {PERSONAS_BYTES_MAX} bytes: remove a skill with such a text")).into())
+}
+
+/// Completes each part by the check of its kind. Schedules may use the tools that the skill adds. They keep the time of the request, which
+/// the `asked` parts have once they are completed, and their prompts are never typed by a person of this host.
 fn complete_parts(
     tx: &ReadTx<'_>,
     context: &CheckContext<'_>,
     agent: &Agent,
     parts: Vec<Change>,
+    asked: &[Part],
 ) -> Result<Vec<Part>, Denied> {
     let mut agent = agent.clone();
     let mut completed = Vec::with_capacity(parts.len());
     for part in parts {
+        let part = match part {
+            Change::Schedule(schedule) => Change::Schedule(Schedule { from: time_of(&schedule, asked), ..schedule }),
+            other => other,
+        };
         let of_part =
             CheckContext { host_policy: context.host_policy, requester: context.requester, agent: Some(&agent) };
-        let change = of(&part).complete(tx, &of_part)?;
-        if let Change::EnabledTools(EnabledTools::All(tools)) = &change {
-            agent.enabled_tools.clone_from(tools);
+        let mut change = of(&part).complete(tx, &of_part)?;
+        match &mut change {
+            Change::EnabledTools(EnabledTools::All(tools)) => agent.enabled_tools.clone_from(tools),
+            Change::Schedule(schedule) => schedule.written_by = Some(WrittenBy::Model),
+            _ => {}
         }
         completed.push(Part::new(change).ok_or_else(incomplete)?);
     }
     Ok(completed)
+}
+
+/// Returns the time of the request of a schedule with this prompt.
+fn time_of(schedule: &Schedule, asked: &[Part]) -> Option<String> {
+    asked.iter().find_map(|part| match part.change() {
+        Change::Schedule(held) if held.prompt == schedule.prompt => held.from.clone(),
+        _ => None,
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::super::{Page, of};
 use crate::gateway::review_page::effects::Effects;
-use ironclaw_contract::seam::change::Skill;
+use ironclaw_contract::seam::change::{Change, Skill};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -28,6 +28,10 @@ impl Page for Skill {
         if !self.removes() {
             content(self, agent, page);
         }
+        let lost = Effects::texts(&page.before["always_ask"]);
+        if !lost.is_empty() {
+            page.warn(format!("Calls of these tools NO LONGER all wait for a person: {}.", page.list(lost)));
+        }
         parts(self, agent, page);
     }
 }
@@ -38,6 +42,9 @@ fn content(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
     let signer = page.show(skill.signer.as_deref().unwrap_or_default());
     let source = page.show(page.facts["source"].as_str().unwrap_or_default());
     page.add(format!("It is signed with the key {key}, id {signer}, and comes from the source {source}."));
+    if let Some(earlier) = page.before["signer"].as_str().filter(|earlier| Some(*earlier) != skill.signer.as_deref()) {
+        page.warn(format!("ANOTHER KEY signed the present version: {}.", page.show(earlier)));
+    }
     let description = page.show(page.facts["description"].as_str().unwrap_or_default());
     page.add(format!("Its author describes it in these words: {description}."));
     page.warn("Its TEXT becomes instructions to the agent. The host does not check what it says.".to_owned());
@@ -77,6 +84,9 @@ fn parts(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
         page.part(&before["parts"][at]["payload"], &facts["parts"][at], |page| {
             of(part.change()).effects(agent, page);
         });
+    }
+    if skill.parts.iter().any(|part| matches!(part.change(), Change::Schedule(_))) {
+        page.warn("The AUTHOR of the skill wrote the prompts of its schedules.".to_owned());
     }
     for ended in facts["ends"].as_array().into_iter().flatten() {
         let prompt = page.show(ended["prompt"].as_str().unwrap_or_default());

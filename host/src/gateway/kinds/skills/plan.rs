@@ -11,6 +11,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Change, Egress, EnabledTools, McpAccess, Mount, Packages, Schedule, ToolDifference,
 };
+use ironclaw_judge::egress::{Grant, HostName, Loopback};
 use ironclaw_skill::Grants;
 use ironclaw_state::ReadTx;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,11 +26,15 @@ pub(super) struct Plan {
     pub new_schedules: Vec<Schedule>,
 }
 
-/// What one agent has.
+/// What one agent has because of skills.
 struct State {
     had: Brought,
+    /// The grants that the present version asks for.
+    asked: Grants,
     /// The grants that other skills ask for.
     others: Vec<Grants>,
+    /// The grants that the agent has because of other skills. One that this skill asks for too is then its own as well.
+    of_others: Vec<Brought>,
 }
 
 /// Returns the changes from the present version of a skill to these grants; none removes the skill.
@@ -43,9 +48,19 @@ pub(super) fn plan(
     name: &str,
     wanted: &Grants,
 ) -> Result<Plan, Denied> {
-    let others = skills::of(tx, agent.id)?.into_iter().filter(|skill| skill.package.name != name);
-    let others = others.map(|skill| Ok(skills::manifest(&skill.package)?.grants)).collect::<Result<_, Denied>>()?;
-    let state = State { had: held.map(|held| held.brought.clone()).unwrap_or_default(), others };
+    let all = skills::of(tx, agent.id)?;
+    let others = || all.iter().filter(|skill| skill.package.name != name);
+    let state = State {
+        had: held.map(|held| held.brought.clone()).unwrap_or_default(),
+        asked: held
+            .map(|held| skills::manifest(&held.package))
+            .transpose()?
+            .map(|manifest| manifest.grants)
+            .unwrap_or_default(),
+        others: others().map(|skill| Ok(skills::manifest(&skill.package)?.grants)).collect::<Result<_, Denied>>()?,
+        of_others: others().map(|skill| skill.brought.clone()).collect(),
+    };
+    check_hosts(wanted)?;
     let mut plan = Plan::default();
     packages(tx, agent, &state, wanted, &mut plan)?;
     directories(tx, agent, &state, wanted, &mut plan)?;
@@ -57,16 +72,18 @@ pub(super) fn plan(
 }
 
 /// Returns the entries that the skill has brought after a change, those to add, and those to take.
+///
+/// `of_others` are the entries that other skills ask for, and `owned` those that the agent has because of them.
 fn difference(
     has: &BTreeSet<String>,
     had: &BTreeSet<String>,
     wanted: &BTreeSet<String>,
-    of_others: &BTreeSet<String>,
+    (of_others, owned): (&BTreeSet<String>, &BTreeSet<String>),
 ) -> (BTreeSet<String>, BTreeSet<String>, BTreeSet<String>) {
     let add: BTreeSet<String> = wanted.difference(has).cloned().collect();
     let is_over = |entry: &&String| has.contains(*entry) && !wanted.contains(*entry) && !of_others.contains(*entry);
     let take: BTreeSet<String> = had.iter().filter(is_over).cloned().collect();
-    let kept = had.intersection(wanted).filter(|entry| has.contains(*entry)).cloned();
+    let kept = had.union(owned).filter(|entry| wanted.contains(*entry) && has.contains(*entry)).cloned();
     (kept.chain(add.iter().cloned()).collect(), add, take)
 }
 
@@ -76,8 +93,9 @@ fn set<'a>(names: impl IntoIterator<Item = &'a String>) -> BTreeSet<String> {
 
 fn tools(agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) {
     let of_others = set(state.others.iter().flat_map(|grants| &grants.tools));
+    let owned = set(state.of_others.iter().flat_map(|brought| &brought.tools));
     let (brought, add, take) =
-        difference(&set(&agent.enabled_tools), &state.had.tools, &set(&wanted.tools), &of_others);
+        difference(&set(&agent.enabled_tools), &state.had.tools, &set(&wanted.tools), (&of_others, &owned));
     plan.brought.tools = brought;
     if !add.is_empty() || !take.is_empty() {
         let changed = ToolDifference { add: add.into_iter().collect(), remove: take.into_iter().collect() };
@@ -96,7 +114,8 @@ fn servers(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan:
         let has = has.get(&server).cloned().unwrap_or_default();
         let had = state.had.mcp.get(&server).cloned().unwrap_or_default();
         let of_others = state.others.iter().flat_map(|grants| of(grants, &server)).collect();
-        let (brought, add, take) = difference(&has, &had, &of(wanted, &server), &of_others);
+        let owned = set(state.of_others.iter().filter_map(|brought| brought.mcp.get(&server)).flatten());
+        let (brought, add, take) = difference(&has, &had, &of(wanted, &server), (&of_others, &owned));
         if !brought.is_empty() {
             plan.brought.mcp.insert(server.clone(), brought);
         }
@@ -111,16 +130,24 @@ fn servers(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan:
 fn hosts(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) -> Result<(), Denied> {
     let has = egress::egress_of(tx, agent.id)?;
     let present = |host: &str| has.iter().find(|grant| grant.host == host).map(|grant| &grant.granted);
+    // A grant that people changed meanwhile is theirs.
+    let is_as_asked = |host: &str| {
+        let of_skills = std::iter::once(&state.asked).chain(&state.others).flat_map(|grants| &grants.egress);
+        present(host).is_some_and(|held| of_skills.into_iter().any(|asked| completed(asked).as_ref() == Some(held)))
+    };
+    let is_brought = |host: &str| {
+        let all = std::iter::once(&state.had).chain(&state.of_others);
+        all.into_iter().any(|brought| brought.egress.contains(host)) && is_as_asked(host)
+    };
     for grant in &wanted.egress {
-        let host = grant.host.to_ascii_lowercase();
-        let is_own = state.had.egress.contains(&host);
+        let host = canonical(&grant.host);
         match present(&host) {
-            Some(held) if covers(held, grant) => {
-                if is_own {
+            Some(held) if completed(grant).as_ref() == Some(held) => {
+                if is_brought(&host) {
                     plan.brought.egress.insert(host);
                 }
             }
-            Some(_) if !is_own => {
+            Some(_) if !(state.had.egress.contains(&host) && is_as_asked(&host)) => {
                 let why = format!("the host {host} of the network is granted to agent {} on other terms", agent.name);
                 return Err(conflict(why).into());
             }
@@ -130,11 +157,10 @@ fn hosts(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &
             }
         }
     }
-    let is_wanted =
-        |host: &String, grants: &Grants| grants.egress.iter().any(|grant| grant.host.eq_ignore_ascii_case(host));
+    let is_wanted = |host: &str, grants: &Grants| grants.egress.iter().any(|grant| canonical(&grant.host) == host);
     for host in &state.had.egress {
         let is_needed = is_wanted(host, wanted) || state.others.iter().any(|grants| is_wanted(host, grants));
-        if !is_needed && present(host).is_some() {
+        if !is_needed && is_as_asked(host) {
             let gone = Egress {
                 host: host.clone(),
                 port: None,
@@ -150,14 +176,27 @@ fn hosts(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &
     Ok(())
 }
 
-/// Returns whether a grant of a host is exactly the wanted one, with the host's own defaults filled in.
-fn covers(held: &Egress, wanted: &Egress) -> bool {
-    let mut methods = wanted.methods.clone();
-    methods.sort();
-    let of = |egress: &Egress| {
-        (egress.port.unwrap_or(443), egress.paths.iter().cloned().collect::<BTreeSet<_>>(), egress.commands)
-    };
-    held.methods == methods && of(held) == of(wanted) && held.secret.is_none()
+/// Returns the one form of the name of a host. A name that is none is refused by the check of its part.
+fn canonical(host: &str) -> String {
+    HostName::parse(host, Loopback::DangerousAllowed).map_or_else(|_| host.to_owned(), |host| host.to_string())
+}
+
+/// Returns a grant of a host with the defaults of the host, as the record has it.
+fn completed(wanted: &Egress) -> Option<Egress> {
+    let grant = Grant::check(&egress::text(wanted), Loopback::DangerousAllowed).ok()?;
+    Some(egress::payload(grant.text()))
+}
+
+/// Refuses two grants of one host: the second would replace the first.
+fn check_hosts(wanted: &Grants) -> Result<(), Refusal> {
+    let mut hosts = BTreeSet::new();
+    match wanted.egress.iter().map(|grant| canonical(&grant.host)).find(|host| !hosts.insert(host.clone())) {
+        Some(host) => Err(Refusal::new(
+            DenialCode::SkillManifest,
+            format!("the skill asks for the host {host} of the network twice"),
+        )),
+        None => Ok(()),
+    }
 }
 
 fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) -> Result<(), Denied> {
@@ -171,6 +210,16 @@ fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, p
         target: Some(target_of(mount)),
         read_only: Some(mount.read_only.unwrap_or(true)),
         source: mount.source.clone(),
+    };
+    // A directory that people changed meanwhile is theirs.
+    let is_as_asked = |held: &Mount| {
+        let of_skills = std::iter::once(&state.asked).chain(&state.others).flat_map(|grants| &grants.mounts);
+        of_skills.map(completed).any(|asked| asked == *held)
+    };
+    let is_brought = |target: &String| {
+        let of_skills = std::iter::once(&state.had).chain(&state.of_others);
+        let is_held = has.iter().any(|mount| mount.target == *target && is_as_asked(&written(mount)));
+        is_held && of_skills.into_iter().any(|brought| brought.mounts.contains(target))
     };
     let needed = |target: &str, grants: &Grants| grants.mounts.iter().any(|mount| target_of(mount) == target);
     let (mut after, mut is_changed): (Vec<Mount>, bool) = (Vec::new(), false);
@@ -186,10 +235,10 @@ fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, p
     }
     for mount in wanted.mounts.iter().map(completed) {
         let target = target_of(&mount);
-        let is_own = state.had.mounts.contains(&target);
+        let is_own = is_brought(&target);
         match after.iter().position(|held| target_of(held) == target) {
             Some(at) if after[at] == mount => {}
-            Some(at) if is_own => {
+            Some(at) if is_own && state.had.mounts.contains(&target) => {
                 after[at] = mount;
                 is_changed = true;
             }
@@ -224,7 +273,9 @@ fn packages(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan
     for list in lists {
         let of = |packages: &Packages| set(&*list(&mut packages.clone()));
         let of_others = state.others.iter().flat_map(|grants| of(&grants.packages)).collect();
-        let (brought, add, take) = difference(&of(&has), &of(&state.had.packages), &of(&wanted.packages), &of_others);
+        let owned = state.of_others.iter().flat_map(|brought| of(&brought.packages)).collect();
+        let (brought, add, take) =
+            difference(&of(&has), &of(&state.had.packages), &of(&wanted.packages), (&of_others, &owned));
         *list(&mut plan.brought.packages) = brought.into_iter().collect();
         let held = list(&mut after);
         held.retain(|name| !take.contains(name));
