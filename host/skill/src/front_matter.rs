@@ -92,7 +92,7 @@ impl Fields {
                 continue;
             }
             let Some(known) = KEYS.iter().find(|known| **known == key) else {
-                return Err((number, format!("unknown field {key:?}")));
+                return Err((number, format!("unknown field {key:?}: move it below metadata")));
             };
             let (text, used) = scalar::read(value, &lines[at..]).map_err(|what| (number, format!("{key}: {what}")))?;
             at += used;
