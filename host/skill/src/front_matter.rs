@@ -20,7 +20,7 @@ const FENCE: &str = "---";
 pub struct FrontMatter {
     /// The name of the skill.
     pub name: Name,
-    /// What it does and when it is useful: one line.
+    /// Its purpose and its occasions: one line.
     pub description: String,
     /// Its license.
     pub license: Option<String>,
