@@ -40,7 +40,7 @@ impl Entry {
 /// An archive that is read once, from its beginning.
 pub(crate) struct Archive<'a, R> {
     reader: BufReader<R>,
-    /// Gets every byte, in order.
+    /// Gets every byte that is read, in order and in large pieces.
     seen: &'a mut dyn FnMut(&[u8]),
     pub(crate) bytes: u64,
 }
@@ -55,11 +55,11 @@ impl<'a, R: Read> Archive<'a, R> {
         let header = self.block()?;
         if header.iter().all(|byte| *byte == 0) {
             if self.block()?.iter().any(|byte| *byte != 0) {
-                return Err(Error::file("", "the end of the archive is damaged"));
+                return Err(Error::file(WHOLE, "the end of the archive is damaged"));
             }
             return match self.fill()? {
                 0 => Ok(None),
-                _ => Err(Error::file("", "there are bytes after the end of the archive")),
+                _ => Err(Error::file(WHOLE, "there are bytes after the end of the archive")),
             };
         }
         let entry = read_header(&header)?;
@@ -115,7 +115,7 @@ impl<'a, R: Read> Archive<'a, R> {
         while !into.is_empty() {
             let got = into.len().min(self.fill()?);
             if got == 0 {
-                return Err(Error::file("", ENDS_EARLY));
+                return Err(Error::file(WHOLE, ENDS_EARLY));
             }
             into[..got].copy_from_slice(&self.reader.buffer()[..got]);
             self.take(got);
@@ -126,8 +126,12 @@ impl<'a, R: Read> Archive<'a, R> {
 
     /// Returns the number of bytes in the buffer; 0 at the end.
     fn fill(&mut self) -> Result<usize, Error> {
-        let got =
-            self.reader.fill_buf().map_err(|error| Error::Io { path: "the package".to_owned(), source: error })?.len();
+        if self.reader.buffer().is_empty() {
+            let failed = |source| Error::Io { path: "the package".to_owned(), source };
+            let got = self.reader.fill_buf().map_err(failed)?;
+            (self.seen)(got);
+        }
+        let got = self.reader.buffer().len();
         match self.bytes + got as u64 > PACKAGE_BYTES_MAX {
             true => Err(too_large()),
             false => Ok(got),
@@ -135,12 +139,13 @@ impl<'a, R: Read> Archive<'a, R> {
     }
 
     fn take(&mut self, bytes: usize) {
-        (self.seen)(&self.reader.buffer()[..bytes]);
         self.bytes += bytes as u64;
         self.reader.consume(bytes);
     }
 }
 
+/// The name of the archive itself in an error.
+const WHOLE: &str = "archive";
 const ENDS_EARLY: &str = "the archive ends too early";
 
 pub(crate) fn too_large() -> Error {

@@ -20,7 +20,7 @@ const FENCE: &str = "---";
 pub struct FrontMatter {
     /// The name of the skill.
     pub name: Name,
-    /// What it does and when it is useful: one line.
+    /// Its purpose and its occasions: one line.
     pub description: String,
     /// Its license.
     pub license: Option<String>,
@@ -92,7 +92,7 @@ impl Fields {
                 continue;
             }
             let Some(known) = KEYS.iter().find(|known| **known == key) else {
-                return Err((number, format!("unknown field {key:?}")));
+                return Err((number, format!("unknown field {key:?}: move it below metadata")));
             };
             let (text, used) = scalar::read(value, &lines[at..]).map_err(|what| (number, format!("{key}: {what}")))?;
             at += used;

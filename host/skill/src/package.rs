@@ -56,19 +56,20 @@ impl Package {
     /// As [`Package::read`] and [`signature::verify`]; the signature is judged first. [`Error::Comment`] for another comment.
     pub fn read_signed(archive: &Path, signature: &str, key: &PublicKey) -> Result<Self, Error> {
         let claim = signature::Parsed::read(signature)?.by(key)?;
-        let mut check = claim.check()?;
+        let file = open(archive)?;
         let mut digest = Sha256::new();
-        let mut seen = |bytes: &[u8]| {
-            digest.update(bytes);
-            check.update(bytes);
-        };
-        let mut archive = Archive::new(open(archive)?, &mut seen);
-        let checked = walk(&mut archive, &mut Nowhere);
-        if checked.is_err() {
-            archive.drain()?;
-        }
-        let bytes = archive.bytes;
-        check.finish()?;
+        let (checked, bytes) = claim.beside(|signed| {
+            let mut seen = |bytes: &[u8]| {
+                signed(bytes);
+                digest.update(bytes);
+            };
+            let mut archive = Archive::new(file, &mut seen);
+            let checked = walk(&mut archive, &mut Nowhere);
+            if checked.is_err() {
+                archive.drain()?;
+            }
+            Ok((checked, archive.bytes))
+        })?;
         let checked = checked?;
         signature::check_comment(claim.comment(), &checked.manifest.name, &checked.manifest.version)?;
         Ok(checked.into_package(digest, bytes))

@@ -19,6 +19,8 @@ const FORMS: [&[u8; 2]; 2] = [b"Ed", b"ED"];
 const KEY_BYTES: usize = 42;
 const SIGNATURE_BYTES: usize = 74;
 const BUFFER_BYTES: usize = 256 * 1024;
+/// Pieces of a file that wait for the check of the signature.
+const WAITING_MAX: usize = 4;
 
 /// A public key of minisign.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +120,28 @@ impl Claim {
             true => Ok(Check::Whole(self, Vec::new())),
             false => Ok(Check::Stream(Box::new(self.key.verify_stream(&self.parsed.signature).map_err(mismatch)?))),
         }
+    }
+
+    /// Checks the bytes that `work` passes on, on another processor while `work` goes through them.
+    ///
+    /// # Errors
+    /// That of `work`, else that of the signature.
+    pub(crate) fn beside<T>(&self, work: impl FnOnce(&mut dyn FnMut(&[u8])) -> Result<T, Error>) -> Result<T, Error> {
+        let mut check = self.check()?;
+        let (send, receive) = std::sync::mpsc::sync_channel::<Vec<u8>>(WAITING_MAX);
+        std::thread::scope(|scope| {
+            let checking = std::thread::Builder::new().spawn_scoped(scope, move || {
+                receive.iter().for_each(|bytes| check.update(&bytes));
+                check.finish()
+            });
+            let failed = |source| Error::Io { path: "a thread for the signature".to_owned(), source };
+            let checking = checking.map_err(failed)?;
+            // A send fails only if the thread panicked, which the join reports.
+            let done = work(&mut |bytes| drop(send.send(bytes.to_vec())))?;
+            drop(send);
+            checking.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok(done)
+        })
     }
 
     pub(crate) fn comment(&self) -> &str {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Its files: path, whether it is a program, text.
+/// Its files: path, true for a program, text.
 const FILES: [(&str, bool, &str); 4] = [
     ("skill.toml", false, include_str!("../../bundled/meeting-notes/skill.toml")),
     ("SKILL.md", false, include_str!("../../bundled/meeting-notes/SKILL.md")),

@@ -32,11 +32,11 @@ pub struct Imported {
     pub moved: Vec<(String, String)>,
     /// Paths that were left out.
     pub left_out: Vec<String>,
-    /// Whether `skill.toml` is new.
+    /// True if `skill.toml` is new.
     pub is_new_manifest: bool,
 }
 
-/// One file: whether it is a program, and its bytes.
+/// The files by path: true for a program, and the bytes.
 type Files = BTreeMap<String, (bool, Vec<u8>)>;
 
 /// Copies a foreign skill into a new directory and writes its `skill.toml` if it has none.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::signature::{self, PublicKey};
 use crate::{Error, Index, Package};
+use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -274,5 +275,55 @@ fn foreign_archive_with_strange_entries_is_refused() {
         let into = source.root.path().join(format!("into{number}"));
         assert!(import(&file, &into).is_err(), "{kind:?} {path}");
         assert!(!into.exists(), "{kind:?} {path}");
+    }
+}
+
+fn is_apart(paths: &[String]) -> bool {
+    let mut seen = crate::path::Paths::default();
+    paths.iter().all(|path| seen.add(path).is_ok())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn packed_files_read_back_as_they_were(
+        files in prop::collection::btree_map(
+            "(scripts|references|assets)(/[a-zA-Zäß本 ._-]{0,5}[a-zA-Zé本]){1,3}",
+            (any::<bool>(), prop::collection::vec(any::<u8>(), 0..1500)),
+            0..8,
+        ),
+    ) {
+        let paths: Vec<String> = files.keys().cloned().collect();
+        prop_assume!(is_apart(&paths));
+        let source = Source::new();
+        for directory in ["references", "scripts"] {
+            fs::remove_dir_all(source.directory().join(directory)).expect("removed");
+        }
+        for (path, (is_program, bytes)) in &files {
+            source.write(path, "");
+            fs::write(source.directory().join(path), bytes).expect("written");
+            if *is_program {
+                source.may_run(path);
+            }
+        }
+        let packed = pack(&source.directory()).expect("packed");
+        let file = source.beside("notes.skill", &packed);
+        let into = source.root.path().join("again");
+        let package = Package::unpack(&file, &into).expect("unpacked");
+        prop_assert_eq!(package.manifest.files.len(), files.len() + 1);
+        for (path, (is_program, bytes)) in &files {
+            let found = fs::read(into.join(path)).expect("unpacked");
+            let mode = fs::metadata(into.join(path)).expect("unpacked").permissions().mode();
+            prop_assert_eq!((&found, mode & 0o111 != 0), (bytes, *is_program));
+        }
+        prop_assert_eq!(pack(&into).expect("packed"), packed);
+    }
+
+    #[test]
+    fn foreign_archive_of_any_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        let source = Source::new();
+        let file = source.beside("foreign.tar", &bytes);
+        prop_assert!(import(&file, &source.root.path().join("into")).is_err());
     }
 }

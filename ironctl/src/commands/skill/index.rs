@@ -55,7 +55,7 @@ pub fn run(at: &At, args: &Args) -> Result<(), Error> {
     let signer = signature::key_id(&signature).map_err(failed)?;
     at.out.json(&json!({ "file": path, "serial": serial, "skills": index.skills.len(), "signer": signer }))?;
     at.out.line(format!(
-        "index {serial} with {} packages, signed by key {signer}: {}",
+        "index {serial} (packages: {}), signed by key {signer}: {}",
         index.skills.len(),
         path.display()
     ))

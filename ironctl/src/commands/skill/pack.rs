@@ -58,7 +58,7 @@ pub fn run(at: &At, directory: &Path, out: &Path, force: bool) -> Result<(), Err
         "files": package.manifest.files.len(),
     }))?;
     at.out.line(format!(
-        "packed {} {} with {} files: {}",
+        "packed {} {} (files: {}): {}",
         package.manifest.name,
         package.manifest.version,
         package.manifest.files.len(),

@@ -71,7 +71,7 @@ pub fn run(at: &At, file: &Path, key: Option<&str>) -> Result<(), Error> {
         "bytes": package.bytes,
     }))?;
     at.out.line(format!(
-        "{} {}: {} files, {} bytes",
+        "{} {} (files: {}, bytes: {})",
         manifest.name,
         manifest.version,
         manifest.files.len(),
