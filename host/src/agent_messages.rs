@@ -8,16 +8,14 @@ pub mod chain;
 pub mod denied;
 pub mod request;
 
-use crate::session::store::Session;
+use crate::inbound::inbox::{self, Text};
+use crate::session::store::{NewError, Session};
 use crate::tables::agent_messages::{self as table, AgentMessage};
-use crate::tables::messages::{self, NewMessage};
-use crate::turns::items::{BodyError, NewItem};
+use crate::tables::messages::NewMessage;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Principal;
-use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
@@ -80,47 +78,30 @@ struct Draft<'a> {
 }
 
 /// Records a message between agents in the session that gets it. It opens a turn there.
-fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<'_>) -> Result<(), BodyError> {
+fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<'_>) -> Result<(), NewError> {
     let Draft { text, author, person, sender, of_agent } = draft;
+    let (id, sender) = (of_agent.message, sender.to_string());
     let body = lookalike::neutralise(text);
     let spans = vec![Span { author, bytes: body.len() }];
+    let (labels, scope, hop) = (vec![Label::External], OF_AGENT.to_owned(), of_agent.hop);
+    let row = |seq| NewMessage {
+        id,
+        session: session.id,
+        seq,
+        kind: Kind::Chat,
+        trigger: true,
+        mentions: false,
+        reply_to: None,
+        sender: &sender,
+        principal: person,
+        principal_kind: Principal::Agent,
+        channel: AGENT,
+        event: None,
+        bytes: body.len(),
+    };
     let key = session.content_key(keys.wrapping)?;
-    let id = of_agent.message;
-    let item = NewItem::new(id.item(), ItemKind::Message, &body, spans, vec![Label::External], &key)?;
-    let item = item.scope(OF_AGENT.to_owned()).hop(of_agent.hop);
-    let digest = item.digest();
-    let item = item.record(tx, session.id, keys.sealer)?;
-    messages::insert(
-        tx,
-        &NewMessage {
-            id,
-            session: session.id,
-            seq: item.tuple.seq,
-            kind: Kind::Chat,
-            trigger: true,
-            mentions: false,
-            reply_to: None,
-            sender: &sender.to_string(),
-            principal: person,
-            principal_kind: Principal::Agent,
-            channel: AGENT,
-            event: None,
-            bytes: body.len(),
-        },
-    )?;
-    table::insert(tx, &of_agent)?;
-    crate::session::store::touch(tx, session.id)?;
-    Entry::new(LedgerEvent::MessageRecorded)
-        .session(session.id)
-        .message(id)
-        .with("person", person)
-        .with("principal_kind", Principal::Agent.name())
-        .with("channel", AGENT)
-        .with("digest", digest)
-        .with("asks", true)
-        .with("scope", OF_AGENT)
-        .append(tx)?;
-    Ok(())
+    inbox::insert(tx, Text { body: &body, spans, labels, scope, hop }, (&key, keys.sealer), (id, session.id), row)?;
+    Ok(table::insert(tx, &of_agent)?)
 }
 
 #[cfg(test)]

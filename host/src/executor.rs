@@ -192,7 +192,7 @@ impl Executor {
                 let mut started = Effect::of(self, tx, &permitted, (place, agent.id, &call), &facts.network)?;
                 calls::start(tx, row.id)?;
                 if let Effect::Send(order) = &mut started {
-                    order.intend(tx, self, (place, &open))?;
+                    order.intend(tx, self, (place, facts.position.as_ref()))?;
                 }
                 let begun = entry(LedgerEvent::CallStarted, place, &row);
                 started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
@@ -204,7 +204,7 @@ impl Executor {
         let code = judged.judgement.refusal_code().unwrap_or(refusal.code);
         self.withdraw_approved(tx, place, code.meaning())?;
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        denied::tell(tx, (&open, &agent), (&call, code), keys)?;
+        denied::tell(tx, (&open, facts.position.as_ref()), &agent, (&call, code), keys)?;
         sent_files::end(tx, row.id)?;
         if when == When::InTurn {
             let target = self.target(place);

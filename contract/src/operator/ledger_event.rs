@@ -256,6 +256,7 @@ events! {
     PlaceSet = "place.set", [Kind::Meta], "person channel identity_digest by", "The place where a person is told was set.";
     PlaceEnded = "place.ended", [Kind::Meta], "person channel identity_digest by reason", "A person is told nowhere any longer.";
     SenderWaits = "sender.waits", [Kind::Meta], "channel identity_digest", "A sender who is linked to no person waits for one.";
+    SenderDismissed = "sender.dismissed", [Kind::Meta], "channel identity_digest by", "A person ended the wait of a sender.";
     IdentityRefused = "identity.refused", [Kind::Retract], "code by", "A change of an identity was refused.";
     TokenCreated = "token.created", [Kind::Meta], "token person expires_at by", "A token was made.";
     TokenRotated = "token.rotated", [Kind::Meta], "token person replaces expires_at by", "A token was replaced.";

@@ -153,6 +153,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
         of_agents: Vec::new(),
         is_of_schedule: false,
         destinations: Vec::new(),
+        position: None,
     }
 }
 

@@ -3,14 +3,13 @@
 //! An answer is delivered when a turn takes it, and not before. Each turn at a request answers once: by a reply, or by a notice of the host
 //! in its place. A request without a turn gets words of the host.
 
-use super::{Draft, Keys, chain, record};
+use super::{Draft, Keys, record};
 use crate::outbound::delivery::{self, Delivery};
 use crate::registry::Agent;
-use crate::session::store::{self, Session, SessionState};
+use crate::session::store::{self, NewError, Session, SessionState};
 use crate::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
 use crate::tables::{deliveries, messages};
-use crate::turns::items::BodyError;
-use crate::turns::turn;
+use crate::turns::turn::{self, Position};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::Author;
@@ -36,7 +35,7 @@ fn asked(tx: &ReadTx<'_>, answer: &Delivery) -> Result<Option<(AgentMessage, Ses
 
 /// Returns the number of agents that the messages of a turn passed through at most.
 fn hop_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, ironclaw_state::Error> {
-    let found = turn::find(tx, turn)?.map(|turn| chain::position(tx, &turn)).transpose()?;
+    let found = turn::find(tx, turn)?.map(|turn| Position::of(tx, &turn)).transpose()?;
     Ok(found.map_or(0, |position| position.hop))
 }
 
@@ -44,7 +43,7 @@ fn live(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Session>, ironclaw
     Ok(store::find(tx, session)?.filter(|session| session.standing != SessionState::Removed))
 }
 
-/// Records an answer in the session that asked, which it returns; `None` if that session is gone.
+/// Records an answer in the session that asked; returns false if that session is gone.
 ///
 /// # Errors
 /// Errors of the record and of keys.
@@ -53,8 +52,8 @@ pub fn route(
     (answer, agent): (&Delivery, &Agent),
     (text, is_notice): (&str, bool),
     keys: Keys<'_>,
-) -> Result<Option<SessionId>, BodyError> {
-    let (Some((request, session)), Some(turn)) = (asked(tx, answer)?, answer.turn) else { return Ok(None) };
+) -> Result<bool, NewError> {
+    let (Some((request, session)), Some(turn)) = (asked(tx, answer)?, answer.turn) else { return Ok(false) };
     let author = if is_notice { Author::Host } else { Author::Agent { agent: agent.id } };
     let notice = format!("Agent {} gave no answer. The notice of the host: {text}", agent.name);
     let of_agent = AgentMessage {
@@ -62,10 +61,8 @@ pub fn route(
         kind: AgentMessageKind::Answer,
         source_agent: agent.id,
         source_session: answer.session,
-        source_turn: turn,
         hop: hop_of(tx, turn)? + 1,
         chain: request.chain,
-        answers: Some(request.message),
         source_message: request.source_message,
         delivery: Some(answer.id),
     };
@@ -80,7 +77,7 @@ pub fn route(
         .with("hop", hop)
         .with("chain", chain)
         .append(tx)?;
-    Ok(Some(session.id))
+    Ok(true)
 }
 
 /// Records the words of the host that a request in this session gets no answer, if the session that asked still exists.
@@ -93,7 +90,7 @@ pub(super) fn of_host(
     request: &AgentMessage,
     (words, why): (&str, &str),
     keys: Keys<'_>,
-) -> Result<(), BodyError> {
+) -> Result<(), NewError> {
     let Some(session) = live(tx, request.source_session)? else { return Ok(()) };
     let of_agent = AgentMessage {
         message: MessageId::new(),
@@ -101,7 +98,6 @@ pub(super) fn of_host(
         source_agent: receiver.agent,
         source_session: receiver.id,
         hop: request.hop + 1,
-        answers: Some(request.message),
         ..request.clone()
     };
     let message = of_agent.message;
@@ -123,7 +119,7 @@ fn add(
     (text, author): (&str, Author),
     of_agent: AgentMessage,
     keys: Keys<'_>,
-) -> Result<(), BodyError> {
+) -> Result<(), NewError> {
     let damaged = || ironclaw_state::Error::Stored(format!("{} has no person", request.message));
     let row = messages::find(tx, request.message)?.ok_or_else(damaged)?;
     let person = row.principal.parse().map_err(|_| damaged())?;
@@ -132,20 +128,18 @@ fn add(
     record(tx, session, Draft { text, author, person, sender, of_agent }, keys)
 }
 
-/// Records the receipts of the answers among the messages that a turn took. Returns the sessions that answered.
+/// Records the receipts of the answers among the messages that a turn took.
 ///
 /// # Errors
 /// Errors of the record.
-pub fn receive(tx: &mut WriteTx<'_>, taken: &[MessageId]) -> Result<Vec<SessionId>, ironclaw_state::Error> {
-    let mut answered = Vec::new();
+pub fn receive(tx: &mut WriteTx<'_>, taken: &[MessageId]) -> Result<(), ironclaw_state::Error> {
     for message in taken {
         let Some(delivery) = table::find(tx, *message)?.and_then(|of_agent| of_agent.delivery) else { continue };
         if let Some(delivery) = deliveries::find(tx, delivery)? {
             delivery::receive(tx, &delivery)?;
-            answered.push(delivery.session);
         }
     }
-    Ok(answered)
+    Ok(())
 }
 
 /// Returns the deliveries of the answers in a session that no turn took.

@@ -6,9 +6,9 @@
 use super::Config;
 use crate::registry::destinations::{Destination, State};
 use crate::registry::{self, groups, roles};
-use crate::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
+use crate::tables::agent_messages::{self as table, AgentMessageKind};
 use crate::tables::{messages, schedules};
-use crate::turns::turn::{self, Turn};
+use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::{Class, Principal, manifest};
@@ -19,39 +19,6 @@ pub use crate::tables::agent_messages::Link;
 
 /// The window of the bound on sends, milliseconds.
 pub(super) const MINUTE_MS: i64 = 60_000;
-
-/// The position of a turn in its chain.
-#[derive(Debug, Clone)]
-pub struct Position {
-    /// The message at which the turn works: the one that began its task.
-    pub message: MessageId,
-    /// The number of agents that the messages of the turn passed through at most.
-    pub hop: u32,
-    /// The message at the start of the chain.
-    pub chain: MessageId,
-    /// The person at the start of the chain.
-    pub person: PersonId,
-    /// The message of an agent that opened the turn.
-    pub opened_by: Option<AgentMessage>,
-}
-
-/// Returns the position of a turn.
-///
-/// # Errors
-/// Errors of the record; a turn without a message is one.
-pub fn position(tx: &ReadTx<'_>, turn: &Turn) -> Result<Position, Error> {
-    let mut position: Option<Position> = None;
-    for message in turn::messages_of(tx, turn.id)? {
-        let root = messages::root_of(tx, message)?;
-        let opened_by = table::find(tx, root)?;
-        let hop = opened_by.as_ref().map_or(0, |of_agent| of_agent.hop);
-        let chain = opened_by.as_ref().map_or(root, |of_agent| of_agent.chain);
-        if position.as_ref().is_none_or(|before| hop > before.hop) {
-            position = Some(Position { message: root, hop, chain, person: turn.person()?, opened_by });
-        }
-    }
-    position.ok_or_else(|| Error::Stored(format!("{} answers no message", turn.id)))
-}
 
 /// What the steps of a chain permit.
 #[derive(Debug, Clone, Default)]
@@ -66,8 +33,8 @@ pub struct Permitted {
 ///
 /// # Errors
 /// Errors of the record.
-pub fn permitted(tx: &ReadTx<'_>, turn: &Turn, agent: AgentId) -> Result<Permitted, Error> {
-    let (mut message, mut agent) = (position(tx, turn)?.message, agent);
+pub fn permitted(tx: &ReadTx<'_>, position: &Position, agent: AgentId) -> Result<Permitted, Error> {
+    let (mut message, mut agent) = (position.message, agent);
     let mut tools: Option<BTreeSet<String>> = None;
     while let Some(of_agent) = table::find(tx, message)? {
         let shared = groups::shared_tools(tx, of_agent.source_agent, agent)?.unwrap_or_default();

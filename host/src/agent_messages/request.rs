@@ -3,8 +3,7 @@
 //! Each session that asks has a session of its own at the receiver, for each person at the start of a chain, so that no receiver mixes
 //! the texts of two people.
 
-use super::chain::{self, Position};
-use super::{AGENT, Draft, Keys, record};
+use super::{AGENT, Draft, Keys, chain, record};
 use crate::inbound::inbox;
 use crate::quota;
 use crate::refusal::{Denied, Refusal};
@@ -12,8 +11,8 @@ use crate::registry::{self, Agent};
 use crate::session::store::{self, NewError, Origin, Session};
 use crate::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
 use crate::tables::messages;
-use crate::turns::items::BodyError;
-use ironclaw_contract::ids::{AgentId, CallId, MessageId, SessionId, TurnId};
+use crate::turns::turn::Position;
+use ironclaw_contract::ids::{AgentId, CallId, MessageId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::Author;
@@ -23,8 +22,8 @@ use ironclaw_state::WriteTx;
 /// A judged call that sends to another agent.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// The session, the turn and the call.
-    pub from: (SessionId, TurnId, CallId),
+    /// The session and the call.
+    pub from: (SessionId, CallId),
     /// The agent that sends.
     pub sender: AgentId,
     /// The agent that receives.
@@ -63,7 +62,7 @@ pub fn send(
     (quota, sessions_max): (&quota::Config, u32),
     keys: Keys<'_>,
 ) -> Result<Recorded, Denied<NewError>> {
-    let Request { from: (session, turn, call), sender, receiver, position, text } = request.clone();
+    let Request { from: (session, call), sender, receiver, position, text } = request.clone();
     if text.len() > BODY_BYTES_MAX {
         let words = format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", text.len());
         return Err(Refusal::new(DenialCode::MessageTooLong, words).into());
@@ -78,15 +77,13 @@ pub fn send(
         kind: AgentMessageKind::Request,
         source_agent: sender,
         source_session: session,
-        source_turn: turn,
         source_message: position.message,
         hop,
         chain: position.chain,
-        answers: None,
         delivery: None,
     };
     let draft = Draft { text, author: Author::Agent { agent: sender }, person, sender, of_agent };
-    record(tx, &target, draft, keys).map_err(into_new)?;
+    record(tx, &target, draft, keys).map_err(Denied::Failed)?;
     Entry::new(LedgerEvent::AgentSent)
         .session(target.id)
         .message(message)
@@ -135,7 +132,7 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
         }
         let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
         let words = format!("The host did not give your message to agent {name}: {} ({code}).", code.meaning());
-        super::answer::of_host(tx, session, &of_agent, (&words, code.name()), keys).map_err(into_new_error)?;
+        super::answer::of_host(tx, session, &of_agent, (&words, code.name()), keys)?;
         let own = format!("The host withdrew a message of another agent to you: {} ({code}).", code.meaning());
         inbox::notify(tx, session, &own, keys.wrapping, keys.sealer)?;
     }
@@ -146,22 +143,11 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
 ///
 /// # Errors
 /// Errors of the record and of keys.
-pub fn end_of_session(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), BodyError> {
+pub fn end_of_session(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), NewError> {
     let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
     for of_agent in table::unanswered_of(tx, session.id)? {
         let words = format!("The conversation of agent {name} was removed before an answer to your message.");
         super::answer::of_host(tx, session, &of_agent, (&words, "session_removed"), keys)?;
     }
     Ok(())
-}
-
-fn into_new_error(error: BodyError) -> NewError {
-    match error {
-        BodyError::State(error) => NewError::State(error),
-        BodyError::Key(error) => NewError::Key(error),
-    }
-}
-
-fn into_new(error: BodyError) -> Denied<NewError> {
-    Denied::Failed(into_new_error(error))
 }

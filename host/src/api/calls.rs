@@ -281,6 +281,7 @@ pub async fn test(
         of_agents: Vec::new(),
         is_of_schedule: false,
         destinations: destinations.into_iter().map(Sendable::from).collect(),
+        position: None,
     };
     let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);
     let stages = recorded(&calls::stages(&judged.by_stages.trace));

@@ -169,6 +169,21 @@ pub async fn disconnect(
     Ok(Json(disconnected.await?))
 }
 
+/// `DELETE /v1/channels/{channel}/senders/{sender}`
+pub async fn dismiss(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path((channel, sender)): Path<(String, String)>,
+) -> Reply<operator::Channel> {
+    let hooks = api.about.hooks;
+    let dismissed = api.state().decide(move |tx| {
+        let found = channels::known(tx, Some(&person), &channel)?;
+        channels::dismiss_waiting_sender(tx, &found.name, &sender, person.id)?;
+        Ok::<_, Denied>(view(tx, &found, hooks)?)
+    });
+    Ok(Json(dismissed.await?))
+}
+
 /// Returns the wiring of a request.
 ///
 /// # Errors

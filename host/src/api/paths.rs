@@ -105,6 +105,7 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
             "Disconnect an agent from a channel",
             channels::disconnect,
         ),
+        delete("/v1/channels/{channel}/senders/{sender}", Admin, "End the wait of a sender", channels::dismiss),
         get("/v1/mcp", Admin, "Every MCP server of the catalogue, with the agents that have its tools", mcp::list),
         get("/v1/mcp/{server}", Admin, "One MCP server, with the table of its tools", mcp::show),
         post("/v1/mcp/{server}/look", Admin, "Ask an MCP server for its tools now", mcp::look).up_to(TEXT_BYTES_MAX),

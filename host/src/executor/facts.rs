@@ -13,7 +13,7 @@ use crate::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items;
-use crate::turns::turn::{self, Turn};
+use crate::turns::turn::{self, Position, Turn};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
@@ -30,8 +30,11 @@ pub fn of_turn(
     labels: &[Label],
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
-    let principal = principal_of(tx, turn)?;
     let catalogue = mcp::catalogue(tx, agent)?;
+    let may_send = [SEND_MESSAGE, SEND_FILE].iter().any(|tool| catalogue.missing(tool).is_none());
+    let reads_chain = may_send || turn.principal_kind == Principal::Agent;
+    let position = reads_chain.then(|| Position::of(tx, turn)).transpose()?;
+    let principal = principal_of(tx, turn, position.as_ref())?;
     let of_schedule = match principal {
         Principal::Schedule => schedules::of_turn(tx, turn.id)?.unwrap_or_default(),
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => OfTurn::default(),
@@ -40,13 +43,16 @@ pub fn of_turn(
         true => network(tx, settings, (turn, &of_schedule), agent, key)?,
         false => Network::default(),
     };
-    let destinations = match [SEND_MESSAGE, SEND_FILE].iter().any(|tool| catalogue.missing(tool).is_none()) {
-        true => sendable(tx, settings, turn, agent)?,
-        false => Vec::new(),
+    let destinations = match position.as_ref().filter(|_| may_send) {
+        Some(position) => sendable(tx, settings, position, agent)?,
+        None => Vec::new(),
     };
-    let of_agents = match principal {
-        Principal::Agent => chain::permitted(tx, turn, agent.id)?,
-        Principal::Person | Principal::Guest | Principal::Schedule | Principal::Unsigned => chain::Permitted::default(),
+    let of_agents = match (principal, &position) {
+        (Principal::Agent, Some(position)) => chain::permitted(tx, position, agent.id)?,
+        (Principal::Agent, None)
+        | (Principal::Person | Principal::Guest | Principal::Schedule | Principal::Unsigned, _) => {
+            chain::Permitted::default()
+        }
     };
     let (scope, has_external) = (turn.scope, labels.contains(&Label::External));
     Ok(TurnFacts {
@@ -59,24 +65,24 @@ pub fn of_turn(
         of_agents: of_agents.tools,
         is_of_schedule: of_agents.is_of_schedule,
         destinations,
+        position,
     })
 }
 
 /// Returns the destinations of an agent, each with the reason why the agent may not send there in this turn.
-fn sendable(tx: &ReadTx<'_>, settings: &Live, turn: &Turn, agent: &Agent) -> Result<Vec<Sendable>, Error> {
-    let (position, config) = (chain::position(tx, turn)?, &settings.now().agents);
+fn sendable(tx: &ReadTx<'_>, settings: &Live, position: &Position, agent: &Agent) -> Result<Vec<Sendable>, Error> {
+    let config = &settings.now().agents;
     let held = destinations::of(tx, agent.id)?.into_iter().map(|destination| {
-        let denied = chain::denial(tx, config, (&position, agent.id), &destination)?;
+        let denied = chain::denial(tx, config, (position, agent.id), &destination)?;
         Ok(Sendable { destination, denied })
     });
     held.collect()
 }
 
 /// Returns the kind of principal of a turn. A person whose identity was unlinked since the message may ask for nothing more.
-fn principal_of(tx: &ReadTx<'_>, turn: &Turn) -> Result<Principal, Error> {
+fn principal_of(tx: &ReadTx<'_>, turn: &Turn, position: Option<&Position>) -> Result<Principal, Error> {
     let kind = turn.principal_kind;
-    if kind == Principal::Agent {
-        let position = chain::position(tx, turn)?;
+    if let (Principal::Agent, Some(position)) = (kind, position) {
         let is_linked = chain::is_linked(tx, position.person, position.chain)?;
         return Ok(if is_linked { kind } else { Principal::Unsigned });
     }

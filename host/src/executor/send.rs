@@ -5,8 +5,8 @@
 //! [`crate::outbound::delivery`].
 
 use super::{Executor, Place};
+use crate::agent_messages::Keys;
 use crate::agent_messages::request::{self, Recorded, Request};
-use crate::agent_messages::{Keys, chain};
 use crate::error::Error;
 use crate::outbound::delivery::{self, Sent, sent_files};
 use crate::refusal::{Denied, Refusal};
@@ -15,7 +15,7 @@ use crate::session::store;
 use crate::tables::deliveries;
 use crate::tools::SEND_FILE;
 use crate::turns::calls::{Call, ResultBody};
-use crate::turns::turn::Turn;
+use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, SessionId};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Map, Value};
@@ -105,7 +105,7 @@ impl Order {
         &mut self,
         tx: &mut WriteTx<'_>,
         executor: &Executor,
-        (place, turn): (&Place, &Turn),
+        (place, position): (&Place, Option<&Position>),
     ) -> Result<(), Error> {
         request::count(tx, self.sender, self.call)?;
         let Some(receiver) = self.receiver else {
@@ -114,9 +114,11 @@ impl Order {
             self.intent = Intent::Delivery(delivery::intend_message(tx, (place.session, place.turn), &sent)?.id);
             return Ok(());
         };
-        let position = chain::position(tx, turn)?;
-        let from = (place.session, place.turn, self.call);
-        let request = Request { from, sender: self.sender, receiver, position: &position, text: &self.text };
+        let position = position.ok_or_else(|| {
+            ironclaw_state::Error::Stored(format!("{} sends without a position in its chain", place.turn))
+        })?;
+        let from = (place.session, self.call);
+        let request = Request { from, sender: self.sender, receiver, position, text: &self.text };
         let keys = Keys { wrapping: &executor.record.wrapping, sealer: &executor.record.sealer };
         let settings = executor.settings.now();
         self.intent = match request::send(tx, &request, (&settings.quota, executor.sessions_max), keys) {

@@ -113,16 +113,13 @@ pub fn record(
     if let Some(recorded) = recorded_before(tx, received, (&body, &scope)).map_err(Denied::widen)? {
         return Ok(recorded);
     }
-    let (id, labels) = (MessageId::new(), vec![label_of(message)]);
+    let id = MessageId::new();
     let key = content_key(session, wrapping).map_err(Error::from)?;
-    let draft = NewItem::new(id.item(), ItemKind::Message, &body, spans, labels, &key);
-    let draft = draft.map_err(Error::from)?.scope(scope.clone());
-    let digest = draft.digest();
-    let item = draft.record(tx, session.id, sealer)?;
-    let new = NewMessage {
+    let text = Text { body: &body, spans, labels: vec![label_of(message)], scope, hop: 0 };
+    let row = |seq| NewMessage {
         id,
         session: session.id,
-        seq: item.tuple.seq,
+        seq,
         kind: received.kind,
         trigger: routed.asks(),
         mentions: routed.mentions(),
@@ -134,24 +131,58 @@ pub fn record(
         event: received.event_id.as_deref(),
         bytes: body.len(),
     };
-    messages::insert(tx, &new)?;
+    insert(tx, text, (&key, sealer), (id, session.id), row).map_err(Denied::Failed)?;
     let images = images_of(received);
     if !images.is_empty() {
         messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
     }
     settle_context(tx, routed)?;
-    store::touch(tx, session.id)?;
+    Ok(Recorded { message: id, session: session.id, again: false })
+}
+
+/// The text of a message, and what its item says about it.
+pub struct Text<'a> {
+    /// The neutralised text.
+    pub body: &'a str,
+    /// The authors of its parts.
+    pub spans: Vec<Span>,
+    /// The labels.
+    pub labels: Vec<Label>,
+    /// The recorded scope.
+    pub scope: String,
+    /// The number of agents that it passed through.
+    pub hop: u32,
+}
+
+/// Records the item, the row and the ledger entry of a new message. `row` gets the number of the item.
+///
+/// # Errors
+/// Errors of the record and of the key.
+pub fn insert<'a>(
+    tx: &mut WriteTx<'_>,
+    text: Text<'_>,
+    (key, sealer): (&keys::ContentKey, &Sealer),
+    (id, session): (MessageId, SessionId),
+    row: impl FnOnce(u64) -> NewMessage<'a>,
+) -> Result<(), Error> {
+    let Text { body, spans, labels, scope, hop } = text;
+    let item = NewItem::new(id.item(), ItemKind::Message, body, spans, labels, key)?.scope(scope.clone()).hop(hop);
+    let digest = item.digest();
+    let item = item.record(tx, session, sealer)?;
+    let row = row(item.tuple.seq);
+    messages::insert(tx, &row)?;
+    store::touch(tx, session)?;
     Entry::new(LedgerEvent::MessageRecorded)
-        .session(session.id)
+        .session(session)
         .message(id)
-        .with("person", message.sender_id())
-        .with("principal_kind", message.principal().name())
-        .with("channel", received.channel.clone())
+        .with("person", row.principal)
+        .with("principal_kind", row.principal_kind.name())
+        .with("channel", row.channel)
         .with("digest", digest)
-        .with("asks", routed.asks())
+        .with("asks", row.trigger)
         .with("scope", scope)
         .append(tx)?;
-    Ok(Recorded { message: id, session: session.id, again: false })
+    Ok(())
 }
 
 /// Bounds the context of the session of a message that asks for nothing.

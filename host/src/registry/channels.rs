@@ -241,6 +241,21 @@ pub fn add_waiting_sender(tx: &mut WriteTx<'_>, name: &str, sender: &str) -> Res
     Ok(true)
 }
 
+/// Ends the wait of a sender for a person. The sender waits again after its next message.
+///
+/// # Errors
+/// Refuses a sender who does not wait.
+pub fn dismiss_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str, by: PersonId) -> Result<(), Denied> {
+    let identity = Identity { channel: channel.to_owned(), sender: sender.to_owned() };
+    if !table::delete_waiting_sender(tx, channel, sender)? {
+        let refusal = Refusal::new(DenialCode::SenderNotWaiting, format!("{identity} does not wait for a person"));
+        return Err(refusal.hint("`ironctl channel list` shows the senders who wait").into());
+    }
+    let entry = Entry::new(LedgerEvent::SenderDismissed).with("channel", channel.to_owned());
+    entry.with("identity_digest", identity.digest()).with("by", by).append(tx)?;
+    Ok(())
+}
+
 /// Returns whether this sender waits for a person on a channel.
 fn waits(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ironclaw_state::Error> {
     Ok(waiting_senders(tx, channel)?.iter().any(|waiting| waiting.sender == sender))

@@ -5,7 +5,6 @@ use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, MessageId, SessionId, 
 use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, params};
-use std::str::FromStr;
 
 /// The kind of a message between agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,18 +25,14 @@ impl AgentMessageKind {
     }
 }
 
-/// A text that is no kind of message between agents.
-#[derive(Debug, thiserror::Error)]
-#[error("unknown kind of message between agents")]
-pub struct UnknownKind;
-
-impl FromStr for AgentMessageKind {
-    type Err = UnknownKind;
-
-    fn from_str(text: &str) -> Result<Self, UnknownKind> {
-        [Self::Request, Self::Answer].into_iter().find(|kind| kind.name() == text).ok_or(UnknownKind)
+impl std::str::FromStr for AgentMessageKind {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Self::Request, Self::Answer].into_iter().find(|kind| kind.name() == text).ok_or(())
     }
 }
+
+ironclaw_state::stored_by_name!(AgentMessageKind);
 
 /// The origin of a message between agents.
 #[derive(Debug, Clone)]
@@ -50,16 +45,12 @@ pub struct AgentMessage {
     pub source_agent: AgentId,
     /// The session of that agent.
     pub source_session: SessionId,
-    /// The turn of that session; of an answer that the host wrote, the turn that asked.
-    pub source_turn: TurnId,
     /// The message at which the turn worked that sent the request; of an answer, the turn that asked.
     pub source_message: MessageId,
     /// The number of agents that it passed through.
     pub hop: u32,
     /// The message of the person or the schedule at the start of the chain.
     pub chain: MessageId,
-    /// Of an answer: the request.
-    pub answers: Option<MessageId>,
     /// Of an answer: the delivery that is received when a turn takes the message.
     pub delivery: Option<DeliveryId>,
 }
@@ -67,14 +58,12 @@ pub struct AgentMessage {
 fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
     Ok(AgentMessage {
         message: row.get("message_id")?,
-        kind: stored_text(row, "kind")?,
+        kind: row.get("kind")?,
         source_agent: row.get("source_agent")?,
         source_session: row.get("source_session")?,
-        source_turn: row.get("source_turn")?,
         source_message: row.get("source_message")?,
         hop: row.get("hop")?,
         chain: row.get("chain")?,
-        answers: row.get("answers")?,
         delivery: row.get("delivery")?,
     })
 }
@@ -82,18 +71,16 @@ fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
 /// Inserts the origin of a message that was just recorded.
 pub fn insert(tx: &mut WriteTx<'_>, new: &AgentMessage) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_turn, source_message, hop, \
-         chain, answers, delivery) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10)",
+        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_message, hop, chain, delivery) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
         params![
             new.message,
-            new.kind.name(),
+            new.kind,
             new.source_agent,
             new.source_session,
-            new.source_turn,
             new.source_message,
             new.hop,
             new.chain,
-            new.answers,
             new.delivery
         ],
     )?;

@@ -215,10 +215,9 @@ pub fn insert_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str, 
     Ok(())
 }
 
-/// Deletes a sender who waited for a person.
-pub fn delete_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM waiting_senders WHERE channel = ?1 AND sender = ?2", [channel, sender])?;
-    Ok(())
+/// Deletes a sender who waited for a person. Returns false if it did not wait.
+pub fn delete_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<bool, Error> {
+    Ok(tx.execute("DELETE FROM waiting_senders WHERE channel = ?1 AND sender = ?2", [channel, sender])? > 0)
 }
 
 /// Deletes the senders who have waited for a person since before this time.

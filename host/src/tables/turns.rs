@@ -10,6 +10,8 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, params};
+use serde_json::json;
+use std::collections::HashSet;
 
 /// A turn's row.
 #[derive(Debug, Clone)]
@@ -111,6 +113,12 @@ pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, Error> {
 /// Returns the turn of this id.
 pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, Error> {
     tx.find("SELECT * FROM turns WHERE id = ?1", [id], turn)
+}
+
+/// Returns those of these turns that work for this principal.
+pub fn of_principal(tx: &ReadTx<'_>, turns: &HashSet<TurnId>, principal: &str) -> Result<HashSet<TurnId>, Error> {
+    let sql = "SELECT id FROM turns WHERE id IN (SELECT value FROM json_each(?1)) AND principal = ?2";
+    tx.list(sql, params![json!(turns).to_string(), principal], |row| row.get("id"))
 }
 
 /// Returns the number of a turn among all turns.

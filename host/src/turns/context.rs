@@ -235,14 +235,9 @@ pub fn turns_of_others(
         Checked::Quoted(_) => None,
     };
     let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
-    let mut others = HashSet::new();
-    for other in turns {
-        // The turn of an item may be forgotten, and then counts as another's.
-        if turn::find(tx, other)?.is_none_or(|found| found.principal != turn.principal) {
-            others.insert(other);
-        }
-    }
-    Ok(others)
+    // The turn of an item may be forgotten, and then counts as another's.
+    let own = turn::of_principal(tx, &turns, &turn.principal)?;
+    Ok(turns.difference(&own).copied().collect())
 }
 
 /// Returns the labels of an output over this context in a turn of this person. External content stays external, the text of another

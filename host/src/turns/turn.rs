@@ -3,11 +3,15 @@
 //! The host alone opens and closes a turn. A turn has exactly one principal, and the next turn inherits nothing. Never talks to a
 //! sandbox. See [`crate::turns::context`] and [`crate::runtime::actor`].
 
+mod position;
+
+pub use position::Position;
+
 pub use crate::tables::messages::of_turn as messages_of;
 pub use crate::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use crate::tables::turns::{
     Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
-    note_failure, open_of, outcome,
+    note_failure, of_principal, open_of, outcome,
 };
 
 use crate::tables::items;

@@ -47,6 +47,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v25.sql"),
     include_str!("v26.sql"),
     include_str!("v27.sql"),
+    include_str!("v28.sql"),
 ];
 
 /// A migration of the schema.
@@ -238,6 +239,30 @@ mod tests {
         let sql = "SELECT (SELECT uid_shared FROM sessions), (SELECT usable FROM uids_free)";
         let found: (bool, bool) = db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("read");
         assert_eq!(found, (true, false));
+    }
+
+    #[test]
+    fn messages_between_agents_keep_their_chain() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        let version = before_version("DROP COLUMN source_turn", &db, &path, &key);
+        db.execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_turn, source_message, hop, chain, answers, answered, delivery)
+               VALUES ('m1','request','a','s','t','m0',1,'m0',NULL,1,NULL), ('m2','answer','b','r','u','m0',2,'m0','m1',0,'d');",
+        )
+        .expect("a request and its answer");
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let sql = "SELECT message_id || kind || source_agent || source_session || source_message || hop || chain || answered \
+                   || coalesce(delivery, '') FROM agent_messages WHERE chain = 'm0' ORDER BY hop";
+        let mut statement = db.prepare(sql).expect("it is SQL");
+        let found: Vec<String> =
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("rows");
+        assert_eq!(found, ["m1requestasm01m01", "m2answerbrm02m00d"]);
+        let sql = "SELECT count(*) FROM pragma_table_info('agent_messages') WHERE name IN ('source_turn','answers')";
+        assert_eq!(db.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("read"), 0);
     }
 
     /// Rows of a home of version 5, the oldest one that the tests keep.

@@ -6,7 +6,7 @@
 use crate::chaos::kill::run_settings;
 use crate::security::tamper::outside;
 use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
 use crate::support::record;
 use fastrand::Rng;
 use rusqlite::Connection;
@@ -22,8 +22,13 @@ const PEOPLE_MAX: usize = 10;
 /// The steps of a message between agents.
 const POINTS: [&str; 5] = ["call_started", "call_sent", "accept", "intent", "turn_open"];
 
+/// The exit code of a command that no host answers.
+const NO_HOST: i32 = 3;
+
 struct Random {
     host: TestHost,
+    /// True if the running host dies at a fail point.
+    may_die: bool,
     agents: Vec<String>,
     people: Vec<Raw>,
     made: u64,
@@ -39,7 +44,7 @@ impl Random {
         host.up();
         let agents: Vec<String> = (0..agents).map(|n| format!("a{n}")).collect();
         agents.iter().for_each(|agent| host.agent(agent));
-        let mut random = Self { host, agents, people: Vec::new(), made: 0, backup: None };
+        let mut random = Self { host, may_die: false, agents, people: Vec::new(), made: 0, backup: None };
         random.people.push(Raw::of(&random.host));
         for n in 1..people {
             let name = format!("p{n}");
@@ -57,11 +62,59 @@ impl Random {
         random
     }
 
+    /// Starts the host if it is gone.
+    fn revive(&mut self) {
+        if self.host.pid().is_none() {
+            self.host.up();
+            self.may_die = false;
+        }
+    }
+
+    fn down(&mut self) {
+        self.answered(&["down"]);
+        self.host.kill_host();
+        self.may_die = false;
+    }
+
+    /// Runs a command; `None` if the host died at a fail point meanwhile.
+    fn command(&self, arguments: &[&str]) -> Option<Answer> {
+        let answer = self.host.ctl(arguments);
+        (!self.may_die || answer.code != NO_HOST).then_some(answer)
+    }
+
+    /// Runs a command that succeeds; `None` if the host died at a fail point meanwhile.
+    fn answered(&self, arguments: &[&str]) -> Option<Answer> {
+        self.command(arguments).map(Answer::ok)
+    }
+
     fn set_group(&self, n: usize) {
         let members: Vec<&str> = (0..3).map(|step| self.agents[(n + step) % self.agents.len()].as_str()).collect();
         let name = format!("g{n}");
         let tools = ["--tools", "send_message,write_file", "--yes"];
-        self.host.ctl(&[&["group", "add", &name], &members[..], &tools].concat()).ok();
+        self.answered(&[&["group", "add", &name], &members[..], &tools].concat());
+    }
+
+    fn remove_group(&self, n: usize) {
+        let Some(answer) = self.command(&["--json", "group", "remove", &format!("g{n}"), "--yes"]) else { return };
+        if answer.code != 0 {
+            answer.refused("\"group_unknown\"");
+        }
+    }
+
+    /// Sets the access of an agent, which may have this value already.
+    fn set_access(&self, n: usize, access: &str) {
+        let payload = json!({ "access": access }).to_string();
+        let what =
+            ["--kind", "permissions", "--agent", &self.agents[n], "--payload", &payload, "--reason", "it is time"];
+        let Some(submitted) = self.command(&[&["--json", "change", "submit"], &what[..]].concat()) else { return };
+        if submitted.code != 0 {
+            submitted.refused("\"change_empty\"");
+            return;
+        }
+        let id = submitted.json()["id"].as_str().expect("an id").to_owned();
+        if let Some(decided) = self.answered(&["--json", "approve", &id]) {
+            assert_eq!(decided.json()["status"], "applied", "{}", decided.stdout);
+        }
     }
 
     /// Sends a request of a random person, which passes through up to three agents. The host may die meanwhile.
@@ -90,24 +143,20 @@ impl Random {
         match rng.u8(..8) {
             0 => self.host.kill_host(),
             1 => {
-                self.host.down();
+                self.down();
                 self.host.up_failing_at(POINTS[rng.usize(..POINTS.len())]);
+                self.may_die = true;
                 self.renew();
                 self.say(rng);
             }
-            2 => self.host.down(),
-            3 => drop(self.host.ctl(&["group", "remove", &format!("g{n}"), "--yes"])),
+            2 => self.down(),
+            3 => self.remove_group(n),
             4 => self.set_group(n),
-            5 => {
-                let access = if rng.bool() { "members" } else { "everyone" };
-                self.host.change(&self.agents[n], "permissions", &json!({ "access": access }));
-            }
+            5 => self.set_access(n, if rng.bool() { "members" } else { "everyone" }),
             6 => self.remove_a_session(rng),
             _ => self.back_up_or_restore(),
         }
-        if self.host.pid().is_none() {
-            self.host.up();
-        }
+        self.revive();
         self.renew();
     }
 
@@ -120,21 +169,22 @@ impl Random {
     }
 
     fn remove_a_session(&self, rng: &mut Rng) {
-        let listed = self.host.ctl(&["--json", "session", "list"]).ok().json();
+        let Some(listed) = self.answered(&["--json", "session", "list"]) else { return };
+        let listed = listed.json();
         let sessions = listed.as_array().expect("a list");
         if let Some(session) = (!sessions.is_empty()).then(|| &sessions[rng.usize(..sessions.len())]) {
-            self.host.ctl(&["session", "remove", session["id"].as_str().expect("an id"), "--yes"]).ok();
+            self.answered(&["session", "remove", session["id"].as_str().expect("an id"), "--yes"]);
         }
     }
 
     fn back_up_or_restore(&mut self) {
         let Some(file) = self.backup.take() else {
             let file = self.host.home.with_extension("backup");
-            self.host.ctl(&["backup", "create", file.to_str().expect("UTF-8"), "--force"]).ok();
-            self.backup = Some(file);
+            let created = self.answered(&["backup", "create", file.to_str().expect("UTF-8"), "--force"]);
+            self.backup = created.map(|_| file);
             return;
         };
-        self.host.down();
+        self.down();
         let name = file.to_str().expect("UTF-8");
         let restored = self.host.ctl(&["--json", "backup", "restore", name, "--replace", "--yes"]).ok().json();
         std::fs::remove_dir_all(restored["former"].as_str().expect("the former home")).expect("removed");
@@ -143,14 +193,21 @@ impl Random {
     }
 
     /// Waits until no message waits, and checks that every message, answer and delivery is accounted for.
-    fn check(&self) {
+    fn check(&mut self) {
         let count = |db: &Connection, sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).expect(sql);
         wait_for("the end of all turns", || {
+            self.revive();
             let db = record::open(&self.host.home);
             let waiting = "SELECT count(*) FROM messages WHERE status IN ('queued','processing') AND trigger = 1";
             let open = "SELECT count(*) FROM deliveries WHERE channel = 'agent' AND state IN ('intent','sending')";
             count(&db, waiting) + count(&db, open) == 0
         });
+        if self.may_die {
+            // It would die at the next message, or dies after its last one at this moment.
+            self.host.kill_host();
+            self.revive();
+        }
+        self.renew();
         let db = record::open(&self.host.home);
         let live = "(SELECT id FROM sessions WHERE state <> 'removed')";
         for (what, sql) in [

@@ -8,6 +8,7 @@ mod results;
 
 use crate::support::client::{Client, Raw, current_user};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::record;
 use serde_json::{Value, json};
 
 /// Returns a host with the agents `a` and `b`, these settings, and these rules of the script before the built-in ones.
@@ -52,13 +53,14 @@ fn taken(host: &TestHost, count: usize) {
     });
 }
 
-/// Waits until no session has work.
+/// Waits until no session has work, and each reply to a person is delivered.
 fn idle(host: &TestHost) {
     let client = Client::of(host);
+    let open = "SELECT count(*) FROM deliveries WHERE channel = 'loopback' AND state IN ('intent','sending')";
     wait_for("the end of all turns", || {
         let status = client.status().expect("the host answers");
         let sessions = status["sessions"].as_array().expect("a list").clone();
-        sessions.iter().all(|session| session["waiting"] == 0)
+        sessions.iter().all(|session| session["waiting"] == 0) && record::count(&record::open(&host.home), open) == 0
     });
 }
 

@@ -89,6 +89,24 @@ fn repeated_posts_run_without_a_question_until_used_up() {
 }
 
 #[test]
+fn message_of_an_agent_uses_no_allowance_of_its_person() {
+    let site = Site::start();
+    let host = host_of(&site);
+    let (raw, url) = (Raw::of(&host), site.url("/notes"));
+    add(&host, &url, "2").ok();
+    host.agent("b");
+    host.ctl(&["group", "add", "team", "a", "b", "--tools", "http_fetch", "--yes"]).ok();
+    host.ctl(&["destination", "add", "b", "a", "--agent", "a", "--yes"]).ok();
+    host.chat("b", &format!("send post tulips at {url}\n{TYPED} to a"));
+    wait_for("the request", || inbox(&raw).len() == 1);
+    let uses = || host.ctl(&["--json", "allowance", "list"]).ok().json()[0]["used"].clone();
+    assert_eq!((&inbox(&raw)[0]["agent"], uses(), site.lines().len()), (&json!("a"), json!(0), 0));
+    // The same call at the request of the person.
+    post(&raw, "one", "tulips", &url);
+    assert_eq!((uses(), site.lines().len()), (json!(1), 1));
+}
+
+#[test]
 fn another_value_person_or_a_removed_allowance_asks() {
     let site = Site::start();
     let host = host_of(&site);

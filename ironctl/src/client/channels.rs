@@ -49,6 +49,12 @@ impl Client {
         parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
     }
 
+    /// Ends the wait of a sender for a person.
+    pub async fn dismiss_sender(&self, channel: &str, sender: &str) -> Result<Channel, Error> {
+        let path = format!("channels/{}/senders/{}", segment(channel), segment(sender));
+        parse(&self.ask(Method::DELETE, &path, None, REQUEST_TIMEOUT).await?)
+    }
+
     /// Returns every dead letter.
     pub async fn dead_letters(&self) -> Result<Vec<DeadLetter>, Error> {
         self.get("dead").await

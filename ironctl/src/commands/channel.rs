@@ -50,6 +50,12 @@ pub enum Action {
         /// Name of the channel
         name: String,
     },
+    /// Dismiss a sender who waits for a person; the sender waits again after another message
+    #[command(after_help = "Example:\n  ironctl channel dismiss shop:eve")]
+    Dismiss {
+        /// Sender, as CHANNEL:SENDER
+        sender: String,
+    },
     /// Remove a channel and its secret; replies that wait are not sent
     #[command(after_help = "Example:\n  ironctl channel remove shop --yes")]
     Remove {
@@ -142,6 +148,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             Err(Error::failed("channel_test", format!("{name} did not accept the test: {}", tested.result))
                 .hinting("check its URL with `ironctl channel list`"))
         }
+        Action::Dismiss { sender } => {
+            let Some((channel, name)) = sender.split_once(':').filter(|(_, name)| !name.is_empty()) else {
+                return Err(Error::usage(format!("{sender:?} names no sender"), "write CHANNEL:SENDER"));
+            };
+            client.dismiss_sender(channel, name).await?;
+            at.out.json(&json!({ "dismissed": sender }))?;
+            at.out.line(format!("{sender} no longer waits"))
+        }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove channel {name} and its secret"), yes)?;
             let removed = client.remove_channel(&name).await?;
@@ -167,7 +181,7 @@ fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
     at.out.line("")?;
     let rows = waiting.into_iter().map(|waiting| [waiting.identity, clock::date_and_time(&waiting.since)]);
     at.out.table(["SENDER WITHOUT A PERSON", "SINCE"], rows)?;
-    at.out.remark("link one that you know: ironctl person link PERSON SENDER")
+    at.out.remark("link one that you know: ironctl person link PERSON SENDER; or: ironctl channel dismiss SENDER")
 }
 
 fn secret_from_stdin() -> Result<String, Error> {

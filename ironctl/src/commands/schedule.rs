@@ -124,7 +124,7 @@ pub struct Options {
     /// A class (write, send, exec) or a tool that a run may use without a question; repeatable [default: reading alone]
     #[arg(long, value_name = "CLASS|TOOL")]
     may: Vec<String>,
-    /// Conversation of the replies, as CHANNEL:ADDRESS [default: your chat with the agent]
+    /// Conversation of the replies, as CHANNEL:ADDRESS or the name of a destination of the agent [default: your chat with the agent]
     #[arg(long, value_name = "DESTINATION")]
     reply_to: Option<String>,
 }
@@ -164,7 +164,7 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
         return Err(Error::usage("no times", "give --cron, --every or --at"));
     }
     let mut payload = json!({ "prompt": prompt });
-    put(&mut payload, options)?;
+    put(at, &agent, &mut payload, options).await?;
     let Some(change) = decide(at, &agent, payload, yes).await? else { return Ok(()) };
     let all = at.client()?.schedules(Some(&agent)).await?;
     let Some(added) = all.into_iter().find(|schedule| schedule.change == change.id) else {
@@ -179,12 +179,12 @@ async fn set(at: &At, args: Set) -> Result<(), Error> {
     if let Some(prompt) = prompt {
         payload["prompt"] = prompt.into();
     }
-    put(&mut payload, options)?;
+    let client = at.client()?;
+    let agent = client.schedule(&id).await?.agent;
+    put(at, &agent, &mut payload, options).await?;
     if may_only_read {
         payload["may"] = json!([]);
     }
-    let client = at.client()?;
-    let agent = client.schedule(&id).await?.agent;
     if decide(at, &agent, payload, yes).await?.is_none() {
         return Ok(());
     }
@@ -199,8 +199,11 @@ async fn decide(at: &At, agent: &str, payload: Value, yes: bool) -> Result<Optio
 }
 
 /// Writes the given settings into the payload of a change.
-fn put(payload: &mut Value, options: Options) -> Result<(), Error> {
-    let Options { cron, every, at, zone, catch_up, may, reply_to } = options;
+async fn put(at: &At, agent: &str, payload: &mut Value, options: Options) -> Result<(), Error> {
+    if let Some(named) = &options.reply_to {
+        payload["reply_to"] = place(at, agent, named).await?;
+    }
+    let Options { cron, every, at, zone, catch_up, may, reply_to: _ } = options;
     for (field, value) in [("cron", cron), ("every", every), ("at", at), ("zone", zone), ("catch_up", catch_up)] {
         if let Some(value) = value {
             payload[field] = value.into();
@@ -209,15 +212,30 @@ fn put(payload: &mut Value, options: Options) -> Result<(), Error> {
     if !may.is_empty() {
         payload["may"] = json!(may);
     }
-    if let Some(place) = reply_to {
-        let Some((channel, address)) =
-            place.split_once(':').filter(|(channel, address)| !channel.is_empty() && !address.is_empty())
-        else {
-            return Err(Error::usage(format!("--reply-to {place:?} has no address"), "write CHANNEL:ADDRESS"));
-        };
-        payload["reply_to"] = json!({ "channel": channel, "address": address });
-    }
     Ok(())
+}
+
+/// Returns the conversation CHANNEL:ADDRESS, or that of a destination of the agent.
+async fn place(at: &At, agent: &str, named: &str) -> Result<Value, Error> {
+    match named.split_once(':') {
+        Some((channel, address)) if !channel.is_empty() && !address.is_empty() => {
+            return Ok(json!({ "channel": channel, "address": address }));
+        }
+        Some(_) => {
+            return Err(Error::usage(format!("--reply-to {named:?} has no address"), "write CHANNEL:ADDRESS"));
+        }
+        None => {}
+    }
+    let held = at.client()?.destinations_of(agent).await?;
+    let Some(found) = held.into_iter().find(|held| held.name == named && held.to_agent.is_none()) else {
+        let hint = format!("write CHANNEL:ADDRESS, or an address of `ironctl destination list {agent}`");
+        return Err(Error::usage(format!("--reply-to {named:?} names no address"), hint));
+    };
+    let mut place = json!({ "channel": found.channel, "address": found.address });
+    if let Some(thread) = found.thread {
+        place["thread"] = thread.into();
+    }
+    Ok(place)
 }
 
 fn changed(at: &At, schedule: ScheduleView) -> Result<(), Error> {

@@ -3,17 +3,14 @@
 //! Never read for a declaration: its scope is that of the turn that asked. The question and a chosen option are spans of a model, so they
 //! are no request and no typed value; only a text of the person is theirs. See [`crate::turns::turn::choose`].
 
-use super::{Error, Recorded, content_key};
+use super::{Error, Recorded, Text, content_key, insert};
 use crate::registry::{Identity, LOOPBACK};
-use crate::session::store::{self, Session};
+use crate::session::store::Session;
 use crate::tables::messages::{self, NewMessage};
-use crate::turns::items::NewItem;
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::{Classes, Principal};
-use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
@@ -97,15 +94,12 @@ pub fn record(
     // The scope of the turn that asked, exactly: an answer never adds to it.
     let scope = format!("declared:{}", answer.scope);
     let key = content_key(session, wrapping)?;
-    let item = NewItem::new(id.item(), ItemKind::Message, &body, spans, answer.labels.to_vec(), &key)?;
-    let item = item.scope(scope.clone());
-    let digest = item.digest();
-    let item = item.record(tx, session.id, sealer)?;
+    let text = Text { body: &body, spans, labels: answer.labels.to_vec(), scope, hop: 0 };
     let own = Identity::own(answer.person);
-    let new = NewMessage {
+    let row = |seq| NewMessage {
         id,
         session: session.id,
-        seq: item.tuple.seq,
+        seq,
         kind: Kind::Chat,
         trigger: true,
         mentions: false,
@@ -117,18 +111,7 @@ pub fn record(
         event: None,
         bytes: body.len(),
     };
-    messages::insert(tx, &new)?;
+    insert(tx, text, (&key, sealer), (id, session.id), row)?;
     messages::set_answers(tx, id, answer.question, answer.root)?;
-    store::touch(tx, session.id)?;
-    Entry::new(LedgerEvent::MessageRecorded)
-        .session(session.id)
-        .message(id)
-        .with("person", answer.person)
-        .with("principal_kind", answer.principal_kind.name())
-        .with("channel", LOOPBACK)
-        .with("digest", digest)
-        .with("asks", true)
-        .with("scope", scope)
-        .append(tx)?;
     Ok(Recorded { message: id, session: session.id, again: false })
 }

@@ -397,7 +397,7 @@ impl Asks<'_> {
         if let Some(code) = judged.judgement.refusal_code() {
             let record = self.shared.record();
             let keys = Keys { wrapping: &record.wrapping, sealer: &record.sealer };
-            denied::tell(tx, (self.turn, self.agent), (&judged.call, code), keys)?;
+            denied::tell(tx, (self.turn, self.facts.position.as_ref()), self.agent, (&judged.call, code), keys)?;
         }
         calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
         if let Some(allowance) = allowance {

@@ -35,8 +35,8 @@ impl Dispatch {
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
         let is_notice = item.tuple.kind == ItemKind::Notice;
         match answer::route(tx, (delivery, &agent), (&text, is_notice), keys)? {
-            Some(_) => Ok(()),
-            None => failed(tx, ASKING_REMOVED),
+            true => Ok(()),
+            false => failed(tx, ASKING_REMOVED),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::registry::{self, Agent};
 use crate::tables::schedules::OfTurn;
 use crate::tools::catalogue::{Catalogue, Source};
 use crate::tools::{self, Class, Runs};
+use crate::turns::turn::Position;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
 use ironclaw_contract::operator::DenialCode;
@@ -92,6 +93,8 @@ pub struct TurnFacts {
     pub is_of_schedule: bool,
     /// The destinations of the agent.
     pub destinations: Vec<send::Sendable>,
+    /// The position of the turn in its chain, if a rule about chains counts: it works for an agent, or may send.
+    pub position: Option<Position>,
 }
 
 /// Judges one call that a model wants. `has_room` is true if the turn may have another call.
@@ -301,6 +304,7 @@ mod tests {
             of_agents: Vec::new(),
             is_of_schedule: false,
             destinations: Vec::new(),
+            position: None,
         }
     }
 

@@ -1,6 +1,5 @@
 //! The arguments of `send_message` and `send_file`: the host adds the address of the destination and the facts of the copied file, so that
-//! a decision is about this address and these bytes. A
-//! message to another agent stays on the host, and is judged as a contained call.
+//! a decision is about this address and these bytes. A message to another agent stays on the host, and is judged as a contained call.
 //!
 //! Pure. A call with another address is not judged as one to this destination: at its execution the addresses are compared again.
 
@@ -40,9 +39,7 @@ pub(super) fn to_agent(arguments: &Map<String, Value>, all: &[Sendable]) -> Opti
         manifest.arguments.values_mut().for_each(|argument| argument.outward = false);
         Some(manifest)
     });
-    let to = arguments.get("to")?.as_str()?;
-    let found = all.iter().find(|held| held.destination.name == to)?;
-    found.destination.to_agent.and(TO_AGENT.as_ref())
+    named(arguments, all)?.destination.to_agent.and(TO_AGENT.as_ref())
 }
 
 /// The arguments of `send_file` that the host writes about the copy.
@@ -76,8 +73,7 @@ pub(super) fn complete_file(
         return Ok(Some(DenialCode::CallFile));
     }
     if arguments.contains_key("to") {
-        let is_agent = |held: &&Sendable| Some(held.destination.name.as_str()) == text(arguments, "to");
-        return match all.iter().find(is_agent).is_some_and(|held| held.destination.to_agent.is_some()) {
+        return match named(arguments, all).is_some_and(|held| held.destination.to_agent.is_some()) {
             true => Err("send_file takes a person as its destination, and no agent".to_owned()),
             false => Ok(address(arguments, all)),
         };
@@ -110,10 +106,15 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
 }
 
+/// Returns the destination with the name `to`.
+fn named<'a>(arguments: &Map<String, Value>, all: &'a [Sendable]) -> Option<&'a Sendable> {
+    let to = text(arguments, "to")?;
+    all.iter().find(|held| held.destination.name == to)
+}
+
 /// Adds the address behind `to`.
 fn address(arguments: &mut Map<String, Value>, all: &[Sendable]) -> Option<DenialCode> {
-    let is_named = |held: &&Sendable| Some(held.destination.name.as_str()) == text(arguments, "to");
-    let Some(Sendable { destination: found, denied }) = all.iter().find(is_named) else {
+    let Some(Sendable { destination: found, denied }) = named(arguments, all) else {
         return Some(DenialCode::CallDestination);
     };
     if denied.is_some() {

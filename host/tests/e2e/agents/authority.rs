@@ -112,6 +112,19 @@ fn right_that_ends_before_the_turn_ends_the_request() {
     assert_eq!(host.entries("agent.refused")[0]["data"]["reason"], "call_group");
     idle(&host);
     assert_eq!(host.entries("agent.answered").len(), 1, "the running turn answers");
+    // A retry is judged anew: it ends again without the group, and is answered with it.
+    let raw = Raw::of(&host);
+    let request = host.entries("agent.sent")[1]["data"]["message"].as_str().expect("an id").to_owned();
+    let retry = || raw.ask("POST", &format!("/v1/messages/{request}/retry"), "");
+    assert_eq!(retry().0, 202);
+    wait_for("another refusal", || host.entries("agent.refused").len() == 2);
+    assert_eq!(host.entries("agent.answered").len(), 1);
+    group(&host, &["a", "b"], "");
+    assert_eq!(retry().0, 202);
+    taken(&host, 2);
+    idle(&host);
+    assert_eq!(retry().1["error"]["code"], "message_answered");
+    assert_eq!(host.entries("agent.refused").len(), 2);
 }
 
 #[test]

@@ -5,9 +5,10 @@
 use super::{connect, replies, say};
 use crate::e2e::streaming;
 use crate::support::hooks::{Hook, Receiver};
-use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::host_fixture::{TestHost, WAIT_MAX, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
+use std::sync::{Mutex, mpsc};
 
 /// Returns the texts of the user of a request, without the lines that the host quotes.
 fn own_lines(seen: &Seen) -> Vec<String> {
@@ -147,6 +148,31 @@ fn unlinking_ends_an_open_request_at_once() {
     assert_eq!(host.entries("request.withdrawn").len(), 1);
     super::refused(&super::send(&hook, "e2", "ann", "go on", &json!({})), 403, "sender_unknown");
     assert_eq!(sent(&receiver), 0);
+}
+
+#[test]
+fn turn_of_an_unlinked_sender_is_judged_as_unsigned() {
+    let ((ask, asked), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());
+    let released = Mutex::new(released);
+    let server = Server::start(move |seen: &Seen| match seen.results().is_empty() {
+        true => {
+            ask.send(()).expect("the test waits");
+            released.lock().expect("not poisoned").recv_timeout(WAIT_MAX).expect("the test goes on");
+            let arguments = json!({ "to": "ana", "text": "tulips" });
+            Act::Call(String::new(), vec![("send_message".to_owned(), arguments)])
+        }
+        false => Act::Say("noted".to_owned()),
+    });
+    let receiver = Receiver::accepting();
+    let (host, hook) = host_with(&server, &receiver);
+    // Its own declaration would permit the call.
+    say(&hook, "e1", "ann", "/allow send\ngo on", &json!({}));
+    asked.recv_timeout(WAIT_MAX).expect("the model is asked");
+    host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
+    release.send(()).expect("the model waits");
+    wait_for("the refusal", || host.entries("call.refused").len() == 1);
+    assert_eq!(host.entries("call.refused")[0]["data"]["reason"], "call_principal");
+    assert!(inbox(&host).is_empty() && sent(&receiver) == 0);
 }
 
 fn inbox(host: &TestHost) -> Vec<Value> {

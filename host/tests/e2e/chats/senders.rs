@@ -2,7 +2,7 @@
 //!
 //! A guest gets a reply and no tools, and learns nothing about an agent that is for its members only.
 
-use super::{asks, connect, refused, replies, say, send};
+use super::{asks, connect, error, refused, replies, say, send};
 use crate::e2e::streaming;
 use crate::support::hooks::{Hook, Receiver, new_host};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
@@ -102,6 +102,16 @@ fn stranger_waits_for_a_person_and_the_list_is_bounded() {
     assert_eq!(waiting().as_array().map(Vec::len), Some(16));
     host.ctl(&["person", "add", "Eve"]).ok();
     host.ctl(&["person", "link", "Eve", "shop:eve"]).ok();
+    assert_eq!(waiting().as_array().map(Vec::len), Some(15));
+    // A dismissal ends the wait, and the next message begins another one.
+    let dismiss = |sender: &str| host.ctl(&["--json", "channel", "dismiss", &format!("shop:{sender}")]);
+    dismiss("stranger 2").ok();
+    assert_eq!((waiting().as_array().map(Vec::len), host.entries("sender.dismissed").len()), (Some(14), 1));
+    for (identity, code) in [("shop:stranger 2", "sender_not_waiting"), ("gone:eve", "channel_unknown")] {
+        assert_eq!(error(&host, &["channel", "dismiss", identity])["code"], code);
+    }
+    assert_eq!(host.ctl(&["channel", "dismiss", "shop"]).code, 2);
+    refused(&send(&hook, "e1", "stranger 2", "hello", &none), 403, "sender_waits");
     assert_eq!(waiting().as_array().map(Vec::len), Some(15));
     say(&hook, "e1", "eve", "hello", &none);
     replies(&receiver, 1);

@@ -24,8 +24,14 @@ fn run_is_done_only_once_the_channel_took_the_reply() {
     let status = Arc::new(AtomicU16::new(503));
     let asked = Arc::clone(&status);
     let receiver = Receiver::new(move |_, _| Response::Status(asked.load(Ordering::SeqCst)));
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
-    let id = add_to(&host, &hook);
+    Hook::add(&host, "shop", &receiver, &[]);
+    // The replies go to the address of the destination.
+    host.ctl(&["destination", "add", "a", "home", "--channel", "shop", "--to", "ann", "--yes"]).ok();
+    for named in ["nowhere", "shop:"] {
+        let times = ["--every", "1d", "--reply-to", named, "--yes"];
+        assert_eq!(host.ctl(&[&["schedule", "add", "a", "hello"], &times[..]].concat()).code, 2, "{named}");
+    }
+    let id = add(&host, "hello", &["--every", "1d", "--reply-to", "home"]);
     host.ctl(&["schedule", "run", &id]).ok();
     wait_for("two attempts", || receiver.replies().len() >= 2);
     assert_eq!(history(&host, &id)[0]["state"], "started", "queued is not done");

@@ -42,8 +42,14 @@ fn cases() -> Vec<(String, Asked)> {
             json!({"host": "api.example", "methods": [], "upload_bytes_max": 65536, "commands": "tunnel"}),
         )
     };
+    let to_agent = Asked {
+        before: json!({"name": "writer", "remove": true}),
+        facts: json!({"to_agent": {"agent": SCRIBE, "name": "scribe"}}),
+        ..Asked::of(ChangeKind::Destinations, json!({"name": "writer", "agent": "scribe"}))
+    };
     let variants = [
         ("hostile", hostile()),
+        ("destinations_agent", to_agent),
         ("egress_tunnel", tunnel),
         ("mcp_register_replace", registered_again(header, grants)),
         ("mounts_write", sample(ChangeKind::Mounts)),
