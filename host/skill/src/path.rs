@@ -59,6 +59,7 @@ fn reason(path: &str) -> Result<(), &'static str> {
 }
 
 /// The directory of the scripts.
+#[cfg(feature = "author")]
 pub(crate) const DIRECTORY_OF_SCRIPTS: &str = "scripts/";
 
 /// The paths that were seen.

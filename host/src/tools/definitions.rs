@@ -214,7 +214,7 @@ pub(super) fn read_skill() -> Tool {
 pub(super) const fn payload(kind: ChangeKind) -> Option<&'static str> {
     Some(match kind {
         ChangeKind::Persona => "{instructions}",
-        ChangeKind::EnabledTools => "{add?,remove?:[names]} or [all names]",
+        ChangeKind::EnabledTools => "{add?,remove?:[names]}|[all names]",
         ChangeKind::Packages => "{apt,npm:[all names]}",
         ChangeKind::Wiring => "{channel,engage:all|pattern|none,pattern?}",
         ChangeKind::Permissions => {
@@ -225,7 +225,7 @@ pub(super) const fn payload(kind: ChangeKind) -> Option<&'static str> {
         ChangeKind::McpAccess => "{server,tools?}",
         ChangeKind::McpRegister => "{name,url,headers?:[{name,secret}]} or {name,command}",
         ChangeKind::Egress => "{host,methods,paths?}",
-        ChangeKind::Destinations => "{name,channel,address} or {name,agent}",
+        ChangeKind::Destinations => "{name,channel,address}|{name,agent}",
         ChangeKind::McpConfirm
         | ChangeKind::Settings
         | ChangeKind::Schedule

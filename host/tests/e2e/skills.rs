@@ -2,6 +2,8 @@
 //! back, removed, and the same after kills.
 
 mod hostile;
+mod network;
+mod shapes;
 
 use crate::support::client;
 use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
@@ -132,7 +134,8 @@ fn skill_is_asked_for_approved_used_and_taken_back() {
     assert!(silent.contains("skill_downgrade"), "{silent}");
     fixture.add("weather@1.0.0").refused("skill_downgrade");
     host.ctl(&["skill", "set", "weather", "--agent", "a", "--pin"]).ok();
-    host.ctl(&["skill", "upgrade", "weather", "--agent", "a", "--to", "1.0.0", "--yes"]).refused("skill_pinned");
+    let back = ["--json", "skill", "upgrade", "weather", "--agent", "a", "--to", "1.0.0", "--yes"];
+    host.ctl(&back).refused("skill_pinned");
     host.ctl(&["skill", "set", "weather", "--agent", "a", "--unpin"]).ok();
     host.ctl(&["skill", "upgrade", "weather", "--agent", "a", "--to", "1.0.0", "--yes"]).ok();
     assert_eq!((fixture.skills()[0]["version"].as_str(), fixture.has_tool("run_command")), (Some("1.0.0"), true));
@@ -209,13 +212,13 @@ fn revoked_key_or_version_takes_the_skill_out_of_use() {
     fixture.publish("weather", "1.0.1", WITH_COMMANDS, TEXT);
     host.ctl(&["skill", "upgrade", "weather", "--agent", "a", "--yes"]).ok();
     assert!(host.say("a", "use skill weather").contains("heron"));
-    host.ctl(&["skill", "key", "remove", "own"]).refused("skill_key_in_use");
+    host.ctl(&["--json", "skill", "key", "remove", "own"]).refused("skill_key_in_use");
     host.ctl(&["skill", "key", "revoke", "own"]).ok();
     assert_eq!(fixture.skills()[0]["state"], "key_revoked");
     assert!(!host.say("a", "use skill weather").contains("heron"));
     let public = fixture.directory.path().join("own.pub");
-    host.ctl(&["skill", "key", "add", "again", public.to_str().expect("UTF-8")]).refused("skill_key_exists");
-    host.ctl(&["skill", "key", "remove", "own"]).refused("skill_key_revoked");
+    host.ctl(&["--json", "skill", "key", "add", "again", public.to_str().expect("UTF-8")]).refused("skill_key_exists");
+    host.ctl(&["--json", "skill", "key", "remove", "own"]).refused("skill_key_revoked");
 }
 
 #[test]
@@ -253,6 +256,5 @@ fn skill_survives_a_backup_into_an_empty_home() {
     let name = file.to_str().expect("UTF-8");
     host.ctl(&["backup", "restore", name, "--replace", "--yes"]).ok();
     host.up();
-    host.ctl(&["audit", "accept", "--reason", "restored"]).ok();
     assert!(host.say("a", "run sh /skills/weather/scripts/look.sh now").contains("looked now"));
 }

@@ -2,7 +2,6 @@
 
 use super::{SkillFixture, TEXT, WITH_COMMANDS};
 use crate::support::host_fixture::Build;
-use crate::support::site;
 use ironclaw_skill::author::{self, SecretKey};
 use serde_json::Value;
 use std::path::Path;
@@ -49,7 +48,13 @@ fn packages_that_break_a_rule_are_refused_by_name() {
         signed(&with_entry(&good, &entry(path, kind, b"", mode)));
         refused("skill_path");
     }
-    signed(&with_entry(&good, &entry("references/more.md", tar::EntryType::Regular, b"x", 0o644)));
+    // One more file, in the form of the others.
+    let block = good.chunks(512).find(|block| block.starts_with(b"scripts/look.sh\0")).expect("a header");
+    let mut header = tar::Header::from_byte_slice(block).clone();
+    header.set_path("scripts/more.sh").expect("a path");
+    header.set_size(0);
+    header.set_cksum();
+    signed(&with_entry(&good, header.as_bytes()));
     refused("skill_file");
     // A changed byte, with the signature of the former bytes, and with a signature of its own.
     let at = good.windows(4).position(|four| four == b"rain").expect("a text");
@@ -92,7 +97,7 @@ fn versions_and_names_that_deceive_are_refused() {
     // The same version with other bytes.
     host.agent("b");
     fixture.publish("weather", "1.0.0", "", "Other words.");
-    host.ctl(&["skill", "add", "weather", "--agent", "b", "--yes"]).refused("skill_changed");
+    host.ctl(&["--json", "skill", "add", "weather", "--agent", "b", "--yes"]).refused("skill_changed");
     // A look-alike by another key, and a key for other names.
     let pair = author::generate_key(None).expect("a key");
     let other = SecretKey::parse(&pair.secret, None).expect("a key");
@@ -122,25 +127,9 @@ fn versions_and_names_that_deceive_are_refused() {
     fixture.add("heron").refused("skill_index");
     host.ctl(&["skill", "source", "remove", "own"]).ok();
     fixture.add("weather").refused("skill_source_none");
-    host.ctl(&["skill", "source", "add", "near", "http://127.0.0.1:1/"]).refused("skill_source_malformed");
+    host.ctl(&["--json", "skill", "source", "add", "near", "http://127.0.0.1:1/"]).refused("skill_source_malformed");
     host.ctl(&["skill", "source", "add", "near", "https://127.0.0.1:1/"]).ok();
     fixture.add("weather").refused("skill_source_failed");
-}
-
-#[test]
-fn source_on_the_network_is_bounded_and_followed_nowhere() {
-    let fixture = SkillFixture::new(Build::Plain);
-    let host = &fixture.host;
-    let config = host.home.join("config.toml");
-    let text = std::fs::read_to_string(&config).unwrap_or_default();
-    std::fs::write(&config, format!("{text}\n{}", site::LOOPBACK)).expect("written");
-    host.ctl(&["config", "reload"]).ok();
-    let site = site::Site::start();
-    host.ctl(&["skill", "source", "remove", "own"]).ok();
-    // It answers every request with a page, which is no index.
-    host.ctl(&["skill", "source", "add", "page", &site.url("/pages/")]).ok();
-    fixture.add("weather").refused("skill_index");
-    host.ctl(&["skill", "source", "remove", "page"]).ok();
 }
 
 /// Runs a script of a skill by the tool of the agent, and returns what it said.
