@@ -47,8 +47,7 @@ impl Workers {
     ) -> Self {
         let Parts { record, changes, executor, questions, jails, models, dispatch, .. } = parts;
         let Parts { sessions, inbound, stops, reloader, backups, .. } = parts;
-        let latch = &stops.latch;
-        let shutdown = Shutdown::default();
+        let (latch, shutdown) = (&stops.latch, Shutdown::default());
         let worker = ChangeWorker::new(
             Arc::clone(changes),
             sessions.clone(),

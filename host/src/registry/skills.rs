@@ -420,7 +420,7 @@ pub fn missing(agent: &str, name: &str) -> Refusal {
 
 /// Returns the names of agents, separated by commas.
 fn names(tx: &ReadTx<'_>, agents: &[AgentId]) -> Result<String, Error> {
-    let named = |id: &AgentId| Ok(super::agent_by_id(tx, *id)?.map_or_else(|| id.to_string(), |agent| agent.name));
+    let named = |id: &AgentId| Ok(super::name_or_id(super::agent_by_id(tx, *id)?.map(|agent| agent.name), id));
     Ok(agents.iter().map(named).collect::<Result<Vec<String>, Error>>()?.join(", "))
 }
 

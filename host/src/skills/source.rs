@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 use crate::registry::skills::Source;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::Loopback;
-use ironclaw_model::fetch::{End, Limits, NotFetched, Piece, Request};
+use ironclaw_model::fetch::{Answer, End, Limits, NotFetched, Piece, Request};
 use ironclaw_skill::{Name, PACKAGE_BYTES_MAX, Version};
 use ironclaw_state::home;
 use std::io::{self, Read, Write};
@@ -197,14 +197,7 @@ impl Skills {
         };
         let mut answer =
             self.fetchers.of(loopback).open(request, limits).await.map_err(|why| not_fetched(source, file, &why))?;
-        match answer.status {
-            200 => {}
-            404 | 410 => return Err(failed(source, &format!("{file}: {NOT_FOUND}"))),
-            _ if answer.redirect.is_some() => {
-                return Err(failed(source, &format!("{file}: it redirects, which is not followed")));
-            }
-            status => return Err(failed(source, &format!("{file}: status {status}"))),
-        }
+        check_status(&answer).map_err(|why| failed(source, &format!("{file}: {why}")))?;
         let mut left = bytes_max;
         loop {
             match answer.next().await {
@@ -219,6 +212,16 @@ impl Skills {
                 }
             }
         }
+    }
+}
+
+/// Refuses an answer without the file, in words for the message.
+fn check_status(answer: &Answer) -> Result<(), String> {
+    match answer.status {
+        200 => Ok(()),
+        404 | 410 => Err(NOT_FOUND.to_owned()),
+        _ if answer.redirect.is_some() => Err("it redirects, which is not followed".to_owned()),
+        status => Err(format!("status {status}")),
     }
 }
 

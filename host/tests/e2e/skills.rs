@@ -151,7 +151,7 @@ fn skill_is_asked_for_approved_used_and_taken_back() {
 }
 
 #[test]
-fn skill_brings_hosts_schedules_and_tools_and_takes_only_its_own() {
+fn skill_brings_hosts_and_schedules_and_takes_only_its_own() {
     let fixture = SkillFixture::new(Build::Plain);
     let host = &fixture.host;
     let grants = "[grants]\ntools = [\"http_fetch\", \"read_file\"]\npersona = \"Be kind.\"\n\

@@ -1,13 +1,12 @@
 //! One sample of every shape between host and sandbox. Every value is fixed. See `rows`.
 
-use super::{Shape, every, rewritten, shape, shape_by_bytes};
+use super::{Shape, every, rewritten, shape, shape_by_bytes, skills};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
-    Access, AgentRole, CatchUp, Change, ChangeKind, EnabledTools, Engage, Group, GuardMode, Ignored, McpConfirm,
-    McpHost, McpOauth, McpRegister, McpVariable, Mount, Packages, Part, Payload, Senders, Settings, Sharing, Skill,
-    UnknownSenders, WrittenBy,
+    Access, AgentRole, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, Ignored, McpConfirm, McpHost, McpOauth,
+    McpRegister, McpVariable, Mount, Packages, Payload, Senders, Settings, Sharing, UnknownSenders, WrittenBy,
 };
 use ironclaw_contract::seam::egress::Commands;
 use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welcome};
@@ -401,21 +400,12 @@ fn changes() -> Vec<Shape> {
     let change_of_some = Change::parse(ChangeKind::EnabledTools, &payload).expect("of its kind");
     let sample = Action::Change { change: change_of_some, reason: "it was asked for".to_owned() };
     let difference = action("action.enabled_tools.difference", sample);
-    ChangeKind::for_agents().map(change).chain([difference, rules]).chain(of_people()).collect()
-}
-
-/// Returns a skill with a part.
-fn skill() -> Skill {
-    let tools = EnabledTools::All(vec!["read_file".to_owned(), "run_command".to_owned()]);
-    Skill {
-        name: "weather".to_owned(),
-        version: Some("1.2.0".to_owned()),
-        digest: Some(Digest::of(b"package")),
-        signer: Some("0123456789ABCDEF".to_owned()),
-        persona: Some("Give temperatures in degrees Celsius.".to_owned()),
-        parts: Part::new(Change::EnabledTools(tools)).into_iter().collect(),
-        ..Skill::default()
-    }
+    ChangeKind::for_agents()
+        .map(change)
+        .chain([difference, rules])
+        .chain(of_people())
+        .chain(skills::changes())
+        .collect()
 }
 
 /// Returns the payloads of the kinds that only people propose, and the other forms of `mcp_register`.
@@ -438,8 +428,6 @@ fn of_people() -> Vec<Shape> {
                 remove: None,
             },
         ),
-        shape("skills", skill()),
-        shape("skills.remove", Skill { name: "weather".to_owned(), remove: Some(true), ..Skill::default() }),
         shape("settings.remove", Settings { remove: true, ..Settings::default() }),
         shape(
             "mcp_register.command",

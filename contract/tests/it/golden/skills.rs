@@ -2,9 +2,11 @@
 
 use super::seam::digest;
 use super::{Shape, shape};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
     InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource, SkillVersion,
 };
+use ironclaw_contract::seam::change::{Change, EnabledTools, Part, Skill};
 use serde_json::json;
 
 pub(super) fn all() -> Vec<Shape> {
@@ -77,4 +79,24 @@ pub(super) fn all() -> Vec<Shape> {
         shape("operator.new_skill_key.bare", NewSkillKey { name: "ana".to_owned(), key, skills: Vec::new() }),
         shape("operator.skill_version", SkillVersion { skill, version }),
     ]
+}
+
+/// Returns the payloads of the change `skills`.
+pub(super) fn changes() -> Vec<Shape> {
+    let removal = Skill { name: "weather".to_owned(), remove: Some(true), ..Skill::default() };
+    vec![shape("skills", change()), shape("skills.remove", removal)]
+}
+
+/// Returns a skill with a part.
+fn change() -> Skill {
+    let tools = EnabledTools::All(vec!["read_file".to_owned(), "run_command".to_owned()]);
+    Skill {
+        name: "weather".to_owned(),
+        version: Some("1.2.0".to_owned()),
+        digest: Some(Digest::of(b"package")),
+        signer: Some("0123456789ABCDEF".to_owned()),
+        persona: Some("Give temperatures in degrees Celsius.".to_owned()),
+        parts: Part::new(Change::EnabledTools(tools)).into_iter().collect(),
+        ..Skill::default()
+    }
 }
