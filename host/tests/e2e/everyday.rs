@@ -65,7 +65,7 @@ fn persona_and_tools_are_set_in_one_line() {
     assert!(system_text(&server).ends_with("Speak of tulips.\nBriefly."), "{}", system_text(&server));
     let again = host.ctl(&[&words[..], &["--yes"]].concat()).ok();
     assert!(again.stdout.contains("already set"), "{}", again.stdout);
-    host.ctl(&["agent", "set", "a", "--add-tool", "skill_install", "--yes"]).refused("no handler");
+    host.ctl(&["agent", "set", "a", "--add-tool", "read_skill", "--yes"]).refused("an agent with a skill has it");
     host.ctl(&["agent", "set", "a", "--persona", "", "--yes"]).ok();
     assert_eq!(agent(&host)["persona"], "");
 }

@@ -37,7 +37,7 @@ fn agent_has_exactly_the_tools_it_was_created_with() {
     assert_eq!(host.entries("call.refused").len(), 1);
     for (tool, words) in [
         ("send_message", "an agent with a destination has it"),
-        ("skill_install", "this version has no handler for it"),
+        ("read_skill", "an agent with a skill has it"),
     ] {
         let answer = host.ctl(&["agent", "add", "c", "--tool", tool]).refused(words);
         assert!(
@@ -68,7 +68,7 @@ fn adding_and_removing_tools_keeps_the_others() {
         (json!({ "add": ["fly"] }), "tool_unknown"),
         (json!({ "remove": ["fly"] }), "tool_unknown"),
         (json!({ "add": ["send_message"] }), "tool_unhandled"),
-        (json!(["read_file", "skill_install"]), "tool_unhandled"),
+        (json!(["read_file", "read_skill"]), "tool_unhandled"),
         (json!({ "add": ["recall"] }), "change_empty"),
         (json!({}), "payload_malformed"),
         (json!({ "add": ["recall"], "remove": ["recall"] }), "payload_malformed"),
