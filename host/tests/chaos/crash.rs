@@ -75,6 +75,7 @@ fn every_fail_point_in_the_code_is_tested() {
     let of_keys: Vec<&str> = crate::ops::keys::points().collect();
     let of_changes = &crate::chaos::changes_random::POINTS;
     let of_packages = &crate::e2e::packages::POINTS;
+    let of_skills = &crate::e2e::skills::POINTS;
     let elsewhere = [
         OF_THE_LEDGER.as_slice(),
         &OF_A_PANIC,
@@ -84,6 +85,7 @@ fn every_fail_point_in_the_code_is_tested() {
         &crate::security::requests::POINTS,
         of_changes,
         of_packages,
+        of_skills,
         &of_keys,
     ]
     .concat();

@@ -18,6 +18,9 @@ pub(crate) struct SkillFixture {
     pub(crate) key: SecretKey,
 }
 
+/// The steps of a resolution.
+pub(crate) const POINTS: [&str; 2] = ["skill_unpacked", "skill_resolved"];
+
 /// Instructions that a test finds again.
 const TEXT: &str = "Read /skills/weather/references/codes.md first. The word is heron.";
 
@@ -223,7 +226,7 @@ fn revoked_key_or_version_takes_the_skill_out_of_use() {
 
 #[test]
 fn killed_at_each_step_of_a_skill_it_continues() {
-    for point in ["skill_unpacked", "skill_resolved", "change_approved", "change_prepared", "change_applied"] {
+    for point in POINTS.into_iter().chain(["change_approved", "change_prepared", "change_applied"]) {
         let mut fixture = SkillFixture::new(Build::Failpoints);
         fixture.publish("weather", "1.0.0", WITH_COMMANDS, TEXT);
         fixture.host.down();

@@ -35,10 +35,9 @@ fn agent_has_exactly_the_tools_it_was_created_with() {
     let reply = host.say("b", "change persona to a pirate");
     assert!(reply.contains("call_tool_not_enabled"), "{reply}");
     assert_eq!(host.entries("call.refused").len(), 1);
-    for (tool, words) in [
-        ("send_message", "an agent with a destination has it"),
-        ("read_skill", "an agent with a skill has it"),
-    ] {
+    for (tool, words) in
+        [("send_message", "an agent with a destination has it"), ("read_skill", "an agent with a skill has it")]
+    {
         let answer = host.ctl(&["agent", "add", "c", "--tool", tool]).refused(words);
         assert!(
             answer.stderr.contains("request_capability_change"),
