@@ -225,6 +225,25 @@ fn revoked_key_or_version_takes_the_skill_out_of_use() {
 }
 
 #[test]
+fn bundled_skill_is_installed_in_one_command() {
+    let mut host = TestHost::with(client::current_user(), Build::Plain, None);
+    let directory = tempfile::Builder::new().prefix("own").tempdir().expect("a directory");
+    std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    for (variable, place) in [("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data")] {
+        host.set_env(variable, directory.path().join(place).to_str());
+    }
+    host.up();
+    host.agent("a");
+    host.ctl(&["skill", "demo", "--agent", "a", "--yes"]).ok();
+    let list = || host.ctl(&["--json", "skill", "list", "--agent", "a"]).ok().json();
+    assert_eq!(list()[0]["name"], "meeting-notes");
+    assert!(host.say("a", "use skill meeting-notes").contains("name: meeting-notes"));
+    host.ctl(&["skill", "demo", "--agent", "a", "--yes"]).ok();
+    let keys = host.ctl(&["--json", "skill", "key", "list"]).ok().json();
+    assert_eq!((list().as_array().map(Vec::len), keys.as_array().map(Vec::len)), (Some(1), Some(1)));
+}
+
+#[test]
 fn killed_at_each_step_of_a_skill_it_continues() {
     for point in POINTS.into_iter().chain(["change_approved", "change_prepared", "change_applied"]) {
         let mut fixture = SkillFixture::new(Build::Failpoints);

@@ -117,6 +117,7 @@ fn print_next_steps(steps: &Steps<'_>, model: &str, commands: &[ModelCommand]) -
         ("make it a service", "service install".to_owned()),
         ("try each wall", "doctor --prove".to_owned()),
         ("try an MCP server", "mcp add demo".to_owned()),
+        ("try a skill", "skill demo".to_owned()),
     ] {
         at.out.line(format!("  {does:<18} {me} {command}"))?;
     }

@@ -2,6 +2,7 @@
 //!
 //! Never runs a script of a skill. The commands for authors need no host. See [`ironclaw_skill`].
 
+mod demo;
 mod failure;
 mod import;
 mod index;
@@ -22,6 +23,8 @@ use std::path::PathBuf;
 pub enum Action {
     /// Propose to install a skill for an agent
     Add(installed::Add),
+    /// Make a key, sign the skill that comes with ironctl, and install it for an agent
+    Demo(demo::Demo),
     /// List the skills of an agent
     List(installed::List),
     /// Show a skill at the sources
@@ -108,6 +111,7 @@ pub enum Action {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add(add) => installed::add(at, add).await,
+        Action::Demo(demo) => demo::run(at, demo).await,
         Action::List(list) => installed::list(at, list).await,
         Action::Show(show) => installed::show(at, show).await,
         Action::Set(set) => installed::set(at, set).await,

@@ -168,6 +168,31 @@ fn script_reaches_nothing_beyond_its_jail() {
     }
 }
 
+/// The hostile test skills whose scripts a person may install, without the one that never ends.
+const SCRIPTS: [(&str, &str); 4] = [
+    ("script-network", "sh /skills/script-network/scripts/tidy"),
+    ("script-other-files", "sh /skills/script-other-files/scripts/find-old"),
+    ("script-queue", "sh /skills/script-queue/scripts/status"),
+    ("script-runner", "python3 /skills/script-runner/scripts/check"),
+];
+
+#[test]
+fn hostile_scripts_reach_no_file_queue_or_socket() {
+    let fixture = SkillFixture::new(Build::Plain);
+    let hostile = Path::new(env!("CARGO_MANIFEST_DIR")).join("skill/tests/skills-hostile");
+    for (name, command) in SCRIPTS {
+        fixture.pack(&hostile.join(name), name, "1.0.0");
+        fixture.add(name).ok();
+        let said = fixture.host.say("a", &format!("run {command} 2>&1; echo ended"));
+        assert!(said.contains("ended"), "{name}: {said}");
+        for word in ["connected", "sent ", "root:", "PRIVATE KEY", "total "] {
+            assert!(!said.contains(word), "{name}: {word}: {said}");
+        }
+    }
+    assert!(fixture.host.status().to_string().contains("enforce"));
+    fixture.host.ctl(&["audit", "verify"]).ok();
+}
+
 #[test]
 fn text_of_a_skill_gives_no_right() {
     let fixture = SkillFixture::new(Build::Plain);

@@ -31,6 +31,13 @@ pub struct Add {
     yes: bool,
 }
 
+impl Add {
+    /// Returns the command for the newest version.
+    pub fn of(skill: String, agent: String, yes: bool) -> Self {
+        Self { skill, agent, reason: String::new(), yes }
+    }
+}
+
 /// Another version of a skill.
 #[derive(Debug, clap::Args)]
 #[command(

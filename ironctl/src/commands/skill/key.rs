@@ -6,7 +6,6 @@ use super::{failure, pack};
 use crate::commands::At;
 use crate::failure::Error;
 use crate::local_file;
-use crate::new_file::NewFile;
 use crate::own_command::quoted;
 use crate::secret_input::{self, Typed};
 use directories::BaseDirs;
@@ -77,9 +76,7 @@ pub fn generate(at: &At, out: Option<PathBuf>, no_password: bool) -> Result<(), 
     let password = (!no_password).then(|| secret_input::read(PASSWORD, Typed::Twice)).transpose()?;
     let password = password.map(ironclaw_contract::operator::SecretValue::take);
     let pair = author::generate_key(password.as_deref()).map_err(|cause| failure::of(&path, cause))?;
-    let mut file = NewFile::create(&path, false)?;
-    file.write(pair.secret.as_bytes())?;
-    file.keep()?;
+    pack::write_private(&path, pair.secret.as_bytes())?;
     pack::write(&public, pair.public.as_bytes(), false)?;
     at.out.json(&json!({ "secret": path, "public": public, "id": pair.id }))?;
     at.out.line(format!("made key {}: {} and {}", pair.id, path.display(), public.display()))

@@ -66,6 +66,13 @@ pub fn run(at: &At, directory: &Path, out: &Path, force: bool) -> Result<(), Err
     ))
 }
 
+/// Writes a new file that its owner alone can read.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut file = NewFile::create(path, false)?;
+    file.write(bytes)?;
+    file.keep()
+}
+
 /// Writes a file that others may read.
 pub fn write(path: &Path, bytes: &[u8], replaces: bool) -> Result<(), Error> {
     let mut file = NewFile::create(path, replaces)?;
