@@ -14,15 +14,17 @@ mod source;
 mod trust;
 
 pub use named::{named, resolved};
-pub use resolve::{Available, Wanted};
-pub use shelf::{Shelf, Shown};
+pub use resolve::Wanted;
+pub use shelf::Shelf;
 
 use crate::gateway::live_settings::Live;
 use crate::jail_network::Fetchers;
 use crate::record::Record;
 use crate::refusal::Refusal;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_skill::Manifest;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -36,7 +38,7 @@ pub struct Skills {
     settings: Arc<Live>,
     fetchers: Arc<Fetchers>,
     /// The directories of verified packages.
-    pub shelf: Arc<Shelf>,
+    shelf: Arc<Shelf>,
     at_once: Semaphore,
     /// Agents wait for each other, and never keep a person from resolving.
     for_agents: Semaphore,
@@ -59,9 +61,14 @@ impl Skills {
     pub fn take_revoked(&self) -> Option<UnboundedReceiver<AgentId>> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
-}
 
-impl Skills {
+    /// Returns a text among the files of a resolved package; `None` for any other path, a long file, and one that is no text.
+    pub async fn text(&self, digest: Digest, manifest: &Manifest, path: String) -> Option<String> {
+        let shelf = manifest.files.contains_key(&path).then(|| Arc::clone(&self.shelf))?;
+        let read = tokio::task::spawn_blocking(move || shelf.text(&digest, &path)).await;
+        read.expect("reading a file does not panic")
+    }
+
     /// Refuses a location that no source may have.
     ///
     /// # Errors

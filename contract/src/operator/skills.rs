@@ -55,7 +55,7 @@ pub struct SkillPackage {
     pub grants: Value,
     /// The versions that the sources have, newest first.
     pub versions: Vec<String>,
-    /// The text of one file, if the request names one of its texts.
+    /// The text of one file, if the request names one that is a text of at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }

@@ -52,10 +52,8 @@ fn main() {
     let (mut plain, mut many) = (Samples::default(), Samples::default());
     for _ in 0..WAKES {
         for (agent, samples) in [("plain", &mut plain), ("many", &mut many)] {
-            let session = host.chat(agent, "hello")["session"].as_str().map(str::to_owned);
-            if let Some(session) = session {
-                host.ctl(&["session", "stop", &session]);
-            }
+            let session = host.chat(agent, "hello")["session_id"].as_str().expect("a session").to_owned();
+            host.ctl(&["session", "stop", &session]).ok();
             let begun = Instant::now();
             host.say(agent, "hello");
             samples.push(begun.elapsed().as_secs_f64());

@@ -47,8 +47,8 @@ pub async fn list(
             let name = skills::named(&skill.name)?;
             let present = skills::version(&skill.version)?;
             let available = api.skills.available(&name).await?;
-            let newer = available.into_iter().find(|one| one.version.pre.is_empty() && one.version > present);
-            skill.newest = newer.map(|one| one.version.to_string());
+            let newer = available.into_iter().find(|version| version.pre.is_empty() && *version > present);
+            skill.newest = newer.map(|version| version.to_string());
         }
     }
     Ok(Json(list))
@@ -67,7 +67,7 @@ pub struct ShowQuery {
     /// The version; the newest one without it.
     #[serde(default)]
     version: Option<String>,
-    /// A text of the package to show: `SKILL.md`, or a file of `references`.
+    /// A file of the package to show: a text of at most 64 KiB.
     #[serde(default)]
     file: Option<String>,
 }
@@ -80,11 +80,10 @@ pub async fn show(
 ) -> Reply<SkillPackage> {
     let (name, wanted) = (skills::named(&skill)?, Wanted::parse(query.version.as_deref())?);
     let package = api.skills.resolve(&name, &wanted).await?;
-    let versions = api.skills.available(&name).await?.into_iter().map(|one| one.version.to_string()).collect();
+    let versions = api.skills.available(&name).await?.iter().map(ToString::to_string).collect();
     let manifest = skills::manifest(&package).map_err(Error::from)?;
-    let digest = package.digest;
     let text = match query.file {
-        Some(file) => api.state().read(move |tx| Ok::<_, Error>(skills::text(tx, digest, &file)?)).await?,
+        Some(file) => api.skills.text(package.digest, &manifest, file).await,
         None => None,
     };
     let skills::Package { name, version, signer, digest, source, description, .. } = package;

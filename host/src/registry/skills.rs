@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 
 pub use crate::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys, of,
-    package_by_digest, package_of, packages, signed_names, sources, text, text_paths, unused_since,
+    package_by_digest, package_of, set_serial as saw_serial, signed_names, sources, text, text_paths, unused_since,
+    used_digests as used,
 };
 
 /// Sources of one host.
@@ -111,19 +112,6 @@ pub fn always_asked(tx: &ReadTx<'_>, agent: AgentId) -> Result<BTreeSet<(String,
     Ok(asked)
 }
 
-/// Returns the newest verified package of a skill whose signature counts and that is no pre-release.
-pub fn newest(tx: &ReadTx<'_>, name: &str) -> Result<Option<Package>, Error> {
-    let mut newest: Option<(Version, Package)> = None;
-    for package in packages(tx)?.into_iter().filter(|package| package.name == name) {
-        let Ok(version) = Version::parse(&package.version) else { continue };
-        let is_newer = newest.as_ref().is_none_or(|(before, _)| *before < version);
-        if version.pre.is_empty() && is_newer && trust(tx, &package)? == Trust::Trusted {
-            newest = Some((version, package));
-        }
-    }
-    Ok(newest.map(|(_, package)| package))
-}
-
 /// Parses the name of a skill.
 ///
 /// # Errors
@@ -168,7 +156,7 @@ pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str, by: PersonId
     }
     table::add_source(tx, name, location)?;
     let entry = Entry::new(LedgerEvent::SkillSourceAdded).with("source", name.to_owned());
-    entry.with("location", location.to_owned()).with("by", by).append(tx)?;
+    entry.with("location", Digest::of(location.as_bytes()).to_string()).with("by", by).append(tx)?;
     Ok(())
 }
 
@@ -184,11 +172,6 @@ pub fn remove_source(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(
     }
     Entry::new(LedgerEvent::SkillSourceRemoved).with("source", name.to_owned()).with("by", by).append(tx)?;
     Ok(())
-}
-
-/// Notes the serial of an index that was read.
-pub fn saw_serial(tx: &mut WriteTx<'_>, source: &str, serial: u64) -> Result<(), Error> {
-    table::set_serial(tx, source, serial)
 }
 
 /// Adds a key whose signatures count, for all skills or for the named ones.
@@ -326,20 +309,13 @@ pub fn record_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, Str
     Ok(())
 }
 
-/// Returns the digests of the packages that agents have.
-pub fn used(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
-    table::used_digests(tx)
-}
-
 /// The time for which the files of an unused package are kept: the longest wait of a change.
 const KEPT_MS: i64 = 90 * 24 * 3_600_000;
 
 /// Returns the digests of the packages whose files are kept: those that agents have, and those that a change may still install. The rows
 /// stay, so that a version never gets other bytes.
 pub fn kept(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
-    let since = tx.wall() - KEPT_MS;
-    let recent = packages(tx)?.into_iter().filter(|package| package.resolved_at >= since).map(|package| package.digest);
-    Ok(used(tx)?.into_iter().chain(recent).collect())
+    table::digests_to_keep(tx, tx.wall() - KEPT_MS)
 }
 
 /// Records that a skill was refused before a change was proposed: for a person, or for a turn.

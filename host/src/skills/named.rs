@@ -1,6 +1,5 @@
 //! The change that names a verified package. The gateway fills in the rest.
 
-use super::Wanted;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, skills};
 use ironclaw_contract::operator::DenialCode;
@@ -24,16 +23,13 @@ pub fn named(tx: &ReadTx<'_>, agent: &Agent, package: skills::Package, back: boo
     Ok(Skill { name, version: Some(version), digest: Some(digest), ..Skill::default() })
 }
 
-/// Returns the change for a skill that an agent names, from the packages that the host resolved before.
+/// Returns the change for a skill that an agent names. The host resolved it before, and wrote its exact version into the call.
 ///
 /// # Errors
 /// Refuses a malformed name or version, a skill that was not resolved, and an older version than the agent has.
 pub fn resolved(tx: &ReadTx<'_>, agent: &Agent, name: &str, version: &str) -> Result<Skill, Denied> {
-    let name = skills::named(name)?;
-    let package = match Wanted::parse(Some(version))? {
-        Wanted::Exactly(version) => skills::package_of(tx, name.as_ref(), &version.to_string())?,
-        Wanted::Newest => skills::newest(tx, name.as_ref())?,
-    };
+    let (name, version) = (skills::named(name)?, skills::version(version)?);
+    let package = skills::package_of(tx, name.as_ref(), &version.to_string())?;
     let package =
         package.ok_or_else(|| Refusal::new(DenialCode::SkillUnknown, format!("skill {name} was not resolved")))?;
     named(tx, agent, package, false)

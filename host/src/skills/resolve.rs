@@ -2,14 +2,14 @@
 
 use super::shelf::Unpacked;
 use super::source::{self, Candidate, Place};
-use super::trust::{self, Signed, SignedIndex};
+use super::trust::{self, SignedIndex};
 use super::{Skills, refused};
 use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::skills::{self, Key, Package, Revoker, Source};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_skill::{Name, Version, signature};
+use ironclaw_skill::{Name, Version};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_text::confusable;
 use std::sync::Arc;
@@ -55,17 +55,6 @@ impl std::fmt::Display for Wanted {
             Self::Exactly(version) => version.fmt(f),
         }
     }
-}
-
-/// A version that a source has.
-#[derive(Debug, Clone)]
-pub struct Available {
-    /// The version.
-    pub version: Version,
-    /// The source.
-    pub source: String,
-    /// The description in the index; empty without an index.
-    pub description: String,
 }
 
 /// A candidate with its source.
@@ -172,23 +161,19 @@ impl Skills {
     ///
     /// # Errors
     /// Errors of the record.
-    pub async fn available(&self, name: &Name) -> Result<Vec<Available>, Error> {
+    pub async fn available(&self, name: &Name) -> Result<Vec<Version>, Error> {
         let (sources, keys) = self.trusted().await?;
         let mut available = Vec::new();
         for source in sources {
             match self.candidates(&source, &keys, name).await {
-                Ok((_, candidates)) => available.extend(candidates.into_iter().map(|candidate| Available {
-                    version: candidate.version,
-                    source: source.name.clone(),
-                    description: candidate.description,
-                })),
+                Ok((_, candidates)) => available.extend(candidates.into_iter().map(|candidate| candidate.version)),
                 Err(Denied::Refused(refusal)) => {
                     tracing::warn!(code = %refusal.code, %refusal, "a source of skills was left out")
                 }
                 Err(Denied::Failed(error)) => return Err(error),
             }
         }
-        available.sort_by(|one, other| other.version.cmp(&one.version));
+        available.sort_by(|one, other| other.cmp(one));
         Ok(available)
     }
 
@@ -304,9 +289,7 @@ impl Skills {
         self.fetch(source, place, &candidate.file, &archive).await?;
         let (keys, name, version, of) = (keys.to_vec(), name.clone(), version.clone(), what.clone());
         let check = move || -> Result<_, Refusal> {
-            let comment = signature::comment_of(&name, &version);
-            let key = trust::signed_by(&keys, Signed::File(&archive), &signature, (&of, &comment))?;
-            trust::check_name(key, &name)?;
+            let key = trust::check_package(&keys, (&archive, &signature), &of, (&name, &version))?;
             let unpacked = Unpacked::of(&archive, incoming).map_err(|error| refused(&of, error))?;
             let manifest = &unpacked.package.manifest;
             if manifest.name != name || manifest.version != version {

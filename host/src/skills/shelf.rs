@@ -8,13 +8,13 @@
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_skill::{Error, Manifest, Package};
-use ironclaw_state::home::{Home, make_private, remove_tree};
+use ironclaw_state::home::{self, Home, make_private, remove_tree};
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a text that `read_skill` can show.
+/// Bytes of a text that `read_skill` or `skill show` can show.
 const TEXT_BYTES_MAX: u64 = 64 * 1024;
 /// Bytes of all such texts of a package.
 const TEXTS_BYTES_MAX: usize = 1024 * 1024;
@@ -27,13 +27,6 @@ pub struct Shelf {
     verified: Mutex<HashSet<Digest>>,
     /// Held while a directory of a package is replaced.
     keeping: Mutex<()>,
-}
-
-/// The directory that a jail shows at `/skills`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// The directory of this host.
-    pub directory: PathBuf,
 }
 
 /// A temporary directory in `skills/incoming`, which its drop removes.
@@ -141,6 +134,11 @@ impl Shelf {
         self.package(digest).is_dir()
     }
 
+    /// Returns a file of a package as text; `None` for a long one and for one that is no text. `path` is one of its manifest. It blocks.
+    pub fn text(&self, digest: &Digest, path: &str) -> Option<String> {
+        home::read_text(&self.package(digest).join(path), TEXT_BYTES_MAX).ok()
+    }
+
     /// Removes the directory of a package.
     pub fn remove(&self, digest: &Digest) {
         let _keeping = self.keeping.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +166,7 @@ impl Shelf {
     ///
     /// # Errors
     /// Fails if a file is missing or differs from the verified package.
-    pub fn shown(&self, skills: &[(Digest, Manifest)]) -> Result<Shown, Error> {
+    pub fn shown(&self, skills: &[(Digest, Manifest)]) -> Result<PathBuf, Error> {
         let listed: Vec<String> =
             skills.iter().map(|(digest, manifest)| format!("{} {digest}", manifest.name)).collect();
         let digest = Digest::of(listed.join("\n").as_bytes());
@@ -176,7 +174,7 @@ impl Shelf {
         let directory = all.join(digest.to_string());
         let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
         if verified.contains(&digest) {
-            return Ok(Shown { directory });
+            return Ok(directory);
         }
         if !directory.is_dir() || verify(skills, &directory).is_err() {
             // A damaged file of a shown directory may be whole in the directory of its package.
@@ -185,7 +183,7 @@ impl Shelf {
             verify(skills, &directory)?;
         }
         verified.insert(digest);
-        Ok(Shown { directory })
+        Ok(directory)
     }
 
     /// Makes a directory with links of the files of these skills.

@@ -9,6 +9,7 @@ use crate::registry::skills::Source;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_model::fetch::{Answer, End, Limits, NotFetched, Piece, Request};
+use ironclaw_skill::index::{INDEX, INDEX_BYTES_MAX};
 use ironclaw_skill::{Name, PACKAGE_BYTES_MAX, Version};
 use ironclaw_state::home;
 use std::io::{self, Read, Write};
@@ -16,14 +17,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// The file name of an index.
-pub(super) const INDEX: &str = "index.json";
 /// The ending of the file name of a package.
 const ENDING: &str = ".skill";
 /// The ending of the file name of a signature, after that of the file.
-pub(super) const SIGNATURE: &str = ".minisig";
-/// Bytes of an index.
-const INDEX_BYTES_MAX: u64 = 1024 * 1024;
+const SIGNATURE: &str = ".minisig";
 /// Bytes of a signature.
 const SIGNATURE_BYTES_MAX: u64 = 4 * 1024;
 /// Files of a directory without an index.
@@ -83,8 +80,6 @@ pub(super) struct Candidate {
     pub version: Version,
     /// The name of its file at the source.
     pub file: String,
-    /// The description in the index.
-    pub description: String,
 }
 
 /// Returns the packages of a skill in a directory without an index: those named `NAME-VERSION.skill`.
@@ -95,7 +90,7 @@ pub(super) fn listed(directory: &Path, name: &Name) -> io::Result<Vec<Candidate>
         let Some(file) = entry.to_str() else { continue };
         let version = file.strip_suffix(ENDING).and_then(|file| file.strip_prefix(name.as_ref())?.strip_prefix('-'));
         if let Some(version) = version.and_then(|version| Version::parse(version).ok()) {
-            found.push(Candidate { version, file: file.to_owned(), description: String::new() });
+            found.push(Candidate { version, file: file.to_owned() });
         }
     }
     Ok(found)
@@ -112,7 +107,7 @@ impl Skills {
         {
             return if directory.is_dir() { Ok(None) } else { Err(failed(source, "there is no such directory")) };
         }
-        let index = self.small(source, place, INDEX, INDEX_BYTES_MAX).await?;
+        let index = self.small(source, place, INDEX, INDEX_BYTES_MAX as u64).await?;
         let signature = self.signature(source, place, INDEX).await?;
         Ok(Some((index, signature)))
     }

@@ -10,25 +10,11 @@ use ironclaw_skill::signature::{self, PublicKey};
 use ironclaw_skill::{Error, Name, Version};
 use std::path::Path;
 
-/// Signed bytes.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Signed<'a> {
-    /// Those of a file.
-    File(&'a Path),
-    /// These.
-    Bytes(&'a [u8]),
-}
-
-/// Checks that a trusted key signed bytes with this trusted comment, and returns the key.
+/// Returns the trusted key that a signature names.
 ///
 /// # Errors
-/// Refuses an unreadable signature, an unknown or revoked key, another comment, and other bytes.
-pub(super) fn signed_by<'k>(
-    keys: &'k [Key],
-    signed: Signed<'_>,
-    signature: &str,
-    (what, comment): (&str, &str),
-) -> Result<&'k Key, Refusal> {
+/// Refuses an unreadable signature, and an unknown or revoked key.
+fn key_of<'k>(keys: &'k [Key], signature: &str, what: &str) -> Result<(&'k Key, PublicKey), Refusal> {
     let id = signature::key_id(signature).map_err(|error| refused(what, error))?;
     let Some(key) = keys.iter().find(|key| key.id == id) else {
         let refusal = Refusal::new(
@@ -41,23 +27,26 @@ pub(super) fn signed_by<'k>(
         let message = format!("{what}: it is signed with the key {} ({id}), which is revoked", key.name);
         return Err(Refusal::new(DenialCode::SkillKeyRevoked, message));
     }
-    let public = PublicKey::parse(&key.public_key).map_err(|error| refused(what, error))?;
-    let found = match signed {
-        Signed::File(file) => signature::verify(file, signature, &public),
-        Signed::Bytes(bytes) => signature::verify_bytes(bytes, signature, &public),
-    };
-    let found = found.map_err(|error| refused(what, error))?;
-    if found != comment {
-        let shown: String = found.chars().take(128).collect();
-        return Err(refused(what, Error::Comment { found: shown, expected: comment.to_owned() }));
-    }
-    Ok(key)
+    Ok((key, PublicKey::parse(&key.public_key).map_err(|error| refused(what, error))?))
 }
 
-/// Refuses a key that may not sign a skill of this name.
-pub(super) fn check_name(key: &Key, name: &Name) -> Result<(), Refusal> {
+/// Checks that a trusted key signed an archive as this version of a skill that it may sign, and returns the key.
+///
+/// # Errors
+/// Refuses as [`key_of`] does, other bytes, another trusted comment, and another name.
+pub(super) fn check_package<'k>(
+    keys: &'k [Key],
+    (archive, signature): (&Path, &str),
+    what: &str,
+    (name, version): (&Name, &Version),
+) -> Result<&'k Key, Refusal> {
+    let (key, public) = key_of(keys, signature, what)?;
+    let comment = signature::verify(archive, signature, &public);
+    comment
+        .and_then(|comment| signature::check_comment(&comment, name, version))
+        .map_err(|error| refused(what, error))?;
     if may_sign(key, name.as_ref()) {
-        return Ok(());
+        return Ok(key);
     }
     let message = format!("the key {} may not sign skill {name}, but only {}", key.name, key.skills.join(", "));
     Err(Refusal::new(DenialCode::SkillKeyName, message))
@@ -78,7 +67,6 @@ impl SignedIndex {
         let candidate = |entry: &ironclaw_skill::index::Entry| Candidate {
             version: entry.version.clone(),
             file: entry.file.clone(),
-            description: entry.description.clone(),
         };
         of_name.map(candidate).collect()
     }
@@ -99,20 +87,21 @@ impl SignedIndex {
 /// Reads an index that a trusted key signed.
 ///
 /// # Errors
-/// Refuses as [`signed_by`] does, a malformed index, and one that is older than one that was seen.
+/// Refuses as [`key_of`] does, other bytes, a malformed index, and one that is older than one that was seen.
 pub(super) fn read_index(
     source: &Source,
     keys: &[Key],
     (bytes, signature): (&[u8], &str),
 ) -> Result<SignedIndex, Refusal> {
     let what = format!("the index of source {}", source.name);
-    let index =
-        Index::parse(bytes).map_err(|error| Refusal::new(DenialCode::SkillIndex, format!("{what}: {error}")))?;
-    let key =
-        signed_by(keys, Signed::Bytes(bytes), signature, (&what, &format!("skill index {}", index.serial)))?.clone();
+    let (key, public) = key_of(keys, signature, &what)?;
+    let index = Index::parse_signed(bytes, signature, &public).map_err(|error| match error {
+        Error::Manifest { .. } | Error::TooLarge(_) => Refusal::new(DenialCode::SkillIndex, format!("{what}: {error}")),
+        error => refused(&what, error),
+    })?;
     if index.serial < source.serial {
         let message = format!("{what} has the serial {}, but this host has seen {}", index.serial, source.serial);
         return Err(Refusal::new(DenialCode::SkillIndex, message).hint("the source has to publish a newer index"));
     }
-    Ok(SignedIndex { index, key })
+    Ok(SignedIndex { index, key: key.clone() })
 }

@@ -195,11 +195,6 @@ fn package(row: &Row<'_>) -> rusqlite::Result<Package> {
     })
 }
 
-/// Returns every verified package.
-pub fn packages(tx: &ReadTx<'_>) -> Result<Vec<Package>, Error> {
-    tx.list("SELECT * FROM skill_packages ORDER BY name, version", [], package)
-}
-
 /// Returns the verified package of this digest.
 pub fn package_by_digest(tx: &ReadTx<'_>, digest: Digest) -> Result<Option<Package>, Error> {
     tx.find("SELECT * FROM skill_packages WHERE digest = ?1", [digest], package)
@@ -242,9 +237,10 @@ pub fn unused_since(tx: &ReadTx<'_>, since: i64) -> Result<u64, Error> {
     tx.get(sql, [since], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
-/// Returns the paths of the texts of a package.
-pub fn text_paths(tx: &ReadTx<'_>, digest: Digest) -> Result<Vec<String>, Error> {
-    tx.list("SELECT path FROM skill_texts WHERE digest = ?1 ORDER BY path", [digest], |row| row.get(0))
+/// Returns the first paths of the texts of a package.
+pub fn text_paths(tx: &ReadTx<'_>, digest: Digest, most: u32) -> Result<Vec<String>, Error> {
+    let sql = "SELECT path FROM skill_texts WHERE digest = ?1 ORDER BY path LIMIT ?2";
+    tx.list(sql, params![digest, most], |row| row.get(0))
 }
 
 /// Returns a text of a package.
@@ -279,6 +275,12 @@ pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Instal
 /// Returns the digests of the packages that agents have.
 pub fn used_digests(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
     tx.list("SELECT DISTINCT digest FROM agent_skills", [], |row| row.get(0))
+}
+
+/// Returns the digests of the packages that agents have, and of those that were verified since then.
+pub fn digests_to_keep(tx: &ReadTx<'_>, since: i64) -> Result<Vec<Digest>, Error> {
+    let sql = "SELECT digest FROM skill_packages WHERE resolved_at >= ?1 UNION SELECT digest FROM agent_skills";
+    tx.list(sql, [since], |row| row.get(0))
 }
 
 /// Returns the agents with a skill that this key signed.

@@ -116,6 +116,9 @@ fn skill_is_asked_for_approved_used_and_taken_back() {
         assert!(shown.contains(words), "{words} is not in\n{shown}");
     }
     assert!(!fixture.has_tool("run_command"));
+    let script = host.ctl(&["skill", "show", "weather", "--file", "scripts/look.sh"]).ok().stdout;
+    assert!(script.contains("echo looked"), "{script}");
+    host.ctl(&["--json", "skill", "show", "weather", "--file", "../own.pub"]).refused("skill_file");
     host.ctl(&["approve", &change]).ok();
     wait_for("the skill", || fixture.skills().len() == 1);
     assert!(fixture.has_tool("run_command"));

@@ -167,7 +167,7 @@ impl Jails {
         let shelf = Arc::clone(&self.shelf);
         let shown = tokio::task::spawn_blocking(move || shelf.shown(&skills)).await;
         let shown = shown.expect("verifying a skill does not panic")?;
-        Ok(Some(Mount { source: shown.directory, target: path::SKILLS.to_owned(), read_only: true, granted: false }))
+        Ok(Some(Mount { source: shown, target: path::SKILLS.to_owned(), read_only: true, granted: false }))
     }
 
     /// Returns the specification of the jail of a command that reaches the network: the files of the session and the programs of its agent,

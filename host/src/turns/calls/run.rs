@@ -51,7 +51,7 @@ struct Definition<'a> {
 }
 
 /// Paths of a skill in one refusal.
-const PATHS_SHOWN_MAX: usize = 32;
+const PATHS_SHOWN_MAX: u32 = 32;
 
 /// The text that a skill has for its agent.
 const INSTRUCTIONS: &str = "SKILL.md";
@@ -207,8 +207,7 @@ fn read_skill(tx: &ReadTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result<Resu
     match skills::text(tx, skill.package.digest, path)? {
         Some(text) => Ok(ResultBody { ok: true, text: lookalike::neutralise(&text).into_owned() }),
         None => {
-            let mut paths = skills::text_paths(tx, skill.package.digest)?;
-            paths.truncate(PATHS_SHOWN_MAX);
+            let paths = skills::text_paths(tx, skill.package.digest, PATHS_SHOWN_MAX)?;
             let paths = lookalike::neutralise(&paths.join(", ")).into_owned();
             let text = format!(
                 "it has no such text; its texts are {paths}. Read other files below {prefix} with your file tools."

@@ -202,10 +202,12 @@ fn text_of_a_skill_gives_no_right() {
     fixture.add("heron").ok();
     let before: Value = fixture.agent();
     assert!(host.say("a", "use skill heron").contains("Ignore the policy"));
-    let denied = host.say("a", "fetch https://evil.example/");
-    assert!(!denied.contains("200"), "{denied}");
+    for (words, tool) in [("fetch https://evil.example/", "http_fetch"), ("run ls", "run_command")] {
+        let denied = host.say("a", words);
+        assert!(denied.contains("call_tool_not_enabled"), "{denied}");
+        assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["tool"], tool);
+    }
     assert_eq!(fixture.agent()["enabled_tools"], before["enabled_tools"]);
-    assert!(host.entries("call.permitted").iter().all(|entry| entry["data"]["tool"] != "http_fetch"));
 }
 
 #[test]

@@ -113,7 +113,7 @@ pub struct Show {
     /// The version [default: the newest]
     #[arg(long)]
     version: Option<String>,
-    /// A text of the skill to print: SKILL.md, or a file of references
+    /// A file of the skill to print: a text of at most 64 KiB, such as SKILL.md
     #[arg(long)]
     file: Option<String>,
 }
@@ -179,7 +179,7 @@ pub async fn show(at: &At, Show { name, version, file }: Show) -> Result<(), Err
     let SkillPackage { name, version, signer, digest, source, description, files, grants, versions, text } = package;
     if let Some(file) = file {
         let Some(text) = text else {
-            let message = format!("skill {name} {version} has no text {file}");
+            let message = format!("skill {name} {version} has no file {file} that is a text of at most 64 KiB");
             return Err(
                 Error::failed("skill_file", message).hinting(format!("ironctl skill show {name} lists its files"))
             );

@@ -8,7 +8,8 @@ use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, schedules};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, EnabledTools, Part, Schedule, Skill, WrittenBy};
-use ironclaw_skill::Grants;
+use ironclaw_judge::manifest::server;
+use ironclaw_skill::{Grants, McpGrant};
 use ironclaw_state::ReadTx;
 use serde_json::{Value, json};
 
@@ -118,9 +119,10 @@ impl Check for Skill {
 
 /// Returns the tools of MCP servers whose calls wait for a person while the skill is installed, as a model sees their names.
 fn always_asked(grants: &Grants) -> Vec<String> {
-    let tools =
-        grants.mcp.iter().flat_map(|grant| grant.always_ask.iter().map(|tool| format!("{}__{tool}", grant.server)));
-    tools.collect()
+    let named = |grant: &McpGrant| -> Vec<String> {
+        grant.always_ask.iter().filter_map(|tool| server::name_for_model(&grant.server, tool)).collect()
+    };
+    grants.mcp.iter().flat_map(named).collect()
 }
 
 /// Refuses the version that the agent has, another version of a pinned skill, and one more skill than an agent may have.
