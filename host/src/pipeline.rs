@@ -13,7 +13,7 @@ use crate::inbound::inbox::{self, Recorded, events};
 use crate::inbound::{identity, routing};
 use crate::latch::Latch;
 use crate::open_turns::OpenTurns;
-use crate::outbound::accept::{Acceptance, Accepted};
+use crate::outbound::accept::{self, Acceptance, Accepted};
 use crate::outbound::delivery::{self, Delivery};
 use crate::outbound::dispatch::Dispatch;
 use crate::outbound::receipts::Unreceipted;
@@ -22,6 +22,7 @@ use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
 use crate::session::store::Session;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::outbound::RawRow;
@@ -182,31 +183,66 @@ pub struct Queue<'a> {
 
 impl Outbound {
     /// Takes one row of a sandbox: judges and records it with all its effects in one transaction, and then delivers the reply if the row
-    /// closes the turn.
+    /// closes the turn. Compares the rows that the reader saw again with their digests before.
     ///
     /// # Errors
     /// Fails on an error of the host. The refusal of a row is recorded and is no error.
-    pub async fn outbound(self: &Arc<Self>, queue: Queue<'_>, row: Untrusted<RawRow>) -> Result<Accepted, Error> {
+    pub async fn outbound(
+        self: &Arc<Self>,
+        queue: Queue<'_>,
+        seen: Vec<(u64, Digest)>,
+        row: Untrusted<RawRow>,
+    ) -> Result<Accepted, Error> {
         let (own, session, key) = (Arc::clone(self), Arc::clone(queue.session), Arc::clone(queue.key));
         let accept = self.turns.record.state.write(move |tx| {
             let (proposals, questions, limits) = (&*own.proposals, &*own.questions, &own.turns.config);
-            Acceptance { proposals, questions, limits, session: &session, key: &key }.accept(tx, row)
+            let judge = Acceptance { proposals, questions, limits, session: &session, key: &key };
+            if let Some(what) = accept::check_taken(tx, judge.session, &seen)? {
+                return Ok((Accepted::Violation(what), 0, false));
+            }
+            let (accepted, cursor) = judge.accept(tx, row)?;
+            let is_received = match &accepted {
+                Accepted::Closed(delivery) => own.receive_here(tx, delivery)?,
+                Accepted::Called | Accepted::Refused | Accepted::Violation(_) => false,
+            };
+            Ok::<_, Error>((accepted, cursor, is_received))
         });
-        let (accepted, cursor) = accept.await?;
+        let (accepted, cursor, is_received) = accept.await?;
         *queue.cursor = cursor;
-        failpoint::reach("accept");
-        if matches!(accepted, Accepted::Called) {
-            // The call may have asked a question, which ends in time.
-            self.questions.bell.notify_one();
+        if is_received {
+            failpoint::reach("receipt");
+        } else {
+            failpoint::reach("accept");
         }
-        if let Accepted::Closed(delivery) = &accepted {
-            // The intent is recorded, so the host finds the delivery again after a crash.
-            failpoint::reach("intent");
-            self.turns.partial_outputs.end(queue.session.id);
-            queue.unreceipted.add(delivery);
-            self.deliver(delivery.as_ref().clone()).await?;
+        match &accepted {
+            // The call may have asked a question, which ends in time.
+            Accepted::Called => self.questions.bell.notify_one(),
+            Accepted::Closed(delivery) => {
+                self.turns.partial_outputs.end(queue.session.id);
+                queue.unreceipted.add(delivery);
+                if !is_received {
+                    // The intent is recorded, so the host finds the delivery again after a crash.
+                    failpoint::reach("intent");
+                    self.deliver(delivery.as_ref().clone()).await?;
+                }
+            }
+            Accepted::Refused | Accepted::Violation(_) => {}
         }
         Ok(accepted)
+    }
+
+    /// Records the receipt of a delivery that stays on this host, in the transaction of its intent. Returns false for any other delivery,
+    /// and during an emergency stop.
+    fn receive_here(&self, tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<bool, Error> {
+        if delivery.over_network || self.latch.is_shut() {
+            return Ok(false);
+        }
+        // A crash at one of these points leaves no part of the transaction.
+        for point in ["accept", "intent", "send"] {
+            failpoint::reach(point);
+        }
+        delivery::receive(tx, delivery)?;
+        Ok(true)
     }
 
     /// Completes a delivery on this host and records its receipt. Leaves any other delivery to the

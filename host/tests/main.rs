@@ -129,6 +129,7 @@ mod chaos {
 /// The work of an operator: keys, upgrades, restores, checks, the emergency stop.
 mod ops {
     mod backup;
+    mod deferred;
     mod doctor;
     mod first_day;
     pub(crate) mod keys;

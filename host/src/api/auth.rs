@@ -198,7 +198,7 @@ fn check_valid(token: &Token, now: i64) -> Result<(), Refusal> {
 /// Refuses an ended token.
 pub async fn check_still_valid(api: &Api, current: &Current) -> Result<(), Answer> {
     let wanted = current.0.clone();
-    let found = api.state().read(move |tx| tokens::find_token(tx, &wanted)).await?;
+    let found = api.state().read_committed(move |tx| tokens::find_token(tx, &wanted)).await?;
     current.check(found)
 }
 
@@ -274,7 +274,7 @@ impl TokenCache {
             Some(tokens) => tokens,
             None => {
                 let asked = Instant::now();
-                let tokens = Arc::new(api.state().read(tokens::tokens).await?);
+                let tokens = Arc::new(api.state().read_committed(tokens::tokens).await?);
                 let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 if cached.generation == generation {
                     cached.tokens = Some((asked, Arc::clone(&tokens)));

@@ -253,10 +253,10 @@ async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Ans
 async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Message, Answer> {
     let by = person.id;
     let found: Option<Message> = if message == "last" {
-        api.record.state.read(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
+        api.record.state.read_committed(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
     } else {
         let id: MessageId = id(message, DenialCode::MessageUnknown, "message")?;
-        api.record.state.read(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
+        api.record.state.read_committed(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
     };
     found.ok_or_else(|| {
         let shown: String = message.chars().take(64).collect();
@@ -267,7 +267,7 @@ async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Messag
 /// Reads a message and checks the token in the same transaction.
 async fn read_for(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
     let (record, token) = (Arc::clone(&api.record), current.clone());
-    let look = api.record.state.read(move |tx| {
+    let look = api.record.state.read_committed(move |tx| {
         let token = tokens::find_token(tx, &token.0)?;
         Ok::<_, Error>((token, view(tx, &record.wrapping, id)?))
     });
@@ -278,7 +278,7 @@ async fn read_for(api: &Api, id: MessageId, current: &Current) -> Result<Message
 
 async fn read_view(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
     let record = Arc::clone(&api.record);
-    let view = api.record.state.read(move |tx| view(tx, &record.wrapping, id)).await?;
+    let view = api.record.state.read_committed(move |tx| view(tx, &record.wrapping, id)).await?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
 }
 

@@ -57,8 +57,9 @@ impl Actor {
             }
         };
         self.shown.lock().expect("no holder panics").progress = found.progress;
-        if !found.taken.is_empty() {
-            let (session, seen) = (Arc::clone(&awake.session), found.taken);
+        let mut seen = found.taken;
+        if found.rows.is_empty() && !seen.is_empty() {
+            let (session, seen) = (Arc::clone(&awake.session), std::mem::take(&mut seen));
             let check = self.state().read(move |tx| accept::check_taken(tx, &session, &seen));
             if let Some(what) = check.await? {
                 return Err(SleepReason::violated(what));
@@ -67,7 +68,7 @@ impl Actor {
         taken.more = found.more || found.rows.len() > ROWS_AT_ONCE_MAX;
         for row in found.rows.into_iter().take(ROWS_AT_ONCE_MAX) {
             let before = awake.cursor;
-            let accepted = self.runtime.outbound.outbound(awake.outbound(), row).await;
+            let accepted = self.runtime.outbound.outbound(awake.outbound(), std::mem::take(&mut seen), row).await;
             // A reader may die once at each cursor, even if the delivery of the answer fails.
             if awake.cursor != before {
                 awake.reader_died = false;

@@ -248,6 +248,8 @@ impl Actor {
                 rows.extend(projection::rows(tx, &session, own, Some(opened.id), since, &key, &turns.record.sealer)?);
                 let routing = projection::routing(&session.origin, cursor);
                 turn::mark_context_shown(tx, &opened.context)?;
+                // If it is lost, the messages still wait. The first request to a model is on disk before it is sent.
+                tx.defer();
                 Ok(Some((opened, rows, routing, unreceipted.receipts(tx)?)))
             })
             .await?;
@@ -303,7 +305,8 @@ impl Actor {
             return Ok(Vec::new());
         }
         let unreceipted = awake.unreceipted.clone();
-        let receipts = self.state().read(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
+        // Each receipt is on disk before the host acts on it.
+        let receipts = self.state().read_committed(move |tx| Ok::<_, Error>(unreceipted.receipts(tx)?)).await?;
         awake.unreceipted.forget(&receipts);
         Ok(receipts)
     }

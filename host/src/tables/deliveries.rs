@@ -394,13 +394,6 @@ pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -
     tx.list(&sql, params![person, agent, limit as i64], delivery)
 }
 
-/// Returns whether no client got the reply of a turn.
-pub fn is_unseen(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND over_network = 0 \
-               AND state = 'received' AND seen_at IS NULL)";
-    tx.get(sql, [turn], |row| row.get(0))
-}
-
 /// Records that the person got a reply.
 pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Error> {
     tx.execute("UPDATE deliveries SET seen_at = ?2 WHERE id = ?1", params![id, at])?;

@@ -5,7 +5,7 @@
 use super::clock::Clock;
 use super::events::{Events, EventsOf};
 use super::opening::{check_pages, connect, connect_for_searches, connect_to_read, create};
-use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, close, read_loop, spawn, write_loop};
+use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Stop, Watched, Work, Writer, close, read_loop, spawn};
 use super::{Committed, Error, ReadTx, SEARCH_UNTIL, WriteTx, log, migrations, snapshot, sql, wall_clock};
 use crate::metrics::Metrics;
 use ironclaw_contract::ids::SessionId;
@@ -84,7 +84,8 @@ impl State {
         let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
         let (clock, events) = (Clock::new(sql::newest_entry_at(&db)?), Events::default());
         let closing = Arc::new(AtomicBool::new(false));
-        let watched = Watched { metrics: Metrics::default(), damaged: watch::Sender::new(false) };
+        let watched =
+            Watched { metrics: Metrics::default(), stopped: watch::Sender::new(None), deferred: Arc::default() };
         let read = |name: &str, db: Connection, group_max: usize| {
             let (sender, jobs) = mpsc::channel(QUEUE_MAX);
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
@@ -97,7 +98,7 @@ impl State {
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
             let listeners = events.clone();
             spawn("state-writer", move || {
-                write_loop(&db, jobs, &clock, &listeners, &closing, &watched);
+                Writer { db: &db, clock: &clock, events: &listeners, closing: &closing, watched: &watched }.run(jobs);
                 // The last connection that closes writes the log into the file and removes it, if it may.
                 for thread in [reader, searcher] {
                     drop(thread.join());
@@ -119,7 +120,7 @@ impl State {
     }
 
     /// Runs `change` in a transaction of its own, and rolls it back if it returns an error.
-    /// When this function returns, the change is on disk.
+    /// When this function returns, the change is on disk, unless it called [`WriteTx::defer`].
     pub async fn write<T, E, F>(&self, change: F) -> Result<T, E>
     where
         T: Send + 'static,
@@ -139,14 +140,32 @@ impl State {
         submit(&self.writes, change, true).await
     }
 
-    /// Runs `look` on a snapshot of the committed state.
+    /// Runs `look` on a snapshot of the committed state. Commits deferred changes before.
     pub async fn read<T, E, F>(&self, look: F) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
     {
+        self.commit_deferred().await?;
+        self.read_committed(look).await
+    }
+
+    /// Reads as [`State::read`] does, without changes that are still deferred. For a caller that gets the ledger entries of later commits.
+    pub async fn read_committed<T, E, F>(&self, look: F) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
+    {
         submit(&self.reads, |tx| look(tx), false).await
+    }
+
+    async fn commit_deferred(&self) -> Result<(), Error> {
+        match self.watched.deferred.load(Ordering::SeqCst) {
+            true => self.write(|_| Ok(())).await,
+            false => Ok(()),
+        }
     }
 
     /// Reads as [`State::read`] does, in a thread of its own, for reads that may take long. SQLite interrupts a statement that runs
@@ -163,6 +182,7 @@ impl State {
             SEARCH_UNTIL.set(None);
             found
         };
+        self.commit_deferred().await?;
         submit(&self.searches, timed, false).await
     }
 
@@ -192,11 +212,15 @@ impl State {
         size(&self.path) + size(&log::path_of(&self.path))
     }
 
-    /// Waits until SQLite finds damage in the file, and returns the error for the operator.
-    pub async fn damaged(&self) -> Error {
+    /// Waits until SQLite finds damage in the file or loses a deferred change, and returns the error for the operator.
+    pub async fn failed(&self) -> Error {
+        let mut stopped = self.watched.stopped.subscribe();
         // It cannot fail: the sender is in `self`.
-        let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
-        Error::DamagedMeanwhile(self.path.display().to_string())
+        let stop = stopped.wait_for(Option::is_some).await.ok().and_then(|stop| (*stop).clone());
+        match stop {
+            Some(Stop::Lost(why)) => Error::Lost { path: self.path.display().to_string(), why },
+            Some(Stop::Damage) | None => Error::DamagedMeanwhile(self.path.display().to_string()),
+        }
     }
 
     /// Removes the snapshots from before earlier migrations, because they still hold erased content. Returns their number.

@@ -39,6 +39,8 @@ pub use events::EventsOf;
 pub use handle::State;
 pub use opening::{View, look, open_to_look};
 pub use stored::{bad, stored_json, stored_text};
+#[cfg(feature = "threads")]
+pub use threads::DEFERRED_MAX;
 pub use tx::{Committed, ReadTx, WriteTx};
 
 use opening::{connect, create, remove_log};
@@ -127,6 +129,16 @@ pub enum Error {
          restore the newest backup of the home, or a snapshot from before an upgrade ({0}.before-vN) if there is one"
     )]
     DamagedMeanwhile(String),
+    /// A change was not written although the host had continued from it.
+    #[error(
+        "{path} could not be written ({why}): the host stopped, because it had continued from a change that is lost; make sure that          the disk has room and no errors, and start the host again"
+    )]
+    Lost {
+        /// The file.
+        path: String,
+        /// SQLite's report.
+        why: String,
+    },
     /// The file could not be made.
     #[error("cannot make {path}: {source}")]
     NotMade {

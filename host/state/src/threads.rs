@@ -9,8 +9,10 @@ use super::opening::keep_log;
 use super::{Committed, DAMAGE, Error, ReadTx, WriteTx, is_damage, log, sql};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -39,21 +41,45 @@ fn reply_to_all(replies: Vec<oneshot::Sender<Result<(), Error>>>, result: &rusql
     }
 }
 
-/// Metrics and damage flag that the threads share.
+/// Time that a deferred change waits at most for a change that shares its commit.
+pub const DEFERRED_MAX: Duration = Duration::from_millis(50);
+
+/// Metrics and flags that the threads share.
 #[derive(Clone)]
 pub(super) struct Watched {
     pub(super) metrics: Metrics,
-    pub(super) damaged: watch::Sender<bool>,
+    /// The reason why the host must stop at once.
+    pub(super) stopped: watch::Sender<Option<Stop>>,
+    /// Flag: a deferred change is not committed.
+    pub(super) deferred: Arc<AtomicBool>,
+}
+
+/// The reasons why the host must stop at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// SQLite found damage in the file.
+    Damage,
+    /// A change was not written although its caller already had its result; in the words of SQLite.
+    Lost(String),
 }
 
 impl Watched {
     /// Reports damage that this thread found since the last call, and returns whether any thread found damage. It is called after each
     /// job, and the flag is never reset.
     fn report_damage(&self) -> bool {
-        if DAMAGE.take() && !self.damaged.send_replace(true) {
+        if DAMAGE.take() && self.stopped.send_replace(Some(Stop::Damage)) != Some(Stop::Damage) {
             tracing::error!("SQLite found damage in the state database");
         }
-        *self.damaged.borrow()
+        self.stopped.borrow().is_some()
+    }
+
+    /// Reports that deferred changes were not written. The host must stop, because it continued as if they were.
+    fn report_lost(&self, error: &rusqlite::Error) {
+        self.stopped.send_if_modified(|stopped| {
+            let is_first = stopped.is_none();
+            stopped.get_or_insert_with(|| Stop::Lost(error.to_string()));
+            is_first
+        });
     }
 }
 
@@ -67,56 +93,140 @@ pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHand
     thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system can start a thread when the host starts")
 }
 
-pub(super) fn write_loop(
-    db: &Connection,
-    mut jobs: mpsc::Receiver<Job>,
-    clock: &Clock,
-    events: &Events,
-    closing: &AtomicBool,
-    watched: &Watched,
-) {
-    let mut held: Option<Job> = None;
-    let mut is_emptied = false;
-    while let Some(first) = held.take().or_else(|| jobs.blocking_recv()) {
-        // Another thread may have found damage.
-        if watched.report_damage() {
-            break;
-        }
-        watched.metrics.group_begins();
+/// The thread that writes.
+pub(super) struct Writer<'a> {
+    pub(super) db: &'a Connection,
+    pub(super) clock: &'a Clock,
+    pub(super) events: &'a Events,
+    pub(super) closing: &'a AtomicBool,
+    pub(super) watched: &'a Watched,
+}
+
+impl Writer<'_> {
+    /// Writes until the state is closed, or until there is damage.
+    pub(super) fn run(&self, mut jobs: mpsc::Receiver<Job>) {
+        let mut held: Option<Job> = None;
         let mut group = Group::default();
-        let committed = group.commit(db, clock, first, &mut jobs, &mut held);
+        let mut is_emptied = false;
+        loop {
+            let next = match held.take() {
+                Some(job) => Next::Job(job),
+                None => next_of(&mut jobs, group.until),
+            };
+            // Another thread may have found damage.
+            if self.watched.report_damage() {
+                break;
+            }
+            let outcome = match next {
+                Next::Closed if group.until.is_none() => break,
+                Next::Closed | Next::Late => group.commit(self.db).map(|()| true),
+                // Its transaction begins after all earlier changes are on disk.
+                Next::Job(job) if job.alone && group.until.is_some() => {
+                    held = Some(job);
+                    group.commit(self.db).map(|()| true)
+                }
+                Next::Job(job) => self.perform(&mut group, job, &mut jobs, &mut held),
+            };
+            if matches!(outcome, Ok(false)) {
+                continue;
+            }
+            self.end(std::mem::take(&mut group), &outcome.map(drop), &mut is_emptied);
+            if self.watched.report_damage() {
+                break;
+            }
+            // Jobs from before the one that woke this thread are done by now, or they are in the next group.
+            if self.closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
+                break;
+            }
+        }
+        drop(held);
+        drop_waiting_jobs(jobs);
+    }
+
+    /// Runs a job and those that wait behind it. Commits them unless every one of them is deferred, and returns whether it did.
+    fn perform(
+        &self,
+        group: &mut Group,
+        first: Job,
+        jobs: &mut mpsc::Receiver<Job>,
+        held: &mut Option<Job>,
+    ) -> rusqlite::Result<bool> {
+        if group.until.is_none() {
+            self.watched.metrics.group_begins();
+        }
+        group.run(self, first, jobs, held)?;
+        if group.replies.is_empty() && group.jobs < GROUP_MAX && group.until.is_some() {
+            return Ok(false);
+        }
+        group.commit(self.db).map(|()| true)
+    }
+
+    /// Notifies the callers and the subscribers of a group that ended.
+    fn end(&self, group: Group, committed: &rusqlite::Result<()>, is_emptied: &mut bool) {
         let took = group.committing.map_or(Duration::ZERO, |since| since.elapsed());
-        watched.metrics.commit(group.replies.len(), took, committed.is_ok(), group.wrote);
-        if let Err(error) = &committed {
+        self.watched.metrics.commit(group.jobs, took, committed.is_ok(), group.wrote);
+        if let Err(error) = committed {
             DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
-            if !db.is_autocommit() {
-                let _ = sql::roll_back(db);
+            if !self.db.is_autocommit() {
+                let _ = sql::roll_back(self.db);
+            }
+            if group.until.is_some() {
+                self.watched.report_lost(error);
             }
         } else {
-            group.settle_log(db, &mut is_emptied);
+            group.settle_log(self.db, is_emptied);
             for entry in &group.entries {
-                watched.metrics.entry(entry.event, entry.refuses);
+                self.watched.metrics.entry(entry.event, entry.refuses);
             }
-            events.notify(group.entries);
         }
-        reply_to_all(group.replies, &committed);
-        watched.metrics.group_ends();
-        if watched.report_damage() {
-            break;
+        self.watched.deferred.store(false, Ordering::SeqCst);
+        if committed.is_ok() {
+            self.events.notify(group.entries);
         }
-        // Jobs from before the one that woke this thread are done by now, or they are in the next group.
-        if closing.load(Ordering::SeqCst) && held.is_none() && jobs.is_empty() {
-            break;
-        }
+        reply_to_all(group.replies, committed);
+        self.watched.metrics.group_ends();
     }
-    drop(held);
-    drop_waiting_jobs(jobs);
+}
+
+/// The next event of the writing thread.
+enum Next {
+    Job(Job),
+    /// The time of the deferred changes is over.
+    Late,
+    Closed,
+}
+
+/// Waits for the next job, at most until this time.
+fn next_of(jobs: &mut mpsc::Receiver<Job>, until: Option<Instant>) -> Next {
+    let closed = |job: Option<Job>| job.map_or(Next::Closed, Next::Job);
+    let Some(until) = until else { return closed(jobs.blocking_recv()) };
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    loop {
+        if let Poll::Ready(job) = jobs.poll_recv(&mut Context::from_waker(&waker)) {
+            return closed(job);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Next::Late;
+        }
+        thread::park_timeout(left);
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
 }
 
 /// Changes that share a commit.
 #[derive(Default)]
 struct Group {
+    jobs: usize,
+    /// Of the jobs whose callers wait for the commit.
     replies: Vec<oneshot::Sender<Result<(), Error>>>,
     /// Ledger entries for the subscribers.
     entries: Vec<Committed>,
@@ -126,47 +236,45 @@ struct Group {
     empty_log: bool,
     /// Start of the commit itself.
     committing: Option<Instant>,
+    /// Latest time of the commit, if a job of this group is deferred: its caller already has its result.
+    until: Option<Instant>,
 }
 
 impl Group {
-    /// Runs `first` and the jobs that wait behind it, and commits. A job that needs its own transaction ends the group and goes to
-    /// `held`.
-    fn commit(
+    /// Runs `first` and the jobs that wait behind it. A job that needs its own transaction ends the group and goes to `held`.
+    fn run(
         &mut self,
-        db: &Connection,
-        clock: &Clock,
+        writer: &Writer<'_>,
         first: Job,
         jobs: &mut mpsc::Receiver<Job>,
         held: &mut Option<Job>,
     ) -> rusqlite::Result<()> {
+        let Writer { db, clock, watched, .. } = *writer;
         let (now, wall, prune) = (clock.now(), wall_clock(), clock.prune_time());
         let alone = first.alone;
-        sql::begin_to_write(db)?;
+        if self.jobs == 0 {
+            sql::begin_to_write(db)?;
+        }
         let mut next = Some(first);
         while let Some(job) = next.take() {
             let mut tx = WriteTx::new(ReadTx { db, now, wall, prune });
-            self.perform(job, &mut tx)?;
-            if DAMAGE.get() {
-                // After damage, no job of this group is committed.
-                let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
-                return Err(rusqlite::Error::SqliteFailure(damage, None));
-            }
-            if !alone && self.replies.len() < GROUP_MAX {
+            self.perform(job, &mut tx, watched)?;
+            if !alone && self.jobs < GROUP_MAX {
                 next = jobs.try_recv().ok();
                 if next.as_ref().is_some_and(|job| job.alone) {
                     *held = next.take();
                 }
             }
         }
-        self.committing = Some(Instant::now());
-        sql::commit(db)
+        Ok(())
     }
 
-    /// Runs one job, and rolls its changes back if it does not keep them.
-    fn perform(&mut self, job: Job, tx: &mut WriteTx<'_>) -> rusqlite::Result<()> {
+    /// Runs one job, and rolls its changes back if it does not keep them. The caller of a deferred job gets its result.
+    fn perform(&mut self, job: Job, tx: &mut WriteTx<'_>, watched: &Watched) -> rusqlite::Result<()> {
         let db = tx.db;
         sql::begin_job(db)?;
         let before = db.total_changes();
+        self.jobs += 1;
         let keep = (job.work)(tx);
         self.empty_log |= tx.empty_log;
         if keep {
@@ -176,8 +284,26 @@ impl Group {
             sql::roll_back_job(db)?;
         }
         sql::end_job(db)?;
-        self.replies.push(job.reply);
+        if DAMAGE.get() {
+            // After damage, no job of this group is committed.
+            self.replies.push(job.reply);
+            let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+            return Err(rusqlite::Error::SqliteFailure(damage, None));
+        }
+        if keep && tx.is_deferred && !job.alone {
+            self.until.get_or_insert_with(|| Instant::now() + DEFERRED_MAX);
+            // Before the caller continues, so that its next read finds this change.
+            watched.deferred.store(true, Ordering::SeqCst);
+            reply_to_all(vec![job.reply], &Ok(()));
+        } else {
+            self.replies.push(job.reply);
+        }
         Ok(())
+    }
+
+    fn commit(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        self.committing = Some(Instant::now());
+        sql::commit(db)
     }
 
     /// Empties the log if a job of this group requests that, or marks it as filled.

@@ -22,6 +22,7 @@ pub struct WriteTx<'a> {
     pub(super) read: ReadTx<'a>,
     pub(super) entries: Vec<Committed>,
     pub(super) empty_log: bool,
+    pub(super) is_deferred: bool,
 }
 
 /// A committed ledger entry.
@@ -167,7 +168,7 @@ impl<'a> Deref for WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(super) const fn new(read: ReadTx<'a>) -> Self {
-        Self { read, entries: Vec::new(), empty_log: false }
+        Self { read, entries: Vec::new(), empty_log: false, is_deferred: false }
     }
 
     /// Sets the row of `meta` with this key, and replaces its earlier value.
@@ -219,6 +220,14 @@ impl<'a> WriteTx<'a> {
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         Ok(self.read.db.prepare_cached(sql)?.query_row(params, read)?)
+    }
+
+    /// Lets the caller continue before this change is on disk. The change shares the commit of the next change, or is committed after
+    /// [`DEFERRED_MAX`](crate::DEFERRED_MAX). A crash before that undoes it together with everything after it.
+    ///
+    /// Only for a caller that has no effect outside of the host before another change is on disk.
+    pub fn defer(&mut self) {
+        self.is_deferred = true;
     }
 
     /// Queues a ledger entry for the subscribers, which get it after the commit.

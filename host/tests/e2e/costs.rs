@@ -1,13 +1,15 @@
-//! Tests of the cost of one warm round: the durable commits of the record, and the pages that they write. Nothing is timed.
+//! Tests of the cost of a warm round: the durable commits of the record, the pages that they write, and the wake-ups of the host's
+//! threads. Nothing is timed.
 //!
-//! In a round, the scripted model answers a message to an awake session. The write-ahead log of the record shows both counts.
-//! The test does not count the wake-ups of threads, which depend on the load and the processors. See `docs/performance.md`.
+//! In a round, the scripted model answers a message to an awake session. The write-ahead log of the record shows commits and pages, the
+//! kernel counts wake-ups. See `docs/performance.md`.
 
 use super::mcp;
 use crate::support::client::{Client, current_user};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::mcp_server::{ECHO_READS, HttpServer};
-use std::ops::RangeInclusive;
+use crate::support::record;
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,31 +17,44 @@ use std::time::Duration;
 const WARM_UP: usize = 5;
 /// Counted rounds.
 const ROUNDS: usize = 20;
-/// Durable commits of a round: message recorded, turn opened, model asked, output sealed, row accepted, reply received, reply read.
-const COMMITS: u64 = 7;
-/// Further commits of a contained call: result reported, model asked again, its output sealed.
+/// Rounds in which the counted ones must be.
+const ROUNDS_MAX: usize = 10 * ROUNDS;
+/// Durable commits of a round: message recorded; turn opened and model asked; output sealed, row accepted and reply received. The mark
+/// that the reply was read shares the commit of the next message.
+const COMMITS: u64 = 3;
+/// Further commits of a contained call: output with the call sealed, result reported, model asked again.
 const COMMITS_OF_CALL: u64 = 3;
 /// Further commits of a call of an MCP server beside a contained call: its start, because it is sent at most once.
 const COMMITS_OF_SERVER: u64 = 1;
-/// Pages of all counted rounds together. One more page in each round exceeds the range.
-const PAGES: RangeInclusive<u64> = 1_318..=1_343;
+/// Pages of a counted round on average. One more page in each round exceeds it.
+const PAGES_MAX: f64 = 55.0;
+/// Wake-ups of all threads of the host in the counted round with the fewest. Other work on the machine adds some to most rounds.
+const WAKE_UPS_MAX: u64 = 66;
 
-const WHY: &str = "A change that adds a commit or a page to each message needs a reason in its commit and in docs/performance.md, and \
-                   then a new number in this file";
+const WHY: &str = "A change that adds a commit, a page or a wake-up to each message needs a reason in its commit and in docs/performance.md, \
+                   and then a new number in this file";
 
 #[test]
-fn commits_and_pages_of_a_warm_round_are_pinned() {
-    let pages = pages_of_rounds("hello", COMMITS);
-    let sum: u64 = pages.iter().sum();
-    assert!(
-        PAGES.contains(&sum),
-        "{ROUNDS} warm rounds wrote {PAGES:?} pages, and now write {sum}. {WHY}. Pages of each round: {pages:?}"
-    );
+fn costs_of_a_warm_round_are_pinned() {
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let rounds = rounds_of(&host, "hello", COMMITS);
+    let pages: usize = rounds.iter().map(|round| round.pages.len()).sum();
+    let average = pages as f64 / ROUNDS as f64;
+    let tables = tables_of(&host.home, &rounds[0].pages);
+    assert!(average <= PAGES_MAX, "a warm round wrote {PAGES_MAX} pages, and now writes {average}: {tables:?}. {WHY}");
+    let woken: Vec<u64> = rounds.iter().map(|round| round.wake_ups).collect();
+    let fewest = woken.iter().min().expect("a round");
+    assert!(*fewest <= WAKE_UPS_MAX, "a warm round woke threads {WAKE_UPS_MAX} times, and now {woken:?} times. {WHY}");
 }
 
 #[test]
 fn commits_of_a_round_with_a_contained_call_are_pinned() {
-    pages_of_rounds("write notes.txt: tulips", COMMITS + COMMITS_OF_CALL);
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    rounds_of(&host, "write notes.txt: tulips", COMMITS + COMMITS_OF_CALL);
 }
 
 #[test]
@@ -48,47 +63,72 @@ fn call_of_an_mcp_server_adds_one_commit() {
     let host = mcp::host();
     mcp::ready(&host, "tests", &["--url", &server.url], Some(ECHO_READS));
     let text = "use tests__echo {\"text\":\"tulips\"}";
-    pages_of_rounds_with(&host, text, COMMITS + COMMITS_OF_CALL + COMMITS_OF_SERVER);
+    rounds_of(&host, text, COMMITS + COMMITS_OF_CALL + COMMITS_OF_SERVER);
 }
 
-/// Sends the text until this number of rounds with so many commits is counted. Returns the pages that each of them wrote.
-fn pages_of_rounds(text: &str, expected: u64) -> Vec<u64> {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
-    pages_of_rounds_with(&host, text, expected)
+/// A counted round.
+struct Round {
+    /// Numbers of the pages that its commits wrote.
+    pages: Vec<u32>,
+    wake_ups: u64,
 }
 
-fn pages_of_rounds_with(host: &TestHost, text: &str, expected: u64) -> Vec<u64> {
+/// Sends the text until this many rounds have so many commits. On a busy machine a deferred change may be committed alone, and two
+/// changes may share a commit; such a round is not counted.
+fn rounds_of(host: &TestHost, text: &str, expected: u64) -> Vec<Round> {
     let client = Client::of(host);
     let log = host.home.join("state.db-wal");
-    let mut rounds = Vec::new();
-    for number in 0..WARM_UP + 2 * ROUNDS {
-        let before = Log::of(&log);
+    let (mut rounds, mut others) = (Vec::new(), Vec::new());
+    for number in 0..WARM_UP + ROUNDS_MAX {
+        let (before, woken) = (Log::of(&log), wake_ups(host));
         round(&client, text, number);
-        let after = Log::of(&log);
+        let (after, woken) = (Log::of(&log), wake_ups(host) - woken);
         // After a checkpoint SQLite restarts the log, so it does not contain the whole round.
         if number < WARM_UP || before.salt != after.salt {
             continue;
         }
-        let (commits, pages) = (after.commits - before.commits, after.pages - before.pages);
-        assert!(
-            commits <= expected,
-            "{text}: a warm round had {expected} durable commits, and now has {commits}. {WHY}"
-        );
-        // On a busy machine two writes may share a commit. Such a round is not counted.
+        let frames = &after.frames[before.frames.len()..];
+        let commits = frames.iter().filter(|frame| frame.ends_commit).count() as u64;
         if commits == expected {
-            rounds.push(pages);
+            rounds.push(Round { pages: frames.iter().map(|frame| frame.page).collect(), wake_ups: woken });
+        } else {
+            others.push(commits);
         }
         if rounds.len() == ROUNDS {
-            break;
+            return rounds;
         }
     }
-    assert!(
-        rounds.len() == ROUNDS,
-        "{text}: a warm round has fewer than {expected} durable commits now: change the number in this file"
-    );
-    rounds
+    panic!("{text}: too few warm rounds have {expected} durable commits; the other rounds have {others:?}. {WHY}");
+}
+
+/// Returns the number of pages of each table and index among these.
+fn tables_of(home: &Path, pages: &[u32]) -> Vec<(String, usize)> {
+    let db = record::open(home);
+    let mut statement = db.prepare("SELECT pageno, name FROM dbstat").expect("the record has statistics");
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?));
+    let names: HashMap<u32, String> =
+        statement.query_map([], row).expect("rows").collect::<rusqlite::Result<_>>().expect("rows");
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for page in pages {
+        *counts.entry(names.get(page).cloned().unwrap_or_default()).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort();
+    counts
+}
+
+/// Returns how often the threads of the host began to wait.
+fn wake_ups(host: &TestHost) -> u64 {
+    let pid = host.pid().expect("the host runs");
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the host has threads");
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("status")).ok())
+        .filter_map(|status| {
+            let line =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse::<u64>();
+            line.ok()
+        })
+        .sum()
 }
 
 fn round(client: &Client, text: &str, number: usize) {
@@ -98,11 +138,16 @@ fn round(client: &Client, text: &str, number: usize) {
     assert_eq!(view["status"], "delivered", "{view}");
 }
 
-/// The contents of the record's write-ahead log since its last restart.
+/// The write-ahead log of the record since its last restart.
 struct Log {
     salt: [u8; 8],
-    commits: u64,
-    pages: u64,
+    frames: Vec<Frame>,
+}
+
+/// A page that a commit wrote.
+struct Frame {
+    page: u32,
+    ends_commit: bool,
 }
 
 impl Log {
@@ -111,11 +156,8 @@ impl Log {
         let (header, frames) = bytes.split_at(32);
         let salt: [u8; 8] = header[16..24].try_into().expect("8 bytes");
         let frames = frames.chunks_exact(24 + 4096).take_while(|frame| frame[8..16] == salt);
-        let (mut pages, mut commits) = (0, 0);
-        for frame in frames {
-            pages += 1;
-            commits += u64::from(frame[4..8] != [0; 4]);
-        }
-        Self { salt, commits, pages }
+        let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().expect("4 bytes"));
+        let frames = frames.map(|frame| Frame { page: number(&frame[..4]), ends_commit: number(&frame[4..8]) != 0 });
+        Self { salt, frames: frames.collect() }
     }
 }

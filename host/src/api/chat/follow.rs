@@ -118,7 +118,7 @@ async fn follow(
 async fn requests_of(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<CallRequest>, Answer> {
     let Some(turn) = view.turn_id else { return Ok(Vec::new()) };
     let (all, person) = (Arc::clone(&api.requests), person.clone());
-    Ok(api.state().read(move |tx| requests::of_turn(tx, &all, &person, turn)).await?)
+    Ok(api.state().read_committed(move |tx| requests::of_turn(tx, &all, &person, turn)).await?)
 }
 
 /// Returns true if an event may change the view of this message.
@@ -159,5 +159,5 @@ async fn send_event(
 
 pub(super) async fn stages(api: &Api, id: MessageId, after: Option<u64>) -> Result<Vec<Stage>, Answer> {
     let home = api.about.home.clone();
-    Ok(api.record.state.read(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
+    Ok(api.record.state.read_committed(move |tx| ironclaw_ledger::stages(tx, &home, id, after)).await?)
 }

@@ -87,13 +87,13 @@ fn take(
 /// Records that the person got the reply of a turn.
 pub(super) async fn mark(record: &Record, turn: Option<TurnId>) -> Result<(), Error> {
     let Some(turn) = turn else { return Ok(()) };
-    if record.read(move |tx| deliveries::is_unseen(tx, turn)).await? {
-        record
-            .write(move |tx| {
-                let now = tx.wall();
-                deliveries::mark_seen_of_turn(tx, turn, now)
-            })
-            .await?;
-    }
+    record
+        .write(move |tx| {
+            // If it is lost, a client shows the reply once more.
+            tx.defer();
+            let now = tx.wall();
+            deliveries::mark_seen_of_turn(tx, turn, now)
+        })
+        .await?;
     Ok(())
 }
