@@ -172,11 +172,11 @@ impl Server {
         }
     }
 
-    /// Returns the session's own items with fresh seals, without those that a summary replaces. An output whose reply is still expected
-    /// may be missing; the sandbox has it.
+    /// Returns the session's own items with fresh seals, without those that a summary replaces.
     pub(crate) async fn items_after(&self, after_seq: u64) -> Answer {
         let (shared, session) = (Arc::clone(&self.shared), self.session);
         self.state()
+            // No deferred change makes an item.
             .read_committed(move |tx| {
                 let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
                 let more = found.len() > ITEMS_MAX;

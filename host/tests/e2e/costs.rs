@@ -19,10 +19,10 @@ const WARM_UP: usize = 5;
 const ROUNDS: usize = 20;
 /// Rounds in which the counted ones must be.
 const ROUNDS_MAX: usize = 10 * ROUNDS;
-/// Durable commits of a round: message recorded; turn opened and model asked; output sealed, row accepted and reply received. The mark
+/// Durable commits of a round: message recorded; turn opened and model asked; output sealed; row accepted and reply received. The mark
 /// that the reply was read shares the commit of the next message.
-const COMMITS: u64 = 3;
-/// Further commits of a contained call: output with the call sealed, result reported, model asked again.
+const COMMITS: u64 = 4;
+/// Further commits of a contained call: result reported, model asked again, its output sealed.
 const COMMITS_OF_CALL: u64 = 3;
 /// Further commits of a call of an MCP server beside a contained call: its start, because it is sent at most once.
 const COMMITS_OF_SERVER: u64 = 1;

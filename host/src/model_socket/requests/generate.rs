@@ -234,10 +234,6 @@ impl Server {
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
                 }
-                if !called {
-                    // Its reply shares the commit. If both are lost, the turn begins again, and the booked estimate remains.
-                    tx.defer();
-                }
                 Ok(Response::Output { item: item.seal(&shared.record().sealer), bytes, calls: answered })
             })
             .await;
