@@ -11,6 +11,7 @@ mod named;
 mod resolve;
 mod shelf;
 mod source;
+mod stock;
 mod trust;
 
 pub use named::{named, resolved};

@@ -12,10 +12,14 @@ mod host_fixture;
 #[path = "../../tests/support/jail_fixture.rs"]
 #[allow(dead_code)]
 mod jail_fixture;
+#[path = "../../examples/model_server/server.rs"]
+#[allow(dead_code)]
+mod model_server;
 
 use figures::{Report, Samples};
 use host_fixture::{Build, TestHost};
 use ironclaw_skill::author::{self, SecretKey};
+use model_server::{Act, Server};
 use std::time::Instant;
 
 /// Skills of the one agent.
@@ -64,11 +68,23 @@ fn main() {
     report.times("wake_plain", "  without skills", &plain);
     report.ratio("wake_ratio", "  with / without", many.p50() / plain.p50());
     report.print();
-    for agent in ["plain", "many"] {
-        let usage = host.ctl(&["--json", "usage", "--agent", agent]).ok().json();
-        println!("{agent}: {usage}");
-    }
+    tokens(&host);
     host.down();
+}
+
+/// Prints the estimated tokens of the system text and of the tools, which every request has.
+fn tokens(host: &TestHost) {
+    let server = Server::start(|_| Act::Say("noted".to_owned()));
+    let base = format!("{}/v1", server.url());
+    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    for agent in ["plain", "many"] {
+        host.ctl(&["agent", "set", agent, "--model", "m", "--yes"]).ok();
+        host.say(agent, "hello");
+        let asked = server.seen().pop().expect("a request");
+        let (system, tools) = (asked.system(), asked.body["tools"].to_string());
+        let estimated = |text: &str| ironclaw_model::tokens_estimated(text.len());
+        println!("{agent}: {} tokens of system text, {} of tools", estimated(&system), estimated(&tools));
+    }
 }
 
 /// Packs and signs a small skill into the source.

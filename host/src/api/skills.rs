@@ -43,11 +43,11 @@ pub async fn list(
     };
     let mut list = api.state().read(move |tx| read(tx).map_err(Denied::widen::<Error>)).await?;
     if query.newest {
+        let stocks = api.skills.available().await?;
         for skill in &mut list {
             let name = skills::named(&skill.name)?;
             let present = skills::version(&skill.version)?;
-            let available = api.skills.available(&name).await?;
-            let newer = available.into_iter().find(|version| version.pre.is_empty() && *version > present);
+            let newer = stocks.versions(&name).into_iter().find(|version| version.pre.is_empty() && *version > present);
             skill.newest = newer.map(|version| version.to_string());
         }
     }
@@ -79,8 +79,8 @@ pub async fn show(
     Query(query): Query<ShowQuery>,
 ) -> Reply<SkillPackage> {
     let (name, wanted) = (skills::named(&skill)?, Wanted::parse(query.version.as_deref())?);
-    let package = api.skills.resolve(&name, &wanted).await?;
-    let versions = api.skills.available(&name).await?.iter().map(ToString::to_string).collect();
+    let (package, versions) = api.skills.resolve_among(&name, &wanted).await?;
+    let versions = versions.iter().map(ToString::to_string).collect();
     let manifest = skills::manifest(&package).map_err(Error::from)?;
     let text = match query.file {
         Some(file) => api.skills.text(package.digest, &manifest, file).await,

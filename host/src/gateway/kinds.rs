@@ -281,7 +281,35 @@ pub(super) fn effects(change: &Change, agent: &str, page: &mut Effects<'_>) {
 /// # Errors
 /// Refuses a change that is no longer possible.
 pub(super) fn apply(tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied> {
+    if gives_what_skills_bring(approved.change())
+        && let Some(agent) = approved.agent().map(|agent| registry::agent_by_id(tx, agent)).transpose()?.flatten()
+    {
+        skills::forget_lost(tx, &agent)?;
+    }
     of(approved.change()).apply(tx, approved, prepared)
+}
+
+/// Returns whether a change gives an agent grants of a kind that a skill can bring too.
+const fn gives_what_skills_bring(change: &Change) -> bool {
+    match change {
+        Change::EnabledTools(_)
+        | Change::McpAccess(_)
+        | Change::Egress(_)
+        | Change::Mounts(_)
+        | Change::Packages(_) => true,
+        // The plan of a skill says which grants each skill brought.
+        Change::Skills(_)
+        | Change::Schedule(_)
+        | Change::Persona(_)
+        | Change::Wiring(_)
+        | Change::Permissions(_)
+        | Change::CreateAgent(_)
+        | Change::McpRegister(_)
+        | Change::McpConfirm(_)
+        | Change::Destinations(_)
+        | Change::Settings(_)
+        | Change::Groups(_) => false,
+    }
 }
 
 /// Returns the current state of the agent that a change alters.

@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 
 pub use crate::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys, of,
-    package_by_digest, package_of, set_serial as saw_serial, signed_names, sources, text, text_paths, unused_since,
-    used_digests as used,
+    package_by_digest, package_of, set_brought, set_serial as saw_serial, signed_names, sources, text, text_paths,
+    unused_since, used_digests as used,
 };
 
 /// Sources of one host.
@@ -58,8 +58,13 @@ pub fn trust(tx: &ReadTx<'_>, package: &Package) -> Result<Trust, Error> {
         return Ok(Trust::Revoked);
     }
     let key = key_by_id(tx, &package.signer)?;
-    let counts = key.is_some_and(|key| key.revoked_at.is_none() && may_sign(&key, &package.name));
+    let counts = key.is_some_and(|key| counts_for(&key, package));
     Ok(if counts { Trust::Trusted } else { Trust::KeyRevoked })
+}
+
+/// Returns whether a key is not revoked and may sign this package.
+fn counts_for(key: &Key, package: &Package) -> bool {
+    key.revoked_at.is_none() && may_sign(key, &package.name)
 }
 
 /// Returns whether a key may sign a skill of this name.
@@ -88,12 +93,14 @@ pub fn manifest(package: &Package) -> Result<Manifest, Error> {
 
 /// Returns the skills of an agent whose signatures count.
 pub fn trusted(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
-    let mut skills = Vec::new();
-    for skill in of(tx, agent)? {
-        if trust(tx, &skill.package)? == Trust::Trusted {
-            skills.push(skill);
-        }
+    let mut skills = table::of_unrevoked(tx, agent)?;
+    // Every turn asks, and most agents have no skill.
+    if skills.is_empty() {
+        return Ok(skills);
     }
+    let keys = keys(tx)?;
+    let counts = |package: &Package| keys.iter().any(|key| key.id == package.signer && counts_for(key, package));
+    skills.retain(|skill| counts(&skill.package));
     Ok(skills)
 }
 

@@ -1,12 +1,11 @@
 //! The way from the name of a skill to its verified package: sources, signature, bytes, record.
 
 use super::shelf::Unpacked;
-use super::source::{self, Candidate, Place};
-use super::trust::{self, SignedIndex};
-use super::{Skills, refused};
+use super::stock::Found;
+use super::{Skills, refused, source, trust};
 use crate::error::Error;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::skills::{self, Key, Package, Revoker, Source};
+use crate::registry::skills::{self, Key, Package, Source};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::{Name, Version};
@@ -57,36 +56,38 @@ impl std::fmt::Display for Wanted {
     }
 }
 
-/// A candidate with its source.
-struct Found {
-    source: Source,
-    place: Place,
-    candidate: Candidate,
-}
-
 impl Skills {
     /// Fetches a skill from the sources, verifies it completely, and records it.
     ///
     /// # Errors
     /// Refuses with the first check that fails; nothing is recorded then.
     pub async fn resolve(&self, name: &Name, wanted: &Wanted) -> Result<Package, Denied<Error>> {
+        Ok(self.resolve_among(name, wanted).await?.0)
+    }
+
+    /// Resolves a skill as [`Self::resolve`] does, and returns the versions that the sources have, newest first.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`].
+    pub async fn resolve_among(&self, name: &Name, wanted: &Wanted) -> Result<(Package, Vec<Version>), Denied<Error>> {
         let _permit = self.at_once.acquire().await;
         let (sources, keys) = self.trusted().await?;
         if sources.is_empty() {
             let refusal = Refusal::new(DenialCode::SkillSourceNone, "this host has no source of skills");
             return Err(refusal.hint("an owner adds one: `ironctl skill source add NAME DIRECTORY-OR-URL`").into());
         }
-        let found = self.find(&sources, &keys, name, wanted).await?;
+        let stocks = self.stocks(sources, &keys).await?;
+        let found = stocks.find(name, wanted)?;
         let (_, keys) = self.trusted().await?;
         let mut refusal = None;
         // A source that lists a version without a good package hides no other one.
         for found in found.into_iter().take(TRIED_MAX) {
             match self.fetched(&found, &keys, name).await {
                 Err(Denied::Refused(why)) => drop(refusal.get_or_insert(why)),
-                resolved => return resolved,
+                resolved => return Ok((resolved?, stocks.versions(name))),
             }
         }
-        Err(refusal.unwrap_or_else(|| unknown(&sources, name, wanted)).into())
+        Err(refusal.unwrap_or_else(|| stocks.unknown(name, wanted)).into())
     }
 
     /// Resolves a skill that an agent names. A recorded version is not fetched again, and few packages may wait unused.
@@ -156,122 +157,8 @@ impl Skills {
         Ok(())
     }
 
-    /// Returns the versions of a skill that the sources have, newest first. Sources without a usable answer are left out with a warning in
-    /// the log.
-    ///
-    /// # Errors
-    /// Errors of the record.
-    pub async fn available(&self, name: &Name) -> Result<Vec<Version>, Error> {
-        let (sources, keys) = self.trusted().await?;
-        let mut available = Vec::new();
-        for source in sources {
-            match self.candidates(&source, &keys, name).await {
-                Ok((_, candidates)) => available.extend(candidates.into_iter().map(|candidate| candidate.version)),
-                Err(Denied::Refused(refusal)) => {
-                    tracing::warn!(code = %refusal.code, %refusal, "a source of skills was left out")
-                }
-                Err(Denied::Failed(error)) => return Err(error),
-            }
-        }
-        available.sort_by(|one, other| other.cmp(one));
-        Ok(available)
-    }
-
-    async fn trusted(&self) -> Result<(Vec<Source>, Vec<Key>), Error> {
+    pub(super) async fn trusted(&self) -> Result<(Vec<Source>, Vec<Key>), Error> {
         self.record.state.read(|tx: &ReadTx<'_>| Ok((skills::sources(tx)?, skills::keys(tx)?))).await
-    }
-
-    /// Returns the candidates of all sources, best first: those of the wanted version, or the newest ones.
-    ///
-    /// # Errors
-    /// Refuses if no source has a candidate, with the first refusal of a source.
-    async fn find(
-        &self,
-        sources: &[Source],
-        keys: &[Key],
-        name: &Name,
-        wanted: &Wanted,
-    ) -> Result<Vec<Found>, Denied<Error>> {
-        let (mut all, mut refusal) = (Vec::new(), None);
-        for source in sources {
-            let (place, candidates) = match self.candidates(source, keys, name).await {
-                Ok(found) => found,
-                Err(Denied::Refused(why)) => {
-                    refusal.get_or_insert(why);
-                    continue;
-                }
-                Err(failed) => return Err(failed),
-            };
-            let is_wanted = |candidate: &Candidate| match wanted {
-                Wanted::Newest => candidate.version.pre.is_empty(),
-                Wanted::Exactly(version) => candidate.version == *version,
-            };
-            all.extend(candidates.into_iter().filter(is_wanted).map(|candidate| Found {
-                source: source.clone(),
-                place: place.clone(),
-                candidate,
-            }));
-        }
-        // Equal versions stay in the order of the sources.
-        all.sort_by(|one, other| other.candidate.version.cmp(&one.candidate.version));
-        match all.is_empty() {
-            true => Err(refusal.unwrap_or_else(|| unknown(sources, name, wanted)).into()),
-            false => Ok(all),
-        }
-    }
-
-    /// Returns the packages of a skill at a source. Notes the serial and the revocations of its index.
-    async fn candidates(
-        &self,
-        source: &Source,
-        keys: &[Key],
-        name: &Name,
-    ) -> Result<(Place, Vec<Candidate>), Denied<Error>> {
-        let loopback = self.settings.now().host_policy.egress.loopback();
-        let place = Place::parse(&source.location, loopback)?;
-        let Some((bytes, signature)) = self.index(source, &place).await? else {
-            let Place::Directory(directory) = &place else { return Ok((place, Vec::new())) };
-            if source.serial > 0 {
-                let message =
-                    format!("the index of source {} is gone, but this host has seen {}", source.name, source.serial);
-                return Err(Refusal::new(DenialCode::SkillIndex, message).into());
-            }
-            let (directory, name) = (directory.clone(), name.clone());
-            let listed = tokio::task::spawn_blocking(move || source::listed(&directory, &name)).await;
-            let listed = listed.expect("listing a directory does not panic");
-            return Ok((place, listed.map_err(|error| source::failed(source, &error.to_string()))?));
-        };
-        let signed = trust::read_index(source, keys, (&bytes, &signature))?;
-        let candidates = signed.candidates(name);
-        self.note_index(source, signed).await?;
-        Ok((place, candidates))
-    }
-
-    async fn note_index(&self, source: &Source, signed: SignedIndex) -> Result<(), Error> {
-        let source = source.clone();
-        let note = move |tx: &mut WriteTx<'_>| {
-            let mut agents = Vec::new();
-            if signed.index.serial > source.serial {
-                skills::saw_serial(tx, &source.name, signed.index.serial)?;
-            }
-            for (name, version) in signed.revoked_versions() {
-                if skills::revoke_version(tx, name, version, Revoker::Source(&source.name))? {
-                    agents.extend(skills::agents_of_version(tx, name.as_ref(), &version.to_string())?);
-                }
-            }
-            for id in signed.revoked_keys() {
-                if let Some(key) = skills::key_by_id(tx, id)?.filter(|key| key.revoked_at.is_none()) {
-                    skills::revoke_key(tx, &key, Revoker::Source(&source.name))?;
-                    agents.extend(skills::agents_of_signer(tx, id)?);
-                }
-            }
-            Ok::<_, Error>(agents)
-        };
-        for agent in self.record.state.write(note).await? {
-            // The receiver ends with the host alone.
-            let _ = self.revoked.send(agent);
-        }
-        Ok(())
     }
 
     /// Fetches a package and checks everything that needs no record: signature, key, names, digests, bounds.
@@ -314,17 +201,6 @@ impl Skills {
         };
         Ok((new, texts, unpacked))
     }
-}
-
-/// Returns the refusal of a skill that no source has.
-fn unknown(sources: &[Source], name: &Name, wanted: &Wanted) -> Refusal {
-    let version = match wanted {
-        Wanted::Newest => String::new(),
-        Wanted::Exactly(version) => format!(" {version}"),
-    };
-    let names: Vec<&str> = sources.iter().map(|source| source.name.as_str()).collect();
-    let message = format!("no source has skill {name}{version}; the sources are {}", names.join(", "));
-    Refusal::new(DenialCode::SkillUnknown, message).hint("`ironctl skill source list` shows the sources")
 }
 
 /// Refuses a name that looks like that of a verified package with another signer.

@@ -82,18 +82,22 @@ pub(super) struct Candidate {
     pub file: String,
 }
 
-/// Returns the packages of a skill in a directory without an index: those named `NAME-VERSION.skill`.
-pub(super) fn listed(directory: &Path, name: &Name) -> io::Result<Vec<Candidate>> {
+/// Returns the names of the packages in a directory without an index.
+pub(super) fn files(directory: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)?.take(LISTED_MAX) {
-        let entry = entry?.file_name();
-        let Some(file) = entry.to_str() else { continue };
-        let version = file.strip_suffix(ENDING).and_then(|file| file.strip_prefix(name.as_ref())?.strip_prefix('-'));
-        if let Some(version) = version.and_then(|version| Version::parse(version).ok()) {
-            found.push(Candidate { version, file: file.to_owned() });
-        }
+        found.extend(entry?.file_name().into_string().ok().filter(|name| name.ends_with(ENDING)));
     }
     Ok(found)
+}
+
+/// Returns the packages of a skill among these files: those named `NAME-VERSION.skill`.
+pub(super) fn of_name(files: &[String], name: &Name) -> Vec<Candidate> {
+    let candidate = |file: &String| {
+        let version = file.strip_suffix(ENDING)?.strip_prefix(name.as_ref())?.strip_prefix('-')?;
+        Some(Candidate { version: Version::parse(version).ok()?, file: file.clone() })
+    };
+    files.iter().filter_map(candidate).collect()
 }
 
 impl Skills {
@@ -273,7 +277,7 @@ mod tests {
         ] {
             std::fs::write(directory.path().join(file), "x").expect("written");
         }
-        let found = listed(directory.path(), &"weather".parse().expect("a name")).expect("read");
+        let found = of_name(&files(directory.path()).expect("read"), &"weather".parse().expect("a name"));
         let found: Vec<String> = found.into_iter().map(|one| one.version.to_string()).collect();
         assert_eq!(found, ["1.2.0"]);
     }

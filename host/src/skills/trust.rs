@@ -53,6 +53,7 @@ pub(super) fn check_package<'k>(
 }
 
 /// An index whose signature counts.
+#[derive(Clone)]
 pub(super) struct SignedIndex {
     pub index: Index,
     /// The key.

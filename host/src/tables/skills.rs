@@ -267,6 +267,15 @@ pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
     tx.list(&format!("{INSTALLED} WHERE agent_id = ?1 ORDER BY agent_skills.name"), [agent], installed)
 }
 
+/// Returns the skills of an agent whose versions are not revoked, by name.
+pub fn of_unrevoked(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
+    let sql = format!(
+        "{INSTALLED} WHERE agent_id = ?1 AND NOT EXISTS (SELECT 1 FROM skill_revocations AS revoked \
+         WHERE revoked.name = skill_packages.name AND revoked.version = skill_packages.version) ORDER BY agent_skills.name"
+    );
+    tx.list(&sql, [agent], installed)
+}
+
 /// Returns a skill of an agent.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Installed>, Error> {
     tx.find(&format!("{INSTALLED} WHERE agent_id = ?1 AND agent_skills.name = ?2"), params![agent, name], installed)
@@ -308,6 +317,13 @@ pub fn put(
     let sql = "INSERT INTO agent_skills (agent_id, name, digest, brought, change_id, installed_at) VALUES (?1,?2,?3,?4,?5,?6) \
                ON CONFLICT (agent_id, name) DO UPDATE SET digest = ?3, brought = ?4, change_id = ?5, installed_at = ?6";
     tx.execute(sql, params![agent, name, digest, canonical::to_string(brought), change, now])?;
+    Ok(())
+}
+
+/// Replaces the grants that an agent has because of a skill.
+pub fn set_brought(tx: &mut WriteTx<'_>, agent: AgentId, name: &str, brought: &Brought) -> Result<(), Error> {
+    let sql = "UPDATE agent_skills SET brought = ?3 WHERE agent_id = ?1 AND name = ?2";
+    tx.execute(sql, params![agent, name, canonical::to_string(brought)])?;
     Ok(())
 }
 

@@ -127,20 +127,7 @@ impl ChangeFixture {
 
     /// Returns the notices in the conversation, in order.
     pub(crate) fn notices(&self) -> Vec<String> {
-        let list = self.host.ctl(&["--json", "session", "list"]).ok().json();
-        let sessions = list.as_array().expect("a list").clone();
-        let mut notices = Vec::new();
-        for session in sessions {
-            let text = self.host.ctl(&["session", "export", session["id"].as_str().expect("an id")]).ok().stdout;
-            for line in text.lines() {
-                let item: Value = serde_json::from_str(line).expect("a line of JSON");
-                let spans = item["spans"].as_array().filter(|_| item["kind"] == "message");
-                if spans.is_some_and(|spans| !spans.is_empty() && spans.iter().all(|span| span["author"] == "host")) {
-                    notices.push(item["text"].as_str().expect("words").to_owned());
-                }
-            }
-        }
-        notices
+        notices(&self.host)
     }
 
     pub(crate) fn agent(&self) -> Value {
@@ -157,6 +144,24 @@ impl ChangeFixture {
             "mcp": self.host.ctl(&["--json", "mcp", "list"]).ok().json(),
         })
     }
+}
+
+/// Returns the notices in all conversations, in order.
+pub(crate) fn notices(host: &TestHost) -> Vec<String> {
+    let list = host.ctl(&["--json", "session", "list"]).ok().json();
+    let sessions = list.as_array().expect("a list").clone();
+    let mut notices = Vec::new();
+    for session in sessions {
+        let text = host.ctl(&["session", "export", session["id"].as_str().expect("an id")]).ok().stdout;
+        for line in text.lines() {
+            let item: Value = serde_json::from_str(line).expect("a line of JSON");
+            let spans = item["spans"].as_array().filter(|_| item["kind"] == "message");
+            if spans.is_some_and(|spans| !spans.is_empty() && spans.iter().all(|span| span["author"] == "host")) {
+                notices.push(item["text"].as_str().expect("words").to_owned());
+            }
+        }
+    }
+    notices
 }
 
 /// Returns the rules of a script by which an agent proposes a change for `want WORD`: the word, the kind, the payload as TOML.

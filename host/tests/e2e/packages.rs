@@ -99,9 +99,13 @@ impl FetchFixture {
 
 impl Drop for FetchFixture {
     fn drop(&mut self) {
-        // Layers are read-only, and the test has to remove the directory.
-        let _ = Command::new("chmod").arg("-R").arg("u+w").arg(self.path("home")).status();
+        make_writable(&self.path("home"));
     }
+}
+
+/// Makes read-only layers writable, so that the test can remove their directory.
+pub(crate) fn make_writable(directory: &Path) {
+    let _ = Command::new("chmod").arg("-R").arg("u+w").arg(directory).status();
 }
 
 /// Makes an archive of this name in a directory. `fill` writes its files. A script of it that runs leaves a file in `traces` there.

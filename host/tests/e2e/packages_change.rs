@@ -3,7 +3,7 @@
 //! All packages come from a source of apt and a registry of npm on loopback. See `packages`.
 
 use crate::e2e::changes::{ChangeFixture, rules};
-use crate::e2e::packages::{Registry, archive, names, program};
+use crate::e2e::packages::{Registry, archive, make_writable, names, program};
 use crate::support::host_fixture::{Build, TestHost, alive, kill, wait_for};
 use crate::support::jail_fixture::{HostUser, host_users};
 use serde_json::{Value, json};
@@ -134,9 +134,7 @@ impl Software {
 impl Drop for Software {
     fn drop(&mut self) {
         self.changes.host.kill_host();
-        // Layers are read-only, and the test has to remove the directory.
-        let agents = self.changes.host.home.join("agents");
-        let _ = std::process::Command::new("chmod").args(["-R", "u+w"]).arg(agents).status();
+        make_writable(&self.changes.host.home.join("agents"));
     }
 }
 

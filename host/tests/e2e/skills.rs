@@ -2,9 +2,11 @@
 //! back, removed, and the same after kills.
 
 mod hostile;
+mod killed;
 mod network;
 mod shapes;
 
+use crate::e2e::changes::notices;
 use crate::support::client;
 use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
 use ironclaw_skill::author::{self, SecretKey};
@@ -121,6 +123,8 @@ fn skill_is_asked_for_approved_used_and_taken_back() {
     host.ctl(&["--json", "skill", "show", "weather", "--file", "../own.pub"]).refused("skill_file");
     host.ctl(&["approve", &change]).ok();
     wait_for("the skill", || fixture.skills().len() == 1);
+    let is_told = || notices(host).iter().any(|text| text.contains(&change) && text.contains("is applied"));
+    wait_for("the notice in the conversation", is_told);
     assert!(fixture.has_tool("run_command"));
     // The same conversation uses it.
     assert!(host.say("a", "use skill weather").contains("heron"));
@@ -132,7 +136,10 @@ fn skill_is_asked_for_approved_used_and_taken_back() {
     fixture.publish("weather", "1.1.0", "", "The word is crane.");
     let outdated = host.ctl(&["--json", "skill", "list", "--agent", "a", "--outdated"]).ok().json();
     assert_eq!(outdated[0]["newest"], "1.1.0");
-    host.ctl(&["--json", "skill", "upgrade", "weather", "--agent", "a", "--yes"]).ok();
+    let page = host.ctl(&["skill", "upgrade", "weather", "--agent", "a", "--yes"]).ok().stdout;
+    for words in ["from version", "1.0.0", "1.1.0", "Removed: \"run_command\""] {
+        assert!(page.contains(words), "{words} is not in\n{page}");
+    }
     assert_eq!((fixture.skills()[0]["version"].as_str(), fixture.has_tool("run_command")), (Some("1.1.0"), false));
     assert!(host.say("a", "use skill weather").contains("crane"));
     // An older one only by name.
@@ -172,6 +179,16 @@ fn skill_brings_hosts_and_schedules_and_takes_only_its_own() {
     // read_file was the agent's own.
     let tools = (fixture.has_tool("http_fetch"), fixture.has_tool("read_file"));
     assert_eq!((schedules(), hosts(), tools), (0, 0, (false, true)));
+    // The agent loses two grants of the skill, and a person gives them again.
+    fixture.add("weather").ok();
+    host.ctl(&["agent", "set", "a", "--remove-tool", "http_fetch", "--yes"]).ok();
+    host.ctl(&["egress", "revoke", "a", "api.example", "--yes"]).ok();
+    assert_eq!((hosts(), fixture.has_tool("http_fetch")), (0, false));
+    host.ctl(&["agent", "set", "a", "--add-tool", "http_fetch", "--yes"]).ok();
+    let again = serde_json::json!({"host": "api.example", "methods": ["GET"], "paths": ["/v1/{place}"]});
+    host.change("a", "egress", &again);
+    host.ctl(&["skill", "remove", "weather", "--agent", "a", "--yes"]).ok();
+    assert_eq!((schedules(), hosts(), fixture.has_tool("http_fetch")), (0, 1, true), "they are the person's now");
 }
 
 #[test]
@@ -215,6 +232,7 @@ fn revoked_key_or_version_takes_the_skill_out_of_use() {
     assert_eq!(fixture.skills()[0]["state"], "revoked");
     assert!(!host.say("a", "use skill weather").contains("heron"));
     assert!(!host.say("a", "run cat /skills/weather/SKILL.md").contains("heron"));
+    fixture.add("weather@1.0.0").refused("skill_revoked");
     fixture.publish("weather", "1.0.1", WITH_COMMANDS, TEXT);
     host.ctl(&["skill", "upgrade", "weather", "--agent", "a", "--yes"]).ok();
     assert!(host.say("a", "use skill weather").contains("heron"));
@@ -222,6 +240,8 @@ fn revoked_key_or_version_takes_the_skill_out_of_use() {
     host.ctl(&["skill", "key", "revoke", "own"]).ok();
     assert_eq!(fixture.skills()[0]["state"], "key_revoked");
     assert!(!host.say("a", "use skill weather").contains("heron"));
+    fixture.publish("weather", "1.0.2", WITH_COMMANDS, TEXT);
+    fixture.add("weather").refused("skill_key_revoked");
     let public = fixture.directory.path().join("own.pub");
     host.ctl(&["--json", "skill", "key", "add", "again", public.to_str().expect("UTF-8")]).refused("skill_key_exists");
     host.ctl(&["--json", "skill", "key", "remove", "own"]).refused("skill_key_revoked");
@@ -244,29 +264,6 @@ fn bundled_skill_is_installed_in_one_command() {
     host.ctl(&["skill", "demo", "--agent", "a", "--yes"]).ok();
     let keys = host.ctl(&["--json", "skill", "key", "list"]).ok().json();
     assert_eq!((list().as_array().map(Vec::len), keys.as_array().map(Vec::len)), (Some(1), Some(1)));
-}
-
-#[test]
-fn killed_at_each_step_of_a_skill_it_continues() {
-    for point in POINTS.into_iter().chain(["change_approved", "change_prepared", "change_applied"]) {
-        let mut fixture = SkillFixture::new(Build::Failpoints);
-        fixture.publish("weather", "1.0.0", WITH_COMMANDS, TEXT);
-        fixture.host.down();
-        fixture.host.up_failing_at(point);
-        // The host dies during the command.
-        let _ = fixture.add("weather");
-        wait_for("the end of the host", || fixture.host.pid().is_none());
-        fixture.host.up();
-        if fixture.skills().is_empty() {
-            wait_for("the skill", || {
-                let _ = fixture.add("weather");
-                fixture.skills().len() == 1
-            });
-        }
-        assert!(fixture.host.say("a", "use skill weather").contains("heron"), "{point}");
-        assert_eq!(fixture.host.entries("skill.installed").len(), 1, "{point}");
-        fixture.host.ctl(&["audit", "verify"]).ok();
-    }
 }
 
 #[test]

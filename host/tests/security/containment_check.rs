@@ -6,6 +6,7 @@
 use crate::chaos::kill::{choose_cases, run_settings};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::jail_fixture::{HostUser, host_users};
+use crate::support::record::Needle;
 use fastrand::Rng;
 use ironclaw_jail::{CONTROL, Wall};
 use serde_json::Value;
@@ -208,11 +209,11 @@ fn omit_each(user: HostUser, walls: &[Wall], documented: &BTreeMap<String, Strin
 
 #[test]
 fn release_build_ignores_a_request_to_omit_a_wall() {
-    let word = WITHOUT_WALL.as_bytes();
+    let word = Needle::new("the variable", WITHOUT_WALL);
     let knows = |build| {
         let program =
             std::fs::read(crate::support::host_fixture::programs(build).join("ironclaw-host")).expect("the program");
-        program.windows(word.len()).any(|window| window == word)
+        word.is_in(&program)
     };
     assert!(knows(Build::Failpoints), "the test build does not contain the variable");
     assert!(!knows(Build::Plain));

@@ -309,6 +309,20 @@ impl Answer {
     }
 }
 
+/// Builds the programs with fail points. The example makes the features of dependencies those of `cargo test --workspace`.
+const FAILPOINTS_BUILD: [&str; 10] = [
+    "build",
+    "--workspace",
+    "--features",
+    "ironclaw-host/failpoints,ironclaw-sandbox/failpoints",
+    "--bin",
+    "ironclaw-host-failpoints",
+    "--bin",
+    "ironclaw-sandbox-failpoints",
+    "--example",
+    "mcp_server",
+];
+
 /// Returns the directory with the programs of a build. It is made once, and every user can read it.
 pub(crate) fn programs(build: Build) -> &'static Path {
     static PLAIN: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -316,7 +330,14 @@ pub(crate) fn programs(build: Build) -> &'static Path {
     let made = match build {
         Build::Plain => PLAIN.get_or_init(|| {
             let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
-            cargo(&["build", "-p", "ironclaw-sandbox", "-p", "ironctl", "-p", "ironclaw-mcp-demo", "--bins"], host);
+            match is_release(host) {
+                true => {
+                    let names = ["-p", "ironclaw-sandbox", "-p", "ironctl", "-p", "ironclaw-mcp-demo", "--bins"];
+                    cargo(&[&["build"][..], &names].concat(), host);
+                }
+                // With the features of `cargo test --workspace`, whose artifacts it uses: examples use the dependencies of tests.
+                false => cargo(&["build", "--workspace", "--bins", "--examples"], host),
+            }
             let from = host.parent().expect("a directory");
             let own = program_directory();
             copy(&[host, &from.join("ironclaw-sandbox"), &from.join("ironctl")], own.path());
@@ -326,13 +347,8 @@ pub(crate) fn programs(build: Build) -> &'static Path {
         Build::Failpoints => FAILPOINTS.get_or_init(|| {
             let host = Path::new(env!("CARGO_BIN_EXE_ironclaw-host"));
             let from = host.parent().expect("a directory");
-            for package in ["ironclaw-host", "ironclaw-sandbox"] {
-                cargo(
-                    &["build", "-p", package, "--features", "failpoints", "--bin", &format!("{package}-failpoints")],
-                    host,
-                );
-            }
-            cargo(&["build", "-p", "ironctl", "--bins"], host);
+            programs(Build::Plain);
+            cargo(&FAILPOINTS_BUILD, host);
             let own = program_directory();
             copy(&[&from.join("ironctl")], own.path());
             copy(&[&from.join("ironclaw-host-failpoints")], &own.path().join("ironclaw-host"));
@@ -361,11 +377,16 @@ pub(crate) fn cargo(arguments: &[&str], host: &Path) {
             command.env_remove(name);
         }
     }
-    if profile.ends_with("release") {
+    if is_release(host) {
         command.arg("--release");
     }
     let status = command.status().expect("cargo runs");
     assert!(status.success(), "cargo {}", arguments.join(" "));
+}
+
+/// Returns whether this program is of the release profile, as benches are.
+fn is_release(host: &Path) -> bool {
+    host.parent().is_some_and(|profile| profile.ends_with("release"))
 }
 
 fn program_directory() -> tempfile::TempDir {

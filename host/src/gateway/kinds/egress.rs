@@ -9,7 +9,7 @@ use crate::registry::{Agent, egress};
 use crate::secrets;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Egress};
-use ironclaw_judge::egress::{Commands, Grant, HostName};
+use ironclaw_judge::egress::{Commands, Grant, HostName, Loopback};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
 
@@ -20,7 +20,9 @@ impl Check for Egress {
     fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied> {
         let loopback = context.host_policy.egress.loopback();
         if self.removes() {
-            let host = HostName::parse(&self.host, loopback).map_err(|error| malformed(&error))?.to_string();
+            // A grant that the settings no longer admit can be removed.
+            let host =
+                HostName::parse(&self.host, Loopback::DangerousAllowed).map_err(|error| malformed(&error))?.to_string();
             return Ok(Change::Egress(Self { host, ..self.clone() }));
         }
         let grant = Grant::check(&egress::text(self), loopback).map_err(|error| malformed(&error))?;

@@ -5,8 +5,11 @@
 
 mod apply;
 mod check;
+mod lost;
 mod page;
 mod plan;
+
+pub(super) use lost::forget_lost;
 
 use super::{Properties, Scope};
 

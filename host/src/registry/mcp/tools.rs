@@ -105,9 +105,13 @@ fn tightened(tool: &ServerTool) -> ServerTool {
 
 /// Returns the tools of MCP servers that an agent has. A skill of the agent can only tighten a manifest.
 pub(super) fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Arc<ServerTool>>, ironclaw_state::Error> {
+    let grants = grants_of(tx, agent)?;
+    if grants.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut all = Vec::new();
     let asked = skills::always_asked(tx, agent)?;
-    for grant in grants_of(tx, agent)? {
+    for grant in grants {
         let Some(texts) = find(tx, &grant.server)?.and_then(Texts::of) else { continue };
         let tools = KEPT.with_borrow_mut(|kept| kept.tools(&grant.server, texts))?;
         all.extend(grant.tools.iter().filter_map(|tool| tools.get(tool)).map(|tool| {

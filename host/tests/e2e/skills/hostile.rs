@@ -56,6 +56,21 @@ fn packages_that_break_a_rule_are_refused_by_name() {
     header.set_cksum();
     signed(&with_entry(&good, header.as_bytes()));
     refused("skill_file");
+    // One file less: its header, and its content of one block.
+    let at = good.chunks(512).position(|block| block.starts_with(b"scripts/look.sh\0")).expect("a header") * 512;
+    signed(&[&good[..at], &good[at + 1024..]].concat());
+    refused("skill_file");
+    // A file that is larger than a package may be, without its bytes.
+    header.set_size((8 << 30) - 1);
+    header.set_cksum();
+    signed(&with_entry(&good, header.as_bytes()));
+    refused("skill_too_large");
+    // Two files whose paths differ by the Unicode form alone.
+    let unpacked = fixture.directory.path().join("weather-1.0.0");
+    std::fs::write(unpacked.join("references/caf\u{e9}.md"), "x").expect("written");
+    let accented = author::pack(&unpacked).expect("packed");
+    signed(&with_entry(&accented, &entry("references/cafe\u{301}.md", tar::EntryType::Regular, b"x", 0o644)));
+    refused("skill_path");
     // A changed byte, with the signature of the former bytes, and with a signature of its own.
     let at = good.windows(4).position(|four| four == b"rain").expect("a text");
     let mut changed = good.clone();
@@ -72,6 +87,13 @@ fn packages_that_break_a_rule_are_refused_by_name() {
     refused("skill_key_unknown");
     std::fs::remove_file(file.with_extension("skill.minisig")).expect("removed");
     refused("skill_unsigned");
+    // A field that no host knows, written by another program than `ironctl`.
+    let with_field = std::fs::read(fixture.publish("weather", "1.0.0", "[grants]\npersona = \"Be kind.\"\n", TEXT));
+    let mut with_field = with_field.expect("read");
+    let at = with_field.windows(7).position(|word| word == b"persona").expect("the field");
+    with_field[at..at + 7].copy_from_slice(b"persoma");
+    signed(&with_field);
+    refused("skill_manifest");
     fixture.put(&good, "weather", "1.0.1", "skill weather 1.0.1");
     fixture.add("weather@1.0.1").refused("skill_manifest");
     fixture.add("weather@../../etc").refused("skill_version");
@@ -193,6 +215,9 @@ fn hostile_scripts_reach_no_file_queue_or_socket() {
     fixture.host.ctl(&["audit", "verify"]).ok();
 }
 
+/// The hostile test skills whose texts or files deceive, and which a person may install.
+const TEXTS: [&str; 5] = ["ignore-policy", "comment-orders", "zero-width-orders", "wrapper-in-text", "nested-archive"];
+
 #[test]
 fn text_of_a_skill_gives_no_right() {
     let fixture = SkillFixture::new(Build::Plain);
@@ -206,6 +231,14 @@ fn text_of_a_skill_gives_no_right() {
         let denied = host.say("a", words);
         assert!(denied.contains("call_tool_not_enabled"), "{denied}");
         assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["tool"], tool);
+    }
+    let hostile = Path::new(env!("CARGO_MANIFEST_DIR")).join("skill/tests/skills-hostile");
+    for name in TEXTS {
+        fixture.pack(&hostile.join(name), name, "1.0.0");
+        fixture.add(name).ok();
+        let said = host.say("a", &format!("use skill {name}"));
+        assert!(said.contains(&format!("name: {name}")), "{name}: {said}");
+        assert!(!said.contains("</tool_result>") && !said.contains("[MSG_AUTH:0000]"), "{name}: {said}");
     }
     assert_eq!(fixture.agent()["enabled_tools"], before["enabled_tools"]);
 }

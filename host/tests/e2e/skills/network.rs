@@ -8,9 +8,15 @@ use ironclaw_skill::author;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-/// Starts a server on loopback. Below `/good/` it serves the files of a directory. Returns its port.
-fn serve(directory: PathBuf) -> u16 {
+/// Starts a server on loopback. Below `/good/` it serves the files of a directory. Returns its port and the number of times that the index
+/// was asked for.
+fn serve(directory: PathBuf) -> (u16, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
@@ -19,6 +25,9 @@ fn serve(directory: PathBuf) -> u16 {
             let mut line = String::new();
             let _ = BufReader::new(&stream).read_line(&mut line);
             let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+            if path.ends_with("/index.json") {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
             match path.split('/').nth(1) {
                 Some("good") => answer(stream, &directory.join(path.trim_start_matches("/good/"))),
                 Some("moved") => drop((&stream).write_all(
@@ -29,12 +38,18 @@ fn serve(directory: PathBuf) -> u16 {
                     let _ = (&stream).write_all(head.as_bytes());
                     while (&stream).write_all(&[b' '; 65_536]).is_ok() {}
                 })),
+                Some("slow") => drop(std::thread::spawn(move || {
+                    let _ = (&stream).write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n");
+                    while (&stream).write_all(b" ").is_ok() {
+                        std::thread::sleep(Duration::from_millis(100));
+                    }
+                })),
                 // It never answers.
                 _ => held.push(stream),
             }
         }
     });
-    port
+    (port, asked)
 }
 
 fn answer(mut stream: TcpStream, file: &Path) {
@@ -47,16 +62,19 @@ fn answer(mut stream: TcpStream, file: &Path) {
     let _ = stream.write_all(&answer);
 }
 
-/// Writes the signed index of the source, with a revoked version.
-fn index(fixture: &SkillFixture, serial: u64, revoked: &str) {
-    let file = fixture.source().join("weather-1.0.0.skill");
-    let bytes = std::fs::read(file).expect("read");
-    let text = format!(
-        "{{\"revoked\":{{\"keys\":[],\"skills\":[{revoked}]}},\"serial\":{serial},\"skills\":[{{\"bytes\":{},\"description\":\"x\",\
-         \"digest\":\"{}\",\"file\":\"weather-1.0.0.skill\",\"name\":\"weather\",\"version\":\"1.0.0\"}}]}}\n",
-        bytes.len(),
-        Digest::of(&bytes)
-    );
+/// Writes the signed index of the source with version 1.0.0 of these skills, and with a revoked version.
+fn index(fixture: &SkillFixture, serial: u64, names: &[&str], revoked: &str) {
+    let entry = |name: &&str| {
+        let bytes = std::fs::read(fixture.source().join(format!("{name}-1.0.0.skill"))).expect("read");
+        let (digest, length) = (Digest::of(&bytes), bytes.len());
+        format!(
+            "{{\"bytes\":{length},\"description\":\"x\",\"digest\":\"{digest}\",\"file\":\"{name}-1.0.0.skill\",\"name\":\"{name}\",\
+             \"version\":\"1.0.0\"}}"
+        )
+    };
+    let skills = names.iter().map(entry).collect::<Vec<_>>().join(",");
+    let text =
+        format!("{{\"revoked\":{{\"keys\":[],\"skills\":[{revoked}]}},\"serial\":{serial},\"skills\":[{skills}]}}\n");
     let signature =
         author::sign(text.as_bytes(), &fixture.key, &format!("skill index {serial}"), false).expect("signed");
     std::fs::write(fixture.source().join("index.json"), text).expect("written");
@@ -70,23 +88,41 @@ fn source_on_the_network_is_bounded_and_followed_nowhere() {
     std::fs::write(host.home.join("config.toml"), site::LOOPBACK).expect("written");
     host.ctl(&["config", "reload"]).ok();
     host.ctl(&["skill", "source", "remove", "own"]).ok();
-    let port = serve(fixture.source());
-    for (name, code) in
-        [("moved", "skill_source_failed"), ("huge", "skill_too_large"), ("never", "skill_source_failed")]
-    {
-        host.ctl(&["skill", "source", "add", name, &format!("http://127.0.0.1:{port}/{name}/")]).ok();
+    let (port, asked) = serve(fixture.source());
+    let source = |name: &str| format!("http://127.0.0.1:{port}/{name}/");
+    for (name, code) in [("moved", "skill_source_failed"), ("huge", "skill_too_large")] {
+        host.ctl(&["skill", "source", "add", name, &source(name)]).ok();
         fixture.add("weather").refused(code);
         host.ctl(&["skill", "source", "remove", name]).ok();
     }
+    // Each of these two is given up after the same time, so the host waits for both at once.
+    std::thread::scope(|scope| {
+        for name in ["never", "slow"] {
+            host.ctl(&["skill", "source", "add", name, &source(name)]).ok();
+            let before = asked.load(Ordering::SeqCst);
+            scope.spawn(|| fixture.add("weather").refused("skill_source_failed"));
+            wait_for("the request for the index", || asked.load(Ordering::SeqCst) > before);
+            host.ctl(&["skill", "source", "remove", name]).ok();
+        }
+    });
     fixture.publish("weather", "1.0.0", WITH_COMMANDS, TEXT);
-    index(&fixture, 1, "");
+    index(&fixture, 1, &["weather"], "");
     host.ctl(&["skill", "source", "add", "good", &format!("http://127.0.0.1:{port}/good")]).ok();
     fixture.add("weather").ok();
     assert!(host.say("a", "run cat /skills/weather/SKILL.md").contains("heron"));
+    fixture.publish("heron", "1.0.0", "", TEXT);
+    index(&fixture, 2, &["weather", "heron"], "");
+    fixture.add("heron").ok();
+    for command in [&["skill", "list", "--agent", "a", "--outdated"][..], &["skill", "show", "weather"]] {
+        asked.store(0, Ordering::SeqCst);
+        host.ctl(command).ok();
+        assert_eq!(asked.load(Ordering::SeqCst), 1, "{command:?} reads the index once");
+    }
     // The signed index revokes the version: running sessions lose it.
-    index(&fixture, 2, "{\"name\":\"weather\",\"version\":\"1.0.0\"}");
+    index(&fixture, 3, &["weather"], "{\"name\":\"weather\",\"version\":\"1.0.0\"}");
     host.ctl(&["skill", "list", "--agent", "a", "--outdated"]).ok();
-    assert_eq!(fixture.skills()[0]["state"], "revoked");
+    let states: Vec<_> = fixture.skills().iter().map(|skill| skill["state"].clone()).collect();
+    assert_eq!(states, ["trusted", "revoked"], "heron and weather");
     wait_for("a session without it", || !host.say("a", "run cat /skills/weather/SKILL.md").contains("heron"));
     assert_eq!(host.entries("skill.revoked").len(), 1);
 }

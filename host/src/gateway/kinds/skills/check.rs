@@ -1,13 +1,15 @@
 //! Fills in a skill from its verified package, and checks each part by its own kind.
 
 use super::super::{Check, CheckContext, Policy, Rule, incomplete, of};
-use super::plan::{Plan, package, plan};
+use super::plan::{Plan, package, plan, written};
 use crate::gateway::HostPolicy;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::skills::{self, Installed};
-use crate::registry::{Agent, schedules};
+use crate::registry::{Agent, mcp, mounts, schedules};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, ChangeKind, EnabledTools, Part, Schedule, Skill, WrittenBy};
+use ironclaw_contract::seam::change::{
+    Change, ChangeKind, EnabledTools, McpAccess, Mount, Part, Schedule, Skill, WrittenBy,
+};
 use ironclaw_judge::manifest::server;
 use ironclaw_skill::{Grants, McpGrant};
 use ironclaw_state::ReadTx;
@@ -186,7 +188,10 @@ fn complete_parts(
         };
         let of_part =
             CheckContext { host_policy: context.host_policy, requester: context.requester, agent: Some(&agent) };
-        let mut change = of(&part).complete(tx, &of_part)?;
+        let mut change = match only_takes(tx, &agent, &part)? {
+            Some(completed) => completed,
+            None => of(&part).complete(tx, &of_part)?,
+        };
         match &mut change {
             Change::EnabledTools(EnabledTools::All(tools)) => agent.enabled_tools.clone_from(tools),
             Change::Schedule(schedule) => schedule.written_by = Some(WrittenBy::Model),
@@ -195,6 +200,31 @@ fn complete_parts(
         completed.push(Part::new(change).ok_or_else(incomplete)?);
     }
     Ok(completed)
+}
+
+/// Returns a completed part that gives nothing; `None` for any other part. The grants that stay were checked when people gave them, so a
+/// skill can be removed when the settings no longer admit one of them.
+fn only_takes(tx: &ReadTx<'_>, agent: &Agent, part: &Change) -> Result<Option<Change>, ironclaw_state::Error> {
+    Ok(match part {
+        Change::EnabledTools(EnabledTools::Difference(difference)) if difference.add.is_empty() => {
+            let stays = |tool: &&String| !difference.remove.contains(tool);
+            let mut tools: Vec<String> = agent.enabled_tools.iter().filter(stays).cloned().collect();
+            tools.sort();
+            Some(Change::EnabledTools(EnabledTools::All(tools)))
+        }
+        Change::McpAccess(McpAccess { server, tools: Some(tools) }) => {
+            let held = mcp::grants_of(tx, agent.id)?.into_iter().find(|grant| grant.server == *server);
+            let is_held = held.is_some_and(|grant| tools.iter().all(|tool| grant.tools.contains(tool)));
+            is_held.then(|| part.clone())
+        }
+        Change::Mounts(mounts) => {
+            let held: Vec<Mount> = mounts::of(tx, agent.id)?.iter().map(written).collect();
+            let mut sorted = mounts.clone();
+            sorted.sort_by(|one, other| one.target.cmp(&other.target));
+            sorted.iter().all(|mount| held.contains(mount)).then_some(Change::Mounts(sorted))
+        }
+        _ => None,
+    })
 }
 
 /// Returns the time of the request of a schedule with this prompt.

@@ -177,12 +177,12 @@ fn hosts(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &
 }
 
 /// Returns the one form of the name of a host. A name that is none is refused by the check of its part.
-fn canonical(host: &str) -> String {
+pub(super) fn canonical(host: &str) -> String {
     HostName::parse(host, Loopback::DangerousAllowed).map_or_else(|_| host.to_owned(), |host| host.to_string())
 }
 
 /// Returns a grant of a host with the defaults of the host, as the record has it.
-fn completed(wanted: &Egress) -> Option<Egress> {
+pub(super) fn completed(wanted: &Egress) -> Option<Egress> {
     let grant = Grant::check(&egress::text(wanted), Loopback::DangerousAllowed).ok()?;
     Some(egress::payload(grant.text()))
 }
@@ -201,20 +201,10 @@ fn check_hosts(wanted: &Grants) -> Result<(), Refusal> {
 
 fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) -> Result<(), Denied> {
     let has = mounts::of(tx, agent.id)?;
-    let written = |mount: &mounts::Mount| Mount {
-        source: mount.source.display().to_string(),
-        target: Some(mount.target.clone()),
-        read_only: Some(mount.read_only),
-    };
-    let completed = |mount: &Mount| Mount {
-        target: Some(target_of(mount)),
-        read_only: Some(mount.read_only.unwrap_or(true)),
-        source: mount.source.clone(),
-    };
     // A directory that people changed meanwhile is theirs.
     let is_as_asked = |held: &Mount| {
         let of_skills = std::iter::once(&state.asked).chain(&state.others).flat_map(|grants| &grants.mounts);
-        of_skills.map(completed).any(|asked| asked == *held)
+        of_skills.map(completed_mount).any(|asked| asked == *held)
     };
     let is_brought = |target: &String| {
         let of_skills = std::iter::once(&state.had).chain(&state.of_others);
@@ -233,7 +223,7 @@ fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, p
             after.push(written(mount));
         }
     }
-    for mount in wanted.mounts.iter().map(completed) {
+    for mount in wanted.mounts.iter().map(completed_mount) {
         let target = target_of(&mount);
         let is_own = is_brought(&target);
         match after.iter().position(|held| target_of(held) == target) {
@@ -257,6 +247,24 @@ fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, p
         plan.parts.push(Change::Mounts(after));
     }
     Ok(())
+}
+
+/// Returns a directory of the record as the payload of a change.
+pub(super) fn written(mount: &mounts::Mount) -> Mount {
+    Mount {
+        source: mount.source.display().to_string(),
+        target: Some(mount.target.clone()),
+        read_only: Some(mount.read_only),
+    }
+}
+
+/// Returns a directory with the defaults of the host, as the record has it.
+pub(super) fn completed_mount(wanted: &Mount) -> Mount {
+    Mount {
+        target: Some(target_of(wanted)),
+        read_only: Some(wanted.read_only.unwrap_or(true)),
+        source: wanted.source.clone(),
+    }
 }
 
 /// Returns the place of a directory in the jail.
