@@ -300,8 +300,10 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         let ours =
             crate::session::relay::put_between(ours).map_err(|source| Error::Socket { session: session.id, source })?;
         let mut link = Link::new(session.id, ours);
+        // The sandbox starts during this look, so it takes no time of its own.
+        let report = sandbox.report();
         link.hello().await?;
-        check_walls(session, &sandbox, &spec)?;
+        check_report(session, report, &spec)?;
         Ok::<_, Error>((sandbox, link))
     };
     let welcomed = async {
