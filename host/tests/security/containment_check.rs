@@ -40,7 +40,7 @@ fn failed_attempts(report: &Value) -> Vec<(String, String)> {
 
 /// Returns name and wall of the failed attempts of these jails.
 fn failed_in(report: &Value, jails: &[&str]) -> Vec<(String, String)> {
-    let all = jails.iter().into_iter().flat_map(|jail| by_name(&report[*jail]));
+    let all = jails.iter().flat_map(|jail| by_name(&report[*jail]));
     all.filter(|(_, one)| one["contained"] == false)
         .map(|(name, one)| (name, one["wall"].as_str().unwrap_or_default().to_owned()))
         .collect()
