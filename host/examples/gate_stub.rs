@@ -37,6 +37,13 @@ fn main() {
             });
             link.write_all(seen.to_string().as_bytes()).expect("the test reads");
         }
+        "mark" => {
+            let mark = std::env::args().nth(2).unwrap_or_default();
+            std::fs::write("/workspace/mark", &mark).expect("the workspace can be written");
+            link.write_all(b"m").expect("the test reads");
+            let _ = link.read_to_end(&mut Vec::new());
+            std::hint::black_box(mark);
+        }
         "hide" => {
             // Hides its memory, as a sandbox does to protect its key from processes of the same uid. The host must still see it.
             nix::sys::prctl::set_dumpable(false).expect("a program may hide itself");

@@ -6,6 +6,8 @@
 
 #[path = "jail_driver/mcp.rs"]
 mod mcp;
+#[path = "jail_driver/stock.rs"]
+mod stock;
 
 use ironclaw_jail::client::{Client, Streams};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
@@ -29,6 +31,9 @@ fn main() {
         println!("{}", serde_json::to_string(&found).expect("plain data"));
         return;
     }
+    if scenario == "stock-mounted" {
+        own_mounts();
+    }
     let handle = launcher::fork(Entries { reader }).expect("the launcher is forked before any thread");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let result = runtime.block_on(async {
@@ -36,6 +41,14 @@ fn main() {
         play(scenario, &launcher, Path::new(home), stub.into()).await
     });
     println!("{result}");
+}
+
+/// Gives this process a table of mounts of its own. Only root can do that.
+fn own_mounts() {
+    use nix::mount::{MsFlags, mount};
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).expect("root can have its own mounts");
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>).expect("root can change its mounts");
 }
 
 /// Applies the seccomp filter of a container to this process. The order is `namespaces` or `mounts` with the number of the error, such
@@ -169,6 +182,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             }
         }
         "server-programs" => server_programs(launcher, home).await,
+        scenario if scenario.starts_with("stock-") => stock::play(scenario, launcher, home, &spec, &stub).await,
         "mcp" | "mcp-end" | "mcp-layer" => mcp::play(scenario, launcher, home).await,
         "granted" => granted_refusals(launcher, home, &spec).await,
         "abort" => {
@@ -184,7 +198,9 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
         "stay" | "daemon" => {
             spec.role = sandbox(scenario);
             let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
-            println!("{}", json!({ "launcher": launcher.pid(), "init": jailed.init_pid, "program": jailed.pid }));
+            let stock = stock::full(launcher).await;
+            let (launcher_pid, init, program) = (launcher.pid(), jailed.init_pid, jailed.pid);
+            println!("{}", json!({ "launcher": launcher_pid, "init": init, "program": program, "stock": stock }));
             launcher.died().await;
             json!({ "exit": jailed.exited().await, "again": refusal(launcher, self::spec(home, Role::Reader)).await })
         }
@@ -203,8 +219,13 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
             let jailed = launcher.launch(spec, theirs.into()).await.expect("a jail");
             jailed.exited().await;
             let begun = Instant::now();
-            let children = format!("/proc/{0}/task/{0}/children", launcher.pid());
-            let left = || std::fs::read_to_string(&children).is_ok_and(|children| !children.is_empty());
+            let children =
+                |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+            // A process 1 in stock has no program.
+            let left = || {
+                let inits = children(&launcher.pid().to_string());
+                inits.split_whitespace().any(|init| !children(init).is_empty())
+            };
             while left() && begun.elapsed() < Duration::from_secs(10) {
                 tokio::task::yield_now().await;
             }

@@ -100,6 +100,7 @@ mod security {
     pub(crate) mod requests;
     mod secret_store;
     mod secrets;
+    mod stock;
     pub(crate) mod tamper;
     mod walls;
 }

@@ -46,6 +46,9 @@ pub struct Control {
 pub struct Proof {
     /// All attempts in the jail of the sandbox, in order.
     pub attempts: Vec<Attempt>,
+    /// All attempts in a jail of the sandbox that was made ahead, in order.
+    #[serde(default)]
+    pub stock: Vec<Attempt>,
     /// All attempts in the jail of the reader, in order.
     #[serde(default)]
     pub reader: Vec<Attempt>,
@@ -63,7 +66,7 @@ pub struct Proof {
 impl Proof {
     /// Returns the attempts in all jails.
     pub fn all_attempts(&self) -> impl Iterator<Item = &Attempt> {
-        self.attempts.iter().chain(&self.reader).chain(&self.server).chain(&self.commands)
+        self.attempts.iter().chain(&self.stock).chain(&self.reader).chain(&self.server).chain(&self.commands)
     }
 
     /// Returns the attempts with an unexpected result.

@@ -5,11 +5,13 @@
 
 mod error;
 mod server;
+mod stock;
 pub mod trial;
 pub(crate) mod wire;
 
 pub use error::Error;
-pub use wire::{Exit, Failure, Part};
+pub use stock::STOCK;
+pub use wire::{Exit, Failure, Part, Supply};
 
 use crate::sys::{self, OneThread, Side};
 use crate::{Spec, inspect};
@@ -102,6 +104,8 @@ pub struct Jailed {
     pub init_pid: u32,
     /// The listener in its network namespace, if its spec has one. Only the host holds it.
     pub listener: Option<TcpListener>,
+    /// True if its process 1 was made ahead.
+    pub from_stock: bool,
     id: u64,
     landlock: bool,
     exit: watch::Receiver<Option<Exit>>,
@@ -147,10 +151,15 @@ impl Launcher {
     ///
     /// Dropping the future cancels the launch.
     pub async fn launch(&self, spec: Spec, link: OwnedFd) -> Result<Jailed, Error> {
+        self.launch_from(Supply::Any, spec, link).await
+    }
+
+    /// Makes a jail of a chosen origin, as [`Self::launch`] does.
+    pub async fn launch_from(&self, supply: Supply, spec: Spec, link: OwnedFd) -> Result<Jailed, Error> {
         let (name, launch_ms) = (spec.name.clone(), spec.limits.launch_ms);
         spec.check(geteuid().as_raw()).map_err(|why| Error::Unfit { name: name.clone(), why })?;
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let request = wire::encode(&Request::Launch { id, spec: Box::new(spec) })
+        let request = wire::encode(&Request::Launch { id, spec: Box::new(spec), supply })
             .map_err(|source| Error::Request { name: name.clone(), source })?;
         let (sender, answer) = oneshot::channel();
         let mut attempt = Attempt { id, shared: &self.shared, settled: false };
@@ -172,12 +181,14 @@ impl Launcher {
         }
     }
 
-    /// Kills every jail, also one that is being made. Returns immediately; [`Jailed::exited`] returns when a jail has ended.
+    /// Kills every jail, also one that is being made and those in stock. Returns immediately; [`Jailed::exited`] returns when a jail
+    /// has ended.
     pub fn kill_all(&self) {
         let waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for id in waiting.iter().flat_map(HashMap::keys) {
             kill(&self.shared.requests, *id);
         }
+        request(&self.shared.requests, &Request::EmptyStock);
     }
 
     /// Returns when the launcher has died; every jail dies with it.
@@ -241,8 +252,12 @@ impl Drop for Jailed {
 }
 
 fn kill(requests: &mpsc::UnboundedSender<Outgoing>, id: u64) {
-    if let Ok(request) = wire::encode(&Request::Kill { id }) {
-        // If the launcher is gone, so is the jail.
+    request(requests, &Request::Kill { id });
+}
+
+fn request(requests: &mpsc::UnboundedSender<Outgoing>, request: &Request) {
+    if let Ok(request) = wire::encode(request) {
+        // If the launcher is gone, so is every jail.
         let _ = requests.send((request, None));
     }
 }
@@ -279,11 +294,11 @@ impl Shared {
     /// Passes an event to the caller that waits for it.
     fn dispatch(&self, event: Event, descriptor: Option<OwnedFd>) {
         match event {
-            Event::Started { id, pid, init_pid, landlock } => {
+            Event::Started { id, pid, init_pid, landlock, from_stock } => {
                 let (sender, exit) = watch::channel(None);
                 let requests = self.requests.clone();
                 let (pid, init_pid, listener) = (pid as u32, init_pid as u32, descriptor.map(TcpListener::from));
-                let jailed = Jailed { pid, init_pid, listener, id, landlock, exit, requests };
+                let jailed = Jailed { pid, init_pid, listener, from_stock, id, landlock, exit, requests };
                 let Some(Waiting::Launch(answer)) = self.forget(id) else {
                     return;
                 };

@@ -3,6 +3,9 @@
 //! The program is confined before its first instruction, and gets no input before the host's root is detached. This code runs only
 //! in processes that the launcher cloned. See [`crate::native::program`] for process 2.
 //!
+//! Process 1 begins without a spec and waits for it. A jail in stock is a process 1 that waits: it has its namespaces, and no part of a
+//! session. All other steps come after the spec, so they are the same for a jail from stock and for one on demand.
+//!
 //! The order of the steps is essential:
 //! 1. Process 1 opens the files of the host that the jail needs. Then it covers `/proc` with an empty root and attaches the mounts
 //!    there.
@@ -32,7 +35,7 @@ use nix::mount::{MntFlags, umount2};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{Pid, chdir, fchdir, pivot_root};
+use nix::unistd::{Pid, chdir, dup2_stderr, fchdir, pivot_root};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -64,13 +67,12 @@ const FIRST_VICTIM: &str = "1000";
 
 /// Arguments of process 1.
 pub(crate) struct InitArgs<'a> {
-    pub(crate) spec: &'a Spec,
-    pub(crate) link: OwnedFd,
     pub(crate) launcher: OwnedFd,
     pub(crate) thread: &'a OneThread,
     pub(crate) entries: Entries,
     pub(crate) filters: &'a Filters,
-    pub(crate) walls: Walls,
+    /// The wall that a test build leaves out.
+    pub(crate) missing: Option<Wall>,
 }
 
 /// The seccomp programs, compiled once by the launcher.
@@ -114,15 +116,18 @@ impl Filters {
 
 /// Runs process 1 of a jail, from its first instruction to its end.
 pub(crate) fn init(arguments: InitArgs<'_>) -> ! {
-    let InitArgs { spec, link, launcher, thread, entries, filters, walls } = arguments;
+    let InitArgs { launcher, thread, entries, filters, missing } = arguments;
+    let walls = Walls::of_every_role(missing);
     // If memory runs out, the kernel kills a jail before a process of the host. A failure here does no harm.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
-    let kept = sys::keep_only([link, launcher], walls.has(Wall::Descriptors));
-    let Ok([link, launcher]) = kept else { sys::exit(FAILED) };
-    let lived = rootfs::build(spec, &launcher, walls).and_then(|staging| {
+    let kept = sys::keep_only([launcher], walls.has(Wall::Descriptors));
+    let Ok([launcher]) = kept else { sys::exit(FAILED) };
+    let lived = await_spec(&launcher, walls).and_then(|(spec, link)| {
+        let walls = Walls::around(&spec.role, missing);
+        let staging = rootfs::build(&spec, &launcher, walls)?;
         let image = Image { thread, entries, filters, walls };
-        let (program, gate) = program::start(spec, link, &launcher, &staging, image)?;
-        close(spec, &launcher, &staging, program, gate, image)
+        let (program, gate) = program::start(&spec, link, &launcher, &staging, image)?;
+        close(&spec, &launcher, &staging, program, gate, image)
     });
     let (last, code) = match lived {
         Ok(exit @ Exit::Code(code)) => (Progress::Ended(exit), code),
@@ -132,6 +137,28 @@ pub(crate) fn init(arguments: InitArgs<'_>) -> ! {
     // If the launcher is gone, the kernel is already killing this process.
     let _ = wire::send(&launcher, &last, None);
     sys::exit(code)
+}
+
+/// Prepares process 1 as far as no spec is needed, and waits for the spec and the link. The launcher sends them when the ids are mapped.
+fn await_spec(launcher: &OwnedFd, walls: Walls) -> Result<(Spec, OwnedFd), Failure> {
+    step(Part::Launch, "name process 1 in stock", prctl::set_name(c"ic-stock"))?;
+    for signal in LAUNCHER_IGNORES {
+        step(Part::Launch, "reset signals", sys::ignore(signal, false))?;
+    }
+    if walls.has(Wall::StandardStreams) {
+        step(Part::Launch, "close standard error", nix::unistd::dup(io::stdin()).and_then(dup2_stderr))?;
+    }
+    if walls.bound_early() {
+        step(Part::Privileges, "drop the bounding set of process 1", sys::drop_bounding_capabilities())?;
+    }
+    // If the launcher died before this call, its socket is closed and the wait below fails.
+    if walls.has(Wall::ParentDeath) {
+        step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
+    }
+    let received = step(Part::Launch, "wait for the launcher", wire::receive::<Spec>(launcher))?;
+    step(Part::Launch, "name process 1", prctl::set_name(c"ic-init"))?;
+    let given = received.and_then(|received| Some((received.message, received.descriptor?)));
+    step(Part::Launch, "receive the spec and the link", given.ok_or(Errno::EPIPE))
 }
 
 /// Parts of the launcher's image that the processes of a jail use.
@@ -174,7 +201,8 @@ fn close(
         step(Part::Root, "make the root read-only", sys::mount_setattr(root.as_fd(), libc::MOUNT_ATTR_RDONLY))?;
     }
     if walls.has(Wall::InitCapabilities) {
-        step(Part::Privileges, "drop the capabilities of process 1", sys::drop_capabilities())?;
+        let dropped = if walls.bound_early() { sys::drop_held_capabilities() } else { sys::drop_capabilities() };
+        step(Part::Privileges, "drop the capabilities of process 1", dropped)?;
     }
     if walls.has(Wall::InitSeccomp) {
         step(Part::Privileges, "set no_new_privs of process 1", prctl::set_no_new_privs())?;

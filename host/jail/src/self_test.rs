@@ -16,7 +16,7 @@ mod sockets;
 mod targets;
 
 use super::{CONTROL, Facts, Limits, Probe, Role, Spec};
-use crate::launcher::{self, Exit, Jailed, Launcher};
+use crate::launcher::{self, Exit, Jailed, Launcher, Supply};
 use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Control, Proof};
 pub(crate) use life::run;
 use line::Line;
@@ -64,7 +64,7 @@ pub struct HostTargets {
 }
 
 /// Makes all attempts in the jails of `spec`, `reader`, `server` and `commands`, and in jails without one wall; replaces the roles of
-/// the specs. `commands` is the jail of a command that reaches the network.
+/// the specs. The jail of `spec` is made twice, on demand and from stock. `commands` is the jail of a command that reaches the network.
 ///
 /// The proof holds if it has no breach and its control is caught; an error if a jail could not be made or did not report.
 pub async fn prove(
@@ -79,7 +79,7 @@ pub async fn prove(
     targets.answer().map_err(Error::Targets)?;
     let bare = Spec { mounts: Vec::new(), system: None, ..spec.clone() };
     // Another jail with the same host uid: only the walls separate the two.
-    let neighbour = Run::start(launcher, &bare, Probe::Neighbour).await?;
+    let neighbour = Run::start(launcher, Supply::Any, &bare, Probe::Neighbour).await?;
     let facts = Facts {
         host_pid: std::process::id(),
         launcher_pid: launcher.pid(),
@@ -90,10 +90,11 @@ pub async fn prove(
         host_socket: surroundings.host_socket,
         host_files: surroundings.host_files,
     };
-    let mut attempts = all_attempts(launcher, spec, &facts).await?;
-    let reader = all_attempts(launcher, reader, &facts).await?;
+    let mut attempts = all_attempts(launcher, Supply::Demand, spec, &facts).await?;
+    let stock = all_attempts(launcher, Supply::Stock, spec, &facts).await?;
+    let reader = all_attempts(launcher, Supply::Any, reader, &facts).await?;
     let server = match server {
-        Some(server) => all_attempts(launcher, server, &facts).await?,
+        Some(server) => all_attempts(launcher, Supply::Any, server, &facts).await?,
         None => Vec::new(),
     };
     let mut controls = vec![control(launcher, &bare, &facts).await?];
@@ -101,17 +102,17 @@ pub async fn prove(
         Some(commands) => {
             let bare = Spec { listener: commands.listener, ..bare };
             controls.push(control(launcher, &bare, &facts).await?);
-            all_attempts(launcher, commands, &facts).await?
+            all_attempts(launcher, Supply::Any, commands, &facts).await?
         }
         None => Vec::new(),
     };
     attempts.push(targets.untouched());
-    Ok(Proof { attempts, reader, server, commands, controls })
+    Ok(Proof { attempts, stock, reader, server, commands, controls })
 }
 
 /// Makes all attempts in one jail: from inside, from outside, and at its end.
-async fn all_attempts(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result<Vec<Attempt>, Error> {
-    let mut run = Run::start(launcher, spec, Probe::Attempts(facts.clone())).await?;
+async fn all_attempts(launcher: &Launcher, supply: Supply, spec: &Spec, facts: &Facts) -> Result<Vec<Attempt>, Error> {
+    let mut run = Run::start(launcher, supply, spec, Probe::Attempts(facts.clone())).await?;
     let mut attempts = run.report().await?;
     attempts.extend(outside::look(&run.jailed, spec));
     attempts.extend(unbounded(&spec.limits));
@@ -121,8 +122,8 @@ async fn all_attempts(launcher: &Launcher, spec: &Spec, facts: &Facts) -> Result
 
 /// Makes the same attempts in two temporary jails without any directory: one with all walls, one without [`CONTROL`].
 async fn control(launcher: &Launcher, bare: &Spec, facts: &Facts) -> Result<Control, Error> {
-    let with = Run::start(launcher, bare, Probe::Attempts(facts.clone())).await?.report().await?;
-    let without = Run::start(launcher, bare, Probe::Control(facts.clone())).await?.report().await?;
+    let with = Run::start(launcher, Supply::Any, bare, Probe::Attempts(facts.clone())).await?.report().await?;
+    let without = Run::start(launcher, Supply::Any, bare, Probe::Control(facts.clone())).await?.report().await?;
     Ok(compare(&with, &without))
 }
 
@@ -169,12 +170,16 @@ struct Run {
 }
 
 impl Run {
-    async fn start(launcher: &Launcher, spec: &Spec, probe: Probe) -> Result<Self, Error> {
+    async fn start(launcher: &Launcher, supply: Supply, spec: &Spec, probe: Probe) -> Result<Self, Error> {
         let name = spec.name.clone();
         let (link, theirs) = UnixStream::pair()
             .and_then(|(link, theirs)| link.set_read_timeout(Some(SILENCE_MAX)).map(|()| (link, theirs)))
             .map_err(|error| silent(&name, error))?;
-        let jailed = launcher.launch(Spec { role: Role::Probe(probe), ..spec.clone() }, theirs.into()).await?;
+        let spec = Spec { role: Role::Probe(probe), ..spec.clone() };
+        let jailed = launcher.launch_from(supply, spec, theirs.into()).await?;
+        if supply == Supply::Stock && !jailed.from_stock {
+            return Err(silent(&name, "it was not in stock"));
+        }
         Ok(Self { name, jailed, link })
     }
 

@@ -220,14 +220,13 @@ pub(crate) fn new_file_system(kind: &CStr, options: &[(&CStr, &CStr)]) -> io::Re
 
 /// Empties the ambient, bounding, inheritable, permitted and effective sets.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
-    #[repr(C)]
-    struct Header {
-        version: u32,
-        pid: c_int,
-    }
-    const VERSION_3: u32 = 0x2008_0522; // linux/capability.h: 64 bits in two words of three sets
-    // SAFETY: plain integer arguments.
-    checked(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) } as c_long)?;
+    drop_bounding_capabilities()?;
+    drop_held_capabilities()
+}
+
+/// Empties the bounding set. The process keeps its capabilities, and gets no further one by executing a program. Its children inherit
+/// the empty set.
+pub(crate) fn drop_bounding_capabilities() -> io::Result<()> {
     for capability in 0..CAPABILITIES_MAX {
         // SAFETY: plain integer arguments.
         match checked(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } as c_long) {
@@ -236,6 +235,19 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
+    Ok(())
+}
+
+/// Empties the ambient, inheritable, permitted and effective sets.
+pub(crate) fn drop_held_capabilities() -> io::Result<()> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    const VERSION_3: u32 = 0x2008_0522; // linux/capability.h: 64 bits in two words of three sets
+    // SAFETY: plain integer arguments.
+    checked(unsafe { libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) } as c_long)?;
     let header = Header { version: VERSION_3, pid: 0 };
     let empty = [0u32; 6];
     // SAFETY: version 3 reads a header and six words; both live through the call.

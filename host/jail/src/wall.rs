@@ -123,6 +123,16 @@ impl Walls {
         Self { missing: [control, left_out] }
     }
 
+    /// Returns the walls that do not depend on a role; they are raised before a jail has one.
+    pub(crate) const fn of_every_role(left_out: Option<Wall>) -> Self {
+        Self { missing: [None, left_out] }
+    }
+
+    /// Returns whether process 1 empties its bounding set at its beginning. Process 2 inherits it, so both walls must be raised.
+    pub(crate) fn bound_early(&self) -> bool {
+        self.has(Wall::Capabilities) && self.has(Wall::InitCapabilities)
+    }
+
     /// Returns whether this wall is raised.
     pub(crate) fn has(&self, wall: Wall) -> bool {
         !self.missing.contains(&Some(wall))

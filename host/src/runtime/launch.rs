@@ -280,10 +280,10 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let record = &*jails.record;
     // First a permit: at a start of the daemon, every session with work wakes at the same time.
     let _permit = jails.at_once.acquire().await;
-    let (since, unreceipted) = record_launch(record, session).await?;
+    let (recorded, spec) = tokio::join!(record_launch(record, session), jails.sandbox_spec(session));
+    let ((since, unreceipted), spec) = (recorded?, spec?);
     let keys = session.keys(&record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
     let uid = prepare_directories(jails, session).await?;
-    let inbound = open_inbound(jails, session, &keys.queue, uid).await?;
     let SessionKeys { queue, content } = keys;
     let key = Arc::new(content);
     let (results, changed) = watch::channel(0);
@@ -292,8 +292,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let (listener, socket) = listen(jails, session, uid)?;
     let server = Arc::new(Server::new(Arc::clone(models), session.id, Arc::clone(&key), changed, report_violation));
     let server = ServerTask(tokio::spawn(server.run(listener, known)));
-    let spec = jails.sandbox_spec(session).await?;
-    let started = async {
+    let jailed = async {
         let (ours, theirs) = link_pair(session)?;
         let sandbox = jails.launcher.launch(spec.clone(), theirs).await?;
         sandbox_pid.send_replace(Some(sandbox.pid));
@@ -301,15 +300,21 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         let ours =
             crate::session::relay::put_between(ours).map_err(|source| Error::Socket { session: session.id, source })?;
         let mut link = Link::new(session.id, ours);
+        // The sandbox starts during this look, so it takes no time of its own.
+        let report = sandbox.report();
         link.hello().await?;
-        check_walls(session, &sandbox, &spec)?;
-        link.welcome(&queue, models.turns.config.limits()).await?;
-        let (ready, reader) = tokio::join!(link.ready(), start_reader(jails, session, &queue));
-        ready?;
-        let (reader_process, reader) = reader?;
-        Ok::<_, Error>((sandbox, link, reader_process, reader))
+        check_report(session, report, &spec)?;
+        Ok::<_, Error>((sandbox, link))
     };
-    let (sandbox, link, reader_process, reader) = started.await?;
+    let welcomed = async {
+        let ((sandbox, mut link), inbound) = tokio::try_join!(jailed, open_inbound(jails, session, &queue, uid))?;
+        link.welcome(&queue, models.turns.config.limits()).await?;
+        link.ready().await?;
+        Ok((sandbox, link, inbound))
+    };
+    // An error of one drops the other, which ends its jail.
+    let ((sandbox, link, inbound), (reader_process, reader)) =
+        tokio::try_join!(welcomed, start_reader(jails, session, &queue))?;
     Ok(Awake {
         sandbox,
         reader_process,

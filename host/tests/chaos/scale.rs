@@ -9,7 +9,7 @@ use crate::chaos::kill;
 use crate::support::client::{self, Client};
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use crate::support::many_sessions::{make_sessions, name};
-use crate::support::processes::descendants;
+use crate::support::processes::{descendants, used};
 use crate::support::record;
 use fastrand::Rng;
 use serde_json::Value;
@@ -293,7 +293,7 @@ fn idle_session_sleeps_without_a_process_and_wakes_again() {
     assert!(host.say("a", "my name is Ada").contains("Hello, Ada."));
     for _ in 0..2 {
         wait_for("the session to sleep", || host.session()["state"] == "asleep");
-        wait_for("the end of its processes", || descendants(host_pid).len() == 1);
+        wait_for("the end of its processes", || used(host_pid).len() == 1);
         wait_for("the host to close its files", || files() <= before);
         assert_eq!(host.status()["places"]["awake"], 0);
         assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");

@@ -8,7 +8,7 @@ use crate::support::client::{Client, Raw};
 use crate::support::host_fixture::{Build, TestHost, alive, kill, wait_for};
 use crate::support::jail_fixture::host_users;
 use crate::support::many_sessions::name;
-use crate::support::processes::{descendants, no_process_uses};
+use crate::support::processes::{descendants, no_process_uses, used};
 use crate::support::record;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -213,7 +213,7 @@ fn panic_works_without_a_host_and_kills_a_hanging_one() {
     host.ctl(&["resume"]).ok();
     wait_for("the answer", || host.entries("delivery.received").len() == 1);
     let host_pid = host.pid().expect("the host runs");
-    let jailed = descendants(host_pid);
+    let jailed = used(host_pid);
     assert_eq!(jailed.len(), 5, "{jailed:?}");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(host_pid), nix::sys::signal::Signal::SIGSTOP).expect("ours");
     let panic = panic_in_the_background(&host);
@@ -245,10 +245,10 @@ fn panic_ends_a_running_self_test_at_once() {
     let path = format!("/v1/sessions/{}/prove", text(&host.session(), "id"));
     for (n, state) in ["awake", "asleep"].into_iter().enumerate() {
         assert_eq!(host.session()["state"], state);
-        let before = descendants(host_pid).len();
+        let before = used(host_pid).len();
         let (status, proof) = std::thread::scope(|scope| {
             let proof = scope.spawn(|| raw.ask("POST", &path, ""));
-            wait_for("a process of the self-test", || descendants(host_pid).len() > before);
+            wait_for("a process of the self-test", || used(host_pid).len() > before);
             let (status, panicked) = raw.ask("POST", "/v1/panic", "");
             assert_eq!((status, &panicked["gone"]), (200, &true.into()), "{state}: {panicked}");
             proof.join().expect("an answer")

@@ -5,6 +5,7 @@
 
 use crate::support::host_fixture::kill;
 use crate::support::jail_fixture::{HostUser, JailFixture, MAPPED, host_users};
+use ironclaw_jail::launcher::STOCK;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -116,15 +117,21 @@ fn concurrent_launches_do_not_disturb_each_other() {
     play_each("many", |user, result| assert_eq!(result["jails"], 16, "{user:?}"));
 }
 
-/// Starts a host that keeps running. Returns the process ids of its launcher and of process 1 and the program in its jail.
-fn start_staying(stage: &JailFixture, scenario: &str) -> (Child, BufReader<std::process::ChildStdout>, [u64; 3]) {
+/// A host that keeps running, and its output.
+type Staying = (Child, BufReader<std::process::ChildStdout>);
+
+/// Starts a host that keeps running with a full stock. Returns the process ids of its launcher and of process 1 and the program in its
+/// jail, and of the jails in stock.
+fn start_staying(stage: &JailFixture, scenario: &str) -> (Staying, [u64; 3], Vec<u64>) {
     let mut host = stage.command(scenario, None).stdout(Stdio::piped()).spawn().expect("the driver runs");
     let mut lines = BufReader::new(host.stdout.take().expect("it is piped"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("the driver prints the process ids");
     let result: Value = serde_json::from_str(&line).expect("the driver prints JSON");
     let pids = ["launcher", "init", "program"].map(|name| result[name].as_u64().expect("a process id"));
-    (host, lines, pids)
+    let stock: Vec<u64> = serde_json::from_value(result["stock"].clone()).expect("process ids");
+    assert_eq!(stock.len(), STOCK, "{result}");
+    ((host, lines), pids, stock)
 }
 
 /// Returns whether a process has ended. A zombie counts as ended, because its new parent may be slow to reap it.
@@ -147,7 +154,7 @@ fn wait_until_ended(pids: &[u64]) {
 fn launcher_death_ends_every_jail_and_is_detected() {
     for user in host_users() {
         let stage = JailFixture::new(user);
-        let (mut host, mut lines, [launcher, init, program]) = start_staying(&stage, "stay");
+        let ((mut host, mut lines), [launcher, init, program], stock) = start_staying(&stage, "stay");
         kill(i32::try_from(launcher).expect("a process id"));
         let mut line = String::new();
         lines.read_line(&mut line).expect("the driver prints what it heard");
@@ -156,6 +163,7 @@ fn launcher_death_ends_every_jail_and_is_detected() {
         let again = result["again"]["error"].as_str().unwrap_or_default();
         assert_eq!(again, format!("the launcher (process {launcher}) is gone"), "{user:?}");
         wait_until_ended(&[init, program]);
+        wait_until_ended(&stock);
         host.wait().expect("the driver ends");
     }
 }
@@ -164,10 +172,11 @@ fn launcher_death_ends_every_jail_and_is_detected() {
 fn host_death_ends_its_launcher_and_every_jail() {
     for user in host_users() {
         let stage = JailFixture::new(user);
-        let (mut host, _lines, [launcher, init, program]) = start_staying(&stage, "stay");
+        let ((mut host, _lines), [launcher, init, program], stock) = start_staying(&stage, "stay");
         host.kill().expect("it runs");
         host.wait().expect("it is ours");
         wait_until_ended(&[launcher, init, program]);
+        wait_until_ended(&stock);
     }
 }
 
@@ -175,7 +184,7 @@ fn host_death_ends_its_launcher_and_every_jail() {
 fn daemon_of_a_jailed_program_does_not_outlive_the_host() {
     for user in host_users() {
         let stage = JailFixture::new(user);
-        let (mut host, _lines, [launcher, init, program]) = start_staying(&stage, "daemon");
+        let ((mut host, _lines), [launcher, init, program], _) = start_staying(&stage, "daemon");
         // The daemon is an orphan, so it is a child of process 1.
         let children = || std::fs::read_to_string(format!("/proc/{init}/task/{init}/children")).unwrap_or_default();
         let begun = Instant::now();

@@ -3,6 +3,7 @@
 //! Uses no report of the host, and distinguishes processes that had the same number. See `chaos::crash`.
 
 use super::host_fixture::{WAIT_MAX, alive, wait_for};
+use ironclaw_jail::launcher::STOCK;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fs::DirEntry;
@@ -57,6 +58,20 @@ pub(crate) fn descendants(pid: i32) -> HashMap<Process, String> {
         }
     }
     found
+}
+
+/// Returns the descendants of `pid` except for the jails in stock, which belong to no session.
+pub(crate) fn used(pid: i32) -> HashMap<Process, String> {
+    let mut found = descendants(pid);
+    found.retain(|_, name| name != "ic-stock");
+    found
+}
+
+/// Waits until a host that has just launched a jail has made the next ones ahead.
+#[track_caller]
+pub(crate) fn wait_for_stock(host_pid: i32) {
+    let full = || descendants(host_pid).values().filter(|name| *name == "ic-stock").count() == STOCK;
+    wait_for("a full stock of jails", full);
 }
 
 /// Returns the context switches of each thread so far, by thread id. A thread that sleeps has none, and makes no system call.

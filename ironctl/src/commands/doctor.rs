@@ -107,12 +107,13 @@ pub fn uncontrolled(proof: &Proof) -> Error {
         .hinting("install ironctl and ironclaw-host from one release")
 }
 
-/// Returns the report for a script: the attempts of the agent's jail and, separately, those of the jails of the reader, of an MCP server, and of a
-/// command that reaches the network.
+/// Returns the report for a script: the attempts of the agent's jail and, separately, those of an agent's jail from stock, and of the jails of the
+/// reader, of an MCP server, and of a command that reaches the network.
 fn report_json(ok: bool, checks: &[Check], proof: Option<&Proof>) -> Value {
     let mut report = json!({ "ok": ok, "checks": checks });
     if let Some(proof) = proof {
         report["attempts"] = json!(proof.attempts);
+        report["stock"] = json!(proof.stock);
         report["reader"] = json!(proof.reader);
         report["server"] = json!(proof.server);
         report["commands"] = json!(proof.commands);
@@ -137,7 +138,12 @@ fn print_proof(out: Output, proof: &Proof) -> Result<(), Error> {
     let held = |attempts: &[Attempt]| attempts.iter().filter(|attempt| attempt.contained).count();
     let agent = &proof.attempts;
     out.line(format!("\nagent's jail: {} of {} attempts pass", held(agent), agent.len()))?;
-    let others = [("reader's", &proof.reader), ("MCP server's", &proof.server), ("network command's", &proof.commands)];
+    let others = [
+        ("stocked", &proof.stock),
+        ("reader's", &proof.reader),
+        ("MCP server's", &proof.server),
+        ("network command's", &proof.commands),
+    ];
     for (jail, attempts) in others {
         if attempts.is_empty() {
             continue;

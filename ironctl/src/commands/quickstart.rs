@@ -255,6 +255,7 @@ mod tests {
             attempts,
             reader: Vec::new(),
             server: Vec::new(),
+            stock: Vec::new(),
             commands: Vec::new(),
             controls: Vec::new(),
         });

@@ -208,6 +208,7 @@ fn host() -> Vec<Shape> {
             "operator.proof",
             &Proof {
                 attempts: vec![attempt.clone()],
+                stock: vec![attempt.clone()],
                 reader: vec![attempt.clone()],
                 server: vec![attempt.clone()],
                 commands: vec![attempt],

@@ -4,7 +4,8 @@
 //! that it clones.
 
 use super::Entries;
-use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, step};
+use super::stock::{Due, Mounts, Plan};
+use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, Supply, step};
 use crate::native::{self, Filters, InitArgs};
 use crate::sys::{self, OneThread, Side};
 use crate::{INNER_ID, Identity, Spec, Wall, Walls};
@@ -32,7 +33,9 @@ pub(super) fn serve(thread: OneThread, control: OwnedFd, host: i32, entries: Ent
         let missing = missing_wall()?;
         let control = prepare(&thread, control, host, missing)?;
         let filters = Filters::compile()?;
-        Server { thread, control, entries, filters, missing, jails: Vec::new(), events: Vec::new() }.run()
+        let (plan, mounts) = (Plan::default(), Mounts::open()?);
+        let (jails, events) = (Vec::new(), Vec::new());
+        Server { thread, control, entries, filters, missing, jails, events, plan, mounts }.run()
     }));
     sys::exit(i32::from(!matches!(served, Ok(Ok(())))))
 }
@@ -79,6 +82,9 @@ struct Server {
     jails: Vec<Jail>,
     /// Events for the host, in order.
     events: Vec<Report>,
+    /// Decides about the jails in stock.
+    plan: Plan,
+    mounts: Mounts,
 }
 
 /// An event, with the descriptor that is sent beside it.
@@ -92,10 +98,18 @@ struct Jail {
     handshake: OwnedFd,
     stage: Stage,
     listener: Option<OwnedFd>,
+    from_stock: bool,
     ended: Option<Exit>,
 }
 
+/// The id of a jail that the host does not know. The host counts from 1.
+const IN_STOCK: u64 = 0;
+
 enum Stage {
+    /// Process 1 waits for its spec.
+    Stocked,
+    /// Killed in stock, and reported to no one.
+    Discarded,
     /// Not closed yet; fails at `until`.
     Starting { until: Instant, allowed: Duration, program: Option<(i32, bool)> },
     /// Reported to the host as started.
@@ -107,6 +121,8 @@ enum Stage {
 /// The events that woke the launcher.
 struct Woken {
     has_request: bool,
+    /// A mount of the host changed; only if a jail is in stock.
+    has_other_mounts: bool,
     /// For each jail: it sent a message, it ended.
     jails: Vec<(bool, bool)>,
 }
@@ -115,7 +131,11 @@ impl Server {
     /// Serves until the host's end of the socket closes.
     fn run(mut self) -> io::Result<()> {
         loop {
+            self.tend_stock();
             let woken = self.wait()?;
+            if woken.has_other_mounts {
+                self.empty_stock();
+            }
             let mut left = Vec::with_capacity(self.jails.len());
             for (mut jail, (has_message, ended)) in self.jails.drain(..).zip(woken.jails) {
                 if has_message {
@@ -124,6 +144,9 @@ impl Server {
                 jail.expire();
                 if !(ended && jail.reap(&mut self.events)?) {
                     left.push(jail);
+                } else if matches!(jail.stage, Stage::Stocked) {
+                    // Making another one might fail in the same way; the next launch reports the cause.
+                    self.plan.forget();
                 }
             }
             self.jails = left;
@@ -138,12 +161,16 @@ impl Server {
 
     /// Sleeps until a message arrives, a process ends, or a launch times out.
     fn wait(&self) -> io::Result<Woken> {
-        let mut watched = vec![PollFd::new(self.control.as_fd(), PollFlags::POLLIN)];
+        let control = PollFd::new(self.control.as_fd(), PollFlags::POLLIN);
+        let mounts = if self.stocked() > 0 { self.mounts.watched() } else { control.clone() };
+        let mut watched = vec![control, mounts];
         for jail in &self.jails {
             // The handshake of a running jail is read when it ends; its hang-up would wake the poll every time.
             watched.push(match jail.stage {
                 Stage::Starting { .. } => PollFd::new(jail.handshake.as_fd(), PollFlags::POLLIN),
-                Stage::Running | Stage::Failing(_) => PollFd::new(jail.process.as_fd(), PollFlags::empty()),
+                Stage::Stocked | Stage::Discarded | Stage::Running | Stage::Failing(_) => {
+                    PollFd::new(jail.process.as_fd(), PollFlags::empty())
+                }
             });
             watched.push(PollFd::new(jail.process.as_fd(), PollFlags::POLLIN));
         }
@@ -156,19 +183,25 @@ impl Server {
         let woken = |fd: &PollFd<'_>| fd.any().unwrap_or(false);
         Ok(Woken {
             has_request: woken(&watched[0]),
-            jails: watched[1..].chunks(2).map(|pair| (woken(&pair[0]), woken(&pair[1]))).collect(),
+            has_other_mounts: self.stocked() > 0 && woken(&watched[1]),
+            jails: watched[2..].chunks(2).map(|pair| (woken(&pair[0]), woken(&pair[1]))).collect(),
         })
     }
 
-    /// Returns the time until the next launch times out.
+    /// Returns the time until the next launch times out, or until the stock needs attention.
     fn next_timeout(&self) -> PollTimeout {
         let now = Instant::now();
         let next = self.jails.iter().filter_map(|jail| match jail.stage {
             Stage::Starting { until, .. } => Some(until.saturating_duration_since(now)),
-            Stage::Running | Stage::Failing(_) => None,
+            Stage::Stocked | Stage::Discarded | Stage::Running | Stage::Failing(_) => None,
         });
+        let stock = match self.plan.due(now, self.stocked(), self.is_launching()) {
+            Due::At(time) => Some(time.saturating_duration_since(now)),
+            Due::Make | Due::Release => Some(Duration::ZERO),
+            Due::Never => None,
+        };
         // One more millisecond, so that the poll never wakes just before the deadline.
-        next.min().map_or(PollTimeout::NONE, |left| {
+        next.chain(stock).min().map_or(PollTimeout::NONE, |left| {
             PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
         })
     }
@@ -179,10 +212,14 @@ impl Server {
             return Ok(false);
         };
         match (received.message, received.descriptor) {
-            (Request::Launch { id, spec }, Some(link)) => match self.launch(id, *spec, link) {
-                Ok(jail) => self.jails.push(jail),
-                Err(failure) => self.events.push((Event::Failed { id, failure }, None)),
-            },
+            (Request::Launch { id, spec, supply }, Some(link)) => {
+                if let Err(failure) = self.launch(id, &spec, &link, supply) {
+                    self.events.push((Event::Failed { id, failure }, None));
+                    // The shortage may be one of processes or namespaces.
+                    self.empty_stock();
+                }
+            }
+            (Request::EmptyStock, _) => self.empty_stock(),
             (Request::Launch { id, .. }, None) => {
                 let errno = if received.is_bare { libc::EMFILE } else { libc::EBADF };
                 let failure = Failure { part: Part::Launch, step: "receive the link".into(), errno };
@@ -197,39 +234,113 @@ impl Server {
         Ok(true)
     }
 
-    /// Clones process 1 of a jail and starts it.
-    fn launch(&self, id: u64, spec: Spec, link: OwnedFd) -> Result<Jail, Failure> {
+    /// Gives the spec to a process 1 from stock, or to a new one.
+    fn launch(&mut self, id: u64, spec: &Spec, link: &OwnedFd, supply: Supply) -> Result<(), Failure> {
+        let walls = Walls::around(&spec.role, self.missing);
+        let namespaces = native::namespaces(walls);
+        self.plan.note_launch(Instant::now());
+        if supply != Supply::Demand && namespaces == self.namespaces_in_stock() {
+            if self.stocked() > 0 && self.mounts.have_changed() {
+                self.empty_stock();
+                self.plan.note_launch(Instant::now());
+            }
+            if supply == Supply::Stock && self.stocked() == 0 {
+                let jail = self.clone_init(namespaces)?;
+                self.jails.push(jail);
+            }
+            for jail in self.jails.iter_mut().filter(|jail| matches!(jail.stage, Stage::Stocked)) {
+                jail.from_stock = true;
+                match jail.begin(id, spec, link, walls) {
+                    Ok(()) => return Ok(()),
+                    Err(_) => jail.discard(),
+                }
+            }
+        }
+        let mut jail = self.clone_init(namespaces)?;
+        if let Err(failure) = jail.begin(id, spec, link, walls) {
+            jail.fail(failure);
+        }
+        self.jails.push(jail);
+        Ok(())
+    }
+
+    /// Clones a process 1 that waits for its spec.
+    fn clone_init(&self, namespaces: libc::c_int) -> Result<Jail, Failure> {
         let (handshake, theirs) = step(Part::Launch, "make a pair of sockets", wire::pair())?;
         step(Part::Launch, "ask for the senders of messages", wire::ask_for_senders(&handshake))?;
-        let walls = Walls::around(&spec.role, self.missing);
-        let alone = leave_groups(spec.identity, walls);
-        let cloned = self.thread.clone_into(native::namespaces(walls));
+        step(Part::Ids, "leave root's groups", leave_groups(Walls::of_every_role(self.missing)))?;
+        let cloned = self.thread.clone_into(namespaces);
         let (init_pid, process) = match step(Part::Namespaces, "make new namespaces", cloned)? {
             (Side::Parent(pid), Some(process)) => (pid, process),
             (Side::Parent(_), None) | (Side::Child, _) => native::init(InitArgs {
-                spec: &spec,
-                link,
                 launcher: theirs,
                 thread: &self.thread,
                 entries: self.entries,
                 filters: &self.filters,
-                walls,
+                missing: self.missing,
             }),
         };
-        let allowed = Duration::from_millis(spec.limits.launch_ms);
-        let stage = Stage::Starting { until: Instant::now() + allowed, allowed, program: None };
-        let mut jail = Jail { id, process, init_pid, handshake, stage, listener: None, ended: None };
-        let begun = step(Part::Ids, "leave root's groups", alone)
-            .and_then(|()| map_ids(init_pid, spec.identity, walls))
-            .and_then(|()| step(Part::Launch, "start process 1", wire::send_bytes(&jail.handshake, &[1], None)));
-        if let Err(failure) = begun {
-            jail.fail(failure);
+        let (id, stage) = (IN_STOCK, Stage::Stocked);
+        Ok(Jail { id, process, init_pid, handshake, stage, listener: None, from_stock: false, ended: None })
+    }
+
+    /// Returns the namespaces of a jail in stock: all of them, because a role may lack one only on purpose.
+    fn namespaces_in_stock(&self) -> libc::c_int {
+        native::namespaces(Walls::of_every_role(self.missing))
+    }
+
+    fn stocked(&self) -> usize {
+        self.jails.iter().filter(|jail| matches!(jail.stage, Stage::Stocked)).count()
+    }
+
+    fn is_launching(&self) -> bool {
+        self.jails.iter().any(|jail| matches!(jail.stage, Stage::Starting { .. }))
+    }
+
+    /// Makes one jail for the stock or ends those in it, if it is time.
+    fn tend_stock(&mut self) {
+        match self.plan.due(Instant::now(), self.stocked(), self.is_launching()) {
+            Due::Make => {
+                // A change from now on is one that the new jail does not see.
+                if self.stocked() == 0 {
+                    self.mounts.have_changed();
+                }
+                match self.clone_init(self.namespaces_in_stock()) {
+                    Ok(jail) => self.jails.push(jail),
+                    // The next launch reports a failure that lasts.
+                    Err(_) => self.empty_stock(),
+                }
+            }
+            Due::Release => self.empty_stock(),
+            Due::At(_) | Due::Never => {}
         }
-        Ok(jail)
+    }
+
+    /// Ends the jails in stock. None is made before the next launch.
+    fn empty_stock(&mut self) {
+        self.plan.forget();
+        for jail in self.jails.iter_mut().filter(|jail| matches!(jail.stage, Stage::Stocked)) {
+            jail.discard();
+        }
     }
 }
 
 impl Jail {
+    /// Maps the ids of process 1, and gives it its spec and its link.
+    fn begin(&mut self, id: u64, spec: &Spec, link: &OwnedFd, walls: Walls) -> Result<(), Failure> {
+        let allowed = Duration::from_millis(spec.limits.launch_ms);
+        self.id = id;
+        self.stage = Stage::Starting { until: Instant::now() + allowed, allowed, program: None };
+        map_ids(self.init_pid, spec.identity, walls)?;
+        step(Part::Launch, "start process 1", wire::send(&self.handshake, spec, Some(link)))
+    }
+
+    /// Ends a jail from stock that no session has used.
+    fn discard(&mut self) {
+        (self.id, self.stage) = (IN_STOCK, Stage::Discarded);
+        self.kill();
+    }
+
     /// Handles one message, if there is one; returns whether there was.
     fn handle_message(&mut self, events: &mut Vec<Report>) -> bool {
         let mut ready = [PollFd::new(self.handshake.as_fd(), PollFlags::POLLIN)];
@@ -246,7 +357,8 @@ impl Jail {
             (Progress::Listening, Stage::Starting { .. }) => self.listener = received.descriptor,
             (Progress::Closed, Stage::Starting { program: Some((pid, landlock)), .. }) => {
                 let (pid, landlock) = (*pid, *landlock);
-                let started = Event::Started { id: self.id, pid, init_pid: self.init_pid, landlock };
+                let started =
+                    Event::Started { id: self.id, pid, init_pid: self.init_pid, landlock, from_stock: self.from_stock };
                 events.push((started, self.listener.take()));
                 self.stage = Stage::Running;
             }
@@ -297,6 +409,7 @@ impl Jail {
         let exit = self.ended.unwrap_or(exit);
         let id = self.id;
         let event = match &self.stage {
+            Stage::Stocked | Stage::Discarded => return Ok(true),
             Stage::Running => Event::Exited { id, exit },
             Stage::Failing(failure) => Event::Failed { id, failure: failure.clone() },
             Stage::Starting { .. } => {
@@ -310,12 +423,12 @@ impl Jail {
 }
 
 /// Leaves all groups. Root's groups would give every jail access to their files; an ordinary user cannot leave groups.
-fn leave_groups(identity: Identity, walls: Walls) -> nix::Result<()> {
-    match identity {
+fn leave_groups(walls: Walls) -> nix::Result<()> {
+    match geteuid().is_root() {
         // Imitates a start by a user who is in a group.
-        Identity::Mapped { .. } if !walls.has(Wall::OwnGroups) => setgroups(&[getegid()]),
-        Identity::Mapped { .. } if !getgroups()?.is_empty() => setgroups(&[]),
-        Identity::Mapped { .. } | Identity::Own => Ok(()),
+        true if !walls.has(Wall::OwnGroups) => setgroups(&[getegid()]),
+        true if !getgroups()?.is_empty() => setgroups(&[]),
+        true | false => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Mounts no directory, runs no program of an agent, and leaves no process behind. See [`crate::launcher`].
 
-use super::wire::{self, Event, Failure, Part, Request};
+use super::wire::{self, Event, Failure, Part, Request, Supply};
 use super::{Entries, fork};
 use crate::{Identity, Limits, Role, Spec, System, inspect};
 use nix::sys::wait::waitpid;
@@ -39,7 +39,7 @@ pub fn try_launch(root: bool, first_id: u32, system: Option<System>) -> Result<b
         limits: Limits { launch_ms: TRIAL_MS_MAX, ..Limits::default() },
     };
     let (link, theirs) = UnixStream::pair().map_err(own)?;
-    let request = Request::Launch { id: 1, spec: Box::new(spec.clone()) };
+    let request = Request::Launch { id: 1, spec: Box::new(spec.clone()), supply: Supply::Demand };
     wire::send(&handle.control, &request, Some(&OwnedFd::from(theirs))).map_err(own)?;
     // The launcher answers within the time allowed, or ends and closes its socket.
     let answer = wire::receive::<Event>(&handle.control).map_err(own)?;

@@ -21,16 +21,30 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Makes a jail.
-    Launch { id: u64, spec: Box<Spec> },
+    Launch { id: u64, spec: Box<Spec>, supply: Supply },
     /// Kills a jail, in any stage.
     Kill { id: u64 },
+    /// Ends the jails in stock, and makes none before the next launch.
+    EmptyStock,
+}
+
+/// The origin of a jail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Supply {
+    /// From stock if there is one, otherwise made on demand.
+    Any,
+    /// From stock; if the stock is empty, a jail is put there first. A jail that shares a namespace with the host is never in stock.
+    Stock,
+    /// Made on demand.
+    Demand,
 }
 
 /// Messages from the launcher to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// The jail is closed and its program runs in it. The descriptor of its listener is sent beside, if it has one.
-    Started { id: u64, pid: i32, init_pid: i32, landlock: bool },
+    Started { id: u64, pid: i32, init_pid: i32, landlock: bool, from_stock: bool },
     /// The launch failed, and no process of the jail is left.
     Failed { id: u64, failure: Failure },
     /// The program ended, and with it all other processes of the jail.

@@ -91,7 +91,8 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
     }
     step(Part::Privileges, "set no_new_privs", prctl::set_no_new_privs())?;
     if walls.has(Wall::Capabilities) {
-        step(Part::Privileges, "drop capabilities", sys::drop_capabilities())?;
+        let dropped = if walls.bound_early() { sys::drop_held_capabilities() } else { sys::drop_capabilities() };
+        step(Part::Privileges, "drop capabilities", dropped)?;
     }
     let landlock = match walls.has(Wall::Landlock) {
         true => step(Part::Landlock, "enter a Landlock domain", landlock::restrict(root, spec, true))?,

@@ -3,7 +3,7 @@
 //! It uses the host's paths only at the beginning; later everything goes by descriptor. See [`crate::native::program`].
 
 use super::system_mounts::SystemMounts;
-use super::{LAUNCHER_IGNORES, client_mounts, listener};
+use super::{client_mounts, listener};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
 use crate::{HOSTNAME, INNER_ID, Mount, Role, Spec, Wall, Walls};
@@ -14,10 +14,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, fstatat, mkdirat};
-use nix::unistd::{Gid, Uid, chdir, dup2_stderr, sethostname, setresgid, setresuid};
+use nix::unistd::{Gid, Uid, chdir, sethostname, setresgid, setresuid};
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -39,14 +38,6 @@ pub(super) struct StagingRoot {
 
 /// Builds the root, and opens or attaches all files of the host that the jail needs.
 pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<StagingRoot, Failure> {
-    step(Part::Launch, "name process 1", prctl::set_name(c"ic-init"))?;
-    for signal in LAUNCHER_IGNORES {
-        step(Part::Launch, "reset signals", sys::ignore(signal, false))?;
-    }
-    if walls.has(Wall::StandardStreams) {
-        step(Part::Launch, "close standard error", nix::unistd::dup(io::stdin()).and_then(dup2_stderr))?;
-    }
-    step(Part::Launch, "wait for the launcher", wait_to_begin(launcher))?;
     let nowhere = None::<&str>;
     step(
         Part::Root,
@@ -58,7 +49,7 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sta
     let opened = Opened::of(spec)?;
     let root = mount_root(walls)?;
     take_ids(walls)?;
-    // A change of uid clears this signal, so it is set after the last change. If the launcher died before that, its socket is closed.
+    // A change of uid clears this signal, so it is set again after the last change. If the launcher died before that, its socket is closed.
     if walls.has(Wall::ParentDeath) {
         step(Part::Launch, "follow the launcher's death", prctl::set_pdeathsig(Signal::SIGKILL))?;
     }
@@ -186,14 +177,6 @@ pub(super) fn attach_mount(
     let name = step(part, format!("read the mount point {place:?}"), CString::new(place).map_err(|_| Errno::EINVAL))?;
     step(part, format!("restrict /{place}"), sys::mount_setattr(tree.as_fd(), attributes))?;
     step(part, format!("attach /{place}"), sys::move_mount(tree.as_fd(), root.as_fd(), &name))
-}
-
-/// Waits for the launcher's byte, which means that the ids are mapped. A hang-up is an error.
-fn wait_to_begin(launcher: &OwnedFd) -> nix::Result<()> {
-    match nix::unistd::read(launcher, &mut [0])? {
-        1 => Ok(()),
-        _ => Err(Errno::EPIPE),
-    }
 }
 
 fn is_alive(launcher: &OwnedFd) -> nix::Result<()> {

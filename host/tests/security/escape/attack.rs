@@ -4,6 +4,7 @@
 
 use crate::support::host_fixture::{Answer, Build, TestHost, programs};
 use crate::support::jail_fixture::{HostUser, example};
+use crate::support::processes::wait_for_stock;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::{Config, MasterKey};
@@ -108,11 +109,12 @@ impl Attacked {
         self.host.home.join("sessions").join(session)
     }
 
-    /// Makes a sleeping session of `a` and returns its id.
+    /// Makes a sleeping session of `a` and returns its id. Its next jails come from stock.
     pub(crate) fn make_sleeping_session(&self) -> String {
         self.host.say("a", "hello");
         let id = self.id("a");
         self.host.ctl(&["session", "stop", &id]).ok();
+        wait_for_stock(self.host.pid().expect("it runs"));
         id
     }
 
