@@ -27,7 +27,7 @@ const COMMITS_OF_CALL: u64 = 3;
 /// Further commits of a call of an MCP server beside a contained call: its start, because it is sent at most once.
 const COMMITS_OF_SERVER: u64 = 1;
 /// Pages of a counted round on average. One more page in each round exceeds it.
-const PAGES_MAX: f64 = 55.0;
+const PAGES_MAX: f64 = 58.5;
 /// Wake-ups of all threads of the host in the counted round with the fewest. Other work on the machine adds some to most rounds.
 const WAKE_UPS_MAX: u64 = 66;
 
