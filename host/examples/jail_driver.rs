@@ -31,7 +31,8 @@ fn main() {
         println!("{}", serde_json::to_string(&found).expect("plain data"));
         return;
     }
-    if scenario == "stock-mounted" {
+    // Another test that mounts something would empty the stock.
+    if nix::unistd::geteuid().is_root() && ["stock", "stay", "daemon"].iter().any(|name| scenario.starts_with(name)) {
         own_mounts();
     }
     let handle = launcher::fork(Entries { reader }).expect("the launcher is forked before any thread");

@@ -31,7 +31,7 @@ use workers::Workers;
 /// Runs the host on a home until it stops. `launcher` was forked before any thread.
 pub async fn run(path: &Path, launcher: Handle) -> Result<(), Error> {
     let opened = startup::open(path).await?;
-    let ran = supervise::until_failed(&opened, serve(&opened, launcher)).await;
+    let ran = supervise::until_damaged(&opened, serve(&opened, launcher)).await;
     opened.state.close().await;
     ran
 }

@@ -57,7 +57,7 @@ async fn traces(launcher: &Launcher, home: &Path, good: &Spec, stub: &Path) -> V
     drop(launch(launcher, Supply::Demand, good.clone()).await);
     let (mut found, mut from_stock, mut looked_into) = (Vec::new(), 0, 0);
     for first in (0..count).step_by(STOCK) {
-        full(launcher).await;
+        let waiting = full(launcher).await;
         let specs: Vec<Spec> = (first..first + STOCK).map(|number| marked(home, good, stub, number)).collect();
         let (one, two) = tokio::join!(
             launch(launcher, Supply::Stock, specs[0].clone()),
@@ -65,7 +65,7 @@ async fn traces(launcher: &Launcher, home: &Path, good: &Spec, stub: &Path) -> V
         );
         for ((jailed, mut link), spec) in [one, two].into_iter().zip(specs) {
             link.read_exact(&mut [0]).expect("the stub has left its mark");
-            from_stock += usize::from(jailed.from_stock);
+            from_stock += usize::from(jailed.from_stock && waiting.contains(&jailed.init_pid));
             found.extend(inspect::verify(&jailed.report().expect("a report"), &spec).err().unwrap_or_default());
             let own = &spec.name;
             for pid in [jailed.init_pid, jailed.pid] {

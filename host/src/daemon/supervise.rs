@@ -19,13 +19,16 @@ pub(super) enum Reason {
     LauncherDied,
 }
 
-/// Runs the host, and stops at once when the record fails.
-pub(super) async fn until_failed(opened: &Opened, serve: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
-    // Damage or a lost change stops the host at once: no change builds on it, and no intact data is lost.
+/// Runs the host, and stops at once on damage of the record.
+pub(super) async fn until_damaged(
+    opened: &Opened,
+    serve: impl Future<Output = Result<(), Error>>,
+) -> Result<(), Error> {
+    // A worker that finds damage stops the host at once: no change builds on the damage, and no intact data is lost.
     tokio::select! {
-        // This comes first: other failures follow from it and say less about the cause.
+        // Damage comes first: other failures follow from it and say less about the cause.
         biased;
-        error = opened.state.failed() => {
+        error = opened.state.damaged() => {
             tracing::error!(%error, "stopping");
             let _ = std::fs::remove_file(opened.home.run_file());
             Err(error.into())

@@ -176,8 +176,9 @@ impl Server {
     pub(crate) async fn items_after(&self, after_seq: u64) -> Answer {
         let (shared, session) = (Arc::clone(&self.shared), self.session);
         self.state()
-            // No deferred change makes an item.
-            .read_committed(move |tx| {
+            .write(move |tx| {
+                // It reads the opened turn, whose commit is that of the request to the model.
+                tx.defer();
                 let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
                 let more = found.len() > ITEMS_MAX;
                 found.truncate(ITEMS_MAX);

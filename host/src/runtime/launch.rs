@@ -289,6 +289,8 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let (results, changed) = watch::channel(0);
     let (report_violation, violations) = mpsc::channel(1);
     let (sandbox_pid, known) = watch::channel(None);
+    // Before a jail of the session exists: its sandbox could hold a lock on the queue.
+    let inbound = open_inbound(jails, session, &queue, uid).await?;
     let (listener, socket) = listen(jails, session, uid)?;
     let server = Arc::new(Server::new(Arc::clone(models), session.id, Arc::clone(&key), changed, report_violation));
     let server = ServerTask(tokio::spawn(server.run(listener, known)));
@@ -307,14 +309,14 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         Ok::<_, Error>((sandbox, link))
     };
     let welcomed = async {
-        let ((sandbox, mut link), inbound) = tokio::try_join!(jailed, open_inbound(jails, session, &queue, uid))?;
+        let (sandbox, mut link) = jailed.await?;
         link.welcome(&queue, models.turns.config.limits()).await?;
         link.ready().await?;
-        Ok((sandbox, link, inbound))
+        Ok::<_, Error>((sandbox, link))
     };
-    // An error of one drops the other, which ends its jail.
-    let ((sandbox, link, inbound), (reader_process, reader)) =
-        tokio::try_join!(welcomed, start_reader(jails, session, &queue))?;
+    // The error of the sandbox counts first: it may be a violation.
+    let (welcomed, reader) = tokio::join!(welcomed, start_reader(jails, session, &queue));
+    let ((sandbox, link), (reader_process, reader)) = (welcomed?, reader?);
     Ok(Awake {
         sandbox,
         reader_process,

@@ -30,6 +30,7 @@ use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// The reason for a turn whose model did not answer before the deadline.
@@ -46,6 +47,8 @@ struct WorkResources<'a> {
     closing: Option<Opened>,
     /// The start of the work, by the monotonic clock.
     began: Instant,
+    /// Changes when the opening of a turn may be lost.
+    lost: watch::Receiver<u64>,
 }
 
 impl WorkResources<'_> {
@@ -84,7 +87,8 @@ impl Actor {
         let idle_seconds = self.runtime.settings.now().session.idle_seconds;
         let mut work = Work::new(Duration::from_secs(idle_seconds), keeps_attempts);
         let monitor = WorkspaceMonitor::begin(&self.runtime.workspaces, self.id);
-        let mut resources = WorkResources { awake, slot, monitor, open: None, closing: None, began: Instant::now() };
+        let (began, lost) = (Instant::now(), self.state().lost());
+        let mut resources = WorkResources { awake, slot, monitor, open: None, closing: None, began, lost };
         let mut event = Some(Event::Begun);
         while let Some(next) = event.take() {
             for effect in work.step(resources.began.elapsed(), next) {
@@ -187,12 +191,25 @@ impl Actor {
             _ = awake.reader_process.exited() => Event::ReaderEnded,
             Some(what) = awake.violations.recv() => Event::Violation(what),
             Some(over) = resources.monitor.over.recv() => Event::Full(over),
+            Ok(()) = resources.lost.changed(), if !is_free => match self.find_turn(resources.open.as_ref()).await {
+                Ok(()) => Event::Rows,
+                Err(error) => Event::Slept(error.into()),
+            },
             () = std::future::ready(()), if has_more => Event::Rows,
             rung = awake.link.next_event() => match rung {
                 LinkEvent::Bell => Event::Rows,
                 LinkEvent::Violation(what) => Event::Violation(what),
                 LinkEvent::Ended => Event::SandboxEnded,
             },
+        }
+    }
+
+    /// Checks that the record has the open turn after a commit failed.
+    async fn find_turn(&self, open: Option<&Opened>) -> Result<(), Error> {
+        let Some(turn) = open.map(|opened| opened.id) else { return Ok(()) };
+        match self.state().read(move |tx| turn::find(tx, turn)).await? {
+            Some(_) => Ok(()),
+            None => Err(ironclaw_state::Error::Unwritten(format!("the opening of {turn}")).into()),
         }
     }
 

@@ -5,7 +5,7 @@
 use super::clock::Clock;
 use super::events::{Events, EventsOf};
 use super::opening::{check_pages, connect, connect_for_searches, connect_to_read, create};
-use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Stop, Watched, Work, Writer, close, read_loop, spawn};
+use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, Writer, close, read_loop, spawn};
 use super::{Committed, Error, ReadTx, SEARCH_UNTIL, WriteTx, log, migrations, snapshot, sql, wall_clock};
 use crate::metrics::Metrics;
 use ironclaw_contract::ids::SessionId;
@@ -84,8 +84,12 @@ impl State {
         let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
         let (clock, events) = (Clock::new(sql::newest_entry_at(&db)?), Events::default());
         let closing = Arc::new(AtomicBool::new(false));
-        let watched =
-            Watched { metrics: Metrics::default(), stopped: watch::Sender::new(None), deferred: Arc::default() };
+        let watched = Watched {
+            metrics: Metrics::default(),
+            damaged: watch::Sender::new(false),
+            deferred: Arc::default(),
+            lost: watch::Sender::new(0),
+        };
         let read = |name: &str, db: Connection, group_max: usize| {
             let (sender, jobs) = mpsc::channel(QUEUE_MAX);
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
@@ -212,15 +216,17 @@ impl State {
         size(&self.path) + size(&log::path_of(&self.path))
     }
 
-    /// Waits until SQLite finds damage in the file or loses a deferred change, and returns the error for the operator.
-    pub async fn failed(&self) -> Error {
-        let mut stopped = self.watched.stopped.subscribe();
+    /// Waits until SQLite finds damage in the file, and returns the error for the operator.
+    pub async fn damaged(&self) -> Error {
         // It cannot fail: the sender is in `self`.
-        let stop = stopped.wait_for(Option::is_some).await.ok().and_then(|stop| (*stop).clone());
-        match stop {
-            Some(Stop::Lost(why)) => Error::Lost { path: self.path.display().to_string(), why },
-            Some(Stop::Damage) | None => Error::DamagedMeanwhile(self.path.display().to_string()),
-        }
+        let _ = self.watched.damaged.subscribe().wait_for(|damaged| *damaged).await;
+        Error::DamagedMeanwhile(self.path.display().to_string())
+    }
+
+    /// Subscribes to the number of commits that failed with deferred changes in them. A caller of a deferred change then looks whether the
+    /// record has it.
+    pub fn lost(&self) -> watch::Receiver<u64> {
+        self.watched.lost.subscribe()
     }
 
     /// Removes the snapshots from before earlier migrations, because they still hold erased content. Returns their number.

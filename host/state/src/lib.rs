@@ -129,16 +129,6 @@ pub enum Error {
          restore the newest backup of the home, or a snapshot from before an upgrade ({0}.before-vN) if there is one"
     )]
     DamagedMeanwhile(String),
-    /// A change was not written although the host had continued from it.
-    #[error(
-        "{path} could not be written ({why}): the host stopped, because it had continued from a change that is lost; make sure that          the disk has room and no errors, and start the host again"
-    )]
-    Lost {
-        /// The file.
-        path: String,
-        /// SQLite's report.
-        why: String,
-    },
     /// The file could not be made.
     #[error("cannot make {path}: {source}")]
     NotMade {

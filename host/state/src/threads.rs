@@ -48,38 +48,21 @@ pub const DEFERRED_MAX: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(super) struct Watched {
     pub(super) metrics: Metrics,
-    /// The reason why the host must stop at once.
-    pub(super) stopped: watch::Sender<Option<Stop>>,
+    pub(super) damaged: watch::Sender<bool>,
     /// Flag: a deferred change is not committed.
     pub(super) deferred: Arc<AtomicBool>,
-}
-
-/// The reasons why the host must stop at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// SQLite found damage in the file.
-    Damage,
-    /// A change was not written although its caller already had its result; in the words of SQLite.
-    Lost(String),
+    /// Number of commits with deferred changes that failed.
+    pub(super) lost: watch::Sender<u64>,
 }
 
 impl Watched {
     /// Reports damage that this thread found since the last call, and returns whether any thread found damage. It is called after each
     /// job, and the flag is never reset.
     fn report_damage(&self) -> bool {
-        if DAMAGE.take() && self.stopped.send_replace(Some(Stop::Damage)) != Some(Stop::Damage) {
+        if DAMAGE.take() && !self.damaged.send_replace(true) {
             tracing::error!("SQLite found damage in the state database");
         }
-        self.stopped.borrow().is_some()
-    }
-
-    /// Reports that deferred changes were not written. The host must stop, because it continued as if they were.
-    fn report_lost(&self, error: &rusqlite::Error) {
-        self.stopped.send_if_modified(|stopped| {
-            let is_first = stopped.is_none();
-            stopped.get_or_insert_with(|| Stop::Lost(error.to_string()));
-            is_first
-        });
+        *self.damaged.borrow()
     }
 }
 
@@ -172,7 +155,7 @@ impl Writer<'_> {
                 let _ = sql::roll_back(self.db);
             }
             if group.until.is_some() {
-                self.watched.report_lost(error);
+                self.watched.lost.send_modify(|count| *count += 1);
             }
         } else {
             group.settle_log(self.db, is_emptied);

@@ -225,7 +225,8 @@ impl<'a> WriteTx<'a> {
     /// Lets the caller continue before this change is on disk. The change shares the commit of the next change, or is committed after
     /// [`DEFERRED_MAX`](crate::DEFERRED_MAX). A crash before that undoes it together with everything after it.
     ///
-    /// Only for a caller that has no effect outside of the host before another change is on disk.
+    /// Only for a caller that has no effect outside of the host before another change is on disk, and to which a failed commit is harmless
+    /// or that follows `State::lost`.
     pub fn defer(&mut self) {
         self.is_deferred = true;
     }

@@ -90,21 +90,26 @@ fn failed_change_does_not_undo_a_deferred_one() {
 }
 
 #[test]
-fn lost_deferred_change_stops_the_record() {
+fn lost_deferred_change_is_reported_and_the_record_continues() {
     let directory = tempfile::tempdir().expect("a directory");
     run(async {
         let state = new_record(directory.path()).await;
         // SQLite checks such a reference at the commit.
         let table = "CREATE TABLE broken (of TEXT REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED)";
         state.write(move |tx| tx.execute(table, []).map(drop)).await.expect("made");
-        let lost = |tx: &mut WriteTx<'_>| {
+        let mut lost = state.lost();
+        let broken = |tx: &mut WriteTx<'_>| {
             tx.defer();
             tx.execute("INSERT INTO broken VALUES ('gone')", []).map(drop)
         };
-        state.write(lost).await.expect("its caller gets the result before the commit");
-        let error = tokio::time::timeout(WAIT_MAX, state.failed()).await.expect("the loss is reported");
-        assert!(matches!(error, Error::Lost { .. }), "{error}");
-        state.write(|tx| note(tx, "1")).await.expect_err("nothing is written after a loss");
+        state.write(broken).await.expect("its caller gets the result before the commit");
+        tokio::time::timeout(WAIT_MAX, lost.changed()).await.expect("the loss is reported").expect("the state is open");
+        assert!(!state.read(|tx| tx.exists("SELECT 1 FROM broken", [])).await.expect("read"));
+        state.write(|tx| note(tx, "1")).await.expect("written");
+        state.write(broken).await.expect("its caller gets the result before the commit");
+        let error = state.write(|tx| note(tx, "2")).await.expect_err("it shares the failed commit");
+        assert!(matches!(error, Error::Unwritten(_)), "{error}");
+        assert_eq!(state.read(count).await.expect("read"), 1);
         state.close().await;
     });
 }

@@ -239,7 +239,7 @@ fn damage_stops_commits_and_closing_writes_nothing() {
         assert!(matches!(first, Err(Error::Unwritten(_))), "{first:?}");
         assert!(matches!(damaging, Err(Error::Sqlite(_))), "{damaging:?}");
         assert!(matches!(later, Err(Error::Closed)), "{later:?}");
-        assert!(state.failed().await.to_string().contains("nothing was written to it from then on"));
+        assert!(state.damaged().await.to_string().contains("nothing was written to it from then on"));
         assert!(matches!(state.write(|tx| note(tx, "later")).await, Err(Error::Closed)));
         state.close().await;
         assert_eq!(std::fs::read(&path).expect("readable"), file);

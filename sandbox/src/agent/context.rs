@@ -46,16 +46,6 @@ impl KnownItems {
         items.iter().all(|item| self.0.values().any(|entry| entry.reference.item == *item))
     }
 
-    /// Returns the highest number of these items.
-    pub(super) fn newest_of(&self, items: &[ItemId]) -> Option<u64> {
-        self.0.iter().rev().find(|(_, entry)| items.contains(&entry.reference.item)).map(|(seq, _)| *seq)
-    }
-
-    /// Returns whether every item with a number above `after` and up to `upto` is known. The host gives items consecutive even numbers.
-    pub(super) fn hold_every(&self, after: u64, upto: u64) -> bool {
-        (after + 2..=upto).step_by(2).all(|seq| self.0.contains_key(&seq))
-    }
-
     /// Drops the oldest items beyond the bound, but no item of `own`.
     pub(super) fn drop_oldest(&mut self, own: &[ItemId]) {
         let surplus = self.0.len().saturating_sub(KNOWN_MAX);
@@ -211,22 +201,6 @@ mod tests {
     }
 
     use ItemKind::{Message, Notice, Output, Result as ToolResult};
-
-    #[test]
-    fn missing_item_is_found_between_known_ones() {
-        let mut known = KnownItems::default();
-        let own = entry(6, ItemKind::Message, 1, None);
-        let items = [own.reference.item];
-        known.add(entry(2, ItemKind::Message, 1, None));
-        known.add(own);
-        assert_eq!(known.newest_of(&items), Some(6));
-        assert!(!known.hold_every(2, 6), "item 4 is not known");
-        assert!(!known.hold_every(0, 6));
-        known.add(entry(4, ItemKind::Output, 1, None));
-        assert!(known.hold_every(0, 6) && known.hold_every(2, 6) && known.hold_every(6, 6));
-        assert!(!known.hold_every(6, 8));
-        assert_eq!(known.newest_of(&[ItemId::new()]), None);
-    }
 
     #[test]
     fn a_message_of_the_turn_is_never_left_out() {

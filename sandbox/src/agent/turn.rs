@@ -202,16 +202,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Adds the items since the last turn: those of the queue, and those of the host if an item between is not known. All items of a
-    /// session have consecutive even numbers.
+    /// Adds the items since the last turn, from the host and from the queue.
     fn gather(&mut self) -> Result<(), Leave> {
-        let Agent { inbox, known, asked_up_to, .. } = &mut *self.agent;
-        if inbox.gather(known, &self.own)?
-            && let Some(newest) = known.newest_of(&self.own).filter(|newest| known.hold_every(*asked_up_to, *newest))
-        {
-            *asked_up_to = newest;
-            return Ok(());
-        }
         loop {
             let after_seq = self.agent.asked_up_to;
             let Response::Items { items, more } = self.ask(&Request::Items { after_seq })? else {

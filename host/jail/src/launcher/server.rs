@@ -293,8 +293,9 @@ impl Server {
         self.jails.iter().filter(|jail| matches!(jail.stage, Stage::Stocked)).count()
     }
 
+    /// Returns whether this process has memory of a launch: a jail in stock is a copy of it.
     fn is_launching(&self) -> bool {
-        self.jails.iter().any(|jail| matches!(jail.stage, Stage::Starting { .. }))
+        self.jails.iter().any(|jail| matches!(jail.stage, Stage::Starting { .. } | Stage::Failing(_)))
     }
 
     /// Makes one jail for the stock or ends those in it, if it is time.

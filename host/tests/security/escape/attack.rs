@@ -4,7 +4,7 @@
 
 use crate::support::host_fixture::{Answer, Build, TestHost, programs};
 use crate::support::jail_fixture::{HostUser, example};
-use crate::support::processes::wait_for_stock;
+use crate::support::processes::is_stocked;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::{Config, MasterKey};
@@ -111,11 +111,15 @@ impl Attacked {
 
     /// Makes a sleeping session of `a` and returns its id. Its next jails come from stock.
     pub(crate) fn make_sleeping_session(&self) -> String {
-        self.host.say("a", "hello");
-        let id = self.id("a");
-        self.host.ctl(&["session", "stop", &id]).ok();
-        wait_for_stock(self.host.pid().expect("it runs"));
-        id
+        for _ in 0..30 {
+            self.host.say("a", "hello");
+            let id = self.id("a");
+            self.host.ctl(&["session", "stop", &id]).ok();
+            if is_stocked(self.host.pid().expect("it runs")) {
+                return id;
+            }
+        }
+        panic!("the host has no full stock of jails");
     }
 
     /// Sets the script that replaces the handshake from the next launch. Null restores the honest handshake.
