@@ -27,7 +27,7 @@ use ironclaw_jail::{Spec, inspect};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::home;
-use ironclaw_state::keys::{ContentKey, SessionKeys};
+use ironclaw_state::keys::ContentKey;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -284,8 +284,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let ((since, unreceipted), spec) = (recorded?, spec?);
     let keys = session.keys(&record.wrapping).map_err(|error| Error::Keys(session.id, error))?;
     let uid = prepare_directories(jails, session).await?;
-    let SessionKeys { queue, content } = keys;
-    let key = Arc::new(content);
+    let (queue, key) = (keys.queue, Arc::new(keys.content));
     let (results, changed) = watch::channel(0);
     let (report_violation, violations) = mpsc::channel(1);
     let (sandbox_pid, known) = watch::channel(None);
@@ -311,8 +310,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     let welcomed = async {
         let (sandbox, mut link) = jailed.await?;
         link.welcome(&queue, models.turns.config.limits()).await?;
-        link.ready().await?;
-        Ok::<_, Error>((sandbox, link))
+        link.ready().await.map(|()| (sandbox, link)).map_err(Error::from)
     };
     // The error of the sandbox counts first: it may be a violation.
     let (welcomed, reader) = tokio::join!(welcomed, start_reader(jails, session, &queue));

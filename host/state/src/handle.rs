@@ -84,12 +84,7 @@ impl State {
         let (reading, searching) = (connect_to_read(path, key)?, connect_for_searches(path, key)?);
         let (clock, events) = (Clock::new(sql::newest_entry_at(&db)?), Events::default());
         let closing = Arc::new(AtomicBool::new(false));
-        let watched = Watched {
-            metrics: Metrics::default(),
-            damaged: watch::Sender::new(false),
-            deferred: Arc::default(),
-            lost: watch::Sender::new(0),
-        };
+        let watched = Watched::default();
         let read = |name: &str, db: Connection, group_max: usize| {
             let (sender, jobs) = mpsc::channel(QUEUE_MAX);
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());

@@ -45,7 +45,7 @@ fn reply_to_all(replies: Vec<oneshot::Sender<Result<(), Error>>>, result: &rusql
 pub const DEFERRED_MAX: Duration = Duration::from_millis(50);
 
 /// Metrics and flags that the threads share.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(super) struct Watched {
     pub(super) metrics: Metrics,
     pub(super) damaged: watch::Sender<bool>,
