@@ -28,8 +28,9 @@ const COMMITS_OF_CALL: u64 = 3;
 const COMMITS_OF_SERVER: u64 = 1;
 /// Pages of a counted round on average. One more page in each round exceeds it.
 const PAGES_MAX: f64 = 58.5;
-/// Wake-ups of all threads of the host in the counted round with the fewest. Other work on the machine adds some to most rounds.
-const WAKE_UPS_MAX: u64 = 66;
+/// Wake-ups of all threads of the host in the counted round with the fewest. It is 53 to 66 on a quiet machine and about 70 with four busy
+/// processes beside it, so the bound leaves room.
+const WAKE_UPS_MAX: u64 = 90;
 
 const WHY: &str = "A change that adds a commit, a page or a wake-up to each message needs a reason in its commit and in docs/performance.md, \
                    and then a new number in this file";
