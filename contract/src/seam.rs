@@ -32,7 +32,7 @@ pub mod untrusted;
 pub mod wiring;
 
 /// Version of every frame and row shape; part of the fingerprint.
-pub const WIRE_VERSION: u32 = 4;
+pub const WIRE_VERSION: u32 = 5;
 
 /// Returns the SHA-256 over schema, cipher parameters and wire version, 64 hex characters.
 ///

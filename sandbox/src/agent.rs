@@ -6,6 +6,7 @@
 mod context;
 mod inbox;
 mod model;
+mod named;
 mod outbox;
 mod turn;
 
@@ -21,6 +22,7 @@ use ironclaw_contract::seam::inbound::InboundReader;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::outbound::OutboundWriter;
 use model::Model;
+use named::NamedItems;
 use outbox::Outbox;
 use std::path::PathBuf;
 
@@ -50,6 +52,8 @@ pub struct Agent {
     limits: TurnLimits,
     /// The known items of the session, without their bodies.
     known: KnownItems,
+    /// The items of the newest answered request.
+    named: NamedItems,
     /// Number of the last item that the host has listed.
     asked_up_to: u64,
     /// The last turn that this process worked on; it may still be open in the queue until the host has taken the reply.
@@ -98,6 +102,7 @@ impl Agent {
             tools: parts.tools,
             limits: parts.limits,
             known: KnownItems::default(),
+            named: NamedItems::default(),
             asked_up_to: 0,
             handled: None,
         }

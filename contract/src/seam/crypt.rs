@@ -202,7 +202,7 @@ impl Queue {
         match self.access {
             Access::InboundWrite => self
                 .db
-                .execute_batch("PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA secure_delete = ON;"),
+                .execute_batch("PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA secure_delete = ON;"),
             Access::OutboundWrite => self.db.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL;"),
             Access::InboundRead => self.db.execute_batch("PRAGMA query_only = ON;"),
             Access::OutboundRead => self.db.execute_batch("PRAGMA query_only = ON; PRAGMA cell_size_check = ON;"),

@@ -174,11 +174,11 @@ impl Projection<'_> {
     /// Records the receipt of the delivery that an outbound row caused.
     pub fn delivered(&self, message_out_id: &MessageId, status: &str, at: i64) -> rusqlite::Result<()> {
         self.tx
-            .execute(
+            .prepare_cached(
                 "INSERT INTO delivered (message_out_id, status, delivered_at) VALUES (?1,?2,?3) \
                  ON CONFLICT (message_out_id) DO UPDATE SET status = excluded.status, delivered_at = excluded.delivered_at",
-                params![message_out_id.to_string(), status, at],
-            )
+            )?
+            .execute(params![message_out_id.to_string(), status, at])
             .map(drop)
     }
 }

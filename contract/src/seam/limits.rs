@@ -15,7 +15,7 @@ pub const ROW_BYTES_MAX: usize = 256 * 1024;
 pub const UNDRAINED_ROWS_MAX: usize = 256;
 /// Rows of `processing_ack` and `session_state` that the host reads, half of each; it ignores the rest.
 pub const PROGRESS_ROWS_MAX: usize = 64;
-/// Refs in one `generate` request.
+/// Items in one `generate` request.
 pub const REFS_MAX: usize = 1024;
 /// Items in one answer to `items`; the sandbox requests the rest separately.
 pub const ITEMS_MAX: usize = 512;

@@ -4,7 +4,7 @@
 
 /// The parameters that the openers set, written out for the fingerprint.
 pub const CIPHER_PARAMETERS: &str = "sqlcipher=4 key=raw256 kdf=none cipher_page_size=4096 mmap_size=0 \
-     writer:journal_mode=DELETE outbound:synchronous=FULL inbound:synchronous=OFF \
+     outbound:journal_mode=DELETE,synchronous=FULL inbound:journal_mode=TRUNCATE,synchronous=OFF \
      reader:mode=ro,query_only=1 never:immutable seq:host=even,sandbox=odd";
 
 /// Bytes of a page.

@@ -62,12 +62,14 @@ pub enum Request {
     },
 }
 
-/// A part of the context of a request: the fields of a ref, or `text` alone.
+/// A part of the context of a request: the fields of a ref, the fields of a range, or `text` alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, try_from = "Part")]
 pub enum Context {
     /// A sealed item.
     Ref(Ref),
+    /// Items of an earlier request, whose refs the host checked then.
+    Earlier(Earlier),
     /// Words without a seal. The host refuses them; in a dangerous mode the model gets them as quoted, untrusted text.
     Text(Text),
 }
@@ -84,6 +86,9 @@ struct Part {
     boot: Option<BootId>,
     digest: Option<Digest>,
     seal: Option<Digest>,
+    output: Option<ItemId>,
+    from: Option<u64>,
+    upto: Option<u64>,
     text: Option<String>,
 }
 
@@ -91,15 +96,35 @@ impl TryFrom<Part> for Context {
     type Error = &'static str;
 
     fn try_from(part: Part) -> Result<Self, &'static str> {
-        let Part { item, kind, seq, issued_at, boot, digest, seal, text } = part;
-        match (item, kind, seq, issued_at, boot, digest, seal, text) {
-            (Some(item), Some(kind), Some(seq), Some(issued_at), Some(boot), Some(digest), Some(seal), None) => {
-                Ok(Self::Ref(Ref { item, kind, seq, issued_at, boot, digest, seal }))
+        let Part { item, kind, seq, issued_at, boot, digest, seal, output, from, upto, text } = part;
+        let reference = (item, kind, seq, issued_at, boot, digest, seal);
+        match (reference, (output, from, upto), text) {
+            (
+                (Some(item), Some(kind), Some(seq), Some(issued_at), Some(boot), Some(digest), Some(seal)),
+                (None, None, None),
+                None,
+            ) => Ok(Self::Ref(Ref { item, kind, seq, issued_at, boot, digest, seal })),
+            ((None, None, None, None, None, None, None), (Some(output), Some(from), Some(upto)), None) => {
+                Ok(Self::Earlier(Earlier { output, from, upto }))
             }
-            (None, None, None, None, None, None, None, Some(text)) => Ok(Self::Text(Text { text })),
-            _ => Err("a part of a context is a whole ref, or text alone"),
+            ((None, None, None, None, None, None, None), (None, None, None), Some(text)) => {
+                Ok(Self::Text(Text { text }))
+            }
+            _ => Err("a part of a context is a whole ref, a whole range, or text alone"),
         }
     }
+}
+
+/// All items of an earlier request whose numbers are in a range, so that a long conversation is not named again at each request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Earlier {
+    /// The output of that request. The host remembers the items of the newest answered request of a session, until the session sleeps.
+    pub output: ItemId,
+    /// The number of the first item.
+    pub from: u64,
+    /// The number of the last item.
+    pub upto: u64,
 }
 
 /// Words without a seal.
@@ -205,7 +230,7 @@ RefusalCode {
     Frame = "frame",
     /// A ref without a valid seal for this session.
     Seal = "seal",
-    /// An item that is not in the record.
+    /// An item that is not in the record, or a range of a request that the host does not remember.
     Unknown = "unknown",
     /// Words without a seal.
     Unsealed = "unsealed",

@@ -17,7 +17,7 @@ use ironclaw_contract::seam::seal::{ItemKind, Label, Ref, Tuple, tuple};
 use ironclaw_host::registry::{Agent, Mode};
 use ironclaw_host::turns::calls::http::Network;
 use ironclaw_host::turns::calls::{self, Judgement, TurnFacts};
-use ironclaw_host::turns::context::{self, Checked};
+use ironclaw_host::turns::context::{self, Checked, Item};
 use ironclaw_host::turns::items::Recorded;
 use ironclaw_judge::egress::{Grant, GrantText, Loopback};
 use ironclaw_judge::typed::Typed;
@@ -65,13 +65,13 @@ fn main() {
 struct Context {
     refs: Vec<Ref>,
     items: Vec<Checked>,
-    recorded: Vec<Arc<Recorded>>,
+    recorded: Vec<Arc<Item>>,
 }
 
 impl Context {
     fn new(sealer: &Sealer, person: PersonId, is_tainted: bool) -> Self {
         let session = SessionId::new();
-        let recorded: Vec<_> = (0..ITEMS).map(|n| Arc::new(recorded(session, person, n, is_tainted))).collect();
+        let recorded: Vec<_> = (0..ITEMS).map(|n| Item::new(recorded(session, person, n, is_tainted))).collect();
         let refs = recorded.iter().map(|item| sealer.seal(&item.tuple)).collect();
         let items = recorded.iter().map(|item| Checked::Item(Arc::clone(item))).collect();
         Self { refs, items, recorded }

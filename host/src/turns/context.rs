@@ -10,18 +10,18 @@ mod parts;
 pub mod summary;
 mod system;
 
-pub use item_cache::ItemCache;
+pub use item_cache::{Item, ItemCache};
 
 use crate::registry::{Agent, Mode, mcp};
 use crate::tools::catalogue::Offered;
 use crate::turns::calls::Call;
-use crate::turns::items::{self, BodyError, Recorded};
+use crate::turns::items::{self as index, BodyError, Recorded};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::{ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
-use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode};
+use ironclaw_contract::seam::socket::{Context, Earlier, Purpose, RefusalCode};
 use ironclaw_judge::Principal;
 use ironclaw_model::{Cut, Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
@@ -88,9 +88,51 @@ pub type Warnings = Vec<String>;
 /// One part of a checked context.
 pub enum Checked {
     /// An item of this session with a valid ref.
-    Item(Arc<Recorded>),
+    Item(Arc<Item>),
     /// In a dangerous mode: text without a valid seal, shown as a quote.
     Quoted(String),
+}
+
+impl Checked {
+    /// Returns the item; `None` for quoted text.
+    pub const fn item(&self) -> Option<&Arc<Item>> {
+        match self {
+            Self::Item(item) => Some(item),
+            Self::Quoted(_) => None,
+        }
+    }
+}
+
+/// The parts of a context that passed so far.
+struct Admitted {
+    checked: Vec<Checked>,
+    last_seq: u64,
+    /// Bytes of all bodies.
+    bytes: u64,
+}
+
+impl Admitted {
+    fn new(parts: usize) -> Self {
+        Self { checked: Vec::with_capacity(parts), last_seq: 0, bytes: 0 }
+    }
+
+    /// Adds an item after the others.
+    ///
+    /// # Errors
+    /// Refuses an item out of order, and one too many.
+    fn add(&mut self, item: Arc<Item>) -> Result<(), Refused> {
+        let refuse = |code, message| Err(Refused { code, message });
+        if item.tuple.seq <= self.last_seq {
+            return refuse(RefusalCode::Order, format!("{} is out of order or occurs twice", item.tuple.item));
+        }
+        if self.checked.len() >= REFS_MAX {
+            return refuse(RefusalCode::Frame, format!("the context has more than {REFS_MAX} items"));
+        }
+        self.last_seq = item.tuple.seq;
+        self.bytes += item.bytes;
+        self.checked.push(Checked::Item(item));
+        Ok(())
+    }
 }
 
 /// Checks every part of a context under a guard mode. Each part is sealed, belongs to this session, is in order and occurs once. The
@@ -116,42 +158,60 @@ pub fn check(
     if refs.len() > REFS_MAX {
         return refuse(RefusalCode::Frame, format!("{} refs are over the limit of {REFS_MAX}", refs.len()));
     }
-    let dropped = items::dropped_upto(tx, session)?;
-    let (mut checked, mut warnings) = (Vec::with_capacity(refs.len()), Vec::new());
-    let mut last_seq = 0;
-    let mut bytes: u64 = 0;
-    let mut seen = HashSet::new();
+    let dropped = index::dropped_upto(tx, session)?;
+    let (mut admitted, mut warnings) = (Admitted::new(refs.len()), Vec::new());
     let mut seals = sealer.of_session(session);
     for part in refs {
-        match check_part(tx, session, part, dropped, mode, &mut seals, cache) {
-            Ok(item) => {
-                if item.tuple.seq <= last_seq {
-                    return refuse(RefusalCode::Order, format!("{} is out of order or occurs twice", item.tuple.item));
-                }
-                last_seq = item.tuple.seq;
-                bytes += item.bytes;
-                seen.insert(item.tuple.item);
-                checked.push(Checked::Item(item));
+        if let Context::Earlier(range) = part {
+            for item in earlier(range, dropped, mode, cache)? {
+                admitted.add(Arc::clone(item))?;
             }
+            continue;
+        }
+        match check_part(tx, session, part, dropped, mode, &mut seals, cache) {
+            Ok(item) => admitted.add(item)?,
             Err(Unanswered::Refused(refused)) => {
                 match mode {
                     Mode::Enforce => return Err(refused.into()),
                     Mode::DangerousWarn => warnings.push(refused.message),
                     Mode::DangerousOff => {}
                 }
-                checked.push(Checked::Quoted(quoted(part)));
+                admitted.checked.push(Checked::Quoted(quoted(part)));
             }
             Err(Unanswered::Failed(error)) => return Err(error.into()),
         }
     }
+    let Admitted { checked, bytes, .. } = admitted;
     // Twice, because a stored body is JSON text and may be longer than the bytes that the sandbox counts.
     if bytes > 2 * bytes_max {
         return refuse(RefusalCode::Budget, format!("the context has {bytes} bytes, over the limit of {bytes_max}"));
     }
-    if let Some(missing) = own.iter().find(|item| !seen.contains(item)) {
+    let is_named =
+        |own: &ItemId| checked.iter().rev().any(|part| part.item().is_some_and(|item| item.tuple.item == *own));
+    if let Some(missing) = own.iter().find(|own| !is_named(own)) {
         return refuse(RefusalCode::Order, format!("{missing} is a message of the turn and is missing in the context"));
     }
     Ok((checked, warnings))
+}
+
+/// Returns the items of a range. They were verified when the session named them before.
+fn earlier<'a>(
+    range: &Earlier,
+    dropped_upto: u64,
+    mode: Mode,
+    cache: &'a ItemCache,
+) -> Result<&'a [Arc<Item>], Refused> {
+    let Earlier { output, from, upto } = range;
+    let refuse = |message| Err(Refused { code: RefusalCode::Unknown, message });
+    if *from <= dropped_upto {
+        return refuse(format!("item {from} was dropped: request the items again"));
+    }
+    match cache.earlier(range, mode) {
+        Some(items) => Ok(items),
+        None => refuse(format!(
+            "no answered request that gave {output} is known with items {from} to {upto}: name each item"
+        )),
+    }
 }
 
 fn check_part(
@@ -162,13 +222,14 @@ fn check_part(
     mode: Mode,
     seals: &mut SessionSealer,
     cache: &mut ItemCache,
-) -> Result<Arc<Recorded>, Unanswered> {
+) -> Result<Arc<Item>, Unanswered> {
     let (code, message) = match part {
         Context::Ref(reference) if (1..=dropped_upto).contains(&reference.seq) => {
             (RefusalCode::Unknown, format!("{} was dropped: request the items again", reference.item))
         }
         Context::Ref(reference) => return check_ref(tx, session, reference, mode, seals, cache),
         Context::Text(_) => (RefusalCode::Unsealed, "text without a seal".to_owned()),
+        Context::Earlier(range) => (RefusalCode::Unknown, format!("{} is no single item", range.output)),
     };
     Err(Refused { code, message }.into())
 }
@@ -178,6 +239,7 @@ fn quoted(part: &Context) -> String {
     match part {
         Context::Text(text) => text.text.clone(),
         Context::Ref(reference) => format!("{} {}, whose seal is not valid", reference.kind, reference.item),
+        Context::Earlier(range) => format!("items {} to {} of an earlier request", range.from, range.upto),
     }
 }
 
@@ -188,12 +250,12 @@ fn check_ref(
     mode: Mode,
     seals: &mut SessionSealer,
     cache: &mut ItemCache,
-) -> Result<Arc<Recorded>, Unanswered> {
+) -> Result<Arc<Item>, Unanswered> {
     if let Some(recorded) = cache.recall(reference) {
         return Ok(recorded);
     }
     let refuse = |code, message: String| Err(Refused { code, message }.into());
-    let Some(recorded) = items::find(tx, reference.item)? else {
+    let Some(recorded) = index::find(tx, reference.item)? else {
         return refuse(RefusalCode::Unknown, format!("{} is not in the record", reference.item));
     };
     if recorded.tuple.session != session {
@@ -201,7 +263,7 @@ fn check_ref(
     }
     if mode == Mode::DangerousOff {
         // Not cached: a cached item counts as verified, also after a change of the mode.
-        return Ok(Arc::new(recorded));
+        return Ok(Item::new(recorded));
     }
     if reference.boot != seals.boot() {
         return refuse(
@@ -215,13 +277,15 @@ fn check_ref(
     Ok(cache.learn(reference, recorded))
 }
 
+/// Returns the items among these parts, in their order.
+pub fn items(checked: &[Checked]) -> Vec<Arc<Item>> {
+    checked.iter().filter_map(Checked::item).cloned().collect()
+}
+
 /// Returns the items among these parts with their numbers, in their order.
 pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
-    let number = |part: &Checked| match part {
-        Checked::Item(item) => Some((item.tuple.item, item.tuple.seq)),
-        Checked::Quoted(_) => None,
-    };
-    checked.iter().filter_map(number).collect()
+    let items = checked.iter().filter_map(Checked::item);
+    items.map(|item| (item.tuple.item, item.tuple.seq)).collect()
 }
 
 /// Returns the turns of these items that work for another principal than this turn. Only a session of several people has some.
@@ -230,10 +294,7 @@ pub fn turns_of_others(
     turn: &Turn,
     checked: &[Checked],
 ) -> Result<HashSet<TurnId>, ironclaw_state::Error> {
-    let of_item = |part: &Checked| match part {
-        Checked::Item(item) => item.tuple.turn,
-        Checked::Quoted(_) => None,
-    };
+    let of_item = |part: &Checked| part.item()?.tuple.turn;
     let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
     // The turn of an item may be forgotten, and then counts as another's.
     let own = turn::of_principal(tx, &turns, &turn.principal)?;

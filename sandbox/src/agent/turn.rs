@@ -5,6 +5,7 @@
 
 use super::context::{Entry, KnownItems, TooMuch};
 use super::model;
+use super::named::NamedItems;
 use super::{Agent, Stop};
 use crate::launch::now_ms;
 use crate::link::Gone;
@@ -16,7 +17,7 @@ use ironclaw_contract::seam::inbound::Turn;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::outbound::{Chat, EndReason};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
-use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Request, Response, Verdict};
+use ironclaw_contract::seam::socket::{Call, Purpose, RefusalCode, Request, Response, Verdict};
 use std::time::{Duration, Instant};
 
 /// Works on a turn until it ends.
@@ -155,18 +156,23 @@ impl Work<'_> {
         }
     }
 
-    /// Requests one output of the model. If the host has dropped a named item, the list of items is requested again, once.
+    /// Requests one output of the model. If the host has dropped a named item, or forgot the earlier request, the list of items is
+    /// requested again, once.
     fn generate(&mut self) -> Result<(Ref, u64, Vec<Call>), Leave> {
         let mut listed_again = false;
         loop {
             let refs = self.agent.known.choose(&self.own, self.turn.turn, self.agent.limits.context_bytes_max)?;
-            let refs = refs.into_iter().map(Context::Ref).collect();
-            let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs };
+            let parts = self.agent.named.parts(&refs);
+            let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs: parts };
             match self.agent.model.ask(&request, &self.agent.link) {
-                Ok(Response::Output { item, bytes, calls }) => return Ok((item, bytes, calls)),
+                Ok(Response::Output { item, bytes, calls }) => {
+                    self.agent.named = NamedItems::of(item.item, &refs);
+                    return Ok((item, bytes, calls));
+                }
                 Ok(Response::Refused { code: RefusalCode::Unknown, .. }) if !listed_again => {
                     listed_again = true;
                     self.agent.known = KnownItems::default();
+                    self.agent.named = NamedItems::default();
                     self.agent.asked_up_to = 0;
                     self.gather()?;
                 }
@@ -190,7 +196,7 @@ impl Work<'_> {
                 return Ok(());
             }
             self.spent.model_call(limits)?;
-            let refs = covered.iter().cloned().map(Context::Ref).collect();
+            let refs = self.agent.named.parts(&covered);
             match self.ask(&Request::Generate { turn: self.turn.turn, purpose: Purpose::Compact, refs }) {
                 Ok(Response::Output { item, bytes, .. }) if item.kind == ItemKind::Summary => {
                     self.agent.known.replace(&covered, item, bytes);

@@ -8,9 +8,12 @@ use ironclaw_contract::seam::link::{BELL, FromSandbox, Hello, TurnLimits, Welcom
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::outbound::{Found, OutboundReader, RawRow};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
-use ironclaw_contract::seam::socket::{Call, Item, Purpose, Request, Response, Verdict, read_frame, write_frame};
+use ironclaw_contract::seam::socket::{
+    Call, Context, Item, Purpose, Request, Response, Verdict, read_frame, write_frame,
+};
 use ironclaw_sandbox::link::Link;
 use ironclaw_sandbox::{Paths, launch};
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -45,6 +48,8 @@ pub struct Host {
     /// The items that a request `items` returns, in pages of two.
     pub items: Arc<Mutex<Vec<Item>>>,
     boot: BootId,
+    /// The items of the last request for a reply.
+    named: RefCell<Vec<u64>>,
     seq: u64,
     cursor: u64,
     sandbox: Option<JoinHandle<Result<(), launch::Error>>>,
@@ -61,8 +66,8 @@ impl Host {
         let inbound = InboundWriter::open(&paths.inbound_db(), &SessionKey::new(KEY)).expect("made");
         let items = Arc::new(Mutex::new(Vec::new()));
         let (asked, answers) = serve_model(&paths.model_socket(), Arc::clone(&items));
-        let (boot, seq, cursor) = (BootId::new(), 0, 0);
-        Self { root, paths, link: None, inbound, asked, answers, items, boot, seq, cursor, sandbox: None }
+        let (boot, named, seq, cursor) = (BootId::new(), RefCell::default(), 0, 0);
+        Self { root, paths, link: None, inbound, asked, answers, items, boot, named, seq, cursor, sandbox: None }
     }
 
     pub fn root(&self) -> &Path {
@@ -206,18 +211,27 @@ impl Host {
         self.asked_for(Purpose::Reply)
     }
 
-    /// Returns the refs of the next request, which must be `generate` with this purpose.
+    /// Returns the items of the next request, which must be `generate` with this purpose. A range names items of the last request for a
+    /// reply.
     pub fn asked_for(&self, wanted: Purpose) -> Vec<u64> {
-        match self.asked() {
-            Request::Generate { purpose, refs, .. } if purpose == wanted => refs
-                .into_iter()
-                .map(|context| match context {
-                    ironclaw_contract::seam::socket::Context::Ref(reference) => reference.seq,
-                    ironclaw_contract::seam::socket::Context::Text(text) => panic!("a text without a seal: {text:?}"),
-                })
-                .collect(),
-            other => panic!("{other:?}"),
+        let Request::Generate { purpose, refs, .. } = self.asked() else { panic!("another request") };
+        assert_eq!(purpose, wanted);
+        let mut all = Vec::new();
+        for part in refs {
+            match part {
+                Context::Ref(reference) => all.push(reference.seq),
+                Context::Earlier(range) => {
+                    let named = self.named.borrow();
+                    assert!(named.contains(&range.from) && named.contains(&range.upto), "{range:?} of {named:?}");
+                    all.extend(named.iter().filter(|seq| (range.from..=range.upto).contains(*seq)));
+                }
+                Context::Text(text) => panic!("a text without a seal: {text:?}"),
+            }
         }
+        if wanted == Purpose::Reply {
+            self.named.replace(all.clone());
+        }
+        all
     }
 
     pub fn answer(&self, response: Response) {

@@ -13,7 +13,9 @@ use ironclaw_contract::seam::link::{Fatal, FromSandbox, Hello, TurnLimits, Welco
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
 use ironclaw_contract::seam::seal::{self, ItemKind, Label, Ref, Sealed, Tuple};
-use ironclaw_contract::seam::socket::{Call, Context, Item, Purpose, RefusalCode, Request, Response, Text, Verdict};
+use ironclaw_contract::seam::socket::{
+    Call, Context, Earlier, Item, Purpose, RefusalCode, Request, Response, Text, Verdict,
+};
 
 /// Returns an id whose last two characters are `number`.
 pub(super) fn id<T: std::str::FromStr>(prefix: &str, number: u8) -> T {
@@ -105,6 +107,7 @@ fn link() -> Vec<Shape> {
 fn requests() -> Vec<Shape> {
     let turn: TurnId = id("trn", 1);
     let call_id: CallId = id("call", 1);
+    let earlier = || Earlier { output: id("itm", 1), from: 2, upto: 40 };
     let mut shapes = every!(Request {
         "request.generate": Request::Generate { .. } => Request::Generate {
             turn,
@@ -122,8 +125,10 @@ fn requests() -> Vec<Shape> {
     });
     shapes.extend(every!(Context {
         "context.ref": Context::Ref(_) => Context::Ref(reference(ItemKind::Result));
+        "context.earlier": Context::Earlier(_) => Context::Earlier(earlier());
         "context.text": Context::Text(_) => Context::Text(Text { text: "words without a seal".to_owned() });
     }));
+    shapes.push(shape("earlier", earlier()));
     shapes.push(shape("text", Text { text: "words without a seal".to_owned() }));
     shapes
 }

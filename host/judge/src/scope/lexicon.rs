@@ -3,7 +3,7 @@
 //! Holds no rule of its own about a language; its head explains the format. See [`super::reading`].
 
 use crate::class::Class;
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Captures, Regex, RegexBuilder};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
@@ -67,6 +67,11 @@ pub(super) struct Pattern {
 impl Pattern {
     fn compile(&self) -> Result<Regex, regex::Error> {
         RegexBuilder::new(&self.text).unicode(self.is_unicode).build()
+    }
+
+    /// Returns the groups of the first match. A search without groups goes first: it is much cheaper, and most texts do not match.
+    pub(super) fn groups_of<'a>(&self, text: &'a [u8]) -> Option<Captures<'a>> {
+        self.is_match(text).then(|| self.captures(text)).flatten()
     }
 }
 

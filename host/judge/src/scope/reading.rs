@@ -380,7 +380,7 @@ fn matched<'a>(
     if rule.question.is_some_and(|question| question != is_question) || rule.colon && !clause.colon {
         return None;
     }
-    let captures = rule.when.captures(clause.text.as_bytes())?;
+    let captures = rule.when.groups_of(clause.text.as_bytes())?;
     let trigger = TRIGGERS.iter().find_map(|name| captures.name(name)).or_else(|| captures.get(0))?.range();
     // Words that ask within a message or reported speech are no content of their own request.
     let text = match clause.head(language) {
@@ -427,7 +427,7 @@ impl Clause {
         let content = language
             .marks
             .content
-            .captures(text)
+            .groups_of(text)
             .and_then(|captures| captures.name("c").or_else(|| captures.name("d")));
         content.map_or(text, |content| &text[..content.start()])
     }

@@ -106,6 +106,10 @@ impl Server {
             let is_shared = store::find(tx, session)?.is_some_and(|session| session.origin.kind.is_shared());
             let others = if is_shared { context::turns_of_others(tx, &open, &checked)? } else { HashSet::new() };
             let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal, &others));
+            let named = match purpose {
+                Purpose::Reply => context::items(&checked),
+                Purpose::Plan | Purpose::Compact => Vec::new(),
+            };
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
@@ -124,7 +128,7 @@ impl Server {
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
             let facts = facts::of_turn(tx, &shared.settings, (&open, &agent), &labels, &key)?;
-            Ok((Prepared { agent, prompt, chain, labels, facts, covers, booked, bounds }, working))
+            Ok((Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds }, working))
         })
         .await
     }
@@ -190,6 +194,7 @@ impl Server {
         let bytes = text.len() as u64;
         let called = !answered.output.calls.is_empty();
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        let (mode, named) = (prepared.agent.mode, std::mem::take(&mut prepared.named));
         let response = self
             .decide(move |tx| {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
@@ -238,6 +243,9 @@ impl Server {
             })
             .await;
         failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
+        if let Ok(Response::Output { item, .. }) = &response {
+            self.cache.lock().expect("no holder panics").answer(item.item, mode, named);
+        }
         response
     }
 
@@ -294,6 +302,8 @@ impl Server {
 pub(super) struct Prepared {
     agent: Agent,
     prompt: Prompt,
+    /// The items of the prompt, for the cache; none for a summary.
+    named: Vec<Arc<context::Item>>,
     /// The endpoints at the time when the request was booked.
     chain: Vec<Arc<Endpoint>>,
     /// The labels of its output.

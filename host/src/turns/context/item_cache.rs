@@ -3,15 +3,24 @@
 //! Keeps only verified data that the record never changes. A ref that differs in any field is checked against the record. See
 //! [`crate::turns::context`].
 
+use super::OutputBody;
+use super::own_json;
+use super::system::Now;
+use crate::registry::Mode;
 use crate::tables::{deliveries, messages, turns};
+use crate::turns::calls::ResultBody;
 use crate::turns::items::{self, BodyError, Recorded};
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
+use ironclaw_contract::seam::message::Span;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
+use ironclaw_contract::seam::socket::Earlier;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
+use jiff::tz::TimeZone;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock};
 use subtle::ConstantTimeEq;
 
 /// Cached items: more than one request can name, so that the oldest items can leave the context one by one.
@@ -25,18 +34,78 @@ const BODIES_BYTES_MAX: usize = 1 << 20;
 pub struct ItemCache {
     items: HashMap<ItemId, CachedItem>,
     turns: HashMap<TurnId, i64>,
-    /// The opening times of turns, by ordinal.
-    opened: HashMap<i64, i64>,
-    /// Answers of closed turns; true if the answer has a delivery.
-    answers: HashMap<ItemId, bool>,
+    /// The opening times of turns in the zone, by ordinal.
+    opened: HashMap<i64, Arc<Now>>,
+    zone: Option<TimeZone>,
     body_bytes: usize,
+    /// The newest request that was answered.
+    answered: Option<AnsweredRequest>,
 }
 
 struct CachedItem {
     reference: Ref,
-    recorded: Arc<Recorded>,
-    body: Option<Arc<str>>,
-    position: Option<Position>,
+    item: Arc<Item>,
+}
+
+/// The items of an answered request, in the order of their numbers.
+struct AnsweredRequest {
+    output: ItemId,
+    /// False if its guard mode checked no seal.
+    is_verified: bool,
+    items: Vec<Arc<Item>>,
+}
+
+/// An item of a context, with its content and its position once a prompt needed them.
+pub struct Item {
+    recorded: Recorded,
+    content: OnceLock<Arc<Content>>,
+    position: Mutex<Option<Position>>,
+    /// For an answer of a closed turn: true if it has a delivery.
+    is_delivered: OnceLock<bool>,
+}
+
+impl Item {
+    /// Makes an item whose content and position are not read yet.
+    pub fn new(recorded: Recorded) -> Arc<Self> {
+        let (content, position, is_delivered) = Default::default();
+        Arc::new(Self { recorded, content, position, is_delivered })
+    }
+
+    fn position(&self) -> std::sync::MutexGuard<'_, Option<Position>> {
+        self.position.lock().expect("no holder panics")
+    }
+}
+
+impl Deref for Item {
+    type Target = Recorded;
+
+    fn deref(&self) -> &Recorded {
+        &self.recorded
+    }
+}
+
+/// The content of an item by its kind.
+pub(super) enum Content {
+    /// The body of a message, with the authors of its parts.
+    Message(String, Vec<Span>),
+    /// The text of a summary or a notice.
+    Text(String),
+    /// An output of a model.
+    Output(OutputBody),
+    /// The result of a call.
+    Result(ResultBody),
+}
+
+impl Content {
+    fn read(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Self, BodyError> {
+        let body = items::body(tx, item, key)?;
+        Ok(match item.tuple.kind {
+            ItemKind::Message => Self::Message(body, item.spans()),
+            ItemKind::Summary | ItemKind::Notice => Self::Text(body),
+            ItemKind::Output => Self::Output(own_json(&body)?),
+            ItemKind::Result => Self::Result(own_json(&body)?),
+        })
+    }
 }
 
 /// The position of an item in its conversation.
@@ -50,106 +119,123 @@ pub(super) struct Position {
 
 impl ItemCache {
     /// Returns the item of a ref that was verified before and is the same in every field.
-    pub(super) fn recall(&self, reference: &Ref) -> Option<Arc<Recorded>> {
+    pub(super) fn recall(&self, reference: &Ref) -> Option<Arc<Item>> {
         let known = self.items.get(&reference.item)?;
         let same_seal = known.reference.seal.as_bytes().ct_eq(reference.seal.as_bytes());
-        (bool::from(same_seal) && known.reference == *reference).then(|| Arc::clone(&known.recorded))
+        (bool::from(same_seal) && known.reference == *reference).then(|| Arc::clone(&known.item))
     }
 
-    /// Adds the item of a verified ref. Empties a full cache first.
-    pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Recorded> {
+    /// Adds the item of a verified ref. Empties a full cache first, except for the answered request, which the sandbox may name.
+    pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Item> {
         if self.items.len() >= ITEMS_MAX {
-            *self = Self::default();
+            *self = Self { answered: self.answered.take(), ..Self::default() };
         }
-        let recorded = Arc::new(recorded);
-        let known =
-            CachedItem { reference: reference.clone(), recorded: Arc::clone(&recorded), body: None, position: None };
-        self.items.insert(reference.item, known);
-        recorded
+        let item = Item::new(recorded);
+        self.items.insert(reference.item, CachedItem { reference: reference.clone(), item: Arc::clone(&item) });
+        item
+    }
+
+    /// Keeps the items of a request that was answered with this output. Replaces those of the request before it.
+    pub fn answer(&mut self, output: ItemId, mode: Mode, items: Vec<Arc<Item>>) {
+        self.answered = Some(AnsweredRequest { output, is_verified: mode != Mode::DangerousOff, items });
+    }
+
+    /// Returns the items of a range of the newest answered request; `None` if that request gave another output, had no item with the
+    /// first or the last number, or was not verified and this mode requires it.
+    pub(super) fn earlier(&self, range: &Earlier, mode: Mode) -> Option<&[Arc<Item>]> {
+        let is_valid = |request: &&AnsweredRequest| request.is_verified || mode == Mode::DangerousOff;
+        let request = self.answered.as_ref().filter(|request| request.output == range.output).filter(is_valid)?;
+        let at = |seq: u64| request.items.binary_search_by_key(&seq, |item| item.tuple.seq).ok();
+        request.items.get(at(range.from)?..=at(range.upto)?)
     }
 
     /// Forgets the positions of messages, because a retry moves a message.
     pub fn forget_positions(&mut self, messages: &[ItemId]) {
-        for message in messages {
-            if let Some(known) = self.items.get_mut(message) {
-                known.position = None;
-            }
+        let answered = self.answered.iter().flat_map(|request| &request.items);
+        for item in answered.filter(|item| messages.contains(&item.tuple.item)) {
+            *item.position() = None;
+        }
+        for known in messages.iter().filter_map(|message| self.items.get(message)) {
+            *known.item.position() = None;
         }
     }
 
-    /// Returns the body of an item.
-    pub(super) fn body(&mut self, tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Arc<str>, BodyError> {
-        let known = self.items.get_mut(&item.tuple.item);
-        if let Some(body) = known.as_ref().and_then(|known| known.body.as_ref()) {
-            return Ok(Arc::clone(body));
+    /// Returns the content of an item.
+    pub(super) fn content(
+        &mut self,
+        tx: &ReadTx<'_>,
+        item: &Item,
+        key: &ContentKey,
+    ) -> Result<Arc<Content>, BodyError> {
+        if let Some(content) = item.content.get() {
+            return Ok(Arc::clone(content));
         }
-        let body: Arc<str> = items::body(tx, item, key)?.into();
-        if let Some(known) = known
-            && self.body_bytes + body.len() <= BODIES_BYTES_MAX
-        {
-            self.body_bytes += body.len();
-            known.body = Some(Arc::clone(&body));
+        let content = Arc::new(Content::read(tx, item, key)?);
+        let bytes = usize::try_from(item.bytes).unwrap_or(usize::MAX);
+        if bytes <= BODIES_BYTES_MAX.saturating_sub(self.body_bytes) && item.content.set(Arc::clone(&content)).is_ok() {
+            self.body_bytes += bytes;
         }
-        Ok(body)
+        Ok(content)
     }
 
     /// Returns whether this answer of a closed turn has a delivery for that turn.
-    pub(super) fn answered(&mut self, tx: &ReadTx<'_>, item: &Recorded) -> Result<bool, ironclaw_state::Error> {
-        let (id, Some(turn)) = (item.tuple.item, item.tuple.turn) else { return Ok(false) };
-        if let Some(known) = self.answers.get(&id) {
+    pub(super) fn is_delivered(&self, tx: &ReadTx<'_>, item: &Item) -> Result<bool, ironclaw_state::Error> {
+        let Some(turn) = item.tuple.turn else { return Ok(false) };
+        if let Some(known) = item.is_delivered.get() {
             return Ok(*known);
         }
-        let answered = deliveries::is_of_turn(tx, turn, id)?;
-        self.answers.insert(id, answered);
-        Ok(answered)
+        let found = deliveries::is_of_turn(tx, turn, item.tuple.item)?;
+        Ok(*item.is_delivered.get_or_init(|| found))
     }
 
-    /// Returns the time when the turn of this ordinal was opened.
-    pub(super) fn opened_at(&mut self, tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, ironclaw_state::Error> {
-        if let Some(at) = self.opened.get(&ordinal) {
-            return Ok(Some(*at));
+    /// Returns the time when the turn of this ordinal was opened, in this zone.
+    pub(super) fn opened_at(
+        &mut self,
+        tx: &ReadTx<'_>,
+        ordinal: i64,
+        zone: &TimeZone,
+    ) -> Result<Option<Arc<Now>>, ironclaw_state::Error> {
+        if self.zone.as_ref() != Some(zone) {
+            self.opened.clear();
+            self.zone = Some(zone.clone());
         }
-        let at = turns::opened_at(tx, ordinal)?;
-        if let Some(at) = at {
-            self.opened.insert(ordinal, at);
+        if let Some(at) = self.opened.get(&ordinal) {
+            return Ok(Some(Arc::clone(at)));
+        }
+        let at = turns::opened_at(tx, ordinal)?.map(|at| Arc::new(Now::of(at, zone)));
+        if let Some(at) = &at {
+            self.opened.insert(ordinal, Arc::clone(at));
         }
         Ok(at)
     }
 
     /// Returns the position of an item; `None` for a message that no turn has shown, and for an item of no known turn.
-    pub(super) fn position(
-        &mut self,
-        tx: &ReadTx<'_>,
-        item: &Recorded,
-    ) -> Result<Option<Position>, ironclaw_state::Error> {
+    pub(super) fn position(&mut self, tx: &ReadTx<'_>, item: &Item) -> Result<Option<Position>, ironclaw_state::Error> {
+        let mut known = item.position();
+        if known.is_none() {
+            // The position of a message that was in a turn does not change until a retry.
+            *known = self.find_position(tx, item)?;
+        }
+        Ok(*known)
+    }
+
+    fn find_position(&mut self, tx: &ReadTx<'_>, item: &Item) -> Result<Option<Position>, ironclaw_state::Error> {
         let seq = item.tuple.seq;
-        if let Some(turn) = item.tuple.turn
-            && item.tuple.kind != ItemKind::Summary
-        {
-            if let Some(ordinal) = self.turns.get(&turn) {
-                return Ok(Some(Position { ordinal: *ordinal, seq }));
-            }
-            let ordinal = turns::ordinal(tx, turn)?;
-            if let Some(ordinal) = ordinal {
-                self.turns.insert(turn, ordinal);
-            }
-            return Ok(ordinal.map(|ordinal| Position { ordinal, seq }));
+        if item.tuple.kind == ItemKind::Summary {
+            return Ok(items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Position { ordinal, seq }));
         }
-        let known = self.items.get_mut(&item.tuple.item);
-        if let Some(position) = known.as_ref().and_then(|known| known.position) {
-            return Ok(Some(position));
-        }
-        let found = if item.tuple.kind == ItemKind::Summary {
-            items::summary::ordinal(tx, item.tuple.item)?.map(|ordinal| Position { ordinal, seq })
-        } else {
+        let Some(turn) = item.tuple.turn else {
             let shown = messages::position(tx, item.tuple.item.message())?;
-            shown.map(|shown| Position { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) })
+            return Ok(shown.map(|shown| Position { ordinal: shown.ordinal, seq: shown.moved_seq.unwrap_or(seq) }));
         };
-        // The position of a message that was in a turn does not change until a retry.
-        if let (Some(known), Some(position)) = (known, found) {
-            known.position = Some(position);
+        if let Some(ordinal) = self.turns.get(&turn) {
+            return Ok(Some(Position { ordinal: *ordinal, seq }));
         }
-        Ok(found)
+        let ordinal = turns::ordinal(tx, turn)?;
+        if let Some(ordinal) = ordinal {
+            self.turns.insert(turn, ordinal);
+        }
+        Ok(ordinal.map(|ordinal| Position { ordinal, seq }))
     }
 }
 
@@ -201,6 +287,46 @@ mod tests {
             Ref { seal: Digest::of(b"x"), ..good.clone() },
         ] {
             assert!(cache.recall(&bad).is_none(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn range_of_another_request_or_with_an_unnamed_end_is_refused() {
+        let mut cache = ItemCache::default();
+        let item = |seq| {
+            let (_, mut recorded) = example();
+            recorded.tuple.seq = seq;
+            Item::new(recorded)
+        };
+        let output = ItemId::new();
+        let range = |output, from, upto| Earlier { output, from, upto };
+        assert!(cache.earlier(&range(output, 2, 2), Mode::Enforce).is_none(), "no request was answered yet");
+        cache.answer(output, Mode::Enforce, vec![item(2), item(6), item(8)]);
+        for (from, upto) in [(2, 4), (4, 8), (1, 8), (2, 9), (8, 2), (0, u64::MAX)] {
+            assert!(cache.earlier(&range(output, from, upto), Mode::Enforce).is_none(), "{from} to {upto}");
+        }
+        assert!(cache.earlier(&range(ItemId::new(), 2, 8), Mode::Enforce).is_none());
+        let seqs: Vec<u64> = cache
+            .earlier(&range(output, 2, 6), Mode::Enforce)
+            .expect("named")
+            .iter()
+            .map(|item| item.tuple.seq)
+            .collect();
+        assert_eq!(seqs, [2, 6]);
+        cache.answer(ItemId::new(), Mode::Enforce, vec![item(2)]);
+        assert!(cache.earlier(&range(output, 2, 8), Mode::Enforce).is_none(), "a newer request was answered");
+    }
+
+    #[test]
+    fn unverified_request_is_of_no_use_in_a_mode_that_checks() {
+        let mut cache = ItemCache::default();
+        let (_, recorded) = example();
+        let (output, seq) = (ItemId::new(), recorded.tuple.seq);
+        cache.answer(output, Mode::DangerousOff, vec![Item::new(recorded)]);
+        let range = Earlier { output, from: seq, upto: seq };
+        assert!(cache.earlier(&range, Mode::DangerousOff).is_some());
+        for mode in [Mode::Enforce, Mode::DangerousWarn] {
+            assert!(cache.earlier(&range, mode).is_none());
         }
     }
 

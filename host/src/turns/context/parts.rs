@@ -2,16 +2,16 @@
 //!
 //! Never shows a model the script's text as its own, and never an answer without a delivery. The model client renders the parts.
 
-use super::item_cache::ItemCache;
+use super::item_cache::{Content, Item, ItemCache};
 use super::system::Now;
-use super::{Checked, OutputBody, Reader, images, order, own_json};
+use super::{Checked, OutputBody, Reader, images, order};
 use crate::tables::agent_messages::{self, AgentMessageKind};
 use crate::tables::{agents, turns};
 use crate::turns::calls::{Call, ResultBody};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, BodyError, Recorded};
 use ironclaw_contract::ids::{AgentId, CallId, PersonId};
-use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_model::image::ImageContent;
 use ironclaw_model::{Part, PastCall};
@@ -19,6 +19,7 @@ use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The dates of turns in a prompt.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,32 +82,25 @@ fn resolved_upto(
     ordered: &[order::Positioned],
     cache: &mut ItemCache,
 ) -> Result<u64, ironclaw_state::Error> {
-    let items = || ordered.iter().rev().filter_map(|(_, part)| item_of(part));
+    let items = || ordered.iter().rev().filter_map(|(_, part)| part.item());
     if !items().any(|item| item.tuple.kind == ItemKind::Notice) {
         return Ok(0);
     }
-    let by_model = |item: &&Recorded| {
+    let by_model = |item: &&Arc<Item>| {
         let is_own = reader.is_script || !item.scripted;
         item.tuple.kind == ItemKind::Output && is_own && item.tuple.turn != Some(reader.turn.id)
     };
     for item in items().filter(by_model) {
-        if cache.answered(tx, item)? {
+        if cache.is_delivered(tx, item)? {
             return Ok(item.tuple.seq);
         }
     }
     Ok(0)
 }
 
-fn item_of(part: &Checked) -> Option<&Recorded> {
-    match part {
-        Checked::Item(item) => Some(item),
-        Checked::Quoted(_) => None,
-    }
-}
-
 /// Returns the call of a result.
 fn call_of(part: &Checked) -> Option<CallId> {
-    item_of(part)?.tuple.call
+    part.item()?.tuple.call
 }
 
 struct Composer<'a, 'tx> {
@@ -124,36 +118,34 @@ struct Composer<'a, 'tx> {
     resolved_upto: u64,
     parts: Vec<Part>,
     /// The last time in the prompt.
-    now: Option<Now>,
+    now: Option<Arc<Now>>,
 }
 
 impl Composer<'_, '_> {
     /// Adds the time of a turn, if it differs from the last one, and its date, if that differs too.
     fn date(&mut self, ordinal: i64) -> Result<(), BodyError> {
-        let Some(at) = self.cache.opened_at(self.tx, ordinal)? else { return Ok(()) };
-        let now = Now::of(at, self.reader.zone);
-        if let Some(text) = now.since(self.now.as_ref()) {
+        let Some(now) = self.cache.opened_at(self.tx, ordinal, self.reader.zone)? else { return Ok(()) };
+        if let Some(text) = now.since(self.now.as_deref()) {
             self.parts.push(Part::Remark { text });
             self.now = Some(now);
         }
         Ok(())
     }
 
-    fn item(&mut self, item: &Recorded) -> Result<(), BodyError> {
-        let body = self.cache.body(self.tx, item, self.key)?;
-        match item.tuple.kind {
-            ItemKind::Message => self.message(item, &body)?,
-            ItemKind::Summary => self.parts.push(Part::Summary { text: body.to_string() }),
-            ItemKind::Notice => self.notice(item, &body)?,
-            ItemKind::Output => self.output(item, own_json(&body)?)?,
-            ItemKind::Result => self.result(item, own_json(&body)?),
+    fn item(&mut self, item: &Item) -> Result<(), BodyError> {
+        let content = self.cache.content(self.tx, item, self.key)?;
+        match (&*content, item.tuple.kind) {
+            (Content::Message(body, spans), _) => self.message(item, body, spans)?,
+            (Content::Text(body), ItemKind::Summary) => self.parts.push(Part::Summary { text: body.clone() }),
+            (Content::Text(body), _) => self.notice(item, body)?,
+            (Content::Output(output), _) => self.output(item, output)?,
+            (Content::Result(result), _) => self.result(item, result),
         }
         Ok(())
     }
 
     /// Adds the words and files of a message. An image follows the note about it.
-    fn message(&mut self, item: &Recorded, body: &str) -> Result<(), BodyError> {
-        let spans = item.spans();
+    fn message(&mut self, item: &Recorded, body: &str, spans: &[Span]) -> Result<(), BodyError> {
         let has_files = spans.iter().any(|span| matches!(span.author, Author::File { .. }));
         let mut images = if has_files { items::images::of(self.tx, item.tuple.item, self.key)? } else { Vec::new() }
             .into_iter()
@@ -205,14 +197,14 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    fn output(&mut self, item: &Recorded, output: OutputBody) -> Result<(), BodyError> {
+    fn output(&mut self, item: &Item, output: &OutputBody) -> Result<(), BodyError> {
         let is_open = item.tuple.turn == Some(self.reader.turn.id);
         // An answer without a delivery is left out, because no person was to read it.
-        if output.calls.is_empty() && !is_open && !self.cache.answered(self.tx, item)? {
+        if output.calls.is_empty() && !is_open && !self.cache.is_delivered(self.tx, item)? {
             return Ok(());
         }
         if item.scripted && !self.reader.is_script && !is_open {
-            self.parts.push(by_script(&output));
+            self.parts.push(by_script(output));
             self.of_script.extend(output.calls.iter().map(|call| call.call_id));
             return Ok(());
         }
@@ -221,13 +213,14 @@ impl Composer<'_, '_> {
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
         };
-        self.parts.push(Part::Assistant { text: output.text, calls: output.calls.iter().map(past).collect() });
-        for call in output.calls {
+        let calls = output.calls.iter().map(past).collect();
+        self.parts.push(Part::Assistant { text: output.text.clone(), calls });
+        for call in &output.calls {
             self.offered.insert(call.call_id);
             if !self.answered.contains(&call.call_id) {
                 // A model must never guess the outcome of its call.
                 let text = "the outcome of this call is unknown; it is not run again".to_owned();
-                self.parts.push(result_of(call.call_id, call.tool, false, text));
+                self.parts.push(result_of(call.call_id, call.tool.clone(), false, text));
             }
         }
         if let Some(cut) = output.cut {
@@ -236,15 +229,15 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    fn result(&mut self, item: &Recorded, result: ResultBody) {
+    fn result(&mut self, item: &Recorded, result: &ResultBody) {
         if item.tuple.call.is_some_and(|call| self.of_script.contains(&call)) {
             return;
         }
         let tool = item.tuple.tool.clone().unwrap_or_default();
         self.parts.push(match item.tuple.call.filter(|call| self.offered.contains(call)) {
-            Some(call) => result_of(call, tool, result.ok, result.text),
+            Some(call) => result_of(call, tool, result.ok, result.text.clone()),
             // Its call is not in the context, so it can only be a quote.
-            None => Part::Context { author: format!("an earlier result of {tool}"), text: result.text },
+            None => Part::Context { author: format!("an earlier result of {tool}"), text: result.text.clone() },
         });
     }
 }
