@@ -315,6 +315,7 @@ impl Attacker {
         let answer = answer.unwrap_or_else(|error| json!({ "error": error.to_string() }));
         match serde_json::from_value(answer.clone()) {
             Ok(Response::Output { item, calls, .. }) => {
+                self.seen.entry("first").or_insert_with(|| json!(item));
                 self.seen.insert("output".into(), json!(item));
                 self.seen.insert("calls".into(), json!(calls));
             }

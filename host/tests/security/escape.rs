@@ -10,6 +10,7 @@ mod forged;
 mod frames;
 mod hostile;
 mod queue;
+mod ranges;
 mod rows;
 mod screen;
 mod seals;

@@ -13,7 +13,7 @@ use ironclaw_contract::seam::socket::{
 };
 use ironclaw_sandbox::link::Link;
 use ironclaw_sandbox::{Paths, launch};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -49,7 +49,9 @@ pub struct Host {
     pub items: Arc<Mutex<Vec<Item>>>,
     boot: BootId,
     /// The items of the last request for a reply.
-    named: RefCell<Vec<u64>>,
+    pub named: RefCell<Vec<u64>>,
+    /// Number of parts of the last request for a reply.
+    pub parts: Cell<usize>,
     seq: u64,
     cursor: u64,
     sandbox: Option<JoinHandle<Result<(), launch::Error>>>,
@@ -66,8 +68,8 @@ impl Host {
         let inbound = InboundWriter::open(&paths.inbound_db(), &SessionKey::new(KEY)).expect("made");
         let items = Arc::new(Mutex::new(Vec::new()));
         let (asked, answers) = serve_model(&paths.model_socket(), Arc::clone(&items));
-        let (boot, named, seq, cursor) = (BootId::new(), RefCell::default(), 0, 0);
-        Self { root, paths, link: None, inbound, asked, answers, items, boot, named, seq, cursor, sandbox: None }
+        let (boot, named, parts, seq, cursor) = (BootId::new(), RefCell::default(), Cell::default(), 0, 0);
+        Self { root, paths, link: None, inbound, asked, answers, items, boot, named, parts, seq, cursor, sandbox: None }
     }
 
     pub fn root(&self) -> &Path {
@@ -216,7 +218,7 @@ impl Host {
     pub fn asked_for(&self, wanted: Purpose) -> Vec<u64> {
         let Request::Generate { purpose, refs, .. } = self.asked() else { panic!("another request") };
         assert_eq!(purpose, wanted);
-        let mut all = Vec::new();
+        let (count, mut all) = (refs.len(), Vec::new());
         for part in refs {
             match part {
                 Context::Ref(reference) => all.push(reference.seq),
@@ -229,6 +231,7 @@ impl Host {
             }
         }
         if wanted == Purpose::Reply {
+            self.parts.set(count);
             self.named.replace(all.clone());
         }
         all

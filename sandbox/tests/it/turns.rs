@@ -34,6 +34,30 @@ fn ends_with(mut host: Host, turn: &Turn, content: &str) {
     host.close().expect("a clean end");
 }
 
+#[test]
+fn items_of_the_last_request_are_named_by_a_range() {
+    let mut host = Host::welcomed(LIMITS);
+    let mut turns = Vec::new();
+    for (expected, parts) in [(&[2][..], 1), (&[2, 4, 6], 3), (&[2, 4, 6, 8, 10], 3)] {
+        let message = host.project("hello", true);
+        turns.push(host.open(&[&message]));
+        assert_eq!(host.asked_to_generate(), expected);
+        assert_eq!(host.parts.get(), parts, "a single item keeps its ref");
+        host.answer_output(1, Vec::new());
+        host.bell();
+        host.close_turn(turns.last().expect("a turn"));
+    }
+    let message = host.project("hello", true);
+    host.open(&[&message]);
+    host.asked_to_generate();
+    host.answer(refused(RefusalCode::Unknown));
+    assert_eq!(host.asked_to_generate().last(), Some(&message.seq));
+    assert_eq!(host.parts.get(), host.named.borrow().len(), "the host forgot the request");
+    host.answer_output(1, Vec::new());
+    host.bell();
+    host.close().expect("a clean end");
+}
+
 fn refused(code: RefusalCode) -> Response {
     Response::Refused { code, message: "no".into() }
 }
