@@ -112,7 +112,7 @@ pub struct Server {
     one: Mutex<()>,
     /// The turn for which the changed files were copied last.
     kept_for: std::sync::Mutex<Option<TurnId>>,
-    /// Locked by the one request that reads the record.
+    /// Locked by the one request that reads the record or records its output.
     pub(super) cache: Arc<std::sync::Mutex<context::ItemCache>>,
     refusals: AtomicU32,
     /// The number of the newest dropped item at the last excused request for a dropped one.

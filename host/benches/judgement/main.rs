@@ -71,7 +71,7 @@ struct Context {
 impl Context {
     fn new(sealer: &Sealer, person: PersonId, is_tainted: bool) -> Self {
         let session = SessionId::new();
-        let recorded: Vec<_> = (0..ITEMS).map(|n| Item::new(recorded(session, person, n, is_tainted))).collect();
+        let recorded: Vec<_> = (0..ITEMS).map(|n| Item::new(recorded(session, person, n, is_tainted), true)).collect();
         let refs = recorded.iter().map(|item| sealer.seal(&item.tuple)).collect();
         let items = recorded.iter().map(|item| Checked::Item(Arc::clone(item))).collect();
         Self { refs, items, recorded }

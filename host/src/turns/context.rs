@@ -121,16 +121,25 @@ impl Admitted {
     /// # Errors
     /// Refuses an item out of order, and one too many.
     fn add(&mut self, item: Arc<Item>) -> Result<(), Refused> {
-        let refuse = |code, message| Err(Refused { code, message });
         if item.tuple.seq <= self.last_seq {
-            return refuse(RefusalCode::Order, format!("{} is out of order or occurs twice", item.tuple.item));
-        }
-        if self.checked.len() >= REFS_MAX {
-            return refuse(RefusalCode::Frame, format!("the context has more than {REFS_MAX} items"));
+            let message = format!("{} is out of order or occurs twice", item.tuple.item);
+            return Err(Refused { code: RefusalCode::Order, message });
         }
         self.last_seq = item.tuple.seq;
         self.bytes += item.bytes;
-        self.checked.push(Checked::Item(item));
+        self.push(Checked::Item(item))
+    }
+
+    /// Adds a part.
+    ///
+    /// # Errors
+    /// Refuses one too many.
+    fn push(&mut self, part: Checked) -> Result<(), Refused> {
+        if self.checked.len() >= REFS_MAX {
+            let message = format!("the context has over {REFS_MAX} parts, which is the limit");
+            return Err(Refused { code: RefusalCode::Frame, message });
+        }
+        self.checked.push(part);
         Ok(())
     }
 }
@@ -139,7 +148,8 @@ impl Admitted {
 /// context contains the turn's own messages.
 ///
 /// All bodies together have at most twice `bytes_max` bytes. Also returns the warnings of `dangerous_warn`. The mode `dangerous_off`
-/// checks no seal and records no warning, but even then no item of another session passes.
+/// refuses no seal and records no warning, but even then no item of another session passes. A range of an unknown request is refused in
+/// each mode, because it names no text.
 ///
 /// # Errors
 /// Refuses at the first part that violates a rule.
@@ -176,7 +186,7 @@ pub fn check(
                     Mode::DangerousWarn => warnings.push(refused.message),
                     Mode::DangerousOff => {}
                 }
-                admitted.checked.push(Checked::Quoted(quoted(part)));
+                admitted.push(Checked::Quoted(quoted(part)))?;
             }
             Err(Unanswered::Failed(error)) => return Err(error.into()),
         }
@@ -261,9 +271,10 @@ fn check_ref(
     if recorded.tuple.session != session {
         return refuse(RefusalCode::Seal, format!("{} belongs to another session", reference.item));
     }
-    if mode == Mode::DangerousOff {
+    let is_valid = reference.boot == seals.boot() && seals.verify(reference, &recorded.tuple);
+    if !is_valid && mode == Mode::DangerousOff {
         // Not cached: a cached item counts as verified, also after a change of the mode.
-        return Ok(Item::new(recorded));
+        return Ok(Item::new(recorded, false));
     }
     if reference.boot != seals.boot() {
         return refuse(
@@ -271,7 +282,7 @@ fn check_ref(
             format!("the seal of {} is from an earlier start: request the items again", reference.item),
         );
     }
-    if !seals.verify(reference, &recorded.tuple) {
+    if !is_valid {
         return refuse(RefusalCode::Seal, format!("the seal of {} is not valid", reference.item));
     }
     Ok(cache.learn(reference, recorded))

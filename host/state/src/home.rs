@@ -314,7 +314,7 @@ impl SessionDirectories {
         &self.0
     }
 
-    /// Returns the directory of `inbound.db`; it has no other file.
+    /// Returns the directory of `inbound.db` and its journal; it has no other file.
     pub fn inbound(&self) -> PathBuf {
         self.0.join("in")
     }

@@ -320,7 +320,7 @@ fn agent_cannot_write_to_its_own_inbound_queue() {
         let names = |path: &str| -> HashSet<String> {
             let found = std::fs::read_dir(inside(path)).expect("readable").flatten();
             let names = found.map(|entry| entry.file_name().to_string_lossy().into_owned());
-            // SQLite keeps a journal beside the file while the host writes.
+            // SQLite keeps a journal beside the file.
             names.filter(|name| name != "inbound.db-journal").collect()
         };
         if nix::unistd::geteuid().is_root() {

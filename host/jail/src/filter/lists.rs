@@ -47,6 +47,7 @@ const F_SETSIG: u32 = 10;
 const F_SETOWN_EX: u32 = 15;
 const F_SETLEASE: u32 = 1024;
 const F_NOTIFY: u32 = 1026;
+const F_SETDELEG: u32 = 1040;
 
 /// Calls of a program that is linked dynamically, has threads, keeps encrypted databases and uses unix sockets.
 ///
@@ -67,7 +68,10 @@ pub(super) const PROGRAM: &[Rule] = &[
     },
     // The other operations on a descriptor, except those that signal another process, watch a directory, or take a lease on a file
     // that others use.
-    Rule { calls: &[libc::SYS_fcntl], when: IsNot(1, &[F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY]) },
+    Rule {
+        calls: &[libc::SYS_fcntl],
+        when: IsNot(1, &[F_SETOWN, F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY, F_SETDELEG]),
+    },
     // Finding, making and removing files; the mounts and Landlock decide which ones.
     Rule {
         calls: &[

@@ -110,6 +110,7 @@ pub(crate) const DESCRIPTORS: &[Bare] = &[
     call("choose the signal of a descriptor", libc::SYS_fcntl, [NONE, 10, 9]), // F_SETSIG
     call("have a descriptor signal a thread", libc::SYS_fcntl, [NONE, 15, 0]), // F_SETOWN_EX
     call("take a lease on a file", libc::SYS_fcntl, [NONE, 1024, 0]),          // F_SETLEASE
+    call("take a delegation of a file", libc::SYS_fcntl, [NONE, 1040, 0]),     // F_SETDELEG
     call("watch a directory by signals", libc::SYS_fcntl, [NONE, 1026, 0]),    // F_NOTIFY
 ];
 

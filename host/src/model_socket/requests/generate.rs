@@ -194,7 +194,7 @@ impl Server {
         let bytes = text.len() as u64;
         let called = !answered.output.calls.is_empty();
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
-        let (mode, named) = (prepared.agent.mode, std::mem::take(&mut prepared.named));
+        let named = std::mem::take(&mut prepared.named);
         let response = self
             .decide(move |tx| {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
@@ -244,7 +244,7 @@ impl Server {
             .await;
         failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
         if let Ok(Response::Output { item, .. }) = &response {
-            self.cache.lock().expect("no holder panics").answer(item.item, mode, named);
+            self.cache.lock().expect("no holder panics").answer(item.item, named);
         }
         response
     }

@@ -1,6 +1,6 @@
 //! A cache of the items that earlier requests of an awake session named, so that each request does not read a long conversation again.
 //!
-//! Keeps only verified data that the record never changes. A ref that differs in any field is checked against the record. See
+//! Keeps only data that the record never changes. A ref that differs in any field from a verified one is checked against the record. See
 //! [`crate::turns::context`].
 
 use super::OutputBody;
@@ -50,14 +50,14 @@ struct CachedItem {
 /// The items of an answered request, in the order of their numbers.
 struct AnsweredRequest {
     output: ItemId,
-    /// False if its guard mode checked no seal.
-    is_verified: bool,
     items: Vec<Arc<Item>>,
 }
 
 /// An item of a context, with its content and its position once a prompt needed them.
 pub struct Item {
     recorded: Recorded,
+    /// False if its ref had no valid seal and passed in the mode `dangerous_off`.
+    is_verified: bool,
     content: OnceLock<Arc<Content>>,
     position: Mutex<Option<Position>>,
     /// For an answer of a closed turn: true if it has a delivery.
@@ -66,9 +66,9 @@ pub struct Item {
 
 impl Item {
     /// Makes an item whose content and position are not read yet.
-    pub fn new(recorded: Recorded) -> Arc<Self> {
+    pub fn new(recorded: Recorded, is_verified: bool) -> Arc<Self> {
         let (content, position, is_delivered) = Default::default();
-        Arc::new(Self { recorded, content, position, is_delivered })
+        Arc::new(Self { recorded, is_verified, content, position, is_delivered })
     }
 
     fn position(&self) -> std::sync::MutexGuard<'_, Option<Position>> {
@@ -128,25 +128,29 @@ impl ItemCache {
     /// Adds the item of a verified ref. Empties a full cache first, except for the answered request, which the sandbox may name.
     pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Item> {
         if self.items.len() >= ITEMS_MAX {
-            *self = Self { answered: self.answered.take(), ..Self::default() };
+            let answered = self.answered.take();
+            let kept = answered.iter().flat_map(|request| &request.items).filter(|item| item.content.get().is_some());
+            let body_bytes = kept.map(|item| bytes_of(item)).sum();
+            *self = Self { answered, body_bytes, ..Self::default() };
         }
-        let item = Item::new(recorded);
+        let item = Item::new(recorded, true);
         self.items.insert(reference.item, CachedItem { reference: reference.clone(), item: Arc::clone(&item) });
         item
     }
 
     /// Keeps the items of a request that was answered with this output. Replaces those of the request before it.
-    pub fn answer(&mut self, output: ItemId, mode: Mode, items: Vec<Arc<Item>>) {
-        self.answered = Some(AnsweredRequest { output, is_verified: mode != Mode::DangerousOff, items });
+    pub fn answer(&mut self, output: ItemId, items: Vec<Arc<Item>>) {
+        self.answered = Some(AnsweredRequest { output, items });
     }
 
     /// Returns the items of a range of the newest answered request; `None` if that request gave another output, had no item with the
-    /// first or the last number, or was not verified and this mode requires it.
+    /// first or the last number, or has an item in the range that is not verified and this mode requires it.
     pub(super) fn earlier(&self, range: &Earlier, mode: Mode) -> Option<&[Arc<Item>]> {
-        let is_valid = |request: &&AnsweredRequest| request.is_verified || mode == Mode::DangerousOff;
-        let request = self.answered.as_ref().filter(|request| request.output == range.output).filter(is_valid)?;
+        let request =
+            self.answered.as_ref().filter(|request| request.output == range.output && range.from <= range.upto)?;
         let at = |seq: u64| request.items.binary_search_by_key(&seq, |item| item.tuple.seq).ok();
-        request.items.get(at(range.from)?..=at(range.upto)?)
+        let items = request.items.get(at(range.from)?..=at(range.upto)?)?;
+        (mode == Mode::DangerousOff || items.iter().all(|item| item.is_verified)).then_some(items)
     }
 
     /// Forgets the positions of messages, because a retry moves a message.
@@ -171,7 +175,7 @@ impl ItemCache {
             return Ok(Arc::clone(content));
         }
         let content = Arc::new(Content::read(tx, item, key)?);
-        let bytes = usize::try_from(item.bytes).unwrap_or(usize::MAX);
+        let bytes = bytes_of(item);
         if bytes <= BODIES_BYTES_MAX.saturating_sub(self.body_bytes) && item.content.set(Arc::clone(&content)).is_ok() {
             self.body_bytes += bytes;
         }
@@ -239,6 +243,10 @@ impl ItemCache {
     }
 }
 
+fn bytes_of(item: &Item) -> usize {
+    usize::try_from(item.bytes).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,13 +304,13 @@ mod tests {
         let item = |seq| {
             let (_, mut recorded) = example();
             recorded.tuple.seq = seq;
-            Item::new(recorded)
+            Item::new(recorded, true)
         };
         let output = ItemId::new();
         let range = |output, from, upto| Earlier { output, from, upto };
         assert!(cache.earlier(&range(output, 2, 2), Mode::Enforce).is_none(), "no request was answered yet");
-        cache.answer(output, Mode::Enforce, vec![item(2), item(6), item(8)]);
-        for (from, upto) in [(2, 4), (4, 8), (1, 8), (2, 9), (8, 2), (0, u64::MAX)] {
+        cache.answer(output, vec![item(2), item(6), item(8)]);
+        for (from, upto) in [(2, 4), (4, 8), (1, 8), (2, 9), (8, 2), (8, 6), (6, 2), (0, u64::MAX)] {
             assert!(cache.earlier(&range(output, from, upto), Mode::Enforce).is_none(), "{from} to {upto}");
         }
         assert!(cache.earlier(&range(ItemId::new(), 2, 8), Mode::Enforce).is_none());
@@ -313,7 +321,7 @@ mod tests {
             .map(|item| item.tuple.seq)
             .collect();
         assert_eq!(seqs, [2, 6]);
-        cache.answer(ItemId::new(), Mode::Enforce, vec![item(2)]);
+        cache.answer(ItemId::new(), vec![item(2)]);
         assert!(cache.earlier(&range(output, 2, 8), Mode::Enforce).is_none(), "a newer request was answered");
     }
 
@@ -322,7 +330,7 @@ mod tests {
         let mut cache = ItemCache::default();
         let (_, recorded) = example();
         let (output, seq) = (ItemId::new(), recorded.tuple.seq);
-        cache.answer(output, Mode::DangerousOff, vec![Item::new(recorded)]);
+        cache.answer(output, vec![Item::new(recorded, false)]);
         let range = Earlier { output, from: seq, upto: seq };
         assert!(cache.earlier(&range, Mode::DangerousOff).is_some());
         for mode in [Mode::Enforce, Mode::DangerousWarn] {

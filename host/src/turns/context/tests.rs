@@ -4,6 +4,7 @@ mod catalogue;
 mod fixture;
 mod golden;
 mod prefix;
+mod ranges;
 mod size;
 
 use super::{begin_of_typed, is_all_typed, joined_labels};

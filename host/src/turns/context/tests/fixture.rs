@@ -1,6 +1,6 @@
 //! A fixture: a conversation in a real record, with a sandbox that requests all items that the host names.
 
-use super::super::{Checked, ItemCache, OutputBody, Reader, check, compose};
+use super::super::{Checked, ItemCache, OutputBody, Reader, Unanswered, check, compose};
 use crate::gateway::{Approved, Direct};
 use crate::inbound::channel::Received;
 use crate::inbound::{identity, inbox, routing};
@@ -8,7 +8,7 @@ use crate::outbound::delivery;
 use crate::record;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::mounts::{self, Mount};
-use crate::registry::{self, Agent, AgentDraft, Role, channels, create_owner, software};
+use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels, create_owner, software};
 use crate::session::store::{self, Session};
 use crate::tables::channels as table;
 use crate::tools::{Class, Runs};
@@ -21,7 +21,7 @@ use ironclaw_contract::operator::{ChannelKind, LedgerEvent, MessageFile};
 use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
-use ironclaw_contract::seam::socket::Context;
+use ironclaw_contract::seam::socket::{Context, RefusalCode};
 use ironclaw_ledger::Entry;
 use ironclaw_model::{Cut, Prompt};
 use ironclaw_state::WriteTx;
@@ -281,6 +281,26 @@ impl Fixture<'_, '_> {
         let mut cache = ItemCache::default();
         let checked = check(self.tx, session, &own, &refs, mode, BYTES_MAX, &self.sealer, &mut cache);
         (checked.expect("a context").0, cache)
+    }
+
+    /// Checks these parts in a guard mode, with a bound on the bytes.
+    pub(super) fn check(
+        &self,
+        parts: &[Context],
+        (mode, bytes_max): (Mode, u64),
+        cache: &mut ItemCache,
+    ) -> Result<Vec<Checked>, RefusalCode> {
+        let checked = check(self.tx, self.session().id, &self.own(), parts, mode, bytes_max, &self.sealer, cache);
+        checked.map(|(checked, _)| checked).map_err(|unanswered| match unanswered {
+            Unanswered::Refused(refused) => refused.code,
+            Unanswered::Failed(error) => panic!("{error}"),
+        })
+    }
+
+    /// Drops all items that no open turn needs.
+    pub(super) fn drop_items(&mut self) {
+        let config = items::Config { session_items_max: 0, ..items::Config::default() };
+        items::enforce_retention(self.tx, self.session().id, &config).expect("dropped");
     }
 
     pub(super) fn prompt(&mut self) -> Prompt {
