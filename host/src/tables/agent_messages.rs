@@ -94,9 +94,9 @@ pub fn find(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<AgentMessage>,
 
 /// Returns the requests in a session that wait for a turn, oldest first.
 pub fn waiting_requests_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
-    // `status IN …` is redundant, but it is the condition of the index.
+    // `waits = 1` is redundant, but it is the condition of the index.
     let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
-               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' \
+               WHERE session_id = ?1 AND waits = 1 AND status = 'queued' \
                AND agent_messages.kind = 'request' ORDER BY seq";
     tx.list(sql, [session], agent_message)
 }
@@ -123,7 +123,7 @@ pub fn principal_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Princi
 /// Returns the deliveries of the answers in a session that no turn took.
 pub fn untaken_answers_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<DeliveryId>, Error> {
     let sql = "SELECT delivery FROM messages JOIN agent_messages ON message_id = messages.id \
-               WHERE session_id = ?1 AND status = 'queued' AND delivery IS NOT NULL ORDER BY seq";
+               WHERE session_id = ?1 AND waits = 1 AND status = 'queued' AND delivery IS NOT NULL ORDER BY seq";
     tx.list(sql, [session], |row| row.get("delivery"))
 }
 

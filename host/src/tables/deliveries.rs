@@ -90,6 +90,8 @@ pub struct NewDelivery<'a> {
     pub group_id: &'a str,
     /// True if it leaves this host.
     pub over_network: bool,
+    /// True if the same transaction records its receipt.
+    pub is_received: bool,
 }
 
 /// A dead letter, with the facts that a person needs for a decision.
@@ -137,17 +139,31 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     })
 }
 
-/// Inserts the intent of a delivery for the current channel of this name, and returns its row.
+/// Inserts the intent of a delivery for the current channel of this name, or a received delivery, and returns its row.
 pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Error> {
     let now = tx.now();
     let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, \
-               created_at, call_id, group_id, over_network) \
-               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9,?10,?11,?12) \
+               created_at, call_id, group_id, over_network, settled_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,iif(?13,'received','intent'),?13,?9,?10,?11,\
+               ?12,iif(?13,?9,NULL)) \
                RETURNING *";
     let NewDelivery { id, session, turn, item, row_id, call, .. } = new;
-    let NewDelivery { channel, platform_id, thread_id, group_id, over_network, .. } = new;
-    let to =
-        params![id, session, turn, item, row_id, channel, platform_id, thread_id, now, call, group_id, over_network];
+    let NewDelivery { channel, platform_id, thread_id, group_id, over_network, is_received, .. } = new;
+    let to = params![
+        id,
+        session,
+        turn,
+        item,
+        row_id,
+        channel,
+        platform_id,
+        thread_id,
+        now,
+        call,
+        group_id,
+        over_network,
+        is_received
+    ];
     tx.returning_one(sql, to, delivery)
 }
 

@@ -48,6 +48,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v26.sql"),
     include_str!("v27.sql"),
     include_str!("v28.sql"),
+    include_str!("v29.sql"),
 ];
 
 /// A migration of the schema.
