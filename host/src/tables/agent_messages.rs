@@ -160,7 +160,7 @@ pub fn chain(tx: &ReadTx<'_>, chain: MessageId) -> Result<Vec<Link>, Error> {
 /// Returns the chain of a turn that a message of an agent opened.
 pub fn chain_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>, Error> {
     let sql = "SELECT chain FROM messages JOIN agent_messages ON message_id = coalesce(root, messages.id) \
-               WHERE turn_id = ?1 LIMIT 1";
+               WHERE messages.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1 LIMIT 1";
     tx.find(sql, [turn], |row| row.get("chain"))
 }
 

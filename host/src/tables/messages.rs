@@ -131,6 +131,9 @@ pub struct MessagePosition {
     pub moved_seq: Option<u64>,
 }
 
+/// The condition for the messages of the turn `?1`.
+const OF_TURN: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1";
+
 /// Inserts a message that the host just received.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     let now = tx.now();
@@ -316,6 +319,8 @@ pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Err
          first_ordinal = coalesce(first_ordinal, (SELECT ordinal FROM turns WHERE id = ?2)) WHERE id = ?1",
         params![id, turn],
     )?;
+    let sql = "UPDATE turns SET message_ids = json_insert(message_ids, '$[#]', ?1) WHERE id = ?2";
+    tx.execute(sql, params![id, turn])?;
     Ok(())
 }
 
@@ -334,17 +339,21 @@ pub fn position_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) 
 
 /// Clears the positions of the messages in this turn, except for its first message.
 pub fn clear_positions_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
-    let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
-               AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
-    tx.execute(sql, [turn])?;
+    let sql = format!(
+        "UPDATE messages SET first_ordinal = NULL WHERE {OF_TURN} AND status = 'processing' \
+         AND seq > (SELECT min(seq) FROM messages WHERE {OF_TURN})"
+    );
+    tx.execute(&sql, [turn])?;
     Ok(())
 }
 
 /// Sets the status of the messages in a turn at its end.
 pub fn leave(tx: &mut WriteTx<'_>, turn: TurnId, status: Status) -> Result<(), Error> {
-    let sql = "UPDATE messages SET status = ?2, waits = iif(?2 IN ('queued','processing'), 1, NULL) \
-               WHERE turn_id = ?1 AND status = 'processing'";
-    tx.execute(sql, params![turn, status])?;
+    let sql = format!(
+        "UPDATE messages SET status = ?2, waits = iif(?2 IN ('queued','processing'), 1, NULL) \
+         WHERE {OF_TURN} AND status = 'processing'"
+    );
+    tx.execute(&sql, params![turn, status])?;
     Ok(())
 }
 
@@ -374,27 +383,27 @@ pub fn refund_attempt(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<()
 
 /// Returns the messages that a turn answers, oldest first.
 pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
-    tx.list("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq", [turn], |row| row.get("id"))
+    tx.list(&format!("SELECT id FROM messages WHERE {OF_TURN} ORDER BY seq"), [turn], |row| row.get("id"))
 }
 
 /// Returns the messages of a turn that asked for it, oldest first.
 pub fn asking_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
-    let sql = "SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq";
-    tx.list(sql, [turn], |row| row.get(0))
+    let sql = format!("SELECT id FROM messages WHERE {OF_TURN} AND trigger = 1 ORDER BY seq");
+    tx.list(&sql, [turn], |row| row.get(0))
 }
 
 /// Returns whether a message of a turn is older than this generation of the record.
 pub fn is_of_earlier_generation(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
     // A generation is at least the time of its begin.
     let began = i64::try_from(super::facts::generation(tx)?).unwrap_or(i64::MAX);
-    let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE turn_id = ?1 AND received_at < ?2)";
-    tx.get(sql, params![turn, began], |row| row.get(0))
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM messages WHERE {OF_TURN} AND received_at < ?2)");
+    tx.get(&sql, params![turn, began], |row| row.get(0))
 }
 
 /// Returns the highest number of attempts of the messages of a turn.
 pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
-    let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
-    tx.get(sql, [turn], |row| row.get(0))
+    let sql = format!("SELECT coalesce(max(attempts), 0) FROM messages WHERE {OF_TURN}");
+    tx.get(&sql, [turn], |row| row.get(0))
 }
 
 /// Returns the position of a message; `None` if no turn has shown it.
@@ -450,7 +459,8 @@ pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
 
 /// Marks the completed messages that a turn answered as delivered.
 pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
-    tx.execute("UPDATE messages SET status = 'delivered' WHERE turn_id = ?1 AND status = 'completed'", [turn])?;
+    let sql = format!("UPDATE messages SET status = 'delivered' WHERE {OF_TURN} AND status = 'completed'");
+    tx.execute(&sql, [turn])?;
     Ok(())
 }
 
@@ -491,7 +501,8 @@ pub fn forgettable(tx: &ReadTx<'_>, events_from: i64, most: i64) -> Result<Optio
                (SELECT m.id AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
                WHERE m.seq <= s.pruned_seq AND m.status IN ('completed','delivered') \
                AND (m.event_id IS NULL OR m.received_at < ?1) \
-               AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.turn_id = m.turn_id) \
+               AND NOT EXISTS (SELECT 1 FROM turns, json_each(delivery_ids) JOIN deliveries d ON d.id = value \
+               WHERE turns.id = m.turn_id) \
                AND (m.session_id, m.seq) NOT IN (SELECT session_id, max(seq) FROM messages GROUP BY session_id, sender, principal) LIMIT ?2)";
     tx.get(sql, [events_from, most], |row| row.get(0))
 }

@@ -342,7 +342,8 @@ pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error>
                AND c.state IN ('running', 'unknown', 'done') \
                AND t.opened_at >= (SELECT coalesce(\
                (SELECT min(i.issued_at) FROM messages m \
-               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3), \
+               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3 \
+               AND m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?3)), \
                (SELECT min(m.received_at) FROM requests r JOIN messages m ON m.id = r.root WHERE r.call_id = ?4))))";
     tx.get(sql, params![call.session, call.digest, call.turn, call.id], |row| row.get(0))
 }
@@ -396,8 +397,8 @@ pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> 
     let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
                (SELECT t.ordinal AS key FROM sessions s JOIN turns t ON t.session_id = s.id \
                WHERE s.pruned_seq > 0 AND t.state = 'closed' AND t.ordinal < (SELECT max(ordinal) FROM turns) \
-               AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = t.id) \
-               AND NOT EXISTS (SELECT 1 FROM deliveries WHERE deliveries.turn_id = t.id) \
+               AND NOT EXISTS (SELECT 1 FROM json_each(t.message_ids) JOIN messages ON messages.id = value WHERE turn_id = t.id) \
+               AND NOT EXISTS (SELECT 1 FROM json_each(t.delivery_ids) JOIN deliveries ON deliveries.id = value) \
                AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.turn_id = t.id) \
                AND NOT EXISTS (SELECT 1 FROM items WHERE items.turn_id = t.id) LIMIT ?1)";
     tx.get(sql, [most], |row| row.get(0))
@@ -406,7 +407,7 @@ pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> 
 /// Deletes the turns among these ordinals, a JSON array, that no message refers to. Returns the number of deleted turns.
 pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     let sql = "DELETE FROM turns WHERE ordinal IN (SELECT value FROM json_each(?1)) \
-               AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = turns.id)";
+               AND NOT EXISTS (SELECT 1 FROM json_each(message_ids) JOIN messages ON messages.id = value WHERE turn_id = turns.id)";
     tx.execute(sql, [keys])
 }
 

@@ -73,3 +73,20 @@ INSERT INTO ledger_subjects (subject, seq)
   UNION SELECT turn_id, seq FROM ledger WHERE turn_id IS NOT NULL AND seq < (SELECT (max(seq) + 1) / 256 * 256 FROM ledger);
 DROP INDEX ledger_by_message;
 DROP INDEX ledger_by_turn;
+
+-- A turn names its messages and its deliveries, so that neither needs an index by turn: the row of the turn changes anyway.
+ALTER TABLE turns ADD COLUMN message_ids TEXT NOT NULL DEFAULT '[]';  -- JSON list of the messages that were put into it
+ALTER TABLE turns ADD COLUMN delivery_ids TEXT NOT NULL DEFAULT '[]'; -- JSON list
+UPDATE turns SET
+  message_ids = (SELECT json_group_array(id) FROM messages WHERE turn_id = turns.id),
+  delivery_ids = (SELECT json_group_array(id) FROM deliveries WHERE turn_id = turns.id);
+DROP INDEX messages_by_turn;
+DROP INDEX deliveries_by_turn;
+
+-- Replies on this host that no client got, in the complete blocks of 256 deliveries. The others are found by their number, so that
+-- a reply that is read soon changes no index.
+ALTER TABLE deliveries ADD COLUMN unseen INTEGER;
+UPDATE deliveries SET unseen = 1
+  WHERE over_network = 0 AND seen_at IS NULL AND rowid <= (SELECT max(rowid) / 256 * 256 FROM deliveries);
+DROP INDEX deliveries_unseen;
+CREATE INDEX deliveries_unseen ON deliveries (session_id) WHERE unseen = 1;
