@@ -1,6 +1,10 @@
 //! Deliveries. Tables: `deliveries`.
 
-use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
+mod unseen;
+
+pub use unseen::{Unseen, mark_seen, mark_seen_of_turn, unseen, unseen_by_session};
+
+use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
@@ -24,9 +28,6 @@ const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sendi
 
 const TO_AGENTS: &str = "SELECT id FROM deliveries WHERE channel = 'agent' AND over_network = 1 \
                          AND state IN ('intent','sending') AND state = 'intent' ORDER BY rowid LIMIT ?1";
-
-/// Deliveries in a block. The unseen ones of a complete block are in an index; the newer ones are found by their number.
-const BLOCK: i64 = 256;
 
 /// The person of a delivery: the principal of its turn or of the turn of its call; without both, the person who is linked to its address.
 const WHOSE: &str = "CASE WHEN call_id IS NULL THEN \
@@ -173,10 +174,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
         let sql = "UPDATE turns SET delivery_ids = json_insert(delivery_ids, '$[#]', ?1) WHERE id = ?2";
         tx.execute(sql, params![id, turn])?;
     }
-    if number % BLOCK == 0 {
-        let sql = "UPDATE deliveries SET unseen = 1 WHERE rowid > ?1 AND rowid <= ?2 AND over_network = 0 AND seen_at IS NULL";
-        tx.execute(sql, [number - BLOCK, number])?;
-    }
+    unseen::note_inserted(tx, number)?;
     Ok(inserted)
 }
 
@@ -384,62 +382,6 @@ pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections:
         [],
         |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
     )
-}
-
-/// The condition for replies in conversations of the person `?1` on this host that no client of theirs got. The number of a block is
-/// [`BLOCK`].
-const UNSEEN: &str = "deliveries.rowid IN (SELECT deliveries.rowid FROM sessions CROSS JOIN deliveries ON session_id = sessions.id \
-                      WHERE sessions.person_id = ?1 AND sessions.state <> 'removed' AND unseen = 1 UNION \
-                      SELECT rowid FROM deliveries WHERE rowid > (SELECT max(rowid) / 256 * 256 FROM deliveries)) \
-                      AND sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.over_network = 0 \
-                      AND deliveries.state = 'received' AND deliveries.seen_at IS NULL AND EXISTS (SELECT 1 FROM identities \
-                      WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
-                      AND identities.person_id = ?1)";
-
-/// The unseen replies of one session.
-#[derive(Debug, Clone)]
-pub struct Unseen {
-    /// The session.
-    pub session: SessionId,
-    /// Their number.
-    pub count: u64,
-    /// The time of the newest one, milliseconds since the epoch.
-    pub newest_at: i64,
-}
-
-/// Returns the number of a person's unseen replies for each session that has some.
-pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen>, Error> {
-    let sql = format!(
-        "SELECT session_id, count(*) AS count, max(deliveries.created_at) AS newest_at FROM deliveries \
-         CROSS JOIN sessions ON sessions.id = session_id WHERE {UNSEEN} GROUP BY session_id ORDER BY newest_at"
-    );
-    tx.list(&sql, [person], |row| {
-        let count = row.get::<_, i64>("count")?.unsigned_abs();
-        Ok(Unseen { session: row.get("session_id")?, count, newest_at: row.get("newest_at")? })
-    })
-}
-
-/// Returns at most `limit` unseen replies of an agent to a person, oldest first.
-pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -> Result<Vec<Delivery>, Error> {
-    let sql = format!(
-        "SELECT deliveries.* FROM deliveries CROSS JOIN sessions ON sessions.id = session_id \
-         WHERE {UNSEEN} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
-    );
-    tx.list(&sql, params![person, agent, limit as i64], delivery)
-}
-
-/// Records that the person got a reply.
-pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Error> {
-    tx.execute("UPDATE deliveries SET seen_at = ?2, unseen = NULL WHERE id = ?1", params![id, at])?;
-    Ok(())
-}
-
-/// Records that the person got the reply of a turn.
-pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<(), Error> {
-    let sql = "UPDATE deliveries SET seen_at = ?2, unseen = NULL \
-               WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) AND state = 'received' AND seen_at IS NULL";
-    tx.execute(sql, params![turn, at])?;
-    Ok(())
 }
 
 /// Returns whether the record has a delivery of this item for this turn, in any state.

@@ -87,6 +87,11 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), 
             tuple.scope,
         ],
     )?;
+    if let Some(turn) = tuple.turn {
+        // A late item. The end of a turn sets the number for all others.
+        let sql = "UPDATE turns SET last_seq = ?2 WHERE id = ?1 AND state = 'closed'";
+        tx.execute(sql, params![turn, tuple.seq as i64])?;
+    }
     Ok(())
 }
 
@@ -167,10 +172,9 @@ pub fn each_measure(
 }
 
 /// Returns the lowest number of an item that a waiting message, an open turn or an open delivery needs, or `i64::MAX` if there is none.
+/// The messages of an open turn wait, and its items follow them.
 pub fn needed_from(tx: &ReadTx<'_>, session: SessionId) -> Result<i64, Error> {
     let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND waits = 1), ?2), \
-               coalesce((SELECT min(items.seq) FROM turns JOIN items ON items.turn_id = turns.id AND items.session_id = ?1 \
-                 WHERE turns.session_id = ?1 AND turns.state = 'open'), ?2), \
                coalesce((SELECT min(items.seq) FROM deliveries JOIN items ON items.id = deliveries.item \
                  WHERE deliveries.session_id = ?1 AND deliveries.state IN ('intent','sending')), ?2))";
     tx.get(sql, params![session, i64::MAX], |row| row.get(0))

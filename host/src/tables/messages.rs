@@ -1,5 +1,9 @@
 //! Messages. Tables: `messages`.
 
+mod load;
+
+pub use load::{Load, waiting_of_person, waiting_on_channel};
+
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_judge::Principal;
@@ -246,8 +250,8 @@ pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> 
 
 /// Returns the sessions with an open turn or a message that asks for one.
 pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
-    let sql = "SELECT DISTINCT session_id FROM messages WHERE waits = 1 AND trigger = 1 \
-               UNION SELECT session_id FROM turns WHERE state = 'open'";
+    // The messages of an open turn wait too.
+    let sql = "SELECT DISTINCT session_id FROM messages WHERE waits = 1 AND trigger = 1";
     tx.list(sql, [], |row| row.get("session_id"))
 }
 
@@ -414,41 +418,6 @@ pub fn position(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<MessagePosition
         Ok(MessagePosition { ordinal: row.get(0)?, moved_seq: moved.map(|moved| moved as u64) })
     };
     tx.find(sql, [id], read)
-}
-
-/// The number and the bytes of messages that wait for an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
-    /// Their number.
-    pub count: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-/// The waiting messages of a person: those in their own sessions, and those in sessions of other people.
-const WAITING_OF: &str = "SELECT count(*), coalesce(sum(bytes), 0) FROM \
-                          (SELECT bytes FROM sessions CROSS JOIN messages ON session_id = sessions.id \
-                          WHERE person_id = ?1 AND sessions.state <> 'removed' AND waits = 1 AND trigger = 1 AND of_another = 0 \
-                          UNION ALL SELECT bytes FROM messages \
-                          WHERE principal = ?1 AND waits = 1 AND trigger = 1 AND of_another = 1)";
-
-/// The waiting messages on a channel other than the loopback.
-const WAITING_ON: &str = "SELECT count(*), coalesce(sum(bytes), 0) FROM messages \
-                          WHERE channel = ?1 AND channel <> 'loopback' AND waits = 1 AND trigger = 1";
-
-/// Returns the load of a person's messages that wait for an answer.
-pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Load, Error> {
-    tx.get(WAITING_OF, [person], load)
-}
-
-/// Returns the load of a channel's messages that wait for an answer; nothing for the loopback, which has no bound of its own.
-pub fn waiting_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<Load, Error> {
-    tx.get(WAITING_ON, [channel], load)
-}
-
-fn load(row: &Row<'_>) -> rusqlite::Result<Load> {
-    let number = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-    Ok(Load { count: number(0)?, bytes: number(1)? })
 }
 
 /// Returns the number of messages of all sessions that wait or are in a turn.

@@ -327,9 +327,16 @@ mod tests {
         let earlier = db.query_row("SELECT count(*) FROM deliveries WHERE rowid NOT IN (SELECT rowid FROM deliveries WHERE id GLOB 'd[0-9]*')", [], |row| row.get::<_, i64>(0)).expect("read");
         let named = (last - first + 1) + (last - (first + 300) + 1);
         assert_eq!(list(numbers), [format!("{} {last} {named}", 512 - earlier)]);
-        let twice = db.execute("INSERT INTO turns SELECT NULL, 't3', session_id, principal, scope, state, opened_at, deadline, closed_at, outcome, model_calls, tool_calls, result_bytes, failure, failure_words, waited_ms, principal_kind, '[]', '[]' FROM turns WHERE id = 't2'", []);
+        let turn = "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
+                    SELECT 't3', id, 'p', 'read', ?1, 1, 2, 1, 0, 0 FROM s";
+        let twice = db.execute(turn, ["open"]);
         assert!(twice.is_err(), "a session has one open turn");
-        let inconsistent = db.execute("UPDATE messages SET status = 'completed' WHERE id = 'open'", []);
+        db.execute(turn, ["closed"]).expect("another turn");
+        let other = db.execute("UPDATE messages SET status = 'processing', turn_id = 't1' WHERE id = 'next'", []);
+        assert!(other.is_err(), "its messages are in one turn");
+        let left = db.execute("UPDATE messages SET status = 'completed', waits = NULL WHERE id = 'open'", []);
+        assert!(left.is_err(), "its turn is open");
+        let inconsistent = db.execute("UPDATE messages SET status = 'completed' WHERE id = 'next'", []);
         assert!(inconsistent.is_err(), "`waits` follows the status");
     }
 

@@ -74,14 +74,18 @@ INSERT INTO ledger_subjects (subject, seq)
 DROP INDEX ledger_by_message;
 DROP INDEX ledger_by_turn;
 
--- A turn names its messages and its deliveries, so that neither needs an index by turn: the row of the turn changes anyway.
+-- A turn names its messages, its deliveries and its last item, so that none of them needs an index by turn: the row of the turn changes
+-- anyway.
 ALTER TABLE turns ADD COLUMN message_ids TEXT NOT NULL DEFAULT '[]';  -- JSON list of the messages that were put into it
 ALTER TABLE turns ADD COLUMN delivery_ids TEXT NOT NULL DEFAULT '[]'; -- JSON list
+ALTER TABLE turns ADD COLUMN last_seq INTEGER; -- of a closed turn: no item of it has a higher number
 UPDATE turns SET
+  last_seq = iif(state = 'closed', coalesce((SELECT max(seq) FROM items WHERE turn_id = turns.id), 0), NULL),
   message_ids = (SELECT json_group_array(id) FROM messages WHERE turn_id = turns.id),
   delivery_ids = (SELECT json_group_array(id) FROM deliveries WHERE turn_id = turns.id);
 DROP INDEX messages_by_turn;
 DROP INDEX deliveries_by_turn;
+DROP INDEX items_by_turn;
 
 -- Replies on this host that no client got, in the complete blocks of 256 deliveries. The others are found by their number, so that
 -- a reply that is read soon changes no index.
@@ -90,3 +94,24 @@ UPDATE deliveries SET unseen = 1
   WHERE over_network = 0 AND seen_at IS NULL AND rowid <= (SELECT max(rowid) / 256 * 256 FROM deliveries);
 DROP INDEX deliveries_unseen;
 CREATE INDEX deliveries_unseen ON deliveries (session_id) WHERE unseen = 1;
+
+-- The messages of an open turn wait, so an open turn is found by them and needs no index. The triggers enforce what the index enforced: a
+-- session has at most one open turn.
+DROP INDEX one_open_turn;
+CREATE TRIGGER one_open_turn BEFORE INSERT ON turns WHEN NEW.state = 'open' AND EXISTS
+  (SELECT 1 FROM messages CROSS JOIN turns ON turns.id = messages.turn_id WHERE messages.session_id = NEW.session_id
+    AND messages.waits = 1 AND messages.trigger = 1 AND messages.status = 'processing' AND turns.state = 'open')
+BEGIN
+  SELECT RAISE(ABORT, 'a session has at most one open turn');
+END;
+CREATE TRIGGER one_turn_of_messages BEFORE UPDATE OF status, turn_id ON messages WHEN NEW.status = 'processing' AND EXISTS
+  (SELECT 1 FROM messages AS other WHERE other.session_id = NEW.session_id AND other.waits = 1 AND other.trigger = 1
+    AND other.status = 'processing' AND other.turn_id IS NOT NEW.turn_id AND other.id <> NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, 'the messages in turns of a session are in one turn');
+END;
+CREATE TRIGGER messages_of_open_turn BEFORE UPDATE OF status ON messages WHEN OLD.status = 'processing' AND NEW.status <> 'processing'
+  AND EXISTS (SELECT 1 FROM turns WHERE turns.id = OLD.turn_id AND turns.state = 'open')
+BEGIN
+  SELECT RAISE(ABORT, 'the turn of the message is open');
+END;
