@@ -196,13 +196,15 @@ impl Outbound {
         let (own, session, key) = (Arc::clone(self), Arc::clone(queue.session), Arc::clone(queue.key));
         let accept = self.turns.record.state.write(move |tx| {
             let (proposals, questions, limits) = (&*own.proposals, &*own.questions, &own.turns.config);
-            let judge = Acceptance { proposals, questions, limits, session: &session, key: &key };
+            // An emergency stop leaves the reply as an intent, which the host finds after the stop.
+            let receives_here = !own.latch.is_shut();
+            let judge = Acceptance { proposals, questions, limits, session: &session, key: &key, receives_here };
             if let Some(what) = accept::check_taken(tx, judge.session, &seen)? {
                 return Ok((Accepted::Violation(what), 0, false));
             }
             let (accepted, cursor) = judge.accept(tx, row)?;
             let is_received = match &accepted {
-                Accepted::Closed(delivery) => own.receive_here(tx, delivery)?,
+                Accepted::Closed(delivery) => receive_here(tx, delivery, receives_here)?,
                 Accepted::Called | Accepted::Refused | Accepted::Violation(_) => false,
             };
             Ok::<_, Error>((accepted, cursor, is_received))
@@ -231,20 +233,6 @@ impl Outbound {
         Ok(accepted)
     }
 
-    /// Records the receipt of a delivery that stays on this host, in the transaction of its intent. Returns false for any other delivery,
-    /// and during an emergency stop.
-    fn receive_here(&self, tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<bool, Error> {
-        if delivery.over_network || self.latch.is_shut() {
-            return Ok(false);
-        }
-        // A crash at one of these points leaves no part of the transaction.
-        for point in ["accept", "intent", "send"] {
-            failpoint::reach(point);
-        }
-        delivery::receive(tx, delivery)?;
-        Ok(true)
-    }
-
     /// Completes a delivery on this host and records its receipt. Leaves any other delivery to the
     /// [`Dispatcher`](crate::outbound::dispatch::Dispatcher), because no session waits for a network.
     ///
@@ -265,4 +253,18 @@ impl Outbound {
         failpoint::reach("receipt");
         Ok(())
     }
+}
+
+/// Records the receipt of a delivery that stays on this host, in the transaction of its intent. Returns false for any other delivery, and
+/// if this transaction does not record receipts.
+fn receive_here(tx: &mut WriteTx<'_>, delivery: &Delivery, receives_here: bool) -> Result<bool, Error> {
+    if delivery.over_network || !receives_here {
+        return Ok(false);
+    }
+    // A crash at one of these points leaves no part of the transaction.
+    for point in ["accept", "intent", "send"] {
+        failpoint::reach(point);
+    }
+    if delivery.state == "received" { delivery::note_receipt(tx, delivery) } else { delivery::receive(tx, delivery) }?;
+    Ok(true)
 }

@@ -130,6 +130,7 @@ mod chaos {
 /// The work of an operator: keys, upgrades, restores, checks, the emergency stop.
 mod ops {
     mod backup;
+    mod blocks;
     mod deferred;
     mod doctor;
     mod first_day;

@@ -1,5 +1,5 @@
-//! The SQL statements of the ledger. Tables: `ledger` has the live chain, `ledger_archived` names the archives with entries about a
-//! message or a turn, and `ledger_keys` has the signing keys.
+//! The SQL statements of the ledger. Tables: `ledger` has the live chain, `ledger_subjects` names the entries of its complete blocks about
+//! a message or a turn, `ledger_archived` names the archives with such entries, and `ledger_keys` has the signing keys.
 //!
 //! It has no rules and makes no checks: a damaged chain is read as stored. See [`mod@crate::check`].
 
@@ -11,6 +11,21 @@ use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{ToSql, params};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+
+/// Numbers in a block. The entry with the last number of a block adds the block to `ledger_subjects`, so that the other entries change no
+/// page of it. A search reads the entries after the last complete block one by one.
+const BLOCK: u64 = 256;
+
+/// Returns the statement that finds the entries of the live chain about the message `?1` or one of the turns `?2`, a JSON array.
+fn search(columns: &str, condition: &str) -> String {
+    const IS_ABOUT: &str = "(message_id = ?1 OR turn_id IN (SELECT value FROM json_each(?2)))";
+    format!(
+        "SELECT {columns} FROM ledger WHERE seq IN \
+         (SELECT seq FROM ledger_subjects WHERE subject = ?1 OR subject IN (SELECT value FROM json_each(?2)) \
+         UNION SELECT seq FROM ledger WHERE seq >= (SELECT (max(seq) + 1) / {BLOCK} * {BLOCK} FROM ledger) AND {IS_ABOUT}) \
+         AND {IS_ABOUT} AND {condition} ORDER BY seq"
+    )
+}
 
 /// An entry that is inserted.
 pub(super) struct New<'a> {
@@ -73,6 +88,15 @@ pub(super) fn insert(tx: &mut WriteTx<'_>, new: &New<'_>) -> Result<(), Error> {
             new.turn,
         ],
     )?;
+    if (new.seq + 1).is_multiple_of(BLOCK) { insert_subjects(tx, new.seq) } else { Ok(()) }
+}
+
+/// Inserts the messages and the turns that the entries of a block name, by the last number of the block.
+fn insert_subjects(tx: &mut WriteTx<'_>, last: u64) -> Result<(), Error> {
+    let sql = "INSERT OR IGNORE INTO ledger_subjects (subject, seq) \
+               SELECT message_id, seq FROM ledger WHERE seq BETWEEN ?1 AND ?2 AND message_id IS NOT NULL \
+               UNION SELECT turn_id, seq FROM ledger WHERE seq BETWEEN ?1 AND ?2 AND turn_id IS NOT NULL";
+    tx.execute(sql, [(last + 1 - BLOCK) as i64, last as i64])?;
     Ok(())
 }
 
@@ -150,10 +174,8 @@ fn parts<'a>(row: &'a rusqlite::Row<'_>) -> rusqlite::Result<Parts<'a>> {
 
 /// Returns the entries of the live chain about a message, or about one of these turns, in their order.
 pub(super) fn about(tx: &ReadTx<'_>, message: MessageId, turns: &BTreeSet<String>) -> Result<Vec<Named>, Error> {
-    let sql = "SELECT seq, type, data FROM ledger WHERE message_id = ?1 OR turn_id IN (SELECT value FROM json_each(?2)) \
-               ORDER BY seq";
     let turns = serde_json::to_string(turns).expect("text is JSON");
-    tx.list(sql, params![message, turns], |row| {
+    tx.list(&search("seq, type, data", "true"), params![message, turns], |row| {
         let data = stored_json(row, "data")?;
         let kind = row.get("type")?;
         Ok(Named { seq: row.get::<_, i64>(0)? as u64, kind, data })
@@ -162,18 +184,17 @@ pub(super) fn about(tx: &ReadTx<'_>, message: MessageId, turns: &BTreeSet<String
 
 /// Returns the fields of the first entry of the live chain about a message and no turn.
 pub(super) fn first_about(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Map<String, Value>>, Error> {
-    let sql = "SELECT data FROM ledger WHERE message_id = ?1 AND turn_id IS NULL ORDER BY seq LIMIT 1";
-    tx.find(sql, [message], |row| stored_json(row, "data"))
+    tx.find(&search("data", "turn_id IS NULL"), params![message, "[]"], |row| stored_json(row, "data"))
 }
 
 /// Returns the turns that the live chain names with a message.
 pub(super) fn turns_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Vec<String>, Error> {
-    let sql = "SELECT DISTINCT turn_id FROM ledger WHERE message_id = ?1 AND turn_id IS NOT NULL";
-    tx.list(sql, [message], |row| row.get(0))
+    tx.list(&search("DISTINCT turn_id", "turn_id IS NOT NULL"), params![message, "[]"], |row| row.get(0))
 }
 
 /// Deletes the live chain.
 pub(super) fn delete_chain(tx: &mut WriteTx<'_>) -> Result<(), Error> {
+    tx.execute("DELETE FROM ledger_subjects", [])?;
     tx.execute("DELETE FROM ledger", [])?;
     Ok(())
 }

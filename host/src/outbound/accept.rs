@@ -106,6 +106,8 @@ pub struct Acceptance<'a> {
     pub session: &'a Session,
     /// Opens and seals the items of the session.
     pub key: &'a ContentKey,
+    /// True if the caller records the receipt of a reply that stays on this host, in the same transaction.
+    pub receives_here: bool,
 }
 
 impl Acceptance<'_> {
@@ -193,7 +195,7 @@ impl Acceptance<'_> {
         if let Some(why) = why {
             return self.refuse(tx, row, Some(open), why);
         }
-        let delivery = delivery::intend(tx, session, Some(open.id), item, Some(row.id))?;
+        let delivery = delivery::intend_reply(tx, session, (Some(open.id), item), Some(row.id), self.receives_here)?;
         turn::close(tx, open, Close::Answered, "replied")?;
         items::enforce_retention(tx, session.id, &self.record().retention)?;
         store::note_failure(tx, session.id, false)?;

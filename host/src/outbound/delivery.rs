@@ -71,7 +71,20 @@ pub fn intend(
     item: ItemId,
     row: Option<MessageId>,
 ) -> Result<Delivery, ironclaw_state::Error> {
+    intend_reply(tx, session, (turn, item), row, false)
+}
+
+/// Records the intent to deliver a reply to its address. With `receives_here`, a delivery that stays on this host gets the state
+/// `received` at once, and the caller records the receipt in the same transaction with [`note_receipt`].
+pub fn intend_reply(
+    tx: &mut WriteTx<'_>,
+    session: &Session,
+    (turn, item): (Option<TurnId>, ItemId),
+    row: Option<MessageId>,
+    receives_here: bool,
+) -> Result<Delivery, ironclaw_state::Error> {
     let to = reply_address(tx, session, turn)?;
+    let over_network = channel::is_over_network(&to.channel);
     let new = NewDelivery {
         id: DeliveryId::new(),
         session: session.id,
@@ -83,7 +96,8 @@ pub fn intend(
         platform_id: &to.sender,
         thread_id: &to.thread,
         group_id: &to.group,
-        over_network: channel::is_over_network(&to.channel),
+        over_network,
+        is_received: receives_here && !over_network,
     };
     let delivery = deliveries::insert(tx, new)?;
     let entry =
@@ -129,6 +143,7 @@ pub fn intend_message(
         thread_id: sent.thread,
         group_id: "",
         over_network: channel::is_over_network(sent.channel),
+        is_received: false,
     };
     let delivery = deliveries::insert(tx, new)?;
     Entry::new(LedgerEvent::SendIntended)
@@ -162,9 +177,11 @@ pub fn shown(state: &str) -> &'static str {
 /// Records the receipt, and marks the answered messages as delivered.
 pub fn receive(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let now = tx.now();
-    if !deliveries::mark_received(tx, delivery.id, now)? {
-        return Ok(());
-    }
+    if deliveries::mark_received(tx, delivery.id, now)? { note_receipt(tx, delivery) } else { Ok(()) }
+}
+
+/// Adds the receipt of a received delivery to the ledger, and marks the answered messages as delivered.
+pub fn note_receipt(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), ironclaw_state::Error> {
     let entry = Entry::new(LedgerEvent::DeliveryReceived).session(delivery.session).with("delivery", delivery.id);
     match delivery.turn {
         Some(turn) => {

@@ -94,9 +94,9 @@ pub fn find(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<AgentMessage>,
 
 /// Returns the requests in a session that wait for a turn, oldest first.
 pub fn waiting_requests_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
-    // `status IN …` is redundant, but it is the condition of the index.
+    // `waits = 1` is redundant, but it is the condition of the index.
     let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
-               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' \
+               WHERE session_id = ?1 AND waits = 1 AND status = 'queued' \
                AND agent_messages.kind = 'request' ORDER BY seq";
     tx.list(sql, [session], agent_message)
 }
@@ -123,7 +123,7 @@ pub fn principal_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Princi
 /// Returns the deliveries of the answers in a session that no turn took.
 pub fn untaken_answers_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<DeliveryId>, Error> {
     let sql = "SELECT delivery FROM messages JOIN agent_messages ON message_id = messages.id \
-               WHERE session_id = ?1 AND status = 'queued' AND delivery IS NOT NULL ORDER BY seq";
+               WHERE session_id = ?1 AND waits = 1 AND status = 'queued' AND delivery IS NOT NULL ORDER BY seq";
     tx.list(sql, [session], |row| row.get("delivery"))
 }
 
@@ -160,7 +160,7 @@ pub fn chain(tx: &ReadTx<'_>, chain: MessageId) -> Result<Vec<Link>, Error> {
 /// Returns the chain of a turn that a message of an agent opened.
 pub fn chain_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>, Error> {
     let sql = "SELECT chain FROM messages JOIN agent_messages ON message_id = coalesce(root, messages.id) \
-               WHERE turn_id = ?1 LIMIT 1";
+               WHERE messages.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1 LIMIT 1";
     tx.find(sql, [turn], |row| row.get("chain"))
 }
 

@@ -1,11 +1,16 @@
 //! Deliveries. Tables: `deliveries`.
 
-use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
+mod unseen;
+
+pub use unseen::{Unseen, mark_seen, mark_seen_of_turn, unseen, unseen_by_session};
+
+use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
 
-/// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
+/// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition. `+rowid` keeps
+/// SQLite from a search by number.
 const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                        AND state IN ('intent','sending') AND state = 'sending'";
 const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND over_network = 1 \
@@ -18,7 +23,7 @@ const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('inte
                        AND over_network = 1 AND next_at > ?1";
 const INTERRUPTED: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
                            AND over_network = 1 AND channel <> 'agent' ORDER BY created_at, id";
-const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 AND channel <> 'agent' AND rowid <= ?1 \
+const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 AND channel <> 'agent' AND +rowid <= ?1 \
                         ORDER BY created_at, id";
 
 const TO_AGENTS: &str = "SELECT id FROM deliveries WHERE channel = 'agent' AND over_network = 1 \
@@ -90,6 +95,8 @@ pub struct NewDelivery<'a> {
     pub group_id: &'a str,
     /// True if it leaves this host.
     pub over_network: bool,
+    /// True if the same transaction records its receipt.
+    pub is_received: bool,
 }
 
 /// A dead letter, with the facts that a person needs for a decision.
@@ -137,18 +144,38 @@ fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     })
 }
 
-/// Inserts the intent of a delivery for the current channel of this name, and returns its row.
+/// Inserts the intent of a delivery for the current channel of this name, or a received delivery, and returns its row.
 pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Error> {
     let now = tx.now();
     let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, \
-               created_at, call_id, group_id, over_network) \
-               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,'intent',0,?9,?10,?11,?12) \
-               RETURNING *";
+               created_at, call_id, group_id, over_network, settled_at) \
+               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,iif(?13,'received','intent'),?13,?9,?10,?11,\
+               ?12,iif(?13,?9,NULL)) \
+               RETURNING *, rowid AS number";
     let NewDelivery { id, session, turn, item, row_id, call, .. } = new;
-    let NewDelivery { channel, platform_id, thread_id, group_id, over_network, .. } = new;
-    let to =
-        params![id, session, turn, item, row_id, channel, platform_id, thread_id, now, call, group_id, over_network];
-    tx.returning_one(sql, to, delivery)
+    let NewDelivery { channel, platform_id, thread_id, group_id, over_network, is_received, .. } = new;
+    let to = params![
+        id,
+        session,
+        turn,
+        item,
+        row_id,
+        channel,
+        platform_id,
+        thread_id,
+        now,
+        call,
+        group_id,
+        over_network,
+        is_received
+    ];
+    let (inserted, number) = tx.returning_one(sql, to, |row| Ok((delivery(row)?, row.get::<_, i64>("number")?)))?;
+    if let Some(turn) = turn {
+        let sql = "UPDATE turns SET delivery_ids = json_insert(delivery_ids, '$[#]', ?1) WHERE id = ?2";
+        tx.execute(sql, params![id, turn])?;
+    }
+    unseen::note_inserted(tx, number)?;
+    Ok(inserted)
 }
 
 /// Returns the number of the newest delivery, or 0.
@@ -163,7 +190,8 @@ pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, Error> 
 
 /// Returns the delivery that answers a turn.
 pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error> {
-    let sql = "SELECT * FROM deliveries WHERE turn_id = ?1 ORDER BY created_at DESC LIMIT 1";
+    let sql = "SELECT * FROM deliveries WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) \
+               ORDER BY created_at DESC LIMIT 1";
     tx.find(sql, [turn], delivery)
 }
 
@@ -356,60 +384,10 @@ pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections:
     )
 }
 
-/// The condition for replies in conversations of the person `?1` on this host that no client of theirs got.
-const UNSEEN: &str = "sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.over_network = 0 \
-                      AND deliveries.state = 'received' AND deliveries.seen_at IS NULL AND EXISTS (SELECT 1 FROM identities \
-                      WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
-                      AND identities.person_id = ?1)";
-
-/// The unseen replies of one session.
-#[derive(Debug, Clone)]
-pub struct Unseen {
-    /// The session.
-    pub session: SessionId,
-    /// Their number.
-    pub count: u64,
-    /// The time of the newest one, milliseconds since the epoch.
-    pub newest_at: i64,
-}
-
-/// Returns the number of a person's unseen replies for each session that has some.
-pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen>, Error> {
-    let sql = format!(
-        "SELECT session_id, count(*) AS count, max(deliveries.created_at) AS newest_at FROM sessions \
-         JOIN deliveries ON session_id = sessions.id WHERE {UNSEEN} GROUP BY session_id ORDER BY newest_at"
-    );
-    tx.list(&sql, [person], |row| {
-        let count = row.get::<_, i64>("count")?.unsigned_abs();
-        Ok(Unseen { session: row.get("session_id")?, count, newest_at: row.get("newest_at")? })
-    })
-}
-
-/// Returns at most `limit` unseen replies of an agent to a person, oldest first.
-pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -> Result<Vec<Delivery>, Error> {
-    let sql = format!(
-        "SELECT deliveries.* FROM sessions JOIN deliveries ON session_id = sessions.id \
-         WHERE {UNSEEN} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
-    );
-    tx.list(&sql, params![person, agent, limit as i64], delivery)
-}
-
-/// Records that the person got a reply.
-pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Error> {
-    tx.execute("UPDATE deliveries SET seen_at = ?2 WHERE id = ?1", params![id, at])?;
-    Ok(())
-}
-
-/// Records that the person got the reply of a turn.
-pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<(), Error> {
-    let sql = "UPDATE deliveries SET seen_at = ?2 WHERE turn_id = ?1 AND state = 'received' AND seen_at IS NULL";
-    tx.execute(sql, params![turn, at])?;
-    Ok(())
-}
-
 /// Returns whether the record has a delivery of this item for this turn, in any state.
 pub fn is_of_turn(tx: &ReadTx<'_>, turn: TurnId, item: ItemId) -> Result<bool, Error> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM deliveries WHERE turn_id = ?1 AND item = ?2)";
+    let sql = "SELECT EXISTS (SELECT 1 FROM turns, json_each(delivery_ids) JOIN deliveries ON deliveries.id = value \
+               WHERE turns.id = ?1 AND item = ?2)";
     tx.get(sql, params![turn, item], |row| row.get(0))
 }
 

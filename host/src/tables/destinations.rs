@@ -179,7 +179,8 @@ fn reply_address(row: &Row<'_>) -> rusqlite::Result<ReplyAddress> {
 pub fn reply_address_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<ReplyAddress>, Error> {
     let sql = "SELECT first.channel, first.sender, first.group_id, first.thread_id FROM messages AS asking \
                JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
-               WHERE asking.turn_id = ?1 AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
+               WHERE asking.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND asking.turn_id = ?1 \
+               AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
     tx.find(sql, [turn], reply_address)
 }
 
@@ -193,7 +194,8 @@ pub fn reply_address_of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<O
 pub fn sender_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<(String, String)>, Error> {
     let sql = "SELECT first.channel, first.sender FROM messages AS asking \
                JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
-               WHERE asking.turn_id = ?1 AND asking.trigger = 1 AND first.channel <> 'host' ORDER BY asking.seq DESC LIMIT 1";
+               WHERE asking.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND asking.turn_id = ?1 \
+               AND asking.trigger = 1 AND first.channel <> 'host' ORDER BY asking.seq DESC LIMIT 1";
     tx.find(sql, [turn], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 

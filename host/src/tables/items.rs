@@ -87,6 +87,11 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), 
             tuple.scope,
         ],
     )?;
+    if let Some(turn) = tuple.turn {
+        // A late item. The end of a turn sets the number for all others.
+        let sql = "UPDATE turns SET last_seq = ?2 WHERE id = ?1 AND state = 'closed'";
+        tx.execute(sql, params![turn, tuple.seq as i64])?;
+    }
     Ok(())
 }
 
@@ -113,8 +118,8 @@ pub fn live_after(tx: &ReadTx<'_>, session: SessionId, after_seq: u64, limit: us
     let sql = format!(
         "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND seq > max(?2, (SELECT settled_seq FROM sessions WHERE id = ?1)) \
          AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL) AND seq NOT IN \
-         (SELECT seq FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' \
-         AND trigger = 1 UNION ALL SELECT seq FROM messages WHERE session_id = ?1 AND first_ordinal IS NULL) \
+         (SELECT seq FROM messages WHERE session_id = ?1 AND waits = 1 AND (status = 'queued' AND trigger = 1 OR first_ordinal IS NULL) \
+         UNION ALL SELECT seq FROM messages WHERE session_id = ?1 AND first_ordinal IS NULL AND waits IS NULL) \
          ORDER BY seq LIMIT ?3"
     );
     tx.list(&sql, params![session, stored_seq(after_seq), limit as i64], recorded)
@@ -167,10 +172,9 @@ pub fn each_measure(
 }
 
 /// Returns the lowest number of an item that a waiting message, an open turn or an open delivery needs, or `i64::MAX` if there is none.
+/// The messages of an open turn wait, and its items follow them.
 pub fn needed_from(tx: &ReadTx<'_>, session: SessionId) -> Result<i64, Error> {
-    let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing')), ?2), \
-               coalesce((SELECT min(items.seq) FROM turns JOIN items ON items.turn_id = turns.id AND items.session_id = ?1 \
-                 WHERE turns.session_id = ?1 AND turns.state = 'open'), ?2), \
+    let sql = "SELECT min(coalesce((SELECT min(seq) FROM messages WHERE session_id = ?1 AND waits = 1), ?2), \
                coalesce((SELECT min(items.seq) FROM deliveries JOIN items ON items.id = deliveries.item \
                  WHERE deliveries.session_id = ?1 AND deliveries.state IN ('intent','sending')), ?2))";
     tx.get(sql, params![session, i64::MAX], |row| row.get(0))
@@ -218,7 +222,7 @@ pub fn insert_summary(
 /// Marks an item of the session as replaced by a summary, unless it is a message that still waits for its turn.
 pub fn mark_covered(tx: &mut WriteTx<'_>, session: SessionId, item: ItemId, summary: ItemId) -> Result<(), Error> {
     let sql = "UPDATE items SET summary_item = ?2 WHERE id = ?1 AND session_id = ?3 AND NOT EXISTS \
-               (SELECT 1 FROM messages WHERE id = ?4 AND trigger = 1 AND status IN ('queued','processing'))";
+               (SELECT 1 FROM messages WHERE id = ?4 AND trigger = 1 AND waits = 1)";
     tx.execute(sql, params![item, summary, session, item.message()])?;
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! Messages. Tables: `messages`.
 
+mod load;
+
+pub use load::{Load, waiting_of_person, waiting_on_channel};
+
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
-use rusqlite::{Row, ToSql, params};
+use rusqlite::{Row, params};
 
 /// A message's row.
 #[derive(Debug, Clone)]
@@ -131,13 +135,16 @@ pub struct MessagePosition {
     pub moved_seq: Option<u64>,
 }
 
+/// The condition for the messages of the turn `?1`.
+const OF_TURN: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1";
+
 /// Inserts a message that the host just received.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
-        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, attempts, \
-         bytes, principal_kind, mentions, group_id, thread_id) \
-         VALUES (?1,?2,?3,?10,'queued',?9,?4,?5,?6,?7,?8,0,?11,?12,?13,?14,?15)",
+        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, event_id, received_at, \
+         attempts, bytes, principal_kind, mentions, group_id, thread_id) \
+         VALUES (?1,?2,?3,?10,'queued',1,?9,?4,?5,(SELECT person_id IS NOT ?5 FROM sessions WHERE id = ?2),?6,?7,?8,0,?11,?12,?13,?14,?15)",
         params![
             new.id,
             new.session,
@@ -175,8 +182,8 @@ pub fn images(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Vec<u8>>, Error> 
 pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, seq: u64) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
-        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts) \
-         VALUES (?1,?2,?3,'system','queued',0,'host','host','host',?4,0)",
+        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, received_at, attempts) \
+         VALUES (?1,?2,?3,'system','queued',1,0,'host','host',1,'host',?4,0)",
         params![id, session, seq as i64, now],
     )?;
     Ok(())
@@ -191,8 +198,8 @@ pub fn insert_follow_up(
 ) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
-        "INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, received_at, attempts, root, \
-         principal_kind) VALUES (?1,?2,?3,'system','queued',1,'host',?4,'host',?5,0,?6,?7)",
+        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, received_at, attempts, \
+         root, principal_kind) VALUES (?1,?2,?3,'system','queued',1,1,'host',?4,(SELECT person_id IS NOT ?4 FROM sessions WHERE id = ?2),'host',?5,0,?6,?7)",
         params![id, session, seq as i64, principal, now, root, kind.name()],
     )?;
     Ok(())
@@ -237,15 +244,14 @@ pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Re
 
 /// Returns the number of messages of the session that ask for a turn and wait or are in one.
 pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
-    let sql =
-        "SELECT count(*) FROM messages WHERE session_id = ?1 AND status IN ('queued','processing') AND trigger = 1";
+    let sql = "SELECT count(*) FROM messages WHERE session_id = ?1 AND waits = 1 AND trigger = 1";
     Ok(tx.get(sql, [session], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Returns the sessions with an open turn or a message that asks for one.
 pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
-    let sql = "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1 \
-               UNION SELECT session_id FROM turns WHERE state = 'open'";
+    // The messages of an open turn wait too.
+    let sql = "SELECT DISTINCT session_id FROM messages WHERE waits = 1 AND trigger = 1";
     tx.list(sql, [], |row| row.get("session_id"))
 }
 
@@ -257,16 +263,16 @@ pub fn waiting(
     asking_max: usize,
     context_max: usize,
 ) -> Result<Vec<Waiting>, Error> {
-    // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
+    // `waits = 1` is redundant, but it is the condition of the index; without it SQLite reads all messages.
     let fields = "id, seq, principal, principal_kind, trigger, attempts, answers, \
                   (SELECT json_array(first.channel, first.sender, first.group_id, first.thread_id) FROM messages AS first \
                   WHERE first.id = coalesce(messages.root, messages.id) AND first.thread_id IS NOT NULL) AS reply_to";
     let sql = format!(
         "SELECT * FROM (SELECT {fields} FROM messages \
-               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 1 \
+               WHERE session_id = ?1 AND waits = 1 AND status = 'queued' AND trigger = 1 \
                ORDER BY seq LIMIT ?2) \
                UNION ALL SELECT * FROM (SELECT {fields} FROM messages \
-               WHERE session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0 \
+               WHERE session_id = ?1 AND waits = 1 AND status = 'queued' AND trigger = 0 \
                ORDER BY seq DESC LIMIT ?3) ORDER BY seq"
     );
     let read = |row: &Row<'_>| {
@@ -290,10 +296,10 @@ pub fn complete_older_context(
     session: SessionId,
     (kept, bytes_max): (usize, u64),
 ) -> Result<(), Error> {
-    // `status IN …` is redundant, but it is the condition of the index; without it SQLite reads all messages.
-    let waiting = "session_id = ?1 AND status IN ('queued','processing') AND status = 'queued' AND trigger = 0";
+    // `waits = 1` is redundant, but it is the condition of the index; without it SQLite reads all messages.
+    let waiting = "session_id = ?1 AND waits = 1 AND status = 'queued' AND trigger = 0";
     let sql = format!(
-        "UPDATE messages SET status = 'completed' WHERE {waiting} AND seq <= \
+        "UPDATE messages SET status = 'completed', waits = NULL WHERE {waiting} AND seq <= \
          (SELECT max(seq) FROM (SELECT seq, row_number() OVER newest AS place, sum(bytes) OVER newest AS total FROM messages \
          WHERE {waiting} WINDOW newest AS (ORDER BY seq DESC)) WHERE place > ?2 OR total > ?3)"
     );
@@ -304,7 +310,8 @@ pub fn complete_older_context(
 /// Marks the context messages among these as completed, because a turn showed them.
 pub fn mark_context_shown(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<(), Error> {
     for message in messages {
-        tx.execute("UPDATE messages SET status = 'completed' WHERE id = ?1 AND trigger = 0", [message])?;
+        let sql = "UPDATE messages SET status = 'completed', waits = NULL WHERE id = ?1 AND trigger = 0";
+        tx.execute(sql, [message])?;
     }
     Ok(())
 }
@@ -316,42 +323,54 @@ pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Err
          first_ordinal = coalesce(first_ordinal, (SELECT ordinal FROM turns WHERE id = ?2)) WHERE id = ?1",
         params![id, turn],
     )?;
+    let sql = "UPDATE turns SET message_ids = json_insert(message_ids, '$[#]', ?1) WHERE id = ?2";
+    tx.execute(sql, params![id, turn])?;
     Ok(())
 }
 
 /// Gives the context messages of a session that have no position yet the position of this turn.
 pub fn position_context(tx: &mut WriteTx<'_>, session: SessionId, turn: TurnId) -> Result<(), Error> {
-    tx.execute(
-        "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
-         WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0",
-        params![session, turn],
-    )?;
+    // Each condition is that of an index.
+    for unshown in ["waits = 1", "waits IS NULL"] {
+        let sql = format!(
+            "UPDATE messages SET first_ordinal = (SELECT ordinal FROM turns WHERE id = ?2) \
+             WHERE session_id = ?1 AND first_ordinal IS NULL AND trigger = 0 AND {unshown}"
+        );
+        tx.execute(&sql, params![session, turn])?;
+    }
     Ok(())
 }
 
 /// Clears the positions of the messages in this turn, except for its first message.
 pub fn clear_positions_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
-    let sql = "UPDATE messages SET first_ordinal = NULL WHERE turn_id = ?1 AND status = 'processing' \
-               AND seq > (SELECT min(seq) FROM messages WHERE turn_id = ?1)";
-    tx.execute(sql, [turn])?;
+    let sql = format!(
+        "UPDATE messages SET first_ordinal = NULL WHERE {OF_TURN} AND status = 'processing' \
+         AND seq > (SELECT min(seq) FROM messages WHERE {OF_TURN})"
+    );
+    tx.execute(&sql, [turn])?;
     Ok(())
 }
 
 /// Sets the status of the messages in a turn at its end.
 pub fn leave(tx: &mut WriteTx<'_>, turn: TurnId, status: Status) -> Result<(), Error> {
-    tx.execute("UPDATE messages SET status = ?2 WHERE turn_id = ?1 AND status = 'processing'", params![turn, status])?;
+    let sql = format!(
+        "UPDATE messages SET status = ?2, waits = iif(?2 IN ('queued','processing'), 1, NULL) \
+         WHERE {OF_TURN} AND status = 'processing'"
+    );
+    tx.execute(&sql, params![turn, status])?;
     Ok(())
 }
 
 /// Completes a message that waits, without a turn. Returns whether it waited.
 pub fn complete_waiting(tx: &mut WriteTx<'_>, id: MessageId) -> Result<bool, Error> {
-    Ok(tx.execute("UPDATE messages SET status = 'completed' WHERE id = ?1 AND status = 'queued'", [id])? > 0)
+    let sql = "UPDATE messages SET status = 'completed', waits = NULL WHERE id = ?1 AND status = 'queued'";
+    Ok(tx.execute(sql, [id])? > 0)
 }
 
 /// Queues a message for a retry. It moves after all later items, so the items of the earlier attempt come before it.
 pub fn ask_again(tx: &mut WriteTx<'_>, id: MessageId) -> Result<(), Error> {
     tx.execute(
-        "UPDATE messages SET status = 'queued', attempts = 0, first_ordinal = NULL, \
+        "UPDATE messages SET status = 'queued', waits = 1, attempts = 0, first_ordinal = NULL, \
          moved_seq = (SELECT last_seq FROM sessions WHERE id = messages.session_id) WHERE id = ?1",
         [id],
     )?;
@@ -368,27 +387,27 @@ pub fn refund_attempt(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<()
 
 /// Returns the messages that a turn answers, oldest first.
 pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
-    tx.list("SELECT id FROM messages WHERE turn_id = ?1 ORDER BY seq", [turn], |row| row.get("id"))
+    tx.list(&format!("SELECT id FROM messages WHERE {OF_TURN} ORDER BY seq"), [turn], |row| row.get("id"))
 }
 
 /// Returns the messages of a turn that asked for it, oldest first.
 pub fn asking_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
-    let sql = "SELECT id FROM messages WHERE turn_id = ?1 AND trigger = 1 ORDER BY seq";
-    tx.list(sql, [turn], |row| row.get(0))
+    let sql = format!("SELECT id FROM messages WHERE {OF_TURN} AND trigger = 1 ORDER BY seq");
+    tx.list(&sql, [turn], |row| row.get(0))
 }
 
 /// Returns whether a message of a turn is older than this generation of the record.
 pub fn is_of_earlier_generation(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
     // A generation is at least the time of its begin.
     let began = i64::try_from(super::facts::generation(tx)?).unwrap_or(i64::MAX);
-    let sql = "SELECT EXISTS (SELECT 1 FROM messages WHERE turn_id = ?1 AND received_at < ?2)";
-    tx.get(sql, params![turn, began], |row| row.get(0))
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM messages WHERE {OF_TURN} AND received_at < ?2)");
+    tx.get(&sql, params![turn, began], |row| row.get(0))
 }
 
 /// Returns the highest number of attempts of the messages of a turn.
 pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
-    let sql = "SELECT coalesce(max(attempts), 0) FROM messages WHERE turn_id = ?1";
-    tx.get(sql, [turn], |row| row.get(0))
+    let sql = format!("SELECT coalesce(max(attempts), 0) FROM messages WHERE {OF_TURN}");
+    tx.get(&sql, [turn], |row| row.get(0))
 }
 
 /// Returns the position of a message; `None` if no turn has shown it.
@@ -401,44 +420,16 @@ pub fn position(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<MessagePosition
     tx.find(sql, [id], read)
 }
 
-/// The number and the bytes of messages that wait for an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
-    /// Their number.
-    pub count: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
-
-/// Returns the load of a person's messages that wait for an answer.
-pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Load, Error> {
-    waiting_of(tx, "principal", person)
-}
-
-/// Returns the load of a channel's messages that wait for an answer.
-pub fn waiting_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<Load, Error> {
-    waiting_of(tx, "channel", channel)
-}
-
-fn waiting_of(tx: &ReadTx<'_>, column: &str, whose: impl ToSql) -> Result<Load, Error> {
-    // `status IN …` is the condition of the index; without it SQLite reads every row.
-    let sql = format!(
-        "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE {column} = ?1 \
-         AND status IN ('queued','processing') AND trigger = 1"
-    );
-    let number = |row: &Row<'_>, at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-    tx.get(&sql, [whose], |row| Ok(Load { count: number(row, 0)?, bytes: number(row, 1)? }))
-}
-
 /// Returns the number of messages of all sessions that wait or are in a turn.
 pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM messages WHERE status IN ('queued','processing')";
+    let sql = "SELECT count(*) FROM messages WHERE waits = 1";
     tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
 /// Marks the completed messages that a turn answered as delivered.
 pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
-    tx.execute("UPDATE messages SET status = 'delivered' WHERE turn_id = ?1 AND status = 'completed'", [turn])?;
+    let sql = format!("UPDATE messages SET status = 'delivered' WHERE {OF_TURN} AND status = 'completed'");
+    tx.execute(&sql, [turn])?;
     Ok(())
 }
 
@@ -471,23 +462,24 @@ pub fn projected(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Projected>, Er
     })
 }
 
-/// Returns the rowids of at most `most` answered messages whose item was dropped and whose turn has no delivery, as a JSON array, or
+/// Returns the ids of at most `most` answered messages whose item was dropped and whose turn has no delivery, as a JSON array, or
 /// `None` if there are none. A message with an event id must also be older than `events_from`. The newest message of each sender in a
 /// session stays, because it names the person of the sender.
 pub fn forgettable(tx: &ReadTx<'_>, events_from: i64, most: i64) -> Result<Option<String>, Error> {
     let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
-               (SELECT m.rowid AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
+               (SELECT m.id AS key FROM sessions s JOIN messages m ON m.session_id = s.id \
                WHERE m.seq <= s.pruned_seq AND m.status IN ('completed','delivered') \
                AND (m.event_id IS NULL OR m.received_at < ?1) \
-               AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.turn_id = m.turn_id) \
-               AND m.rowid NOT IN (SELECT max(rowid) FROM messages GROUP BY session_id, sender, principal) LIMIT ?2)";
+               AND NOT EXISTS (SELECT 1 FROM turns, json_each(delivery_ids) JOIN deliveries d ON d.id = value \
+               WHERE turns.id = m.turn_id) \
+               AND (m.session_id, m.seq) NOT IN (SELECT session_id, max(seq) FROM messages GROUP BY session_id, sender, principal) LIMIT ?2)";
     tx.get(sql, [events_from, most], |row| row.get(0))
 }
 
-/// Deletes the answered messages among these rowids, a JSON array, and returns their number.
+/// Deletes the answered messages among these ids, a JSON array, and returns their number.
 pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     let sql =
-        "DELETE FROM messages WHERE status IN ('completed','delivered') AND rowid IN (SELECT value FROM json_each(?1))";
+        "DELETE FROM messages WHERE status IN ('completed','delivered') AND id IN (SELECT value FROM json_each(?1))";
     tx.execute(sql, [keys])
 }
 

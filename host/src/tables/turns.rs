@@ -76,6 +76,10 @@ pub struct Failure {
     pub words: String,
 }
 
+/// Finds open turns by their messages, which wait as long as the turn is open, so that a turn needs no index of its own.
+const OPEN: &str = "FROM messages CROSS JOIN turns ON turns.id = turn_id \
+                    WHERE waits = 1 AND trigger = 1 AND status = 'processing' AND turns.state = 'open'";
+
 /// Inserts a turn of `principal` that opens now.
 pub fn insert(
     tx: &mut WriteTx<'_>,
@@ -96,18 +100,19 @@ pub fn insert(
 /// Marks an open turn as closed, and returns whether it was open.
 pub fn close(tx: &mut WriteTx<'_>, id: TurnId, outcome: &str) -> Result<bool, Error> {
     let now = tx.now();
-    let sql = "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3 WHERE id = ?1 AND state = 'open'";
+    let sql = "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3, \
+               last_seq = (SELECT last_seq FROM sessions WHERE sessions.id = session_id) WHERE id = ?1 AND state = 'open'";
     Ok(tx.execute(sql, params![id, now, outcome])? != 0)
 }
 
 /// Returns the session's open turn.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, Error> {
-    tx.find("SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'", [session], turn)
+    tx.find(&format!("SELECT turns.* {OPEN} AND messages.session_id = ?1 LIMIT 1"), [session], turn)
 }
 
 /// Returns every turn that is open.
 pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, Error> {
-    tx.list("SELECT * FROM turns WHERE state = 'open'", [], turn)
+    tx.list(&format!("SELECT DISTINCT turns.* {OPEN}"), [], turn)
 }
 
 /// Returns the turn of this id.
@@ -342,7 +347,8 @@ pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error>
                AND c.state IN ('running', 'unknown', 'done') \
                AND t.opened_at >= (SELECT coalesce(\
                (SELECT min(i.issued_at) FROM messages m \
-               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3), \
+               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3 \
+               AND m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?3)), \
                (SELECT min(m.received_at) FROM requests r JOIN messages m ON m.id = r.root WHERE r.call_id = ?4))))";
     tx.get(sql, params![call.session, call.digest, call.turn, call.id], |row| row.get(0))
 }
@@ -380,14 +386,13 @@ pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: Call
 
 /// Returns the id of the session's open turn.
 pub fn open_id(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<TurnId>, Error> {
-    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
-    tx.find(sql, [session], |row| row.get(0))
+    let sql = format!("SELECT turns.id {OPEN} AND messages.session_id = ?1 LIMIT 1");
+    tx.find(&sql, [session], |row| row.get(0))
 }
 
 /// Returns the number of open turns.
 pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM turns WHERE state = 'open'";
-    tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    tx.get(&format!("SELECT count(DISTINCT turns.id) {OPEN}"), [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
 /// Returns the ordinals of at most `most` closed turns that no row refers to, as a JSON array, or `None` if there are none. The newest
@@ -395,18 +400,17 @@ pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
 pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
     let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
                (SELECT t.ordinal AS key FROM sessions s JOIN turns t ON t.session_id = s.id \
-               WHERE s.pruned_seq > 0 AND t.state = 'closed' AND t.ordinal < (SELECT max(ordinal) FROM turns) \
-               AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = t.id) \
-               AND NOT EXISTS (SELECT 1 FROM deliveries WHERE deliveries.turn_id = t.id) \
-               AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.turn_id = t.id) \
-               AND NOT EXISTS (SELECT 1 FROM items WHERE items.turn_id = t.id) LIMIT ?1)";
+               WHERE s.pruned_seq >= t.last_seq AND s.pruned_seq > 0 AND t.state = 'closed' AND t.ordinal < (SELECT max(ordinal) FROM turns) \
+               AND NOT EXISTS (SELECT 1 FROM json_each(t.message_ids) JOIN messages ON messages.id = value WHERE turn_id = t.id) \
+               AND NOT EXISTS (SELECT 1 FROM json_each(t.delivery_ids) JOIN deliveries ON deliveries.id = value) \
+               AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.turn_id = t.id) LIMIT ?1)";
     tx.get(sql, [most], |row| row.get(0))
 }
 
 /// Deletes the turns among these ordinals, a JSON array, that no message refers to. Returns the number of deleted turns.
 pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     let sql = "DELETE FROM turns WHERE ordinal IN (SELECT value FROM json_each(?1)) \
-               AND NOT EXISTS (SELECT 1 FROM messages WHERE messages.turn_id = turns.id)";
+               AND NOT EXISTS (SELECT 1 FROM json_each(message_ids) JOIN messages ON messages.id = value WHERE turn_id = turns.id)";
     tx.execute(sql, [keys])
 }
 

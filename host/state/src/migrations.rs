@@ -48,6 +48,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v26.sql"),
     include_str!("v27.sql"),
     include_str!("v28.sql"),
+    include_str!("v29.sql"),
 ];
 
 /// A migration of the schema.
@@ -263,6 +264,80 @@ mod tests {
         assert_eq!(found, ["m1requestasm01m01", "m2answerbrm02m00d"]);
         let sql = "SELECT count(*) FROM pragma_table_info('agent_messages') WHERE name IN ('source_turn','answers')";
         assert_eq!(db.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("read"), 0);
+    }
+
+    /// Rows of version 28 beside those of the oldest home: messages in each state, and a ledger and deliveries of more than one block.
+    const ROWS_OF_28: &str = "
+        CREATE TEMP TABLE s AS SELECT min(id) AS id FROM sessions;
+        INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes)
+          SELECT 't1', id, 'p', 'read', 'closed', 1, 2, 1, 0, 0 FROM s UNION ALL SELECT 't2', id, 'p', 'read', 'open', 3, 4, 1, 0, 0 FROM s;
+        INSERT INTO messages (id, session_id, seq, kind, status, trigger, sender, principal, channel, event_id, received_at, turn_id, attempts,
+            first_ordinal, bytes, images, root)
+          SELECT 'done', id, 1002, 'chat', 'delivered', 1, 'a', 'p', 'loopback', 'e1', 5, 't1', 1, 7, 3, x'00ff', NULL FROM s
+          UNION ALL SELECT 'open', id, 1004, 'webhook', 'processing', 1, 'a', 'p', 'desk', 'e2', 6, 't2', 1, 8, 3, NULL, 'done' FROM s
+          UNION ALL SELECT 'next', id, 1006, 'chat', 'queued', 1, 'a', 'p', 'loopback', NULL, 7, NULL, 0, NULL, 3, NULL, NULL FROM s
+          UNION ALL SELECT 'context', id, 1008, 'system', 'queued', 0, 'host', 'host', 'host', NULL, 8, NULL, 0, NULL, 0, NULL, NULL FROM s
+          UNION ALL SELECT 'given up', id, 1010, 'chat', 'completed', 1, 'a', 'p', 'loopback', NULL, 9, NULL, 0, NULL, 3, NULL, NULL FROM s;
+        INSERT INTO chain_tokens (chain, tokens) VALUES ('done', 9);
+        INSERT INTO outbound_rows (session_id, seq, digest, at) SELECT id, 2001, 'd', 5 FROM s;
+        WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 600)
+          INSERT INTO deliveries (id, session_id, turn_id, item, channel, platform_id, thread_id, state, attempts, created_at, over_network)
+          SELECT 'd' || n, id, iif(n = 600, 't1', NULL), 'i', 'loopback', 'x', '', 'received', 1, n, 0 FROM n, s;
+        WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 600)
+          INSERT INTO ledger (type, data, hash, at, message_id, turn_id) SELECT 'META', n, 'h', n, 'done', iif(n > 300, 't1', NULL) FROM n;";
+
+    #[test]
+    fn rows_are_the_same_after_version_29() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
+        create(&path).expect("made");
+        let db = connect(&path, &key).expect("opened");
+        run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
+        db.execute_batch("PRAGMA foreign_keys = OFF;").expect("off");
+        db.execute_batch(OLDEST_ROWS).expect("rows of version 5");
+        let version = before_version("messages_of_29", &db, &path, &key);
+        db.execute_batch(ROWS_OF_28).expect("rows of version 28");
+        let list = |sql: &str| -> Vec<String> {
+            let mut statement = db.prepare(sql).expect("it is SQL");
+            statement.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("texts")
+        };
+        let tables = list(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'meta' AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name",
+        );
+        let columns = |table: &String| {
+            list(&format!("SELECT 'quote(' || name || ')' FROM pragma_table_info('{table}')")).join(" || '|' || ")
+        };
+        let reads: Vec<String> =
+            tables.iter().map(|table| format!("SELECT {} FROM {table} ORDER BY 1", columns(table))).collect();
+        let rows = || reads.iter().map(|sql| list(sql)).collect::<Vec<_>>();
+        let before = rows();
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        for ((table, before), after) in tables.iter().zip(before).zip(rows()) {
+            assert_eq!(before, after, "{table}");
+        }
+        let waiting =
+            "SELECT id || of_another FROM messages WHERE waits = 1 AND session_id = (SELECT id FROM s) ORDER BY seq";
+        assert_eq!(list(waiting), ["open1", "next1", "context1"]);
+        assert_eq!(list("SELECT message_ids || delivery_ids FROM turns WHERE id = 't1'"), [r#"["done"]["d600"]"#]);
+        let numbers = "SELECT (SELECT count(*) FROM deliveries WHERE unseen = 1 AND id GLOB 'd[0-9]*') || ' ' || \
+                       (SELECT max(seq) FROM ledger_subjects) || ' ' || (SELECT count(*) FROM ledger_subjects WHERE subject IN ('done','t1'))";
+        let first: i64 =
+            db.query_row("SELECT min(seq) FROM ledger WHERE message_id = 'done'", [], |row| row.get(0)).expect("read");
+        let last = (first + 600) / 256 * 256 - 1;
+        let earlier = db.query_row("SELECT count(*) FROM deliveries WHERE rowid NOT IN (SELECT rowid FROM deliveries WHERE id GLOB 'd[0-9]*')", [], |row| row.get::<_, i64>(0)).expect("read");
+        let named = (last - first + 1) + (last - (first + 300) + 1);
+        assert_eq!(list(numbers), [format!("{} {last} {named}", 512 - earlier)]);
+        let turn = "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes) \
+                    SELECT 't3', id, 'p', 'read', ?1, 1, 2, 1, 0, 0 FROM s";
+        let twice = db.execute(turn, ["open"]);
+        assert!(twice.is_err(), "a session has one open turn");
+        db.execute(turn, ["closed"]).expect("another turn");
+        let other = db.execute("UPDATE messages SET status = 'processing', turn_id = 't1' WHERE id = 'next'", []);
+        assert!(other.is_err(), "its messages are in one turn");
+        let left = db.execute("UPDATE messages SET status = 'completed', waits = NULL WHERE id = 'open'", []);
+        assert!(left.is_err(), "its turn is open");
+        let inconsistent = db.execute("UPDATE messages SET status = 'completed' WHERE id = 'next'", []);
+        assert!(inconsistent.is_err(), "`waits` follows the status");
     }
 
     /// Rows of a home of version 5, the oldest one that the tests keep.

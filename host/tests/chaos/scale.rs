@@ -340,8 +340,9 @@ fn start_finds_open_work_by_indexes_only() {
     let host = TestHost::new();
     let db = record::open(&host.home);
     for sql in [
-        "SELECT DISTINCT session_id FROM messages WHERE status IN ('queued','processing') AND trigger = 1",
-        "SELECT session_id FROM turns WHERE state = 'open'",
+        "SELECT DISTINCT session_id FROM messages WHERE waits = 1 AND trigger = 1",
+        "SELECT turns.* FROM messages CROSS JOIN turns ON turns.id = turn_id \
+         WHERE waits = 1 AND trigger = 1 AND status = 'processing' AND turns.state = 'open'",
         "SELECT DISTINCT session_id FROM deliveries WHERE state IN ('intent','sending') AND over_network = 0",
         "SELECT id FROM sessions WHERE state = 'removed'",
         "SELECT * FROM deliveries WHERE session_id = 's' AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64",

@@ -1,0 +1,131 @@
+//! Replies on this host that no client of their person got.
+
+use super::{Delivery, delivery};
+use ironclaw_contract::ids::{AgentId, DeliveryId, PersonId, SessionId, TurnId};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::params;
+
+/// Deliveries in a block. The unseen ones of a complete block are in an index; the newer ones are found by their number. So a reply that
+/// is read soon changes no index.
+const BLOCK: i64 = 256;
+
+/// Adds the unseen deliveries of a block to the index, if this delivery is the last of its block.
+pub(super) fn note_inserted(tx: &mut WriteTx<'_>, number: i64) -> Result<(), Error> {
+    if number % BLOCK == 0 {
+        let sql = "UPDATE deliveries SET unseen = 1 WHERE rowid > ?1 AND rowid <= ?2 AND over_network = 0 AND seen_at IS NULL";
+        tx.execute(sql, [number - BLOCK, number])?;
+    }
+    Ok(())
+}
+
+/// The condition for replies in conversations of the person `?1` on this host that no client of theirs got. A block
+/// has [`BLOCK`] deliveries.
+const UNSEEN: &str = "deliveries.rowid IN (SELECT deliveries.rowid FROM sessions CROSS JOIN deliveries ON session_id = sessions.id \
+                      WHERE sessions.person_id = ?1 AND sessions.state <> 'removed' AND unseen = 1 UNION \
+                      SELECT rowid FROM deliveries WHERE rowid > (SELECT max(rowid) / 256 * 256 FROM deliveries)) \
+                      AND sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.over_network = 0 \
+                      AND deliveries.state = 'received' AND deliveries.seen_at IS NULL AND EXISTS (SELECT 1 FROM identities \
+                      WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
+                      AND identities.person_id = ?1)";
+
+/// The unseen replies of one session.
+#[derive(Debug, Clone)]
+pub struct Unseen {
+    /// The session.
+    pub session: SessionId,
+    /// Their number.
+    pub count: u64,
+    /// The time of the newest one, milliseconds since the epoch.
+    pub newest_at: i64,
+}
+
+/// Returns the number of a person's unseen replies for each session that has some.
+pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen>, Error> {
+    let sql = format!(
+        "SELECT session_id, count(*) AS count, max(deliveries.created_at) AS newest_at FROM deliveries \
+         CROSS JOIN sessions ON sessions.id = session_id WHERE {UNSEEN} GROUP BY session_id ORDER BY newest_at"
+    );
+    tx.list(&sql, [person], |row| {
+        let count = row.get::<_, i64>("count")?.unsigned_abs();
+        Ok(Unseen { session: row.get("session_id")?, count, newest_at: row.get("newest_at")? })
+    })
+}
+
+/// Returns at most `limit` unseen replies of an agent to a person, oldest first.
+pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -> Result<Vec<Delivery>, Error> {
+    let sql = format!(
+        "SELECT deliveries.* FROM deliveries CROSS JOIN sessions ON sessions.id = session_id \
+         WHERE {UNSEEN} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
+    );
+    tx.list(&sql, params![person, agent, limit as i64], delivery)
+}
+
+/// Records that the person got a reply.
+pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Error> {
+    tx.execute("UPDATE deliveries SET seen_at = ?2, unseen = NULL WHERE id = ?1", params![id, at])?;
+    Ok(())
+}
+
+/// Records that the person got the reply of a turn.
+pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<(), Error> {
+    let sql = "UPDATE deliveries SET seen_at = ?2, unseen = NULL \
+               WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) AND state = 'received' AND seen_at IS NULL";
+    tx.execute(sql, params![turn, at])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbound::delivery;
+    use crate::registry::people::create_owner;
+    use crate::registry::{AgentDraft, Identity, create_agent};
+    use crate::session::store::{self, Origin};
+
+    use ironclaw_contract::ids::ItemId;
+    use ironclaw_contract::operator::LedgerEvent;
+    use ironclaw_contract::seam::change::Access;
+    use ironclaw_ledger::Entry;
+    use ironclaw_state::State;
+    use ironclaw_state::keys::MasterKey;
+
+    #[tokio::test]
+    async fn unseen_replies_of_each_block_are_found_once() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, key) = (directory.path().join("state.db"), MasterKey::fresh().expect("random bytes"));
+        State::create(&path).expect("made");
+        let state = State::open(&path, &key.state_key()).expect("it opens");
+        let wrapping = key.wrapping_key();
+        let test = move |tx: &mut WriteTx<'_>| {
+            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
+            let owner = create_owner(tx, "Olga")?;
+            let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
+            let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
+            let agent = create_agent(tx, &crate::gateway::Direct::by_test(owner), draft).expect("a name");
+            let own = Identity::own(owner);
+            let origin = Origin::of_sender(own.channel, own.sender, String::new());
+            let session = store::of_origin_or_new(tx, &agent, &origin, (owner, 1), &wrapping).expect("made");
+            let count = |tx: &WriteTx<'_>| -> Result<u64, Error> {
+                Ok(unseen_by_session(tx, owner)?.iter().map(|unseen| unseen.count).sum())
+            };
+            let mut replies = Vec::new();
+            for number in 1..=(2 * BLOCK + 10) {
+                let reply = delivery::intend(tx, &session, None, ItemId::new(), None)?;
+                delivery::receive(tx, &reply)?;
+                if number % 2 == 0 {
+                    mark_seen(tx, reply.id, 1)?;
+                }
+                replies.push(reply);
+            }
+            assert_eq!(count(tx)?, (BLOCK + 5) as u64);
+            let oldest = unseen(tx, owner, agent.id, 2)?;
+            assert_eq!(oldest.iter().map(|reply| reply.id).collect::<Vec<_>>(), [replies[0].id, replies[2].id]);
+            mark_seen(tx, replies[0].id, 1)?;
+            mark_seen(tx, replies[2 * BLOCK as usize].id, 1)?;
+            assert_eq!(count(tx)?, (BLOCK + 3) as u64);
+            Ok::<_, Error>(())
+        };
+        state.write(test).await.expect("the test passes");
+        state.close().await;
+    }
+}
