@@ -1,6 +1,6 @@
 //! SHA-256 of several messages in turns, block by block: a processor begins a block while that of another message is not finished.
 //!
-//! Two messages take about 1.4 times as long as one of them. A check of many entries is the only user; see [`crate::quick`].
+//! Two messages take about one and a half times as long as one of them. A check of many entries is the only user; see [`crate::quick`].
 
 use ironclaw_contract::canonical::Digest;
 use sha2::block_api::compress256;
