@@ -139,6 +139,7 @@ mod ops {
     mod migration;
     mod model_cli;
     mod preflight;
+    mod query_plans;
     mod reload;
     mod restored;
     mod rotation;

@@ -6,7 +6,7 @@
 use super::check::{self, Bad, Chain};
 use super::head::{Position, Signer};
 use super::line::{self, Parts};
-use super::{Entry, chain, table};
+use super::{Entry, chain, quick, table};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::ledger_entry::{Broken, Verifier};
@@ -107,6 +107,9 @@ pub fn ensure_directory(home: &Home) -> Result<bool, home::Error> {
 
 /// Checks one archive.
 pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, check::Error> {
+    if let Some(chain) = quick::archive(open(home, first)?.into_inner(), first, wanted) {
+        return Ok(chain);
+    }
     let mut input = open(home, first)?;
     let chain = check::chain(&mut input, first, wanted)?;
     let ended = io::BufRead::fill_buf(&mut input)?.is_empty();

@@ -4,21 +4,15 @@
 
 use super::head::Signed;
 use super::line::{self, Line, Parts};
+use super::notes::{Accepted, Notes};
 use super::{Genesis, head};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ledger_entry::{Broken, Kind, Verifier};
-use ironclaw_contract::operator::{AcceptedBreak, LedgerBad, LedgerEvent, SignedHead};
-use serde::Deserialize;
+use ironclaw_contract::operator::{AcceptedBreak, LedgerBad, SignedHead};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-
-/// Event that names a signing key that is in no genesis.
-const KEY_MADE: &str = LedgerEvent::LedgerKeyMade.name();
-
-/// Event with which an owner accepts that heads or archives have another history.
-const BREAK_ACCEPTED: &str = LedgerEvent::LedgerBreakAccepted.name();
 
 /// Longest line of an entry, in bytes: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -134,33 +128,7 @@ impl From<Broken> for Error {
 /// A walk over one chain.
 pub struct Walk<'a> {
     verifier: Verifier,
-    first: u64,
-    genesis: Genesis,
-    genesis_hash: String,
-    keys: Vec<String>,
-    started: bool,
-    wanted: std::iter::Peekable<std::collections::btree_set::Range<'a, u64>>,
-    found: Vec<(u64, String)>,
-    accepted: Vec<Accepted>,
-}
-
-/// The fields of [`LedgerEvent::LedgerBreakAccepted`].
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-struct Accepted {
-    what: String,
-    #[serde(skip)]
-    seq: u64,
-    from: u64,
-    by: String,
-    reason: String,
-    heads: Vec<String>,
-}
-
-impl Accepted {
-    fn signed(&self) -> impl Iterator<Item = Signed> {
-        self.heads.iter().filter_map(|head| head.parse().ok())
-    }
+    notes: Notes<'a>,
 }
 
 /// One chain without a fault in itself.
@@ -186,39 +154,13 @@ pub struct Chain {
 impl<'a> Walk<'a> {
     /// Begins a chain whose genesis must have the number `first`; notes the hashes of the `wanted` entries.
     pub fn from(first: u64, wanted: &'a BTreeSet<u64>) -> Self {
-        Self {
-            verifier: Verifier::starting_at(first),
-            first,
-            genesis: Genesis::default(),
-            genesis_hash: String::new(),
-            keys: Vec::new(),
-            started: false,
-            wanted: wanted.range(first..).peekable(),
-            found: Vec::new(),
-            accepted: Vec::new(),
-        }
+        Self { verifier: Verifier::starting_at(first), notes: Notes::from(first, wanted) }
     }
 
     /// Takes the next entry.
     pub fn entry(&mut self, parts: Parts<'_>) -> Result<(), Broken> {
-        let Parts { seq, kind, canonical, hash } = parts;
-        self.verifier.accept(seq, kind, canonical, hash)?;
-        if seq == self.first {
-            self.genesis = Genesis::read(canonical);
-            self.genesis_hash = hash.to_owned();
-            self.keys.extend(self.genesis.key.clone());
-        } else if kind == Kind::Meta.name() && canonical.contains(KEY_MADE) {
-            let made = Genesis::read(canonical);
-            self.keys.extend(made.key.filter(|_| made.what == KEY_MADE));
-        } else if kind == Kind::Meta.name() && canonical.contains(BREAK_ACCEPTED) {
-            let read: Accepted = serde_json::from_str(canonical).unwrap_or_default();
-            self.accepted.extend(Some(Accepted { seq, ..read }).filter(|read| read.what == BREAK_ACCEPTED));
-        }
-        self.started |= kind == Kind::Boot.name();
-        if self.wanted.peek() == Some(&&seq) {
-            self.wanted.next();
-            self.found.push((seq, hash.to_owned()));
-        }
+        self.verifier.accept(parts.seq, parts.kind, parts.canonical, parts.hash)?;
+        self.notes.entry(parts);
         Ok(())
     }
 
@@ -230,25 +172,26 @@ impl<'a> Walk<'a> {
     /// Ends the chain, with its closing head and the digest of its lines, if it has them.
     pub fn end(self, head: Option<SignedHead>, digest: Option<Digest>) -> Result<Chain, Broken> {
         if self.verifier.entries() == 0 {
-            return Err(Broken { seq: self.first, why: "there is no entry, not even a genesis".to_owned() });
+            return Err(Broken { seq: self.notes.first, why: "there is no entry, not even a genesis".to_owned() });
         }
-        Ok(Chain {
-            first: self.first,
-            last: self.verifier.next_seq() - 1,
-            hash: self.verifier.head().to_owned(),
-            genesis: self.genesis,
-            genesis_hash: self.genesis_hash,
-            keys: self.keys,
-            started: self.started,
-            found: self.found,
-            accepted: self.accepted,
-            digest,
-            head,
-        })
+        let (last, hash) = (self.verifier.next_seq() - 1, self.verifier.head().to_owned());
+        Ok(Chain::end(self.notes, last, hash, head, digest))
     }
 }
 
 impl Chain {
+    /// Ends a chain with its last entry.
+    pub(super) fn end(
+        notes: Notes<'_>,
+        last: u64,
+        hash: String,
+        head: Option<SignedHead>,
+        digest: Option<Digest>,
+    ) -> Self {
+        let Notes { first, genesis, genesis_hash, keys, started, found, accepted, .. } = notes;
+        Self { first, last, hash, genesis, genesis_hash, keys, started, found, accepted, digest, head }
+    }
+
     /// Returns the hashes of the wanted entries of this chain.
     pub fn into_found(self) -> Vec<(u64, String)> {
         self.found
@@ -467,7 +410,7 @@ impl Lines<'_> {
         self.sha.update(line);
         match std::str::from_utf8(text).ok().and_then(line::parse) {
             Some(Line::Entry(parts)) => {
-                let expected = self.walk.first;
+                let expected = self.walk.notes.first;
                 if !self.any && parts.seq < expected && parts.kind == Kind::Genesis.name() {
                     let why = format!(
                         "expected sequence number {expected}, found the chain that begins at {} once more",

@@ -45,13 +45,19 @@ pub fn write_head(line: &mut String, head: &SignedHead) {
 
 /// Parses a line without its line break; `None` for a line that no export has.
 pub fn parse(line: &str) -> Option<Line<'_>> {
-    match entry(line) {
+    parse_in_turns(line, || ())
+}
+
+/// Parses a line as [`parse`] does. Calls `step` about once for each 64 bytes of the line: it is for work that the processor does at the
+/// same time, because that work waits for its own earlier results most of the time.
+pub(super) fn parse_in_turns(line: &str, step: impl FnMut()) -> Option<Line<'_>> {
+    match entry(line, step) {
         Some(parts) => Some(Line::Entry(parts)),
         None => serde_json::from_str(line).ok().map(|head| Line::Head(Box::new(head))),
     }
 }
 
-fn entry(line: &str) -> Option<Parts<'_>> {
+fn entry(line: &str, mut step: impl FnMut()) -> Option<Parts<'_>> {
     let rest = line.strip_prefix(r#"{"seq":"#)?;
     let (seq, rest) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
     // One spelling for each number: no sign, no leading zero.
@@ -62,13 +68,14 @@ fn entry(line: &str) -> Option<Parts<'_>> {
     let both = rest.strip_suffix(END)?;
     // The data occurs twice here, plain and escaped. Its length follows from the number of quotes and backslashes in both. Counting them
     // is faster than a search for the text between them. A wrong length fails below.
-    let quotes = count(both, b'"').checked_sub(BETWEEN_QUOTES)? / 2;
-    let backslashes = count(both, b'\\').checked_sub(quotes)? / 3;
+    let [quotes, backslashes] = count(both, [b'"', b'\\'], &mut step);
+    let quotes = quotes.checked_sub(BETWEEN_QUOTES)? / 2;
+    let backslashes = backslashes.checked_sub(quotes)? / 3;
     let length = both.len().checked_sub(BETWEEN_BYTES + quotes + backslashes)? / 2;
     let (canonical, rest) = rest.split_at_checked(length)?;
     let (hash, rest) = rest.strip_prefix(r#","hash":""#)?.split_at_checked(64)?;
     let written = rest.strip_prefix(r#"","canonical":""#)?;
-    reads_as(written.as_bytes(), canonical.as_bytes()).then_some(Parts { seq, kind, canonical, hash })
+    reads_as(written.as_bytes(), canonical.as_bytes(), step).then_some(Parts { seq, kind, canonical, hash })
 }
 
 /// Text after the escaped data.
@@ -78,12 +85,18 @@ const END: &str = r#""}"#;
 const BETWEEN_BYTES: usize = 9 + 64 + 15;
 const BETWEEN_QUOTES: usize = 7;
 
-/// Counts `wanted` in `text`. The compiler turns sums of one byte each, over pieces that cannot overflow them, into instructions that
-/// compare many bytes at once.
-fn count(text: &str, wanted: u8) -> usize {
-    let sum = |piece: &[u8]| usize::from(piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>());
+/// Counts each of `wanted` in `text`, with a step for each piece. The compiler turns sums of one byte each, over pieces that cannot
+/// overflow them, into instructions that compare many bytes at once.
+fn count(text: &str, wanted: [u8; 2], step: &mut impl FnMut()) -> [usize; 2] {
+    let sum = |piece: &[u8], wanted| usize::from(piece.iter().map(|byte| u8::from(*byte == wanted)).sum::<u8>());
     let (pieces, rest) = text.as_bytes().as_chunks::<128>();
-    pieces.iter().map(|piece| sum(piece)).sum::<usize>() + sum(rest)
+    let mut counts = wanted.map(|wanted| sum(rest, wanted));
+    for piece in pieces {
+        step();
+        counts[0] += sum(piece, wanted[0]);
+        counts[1] += sum(piece, wanted[1]);
+    }
+    counts
 }
 
 /// Returns whether `written` is `plain`, escaped as in JSON, and then [`END`]. Canonical JSON has no control characters, so exactly the
@@ -91,7 +104,7 @@ fn count(text: &str, wanted: u8) -> usize {
 ///
 /// Compares eight bytes of `plain` at a time, each word up to the next escaped byte. About every sixth byte is escaped, and a new
 /// search for each of them would take longer than hashing the line.
-fn reads_as(written: &[u8], plain: &[u8]) -> bool {
+fn reads_as(written: &[u8], plain: &[u8], mut step: impl FnMut()) -> bool {
     let (mut at, mut differing) = (0, 0);
     let mut take = |mut word: u64, mut bits: u32| {
         let mut escaped = bytes_equal(word, b'"') | bytes_equal(word, b'\\');
@@ -110,12 +123,16 @@ fn reads_as(written: &[u8], plain: &[u8]) -> bool {
         at += bits as usize / 8;
     };
     let (words, rest) = plain.as_chunks();
-    for word in words {
-        take(u64::from_le_bytes(*word), 64);
+    for words in words.chunks(STEP_WORDS) {
+        step();
+        words.iter().for_each(|word| take(u64::from_le_bytes(*word), 64));
     }
     take(word_at(rest, 0), 8 * rest.len() as u32);
     differing == 0 && written.get(at..) == Some(END.as_bytes())
 }
+
+/// Words of the data between two steps of other work. The line has the data twice.
+const STEP_WORDS: usize = 4;
 
 /// Returns the eight bytes at `at`, the first in the lowest position; missing bytes are zero.
 fn word_at(bytes: &[u8], at: usize) -> u64 {

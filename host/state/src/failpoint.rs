@@ -1,4 +1,5 @@
-//! Named points at which a test build kills its own process, and values that a test sets. In any other build they do nothing.
+//! Named points at which a test build kills its own process, values that a test sets, and a record of statements. In any other build they
+//! do nothing.
 //!
 //! Never part of a release: the feature `failpoints` is off by default, and only the test builds of host and sandbox enable it. See
 //! `host/tests`.
@@ -59,6 +60,25 @@ pub fn stub_principal(channel: &str, sender: &str) -> Option<String> {
         let _ = (channel, sender);
         None
     }
+}
+
+/// Appends a prepared statement, and a zero byte, to the file that `IRONCLAW_STATEMENTS_FILE` names.
+#[inline]
+pub fn prepare(sql: &str) {
+    #[cfg(feature = "failpoints")]
+    {
+        use std::io::Write;
+        static FILE: std::sync::LazyLock<Option<std::fs::File>> = std::sync::LazyLock::new(|| {
+            let path = std::env::var_os("IRONCLAW_STATEMENTS_FILE")?;
+            std::fs::OpenOptions::new().append(true).open(path).ok()
+        });
+        if let Some(mut file) = FILE.as_ref() {
+            // One write, because several threads append.
+            let _ = file.write_all(format!("{sql}\0").as_bytes());
+        }
+    }
+    #[cfg(not(feature = "failpoints"))]
+    let _ = sql;
 }
 
 /// Returns the point that the test requested.

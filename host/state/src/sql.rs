@@ -3,8 +3,9 @@
 //! The scripts of the schema and its version are in [`crate::migrations`]. The statements of the ledger are in `ironclaw-ledger`, and
 //! those of all other tables in `tables` of the host.
 
+use super::failpoint;
 use ironclaw_contract::seam::crypt::SessionKey;
-use rusqlite::{Connection, OptionalExtension, Result};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result};
 use zeroize::Zeroizing;
 
 /// Sets the key and the parameters of the cipher; it reads no page yet.
@@ -162,19 +163,25 @@ impl Mark {
     }
 }
 
+/// Prepares a statement about rows, or takes it from the cache of the connection.
+pub(super) fn prepare<'a>(db: &'a Connection, sql: &str) -> Result<CachedStatement<'a>> {
+    failpoint::prepare(sql);
+    db.prepare_cached(sql)
+}
+
 /// Returns the value of a row of `meta`.
 pub(super) fn meta(db: &Connection, key: &str) -> Result<Option<String>> {
-    db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()
+    prepare(db, "SELECT value FROM meta WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()
 }
 
 /// Sets a row of `meta`, and replaces its earlier value.
 pub(super) fn set_meta(db: &Connection, key: &str, value: &str) -> Result<()> {
-    db.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?.execute([key, value]).map(drop)
+    prepare(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?.execute([key, value]).map(drop)
 }
 
 /// Removes a row of `meta`, and returns whether there was one.
 pub(super) fn remove_meta(db: &Connection, key: &str) -> Result<bool> {
-    Ok(db.prepare_cached("DELETE FROM meta WHERE key = ?1")?.execute([key])? > 0)
+    Ok(prepare(db, "DELETE FROM meta WHERE key = ?1")?.execute([key])? > 0)
 }
 
 /// Returns the value of a mark, if it is set.
@@ -194,7 +201,7 @@ pub(super) fn remove_mark(db: &Connection, mark: Mark) -> Result<()> {
 
 /// Removes a mark, and returns its value.
 pub(super) fn take_mark(db: &Connection, mark: Mark) -> Result<Option<String>> {
-    let mut delete = db.prepare_cached("DELETE FROM meta WHERE key = ?1 RETURNING value")?;
+    let mut delete = prepare(db, "DELETE FROM meta WHERE key = ?1 RETURNING value")?;
     let mut rows = delete.query([mark.key()])?;
     rows.next()?.map(|row| row.get(0)).transpose()
 }

@@ -45,7 +45,7 @@ pub struct Committed {
 impl<'a> ReadTx<'a> {
     /// Prepares a read statement; refuses one that changes rows or ends the transaction.
     fn reading(&self, sql: &str) -> Result<CachedStatement<'a>, Error> {
-        let statement = self.db.prepare_cached(sql)?;
+        let statement = sql::prepare(self.db, sql)?;
         // SQLite counts a statement without columns, such as ROLLBACK, as read-only, but it would end the transaction.
         if !statement.readonly() || statement.column_count() == 0 {
             return Err(Error::NotReading(sql.to_owned()));
@@ -192,7 +192,7 @@ impl<'a> WriteTx<'a> {
     /// # Errors
     /// The errors of SQLite.
     pub fn execute(&mut self, sql: &str, params: impl Params) -> Result<usize, Error> {
-        Ok(self.read.db.prepare_cached(sql)?.execute(params)?)
+        Ok(sql::prepare(self.read.db, sql)?.execute(params)?)
     }
 
     /// Runs a statement with `RETURNING` that changes at most one row. Returns its result, converted by `read`; `None` if it changed no
@@ -206,7 +206,7 @@ impl<'a> WriteTx<'a> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, Error> {
-        Ok(self.read.db.prepare_cached(sql)?.query_row(params, read).optional()?)
+        Ok(sql::prepare(self.read.db, sql)?.query_row(params, read).optional()?)
     }
 
     /// Runs a statement with `RETURNING` that changes one row, and returns its result, converted by `read`.
@@ -219,7 +219,7 @@ impl<'a> WriteTx<'a> {
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
-        Ok(self.read.db.prepare_cached(sql)?.query_row(params, read)?)
+        Ok(sql::prepare(self.read.db, sql)?.query_row(params, read)?)
     }
 
     /// Lets the caller continue before this change is on disk. The change shares the commit of the next change, or is committed after

@@ -234,7 +234,9 @@ fn release_has_no_stub_of_a_principal() {
     // The name of a test's variable is in the program of tests alone.
     let program = |build| std::fs::read(programs(build).join("ironclaw-host")).expect("read");
     let (plain, of_tests) = (program(Build::Plain), program(Build::Failpoints));
-    for name in [STUB, "IRONCLAW_FAILPOINT", "IRONCLAW_STOP_FILE", "IRONCLAW_CLOCK_SHIFT_FILE"] {
+    for name in
+        [STUB, "IRONCLAW_FAILPOINT", "IRONCLAW_STOP_FILE", "IRONCLAW_CLOCK_SHIFT_FILE", "IRONCLAW_STATEMENTS_FILE"]
+    {
         let has = |program: &[u8]| Needle::new(name, name).is_in(program);
         assert_eq!((has(&plain), has(&of_tests)), (false, true), "{name}");
     }

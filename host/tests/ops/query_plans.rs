@@ -1,0 +1,189 @@
+//! Query plans of the hot path: the statements of a host that works, and their plans in its own record.
+//!
+//! A build with fail points lists the statements that it prepares, so a new statement needs no line here. See `ironclaw_state::failpoint`.
+
+use crate::e2e::requests::{approve, post, waiting};
+use crate::support::client::{self, Raw};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::record;
+use crate::support::site::{Site, grant};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// The time between two runs of the schedule.
+const HOUR_MS: i64 = 3_600_000;
+
+/// Tables with a few rows that people make one by one. A statement may read all of them.
+const SMALL: &[&str] = &[
+    "agent_packages",
+    "agent_skills",
+    "agents",
+    "allowances",
+    "identities",
+    "ledger_keys",
+    "mcp_logins",
+    "mcp_servers",
+    "models",
+    "notification_places",
+    "people",
+    "skill_packages",
+    "tokens",
+];
+
+/// Parts of statements that may sort or scan, and the reason.
+const ALLOWED: &[(&str, &str)] = &[
+    ("FROM ledger ORDER BY seq", "it reads the first or the last row"),
+    ("turn_id = ?1", "the rows of one turn are few"),
+    ("subject = ?1", "the rows about one subject are few"),
+    ("agent_id = ?1", "the roles of one agent are few"),
+    ("person_id = ?1 AND agent_id = ?2", "the allowances of one person are few"),
+    ("status IN ('queued','processing')", "the messages that wait are few"),
+    ("waits = 1", "the messages that wait are few"),
+    ("state IN ('intent','sending')", "the deliveries that wait are few"),
+    ("state IN ('waiting','sending')", "the notifications that wait are few"),
+    ("state IN ('scheduled','started')", "the open occurrences of one schedule are few"),
+    ("status = 'pending'", "the changes that wait are few"),
+    ("status IN ('pending','approved')", "the requests that wait are few"),
+    ("status = 'waiting'", "the questions that wait are few"),
+    ("FROM changes WHERE status = 'approved'", "the changes that are applied at the moment are few"),
+    ("deliveries.seen_at IS NULL", "the replies that a person did not read are few"),
+    ("FROM sessions WHERE state <> 'removed' ORDER BY created_at, id", "the status lists all sessions"),
+    ("json_group_array(key)", "the sweep of old rows runs once an hour"),
+    (
+        "SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t",
+        "a call that may be a repetition waits for people, or it is none",
+    ),
+];
+
+/// Runs a host through a schedule, rounds, wakes and an approval. Returns it stopped, with the statements that it prepared.
+fn worked() -> (TestHost, BTreeSet<String>) {
+    let site = Site::start();
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    host.shift_clock(0);
+    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    host.ctl(&["schedule", "add", "a", "hello", "--yes", "--every", "1h"]).ok();
+    host.say("a", "hello");
+    host.down();
+    let file = host.home.with_file_name("statements");
+    std::fs::write(&file, "").expect("written");
+    host.set_env("IRONCLAW_STATEMENTS_FILE", file.to_str());
+    let settings = std::fs::read_to_string(host.home.join("config.toml")).expect("read");
+    host.configure(&format!("{settings}\n[session]\nidle_seconds = 1\n"));
+    host.shift_clock(HOUR_MS);
+    host.up();
+    wait_for("the run of the schedule", || host.entries("schedule.done").len() == 1);
+    for _ in 0..2 {
+        host.say("a", "hello");
+        host.say("a", "echo again");
+        wait_for("the session to sleep", || is_asleep(&host));
+    }
+    let raw = Raw::of(&host);
+    post(&raw, "tulips", &site.url("/notes"));
+    assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
+    wait_for("the call", || host.entries("call.ran").len() == 1);
+    host.down();
+    let text = std::fs::read_to_string(file).expect("read");
+    (host, text.split_terminator('\0').map(str::to_owned).collect())
+}
+
+fn is_asleep(host: &TestHost) -> bool {
+    let status = host.status();
+    let sessions = status["sessions"].as_array().expect("a list");
+    sessions.iter().all(|session: &Value| session["state"] == "asleep")
+}
+
+/// The steps that read a whole table or sort rows, by statement.
+type Findings = BTreeMap<String, Vec<String>>;
+
+fn findings(db: &Connection, statements: &BTreeSet<String>) -> Findings {
+    let partial = partial_indexes(db);
+    let is_slow = |step: &String| {
+        let words: Vec<&str> = step.split(' ').collect();
+        match words[..] {
+            ["USE", "TEMP", "B-TREE", ..] => true,
+            ["SCAN", "CONSTANT", "ROW"] | ["SCAN", _, "VIRTUAL", ..] => false,
+            // The steps of the inner query say what it reads.
+            ["SCAN", of, ..] if of.starts_with('(') || SMALL.contains(&of) => false,
+            ["SCAN", ..] => index_of(step).is_none_or(|index| !partial.contains(&index)),
+            _ => false,
+        }
+    };
+    let mut found = Findings::new();
+    for sql in statements.iter().filter(|sql| !ALLOWED.iter().any(|(part, _)| sql.contains(part))) {
+        let plan = plan(db, sql);
+        let mut steps: Vec<String> = plan.iter().filter(|step| is_slow(step)).cloned().collect();
+        // A sort of a small table.
+        let is_small = |step: &String| step.starts_with("SCAN ") && !is_slow(step);
+        if steps.iter().all(|step| step.starts_with("USE ")) && plan.iter().any(is_small) {
+            steps.clear();
+        }
+        if !steps.is_empty() {
+            found.insert(sql.clone(), steps);
+        }
+    }
+    found
+}
+
+/// Returns the steps of the plan of a statement.
+fn plan(db: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(sql);
+    let mut rows = statement.raw_query();
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next().expect(sql) {
+        steps.push(row.get("detail").expect("a step"));
+    }
+    steps
+}
+
+/// Returns the names of the indexes that hold only some rows. A scan of such an index reads no other row.
+fn partial_indexes(db: &Connection) -> BTreeSet<String> {
+    names(db, "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql LIKE '% WHERE %'")
+}
+
+fn names(db: &Connection, sql: &str) -> BTreeSet<String> {
+    let mut statement = db.prepare(sql).expect(sql);
+    let names = statement.query_map([], |row| row.get(0)).expect("rows");
+    names.collect::<Result<_, _>>().expect("names")
+}
+
+/// Returns an empty database with the schema of the record.
+fn copy_of_schema(db: &Connection) -> Connection {
+    let copy = Connection::open_in_memory().expect("opened");
+    // Tables before their indexes and triggers. A virtual table makes its shadow tables itself.
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' AND name NOT IN \
+               (SELECT name FROM pragma_table_list WHERE type = 'shadow') ORDER BY sqlite_schema.type <> 'table'";
+    let mut statement = db.prepare(sql).expect(sql);
+    let scripts = statement.query_map([], |row| row.get::<_, String>(0)).expect("rows");
+    scripts.for_each(|script| copy.execute_batch(&script.expect("text")).expect("made"));
+    copy
+}
+
+#[test]
+fn hot_path_reads_by_indexes_only() {
+    let (host, statements) = worked();
+    let db = record::open(&host.home);
+    assert!(statements.len() > 100, "{statements:?}");
+    let found = findings(&db, &statements);
+    assert!(found.is_empty(), "a statement reads a whole table or sorts: give it an index, or a line here: {found:#?}");
+    // Controls: a dropped index is found, for most of the indexes that the statements use.
+    let steps = statements.iter().flat_map(|sql| plan(&db, sql));
+    let used: BTreeSet<String> = steps.filter_map(|step| index_of(&step)).collect();
+    let droppable: Vec<&String> = used.iter().filter(|index| !index.starts_with("sqlite_")).collect();
+    let is_noticed = |index: &&&String| {
+        let copy = copy_of_schema(&db);
+        copy.execute_batch(&format!("DROP INDEX {index}")).expect("dropped");
+        !findings(&copy, &statements).is_empty()
+    };
+    let noticed = droppable.iter().filter(is_noticed).count();
+    eprintln!("{noticed} of {droppable:?}; {} statements", statements.len());
+    assert!(noticed > 0, "{droppable:?}");
+    assert!(findings(&copy_of_schema(&db), &statements).is_empty(), "the copy has the same plans");
+}
+
+/// Returns the index that a step uses.
+fn index_of(step: &str) -> Option<String> {
+    let (_, index) = step.split_once(" INDEX ")?;
+    index.split(' ').next().map(str::to_owned).filter(|_| !step.contains("VIRTUAL TABLE"))
+}
