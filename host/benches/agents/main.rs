@@ -77,7 +77,7 @@ fn connect(host: &TestHost, agents: &[String]) {
 /// Waits until no message and no delivery waits.
 fn settle(home: &Path) {
     let db = record::open(home);
-    let waiting = "SELECT (SELECT count(*) FROM messages WHERE trigger = 1 AND status IN ('queued','processing')) \
+    let waiting = "SELECT (SELECT count(*) FROM messages WHERE trigger = 1 AND waits = 1) \
                    + (SELECT count(*) FROM deliveries WHERE state IN ('intent','sending'))";
     while record::count(&db, waiting) > 0 {
         sleep(LOOK);

@@ -12,7 +12,7 @@ use rusqlite::{ToSql, params};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Numbers in a block. The entry with the last number of a block adds the block to `ledger_subjects`, so that the other entries change no
+/// Numbers in a block; the size is a part of the schema. The entry with the last number of a block adds the block to `ledger_subjects`, so that the other entries change no
 /// page of it. A search reads the entries after the last complete block one by one.
 const BLOCK: u64 = 256;
 

@@ -176,7 +176,9 @@ impl Acceptance<'_> {
         item: ItemId,
     ) -> Result<Accepted, crate::error::Error> {
         let Self { session, key, .. } = *self;
-        let why = match items::find(tx, item)? {
+        let found = items::find(tx, item)?;
+        let seq = found.as_ref().map_or(0, |found| found.tuple.seq);
+        let why = match found {
             None => Some("it names an output that is not in the record"),
             Some(found) if found.tuple.session != session.id || found.tuple.turn != Some(open.id) => {
                 Some("it names an item of another turn")
@@ -197,7 +199,7 @@ impl Acceptance<'_> {
         }
         let delivery = delivery::intend_reply(tx, session, (Some(open.id), item), Some(row.id), self.receives_here)?;
         turn::close(tx, open, Close::Answered, "replied")?;
-        items::enforce_retention(tx, session.id, &self.record().retention)?;
+        items::enforce_before(tx, session.id, &self.record().retention, seq)?;
         store::note_failure(tx, session.id, false)?;
         Ok(Accepted::Closed(Box::new(delivery)))
     }

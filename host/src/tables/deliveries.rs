@@ -172,7 +172,9 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
     let (inserted, number) = tx.returning_one(sql, to, |row| Ok((delivery(row)?, row.get::<_, i64>("number")?)))?;
     if let Some(turn) = turn {
         let sql = "UPDATE turns SET delivery_ids = json_insert(delivery_ids, '$[#]', ?1) WHERE id = ?2";
-        tx.execute(sql, params![id, turn])?;
+        if tx.execute(sql, params![id, turn])? != 1 {
+            return Err(Error::Stored(format!("{turn} of {id} has no row")));
+        }
     }
     unseen::note_inserted(tx, number)?;
     Ok(inserted)
@@ -191,7 +193,7 @@ pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, Error> 
 /// Returns the delivery that answers a turn.
 pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error> {
     let sql = "SELECT * FROM deliveries WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) \
-               ORDER BY created_at DESC LIMIT 1";
+               ORDER BY created_at DESC, rowid DESC LIMIT 1";
     tx.find(sql, [turn], delivery)
 }
 

@@ -135,7 +135,7 @@ pub struct MessagePosition {
     pub moved_seq: Option<u64>,
 }
 
-/// The condition for the messages of the turn `?1`.
+/// The condition for the messages of the turn `?1`. The list of a turn keeps a message that a retry took into another turn.
 const OF_TURN: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1";
 
 /// Inserts a message that the host just received.
@@ -250,8 +250,8 @@ pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> 
 
 /// Returns the sessions with an open turn or a message that asks for one.
 pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
-    // The messages of an open turn wait too.
-    let sql = "SELECT DISTINCT session_id FROM messages WHERE waits = 1 AND trigger = 1";
+    let sql = "SELECT DISTINCT session_id FROM messages WHERE waits = 1 AND trigger = 1 \
+               UNION SELECT session_id FROM turns WHERE state = 'open'";
     tx.list(sql, [], |row| row.get("session_id"))
 }
 
@@ -324,8 +324,10 @@ pub fn take(tx: &mut WriteTx<'_>, id: MessageId, turn: TurnId) -> Result<(), Err
         params![id, turn],
     )?;
     let sql = "UPDATE turns SET message_ids = json_insert(message_ids, '$[#]', ?1) WHERE id = ?2";
-    tx.execute(sql, params![id, turn])?;
-    Ok(())
+    match tx.execute(sql, params![id, turn])? {
+        1 => Ok(()),
+        _ => Err(Error::Stored(format!("{turn} of {id} has no row"))),
+    }
 }
 
 /// Gives the context messages of a session that have no position yet the position of this turn.
@@ -472,7 +474,7 @@ pub fn forgettable(tx: &ReadTx<'_>, events_from: i64, most: i64) -> Result<Optio
                AND (m.event_id IS NULL OR m.received_at < ?1) \
                AND NOT EXISTS (SELECT 1 FROM turns, json_each(delivery_ids) JOIN deliveries d ON d.id = value \
                WHERE turns.id = m.turn_id) \
-               AND (m.session_id, m.seq) NOT IN (SELECT session_id, max(seq) FROM messages GROUP BY session_id, sender, principal) LIMIT ?2)";
+               AND m.id NOT IN (SELECT id FROM (SELECT id, max(seq) FROM messages GROUP BY session_id, sender, principal)) LIMIT ?2)";
     tx.get(sql, [events_from, most], |row| row.get(0))
 }
 

@@ -76,10 +76,6 @@ pub struct Failure {
     pub words: String,
 }
 
-/// Finds open turns by their messages, which wait as long as the turn is open, so that a turn needs no index of its own.
-const OPEN: &str = "FROM messages CROSS JOIN turns ON turns.id = turn_id \
-                    WHERE waits = 1 AND trigger = 1 AND status = 'processing' AND turns.state = 'open'";
-
 /// Inserts a turn of `principal` that opens now.
 pub fn insert(
     tx: &mut WriteTx<'_>,
@@ -107,12 +103,12 @@ pub fn close(tx: &mut WriteTx<'_>, id: TurnId, outcome: &str) -> Result<bool, Er
 
 /// Returns the session's open turn.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, Error> {
-    tx.find(&format!("SELECT turns.* {OPEN} AND messages.session_id = ?1 LIMIT 1"), [session], turn)
+    tx.find("SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'", [session], turn)
 }
 
 /// Returns every turn that is open.
 pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, Error> {
-    tx.list(&format!("SELECT DISTINCT turns.* {OPEN}"), [], turn)
+    tx.list("SELECT * FROM turns WHERE state = 'open'", [], turn)
 }
 
 /// Returns the turn of this id.
@@ -386,13 +382,14 @@ pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: Call
 
 /// Returns the id of the session's open turn.
 pub fn open_id(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<TurnId>, Error> {
-    let sql = format!("SELECT turns.id {OPEN} AND messages.session_id = ?1 LIMIT 1");
-    tx.find(&sql, [session], |row| row.get(0))
+    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
+    tx.find(sql, [session], |row| row.get(0))
 }
 
 /// Returns the number of open turns.
 pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
-    tx.get(&format!("SELECT count(DISTINCT turns.id) {OPEN}"), [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    let sql = "SELECT count(*) FROM turns WHERE state = 'open'";
+    tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
 /// Returns the ordinals of at most `most` closed turns that no row refers to, as a JSON array, or `None` if there are none. The newest

@@ -8,7 +8,7 @@ mod retention;
 mod rows;
 pub mod summary;
 
-pub use retention::{Config, enforce_retention, sessions_over};
+pub use retention::{Config, enforce_before, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 
 pub use crate::tables::items::{Recorded, after, count, find, has_turn, last, live_after};

@@ -211,6 +211,9 @@ pub fn close(
     };
     turns::end_calls(tx, id, local, row)?;
     let messages = messages_of(tx, id)?;
+    if messages.is_empty() {
+        return Err(ironclaw_state::Error::Stored(format!("{id} names none of its messages")));
+    }
     let status = match how {
         Close::Answered | Close::Cancelled => Status::Completed,
         Close::Requeued => Status::Queued,

@@ -19,6 +19,9 @@ use std::path::Path;
 /// A new kind of channel needs such a version: `channels.kind` has a CHECK with the names of the kinds, and a host that does not know a
 /// name refuses the row when it reads it. The test `rebuilt_channels_keep_their_wirings` has the script for it, which also keeps the
 /// counter of generations. `fresh_record_takes_a_channel_of_each_kind` fails until it is there.
+///
+/// The numbers of deliveries (their rowids) and of ledger entries are in blocks of 256 since version 29, and an index has the complete
+/// blocks only. A version that rebuilds `deliveries` keeps the rowids, and one that changes the size of a block fills the index again.
 pub const VERSIONS: &[&str] = &[
     include_str!("v1.sql"),
     include_str!("v2.sql"),
@@ -332,10 +335,6 @@ mod tests {
         let twice = db.execute(turn, ["open"]);
         assert!(twice.is_err(), "a session has one open turn");
         db.execute(turn, ["closed"]).expect("another turn");
-        let other = db.execute("UPDATE messages SET status = 'processing', turn_id = 't1' WHERE id = 'next'", []);
-        assert!(other.is_err(), "its messages are in one turn");
-        let left = db.execute("UPDATE messages SET status = 'completed', waits = NULL WHERE id = 'open'", []);
-        assert!(left.is_err(), "its turn is open");
         let inconsistent = db.execute("UPDATE messages SET status = 'completed' WHERE id = 'next'", []);
         assert!(inconsistent.is_err(), "`waits` follows the status");
     }

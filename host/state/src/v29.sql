@@ -1,5 +1,15 @@
 -- Fewer pages for each message: tables without a second b-tree for their key, and indexes without the rows in their ordinary states.
 
+-- A turn names its messages, its deliveries and its last item, so that none of them needs an index by turn: the row of the turn changes
+-- anyway. This comes first, while the indexes of version 28 find them.
+ALTER TABLE turns ADD COLUMN message_ids TEXT NOT NULL DEFAULT '[]';  -- JSON list of the messages that were put into it
+ALTER TABLE turns ADD COLUMN delivery_ids TEXT NOT NULL DEFAULT '[]'; -- JSON list
+ALTER TABLE turns ADD COLUMN last_seq INTEGER; -- of a closed turn: no item of it has a higher number
+UPDATE turns SET
+  last_seq = iif(state = 'closed', coalesce((SELECT max(seq) FROM items WHERE turn_id = turns.id), 0), NULL),
+  message_ids = (SELECT json_group_array(id) FROM messages WHERE turn_id = turns.id),
+  delivery_ids = (SELECT json_group_array(id) FROM deliveries WHERE turn_id = turns.id);
+
 -- `waits` repeats the status for the indexes, which then do not change while a message goes from the queue into its turn.
 CREATE TABLE messages_of_29 (
   id TEXT PRIMARY KEY NOT NULL,
@@ -43,7 +53,6 @@ CREATE INDEX messages_waiting_of ON messages (principal, bytes) WHERE waits = 1 
 CREATE INDEX messages_waiting_on ON messages (channel, bytes) WHERE waits = 1 AND trigger = 1 AND channel <> 'loopback';
 -- Messages that no turn has shown and that do not wait for one.
 CREATE INDEX messages_unshown ON messages (session_id, seq) WHERE first_ordinal IS NULL AND waits IS NULL;
-CREATE INDEX messages_by_turn ON messages (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX messages_by_root ON messages (root) WHERE root IS NOT NULL;
 CREATE INDEX messages_mentioning ON messages (session_id, group_id, thread_id) WHERE mentions = 1;
 
@@ -74,44 +83,13 @@ INSERT INTO ledger_subjects (subject, seq)
 DROP INDEX ledger_by_message;
 DROP INDEX ledger_by_turn;
 
--- A turn names its messages, its deliveries and its last item, so that none of them needs an index by turn: the row of the turn changes
--- anyway.
-ALTER TABLE turns ADD COLUMN message_ids TEXT NOT NULL DEFAULT '[]';  -- JSON list of the messages that were put into it
-ALTER TABLE turns ADD COLUMN delivery_ids TEXT NOT NULL DEFAULT '[]'; -- JSON list
-ALTER TABLE turns ADD COLUMN last_seq INTEGER; -- of a closed turn: no item of it has a higher number
-UPDATE turns SET
-  last_seq = iif(state = 'closed', coalesce((SELECT max(seq) FROM items WHERE turn_id = turns.id), 0), NULL),
-  message_ids = (SELECT json_group_array(id) FROM messages WHERE turn_id = turns.id),
-  delivery_ids = (SELECT json_group_array(id) FROM deliveries WHERE turn_id = turns.id);
-DROP INDEX messages_by_turn;
 DROP INDEX deliveries_by_turn;
 DROP INDEX items_by_turn;
 
 -- Replies on this host that no client got, in the complete blocks of 256 deliveries. The others are found by their number, so that
--- a reply that is read soon changes no index.
+-- a reply that is read soon changes no index. A later version that rebuilds this table keeps the rowids, or sets `unseen` again.
 ALTER TABLE deliveries ADD COLUMN unseen INTEGER;
 UPDATE deliveries SET unseen = 1
   WHERE over_network = 0 AND seen_at IS NULL AND rowid <= (SELECT max(rowid) / 256 * 256 FROM deliveries);
 DROP INDEX deliveries_unseen;
 CREATE INDEX deliveries_unseen ON deliveries (session_id) WHERE unseen = 1;
-
--- The messages of an open turn wait, so an open turn is found by them and needs no index. The triggers enforce what the index enforced: a
--- session has at most one open turn.
-DROP INDEX one_open_turn;
-CREATE TRIGGER one_open_turn BEFORE INSERT ON turns WHEN NEW.state = 'open' AND EXISTS
-  (SELECT 1 FROM messages CROSS JOIN turns ON turns.id = messages.turn_id WHERE messages.session_id = NEW.session_id
-    AND messages.waits = 1 AND messages.trigger = 1 AND messages.status = 'processing' AND turns.state = 'open')
-BEGIN
-  SELECT RAISE(ABORT, 'a session has at most one open turn');
-END;
-CREATE TRIGGER one_turn_of_messages BEFORE UPDATE OF status, turn_id ON messages WHEN NEW.status = 'processing' AND EXISTS
-  (SELECT 1 FROM messages AS other WHERE other.session_id = NEW.session_id AND other.waits = 1 AND other.trigger = 1
-    AND other.status = 'processing' AND other.turn_id IS NOT NEW.turn_id AND other.id <> NEW.id)
-BEGIN
-  SELECT RAISE(ABORT, 'the messages in turns of a session are in one turn');
-END;
-CREATE TRIGGER messages_of_open_turn BEFORE UPDATE OF status ON messages WHEN OLD.status = 'processing' AND NEW.status <> 'processing'
-  AND EXISTS (SELECT 1 FROM turns WHERE turns.id = OLD.turn_id AND turns.state = 'open')
-BEGIN
-  SELECT RAISE(ABORT, 'the turn of the message is open');
-END;

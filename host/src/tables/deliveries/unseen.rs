@@ -5,7 +5,7 @@ use ironclaw_contract::ids::{AgentId, DeliveryId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
 
-/// Deliveries in a block. The unseen ones of a complete block are in an index; the newer ones are found by their number. So a reply that
+/// Deliveries in a block; the size is a part of the schema. The unseen ones of a complete block are in an index; the newer ones are found by their number. So a reply that
 /// is read soon changes no index.
 const BLOCK: i64 = 256;
 
@@ -18,15 +18,18 @@ pub(super) fn note_inserted(tx: &mut WriteTx<'_>, number: i64) -> Result<(), Err
     Ok(())
 }
 
-/// The condition for replies in conversations of the person `?1` on this host that no client of theirs got. A block
-/// has [`BLOCK`] deliveries.
-const UNSEEN: &str = "deliveries.rowid IN (SELECT deliveries.rowid FROM sessions CROSS JOIN deliveries ON session_id = sessions.id \
+/// Returns the condition for replies in conversations of the person `?1` on this host that no client of theirs got.
+fn is_unseen() -> String {
+    format!(
+        "deliveries.rowid IN (SELECT deliveries.rowid FROM sessions CROSS JOIN deliveries ON session_id = sessions.id \
                       WHERE sessions.person_id = ?1 AND sessions.state <> 'removed' AND unseen = 1 UNION \
-                      SELECT rowid FROM deliveries WHERE rowid > (SELECT max(rowid) / 256 * 256 FROM deliveries)) \
+                      SELECT rowid FROM deliveries WHERE rowid > (SELECT max(rowid) / {BLOCK} * {BLOCK} FROM deliveries)) \
                       AND sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.over_network = 0 \
                       AND deliveries.state = 'received' AND deliveries.seen_at IS NULL AND EXISTS (SELECT 1 FROM identities \
                       WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
-                      AND identities.person_id = ?1)";
+                      AND identities.person_id = ?1)"
+    )
+}
 
 /// The unseen replies of one session.
 #[derive(Debug, Clone)]
@@ -41,9 +44,10 @@ pub struct Unseen {
 
 /// Returns the number of a person's unseen replies for each session that has some.
 pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen>, Error> {
+    let is_unseen = is_unseen();
     let sql = format!(
         "SELECT session_id, count(*) AS count, max(deliveries.created_at) AS newest_at FROM deliveries \
-         CROSS JOIN sessions ON sessions.id = session_id WHERE {UNSEEN} GROUP BY session_id ORDER BY newest_at"
+         CROSS JOIN sessions ON sessions.id = session_id WHERE {is_unseen} GROUP BY session_id ORDER BY newest_at"
     );
     tx.list(&sql, [person], |row| {
         let count = row.get::<_, i64>("count")?.unsigned_abs();
@@ -53,9 +57,10 @@ pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen
 
 /// Returns at most `limit` unseen replies of an agent to a person, oldest first.
 pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -> Result<Vec<Delivery>, Error> {
+    let is_unseen = is_unseen();
     let sql = format!(
         "SELECT deliveries.* FROM deliveries CROSS JOIN sessions ON sessions.id = session_id \
-         WHERE {UNSEEN} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
+         WHERE {is_unseen} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
     );
     tx.list(&sql, params![person, agent, limit as i64], delivery)
 }

@@ -40,6 +40,17 @@ pub fn enforce_retention(
     session: SessionId,
     config: &Config,
 ) -> Result<usize, ironclaw_state::Error> {
+    enforce_before(tx, session, config, u64::MAX)
+}
+
+/// Drops items as [`enforce_retention`] does, but none from this number on: a reply that was received in this transaction stays until its
+/// client could read it.
+pub fn enforce_before(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    config: &Config,
+    seq: u64,
+) -> Result<usize, ironclaw_state::Error> {
     let now = tx.wall();
     let bounds = bounds(config, tx.prune_time());
     let Extent { last_seq, pruned_seq, item_bytes } = sessions::extent(tx, session)?;
@@ -48,7 +59,7 @@ pub fn enforce_retention(
     if over_items <= 0 && over_bytes <= 0 && config.keep_days == 0 {
         return Ok(0);
     }
-    let needed = items::needed_from(tx, session)?;
+    let needed = items::needed_from(tx, session)?.min(i64::try_from(seq).unwrap_or(i64::MAX));
     let (mut upto, mut dropped, mut freed) = (pruned_seq, 0_usize, 0);
     // Items that were recorded while the clock was ahead. Their age follows from the items after them.
     let (mut ahead, mut ahead_bytes) = (0_usize, 0);
