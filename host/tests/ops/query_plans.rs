@@ -10,7 +10,6 @@ use crate::support::site::{Site, grant};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 /// The time between two runs of the schedule.
 const HOUR_MS: i64 = 3_600_000;
@@ -32,9 +31,8 @@ const SMALL: &[&str] = &[
     "tokens",
 ];
 
-/// Parts of statements that may sort or scan, and the reason.
-const ALLOWED: &[(&str, &str)] = &[
-    ("FROM ledger ORDER BY seq", "it reads the first or the last row"),
+/// Parts of statements that may sort, and the reason.
+const MAY_SORT: &[(&str, &str)] = &[
     ("turn_id = ?1", "the rows of one turn are few"),
     ("subject = ?1", "the rows about one subject are few"),
     ("agent_id = ?1", "the roles of one agent are few"),
@@ -51,10 +49,13 @@ const ALLOWED: &[(&str, &str)] = &[
     ("deliveries.seen_at IS NULL", "the replies that a person did not read are few"),
     ("FROM sessions WHERE state <> 'removed' ORDER BY created_at, id", "the status lists all sessions"),
     ("json_group_array(key)", "the sweep of old rows runs once an hour"),
-    (
-        "SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t",
-        "a call that may be a repetition waits for people, or it is none",
-    ),
+];
+
+/// Parts of statements that may scan, and the reason.
+const MAY_SCAN: &[(&str, &str)] = &[
+    ("FROM ledger ORDER BY seq", "it reads the first or the last row"),
+    ("json_group_array(key)", "the sweep of old rows runs once an hour"),
+    ("SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t", "only a call that waits for people asks for an earlier one"),
 ];
 
 /// Runs a host through a schedule, rounds, wakes and an approval. Returns it stopped, with the statements that it prepared.
@@ -99,10 +100,9 @@ type Findings = BTreeMap<String, Vec<String>>;
 
 fn findings(db: &Connection, statements: &BTreeSet<String>) -> Findings {
     let partial = partial_indexes(db);
-    let is_slow = |step: &String| {
+    let is_scan = |step: &String| {
         let words: Vec<&str> = step.split(' ').collect();
         match words[..] {
-            ["USE", "TEMP", "B-TREE", ..] => true,
             ["SCAN", "CONSTANT", "ROW"] | ["SCAN", _, "VIRTUAL", ..] => false,
             // The steps of the inner query say what it reads.
             ["SCAN", of, ..] if of.starts_with('(') || SMALL.contains(&of) => false,
@@ -111,14 +111,13 @@ fn findings(db: &Connection, statements: &BTreeSet<String>) -> Findings {
         }
     };
     let mut found = Findings::new();
-    for sql in statements.iter().filter(|sql| !ALLOWED.iter().any(|(part, _)| sql.contains(part))) {
-        let plan = plan(db, sql);
-        let mut steps: Vec<String> = plan.iter().filter(|step| is_slow(step)).cloned().collect();
+    for sql in statements {
+        let may = |list: &[(&str, &str)]| list.iter().any(|(part, _)| sql.contains(part));
+        let mut steps = plan(db, sql);
         // A sort of a small table.
-        let is_small = |step: &String| step.starts_with("SCAN ") && !is_slow(step);
-        if steps.iter().all(|step| step.starts_with("USE ")) && plan.iter().any(is_small) {
-            steps.clear();
-        }
+        let is_small = steps.iter().any(|step| step.starts_with("SCAN ") && !is_scan(step));
+        let (may_sort, may_scan) = (is_small || may(MAY_SORT), may(MAY_SCAN));
+        steps.retain(|step| (!may_scan && is_scan(step)) || (!may_sort && step.starts_with("USE TEMP B-TREE")));
         if !steps.is_empty() {
             found.insert(sql.clone(), steps);
         }
@@ -167,7 +166,7 @@ fn hot_path_reads_by_indexes_only() {
     assert!(statements.len() > 100, "{statements:?}");
     let found = findings(&db, &statements);
     assert!(found.is_empty(), "a statement reads a whole table or sorts: give it an index, or a line here: {found:#?}");
-    // Controls: a dropped index is found, for most of the indexes that the statements use.
+    // Controls: most of the indexes are missed if they are dropped. Another index serves for the others.
     let steps = statements.iter().flat_map(|sql| plan(&db, sql));
     let used: BTreeSet<String> = steps.filter_map(|step| index_of(&step)).collect();
     let droppable: Vec<&String> = used.iter().filter(|index| !index.starts_with("sqlite_")).collect();
@@ -177,8 +176,7 @@ fn hot_path_reads_by_indexes_only() {
         !findings(&copy, &statements).is_empty()
     };
     let noticed = droppable.iter().filter(is_noticed).count();
-    eprintln!("{noticed} of {droppable:?}; {} statements", statements.len());
-    assert!(noticed > 0, "{droppable:?}");
+    assert!(2 * noticed > droppable.len(), "{noticed} of {droppable:?}");
     assert!(findings(&copy_of_schema(&db), &statements).is_empty(), "the copy has the same plans");
 }
 
