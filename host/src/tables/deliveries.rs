@@ -9,8 +9,8 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use std::collections::HashSet;
 
-/// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition. `+rowid` keeps
-/// SQLite from a search by number.
+/// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
+/// `+rowid` keeps SQLite from a search by number.
 const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                        AND state IN ('intent','sending') AND state = 'sending'";
 const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND over_network = 1 \
@@ -23,8 +23,8 @@ const NEXT_AT: &str = "SELECT min(next_at) FROM deliveries WHERE state IN ('inte
                        AND over_network = 1 AND next_at > ?1";
 const INTERRUPTED: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND state = 'sending' \
                            AND over_network = 1 AND channel <> 'agent' ORDER BY created_at, id";
-const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 AND channel <> 'agent' AND +rowid <= ?1 \
-                        ORDER BY created_at, id";
+const DOUBTFUL: &str = "SELECT * FROM deliveries WHERE state IN ('intent','sending') AND over_network = 1 \
+                        AND channel <> 'agent' AND +rowid <= ?1 ORDER BY created_at, id";
 
 const TO_AGENTS: &str = "SELECT id FROM deliveries WHERE channel = 'agent' AND over_network = 1 \
                          AND state IN ('intent','sending') AND state = 'intent' ORDER BY rowid LIMIT ?1";
@@ -149,8 +149,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
     let now = tx.now();
     let sql = "INSERT INTO deliveries (id, session_id, turn_id, item, row_id, channel, generation, platform_id, thread_id, state, attempts, \
                created_at, call_id, group_id, over_network, settled_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,iif(?13,'received','intent'),?13,?9,?10,?11,\
-               ?12,iif(?13,?9,NULL)) \
+               VALUES (?1,?2,?3,?4,?5,?6,(SELECT generation FROM channels WHERE name = ?6),?7,?8,iif(?13,'received','intent'),\
+               ?13,?9,?10,?11,?12,iif(?13,?9,NULL)) \
                RETURNING *, rowid AS number";
     let NewDelivery { id, session, turn, item, row_id, call, .. } = new;
     let NewDelivery { channel, platform_id, thread_id, group_id, over_network, is_received, .. } = new;

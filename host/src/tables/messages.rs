@@ -142,8 +142,8 @@ const OF_TURN: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WH
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
-        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, event_id, received_at, \
-         attempts, bytes, principal_kind, mentions, group_id, thread_id) \
+        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, event_id, \
+         received_at, attempts, bytes, principal_kind, mentions, group_id, thread_id) \
          VALUES (?1,?2,?3,?10,'queued',1,?9,?4,?5,(SELECT person_id IS NOT ?5 FROM sessions WHERE id = ?2),?6,?7,?8,0,?11,?12,?13,?14,?15)",
         params![
             new.id,
@@ -182,8 +182,8 @@ pub fn images(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Vec<u8>>, Error> 
 pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, seq: u64) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
-        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, received_at, attempts) \
-         VALUES (?1,?2,?3,'system','queued',1,0,'host','host',1,'host',?4,0)",
+        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, received_at, \
+         attempts) VALUES (?1,?2,?3,'system','queued',1,0,'host','host',1,'host',?4,0)",
         params![id, session, seq as i64, now],
     )?;
     Ok(())
@@ -198,8 +198,9 @@ pub fn insert_follow_up(
 ) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
-        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, received_at, attempts, \
-         root, principal_kind) VALUES (?1,?2,?3,'system','queued',1,1,'host',?4,(SELECT person_id IS NOT ?4 FROM sessions WHERE id = ?2),'host',?5,0,?6,?7)",
+        "INSERT INTO messages (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, received_at, \
+         attempts, root, principal_kind) VALUES (?1,?2,?3,'system','queued',1,1,'host',?4,\
+         (SELECT person_id IS NOT ?4 FROM sessions WHERE id = ?2),'host',?5,0,?6,?7)",
         params![id, session, seq as i64, principal, now, root, kind.name()],
     )?;
     Ok(())

@@ -397,7 +397,8 @@ pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
 pub fn forgettable(tx: &ReadTx<'_>, most: i64) -> Result<Option<String>, Error> {
     let sql = "SELECT nullif(json_group_array(key), '[]') FROM \
                (SELECT t.ordinal AS key FROM sessions s JOIN turns t ON t.session_id = s.id \
-               WHERE s.pruned_seq >= t.last_seq AND s.pruned_seq > 0 AND t.state = 'closed' AND t.ordinal < (SELECT max(ordinal) FROM turns) \
+               WHERE s.pruned_seq >= t.last_seq AND s.pruned_seq > 0 AND t.state = 'closed' \
+               AND t.ordinal < (SELECT max(ordinal) FROM turns) \
                AND NOT EXISTS (SELECT 1 FROM json_each(t.message_ids) JOIN messages ON messages.id = value WHERE turn_id = t.id) \
                AND NOT EXISTS (SELECT 1 FROM json_each(t.delivery_ids) JOIN deliveries ON deliveries.id = value) \
                AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.turn_id = t.id) LIMIT ?1)";

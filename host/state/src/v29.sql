@@ -39,8 +39,8 @@ CREATE TABLE messages_of_29 (
   mentions INTEGER NOT NULL DEFAULT 0,   -- 1: it mentions the agent and opened a turn for that
   CHECK ((waits IS NOT NULL) = (status IN ('queued','processing')))
 ) STRICT, WITHOUT ROWID;
-INSERT INTO messages_of_29 (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, event_id, received_at,
-    turn_id, attempts, first_ordinal, moved_seq, bytes, images, root, principal_kind, answers, group_id, thread_id, mentions)
+INSERT INTO messages_of_29 (id, session_id, seq, kind, status, waits, trigger, sender, principal, of_another, channel, event_id,
+    received_at, turn_id, attempts, first_ordinal, moved_seq, bytes, images, root, principal_kind, answers, group_id, thread_id, mentions)
   SELECT id, session_id, seq, kind, status, iif(status IN ('queued','processing'), 1, NULL), trigger, sender, principal,
     principal IS NOT (SELECT person_id FROM sessions WHERE sessions.id = session_id), channel, event_id, received_at,
     turn_id, attempts, first_ordinal, moved_seq, bytes, images, root, principal_kind, answers, group_id, thread_id, mentions FROM messages;

@@ -27,7 +27,7 @@ const COMMITS_OF_CALL: u64 = 3;
 /// Further commits of a call of an MCP server beside a contained call: its start, because it is sent at most once.
 const COMMITS_OF_SERVER: u64 = 1;
 /// Pages of a counted round on average. One more page in each round exceeds it.
-const PAGES_MAX: f64 = 29.9;
+const PAGES_MAX: f64 = 32.2;
 /// Wake-ups of all threads of the host in the counted round with the fewest. It is 53 to 66 on a quiet machine and about 70 with four busy
 /// processes beside it, so the bound leaves room.
 const WAKE_UPS_MAX: u64 = 90;

@@ -74,7 +74,8 @@ pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Er
 /// Records that the person got the reply of a turn.
 pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<(), Error> {
     let sql = "UPDATE deliveries SET seen_at = ?2, unseen = NULL \
-               WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) AND state = 'received' AND seen_at IS NULL";
+               WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) \
+               AND state = 'received' AND seen_at IS NULL";
     tx.execute(sql, params![turn, at])?;
     Ok(())
 }
