@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn only_items_that_follow_each_other_in_both_requests_form_a_range() {
+    fn items_that_follow_each_other_in_both_requests_form_a_range() {
         let named = NamedItems::of(ItemId::new(), &refs(&[2, 4, 6, 10, 12]));
         let of = |numbers: &[u64]| bounds(named.parts(&refs(numbers)));
         assert_eq!(of(&[2, 4, 6, 10, 12, 14, 16]), [(2, 12), (14, 14), (16, 16)]);

@@ -14,7 +14,7 @@ use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{Chat, EndReason, Progress, RawRow};
 use ironclaw_contract::seam::seal::{self, ItemKind, Label, Ref, Sealed, Tuple};
 use ironclaw_contract::seam::socket::{
-    Call, Context, Earlier, Item, Purpose, RefusalCode, Request, Response, Text, Verdict,
+    self, Call, Context, Item, Purpose, RefusalCode, Request, Response, Text, Verdict,
 };
 
 /// Returns an id whose last two characters are `number`.
@@ -105,9 +105,8 @@ fn link() -> Vec<Shape> {
 }
 
 fn requests() -> Vec<Shape> {
-    let turn: TurnId = id("trn", 1);
-    let call_id: CallId = id("call", 1);
-    let earlier = || Earlier { output: id("itm", 1), from: 2, upto: 40 };
+    let (turn, call_id, output) = (id("trn", 1), id("call", 1), id("itm", 1));
+    let earlier = || socket::Earlier { output, from: 2, upto: 40 };
     let mut shapes = every!(Request {
         "request.generate": Request::Generate { .. } => Request::Generate {
             turn,
@@ -128,8 +127,7 @@ fn requests() -> Vec<Shape> {
         "context.earlier": Context::Earlier(_) => Context::Earlier(earlier());
         "context.text": Context::Text(_) => Context::Text(Text { text: "words without a seal".to_owned() });
     }));
-    shapes.push(shape("earlier", earlier()));
-    shapes.push(shape("text", Text { text: "words without a seal".to_owned() }));
+    shapes.extend([shape("earlier", earlier()), shape("text", Text { text: "words without a seal".to_owned() })]);
     shapes
 }
 
@@ -496,8 +494,7 @@ fn of_people() -> Vec<Shape> {
 
 #[test]
 fn a_frame_is_its_length_and_its_golden_bytes() {
-    use ironclaw_contract::seam::socket;
-    let request = Request::Items { after_seq: 0 };
-    assert_eq!(socket::frame(&request).expect("fits"), b"\x00\x00\x00\x1d{\"ask\":\"items\",\"after_seq\":0}");
+    let frame = socket::frame(&Request::Items { after_seq: 0 }).expect("fits");
+    assert_eq!(frame, b"\x00\x00\x00\x1d{\"ask\":\"items\",\"after_seq\":0}");
     assert_eq!(ironclaw_contract::seam::link::BELL, 0x21);
 }

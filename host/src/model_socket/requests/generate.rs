@@ -243,10 +243,15 @@ impl Server {
             })
             .await;
         failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
-        if let Ok(Response::Output { item, .. }) = &response {
+        self.remember(&response, named);
+        response
+    }
+
+    /// Keeps the items of an answered request, so that the next request can name them by ranges.
+    fn remember(&self, answer: &Answer, named: Vec<Arc<context::Item>>) {
+        if let Ok(Response::Output { item, .. }) = answer {
             self.cache.lock().expect("no holder panics").answer(item.item, named);
         }
-        response
     }
 
     /// Searches the notes for the `recall` calls of an output. Returns the results by the position of the call. All searches share one

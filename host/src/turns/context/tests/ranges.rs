@@ -50,10 +50,10 @@ fn range_obeys_the_rules_of_refs() {
         let own_left_out = range(output, &checked, 1);
         assert_eq!(refused(&[own_left_out], Mode::Enforce, ANY_BYTES), RefusalCode::Order);
         assert_eq!(refused(&[all.clone(), all.clone()], Mode::Enforce, ANY_BYTES), RefusalCode::Order);
-        assert_eq!(refused(&[all.clone()], Mode::Enforce, 0), RefusalCode::Budget);
+        assert_eq!(refused(std::slice::from_ref(&all), Mode::Enforce, 0), RefusalCode::Budget);
         let unknown = range(ItemId::new(), &checked, 0);
         for mode in [Mode::Enforce, Mode::DangerousWarn, Mode::DangerousOff] {
-            assert_eq!(refused(&[unknown.clone()], mode, ANY_BYTES), RefusalCode::Unknown, "{mode:?}");
+            assert_eq!(refused(std::slice::from_ref(&unknown), mode, ANY_BYTES), RefusalCode::Unknown, "{mode:?}");
         }
         let text = Context::Text(Text { text: "words".to_owned() });
         let parts: Vec<Context> = std::iter::once(all.clone()).chain(vec![text; REFS_MAX - 1]).collect();
