@@ -8,7 +8,7 @@ use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::record;
 use crate::support::site::{Site, grant};
 use rusqlite::Connection;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The time between two runs of the schedule.
@@ -70,15 +70,13 @@ fn worked() -> (TestHost, BTreeSet<String>) {
     let file = host.home.with_file_name("statements");
     std::fs::write(&file, "").expect("written");
     host.set_env("IRONCLAW_STATEMENTS_FILE", file.to_str());
-    let settings = std::fs::read_to_string(host.home.join("config.toml")).expect("read");
-    host.configure(&format!("{settings}\n[session]\nidle_seconds = 1\n"));
     host.shift_clock(HOUR_MS);
     host.up();
     wait_for("the run of the schedule", || host.entries("schedule.done").len() == 1);
     for _ in 0..2 {
         host.say("a", "hello");
         host.say("a", "echo again");
-        wait_for("the session to sleep", || is_asleep(&host));
+        stop_sessions(&host);
     }
     let raw = Raw::of(&host);
     post(&raw, "tulips", &site.url("/notes"));
@@ -89,10 +87,10 @@ fn worked() -> (TestHost, BTreeSet<String>) {
     (host, text.split_terminator('\0').map(str::to_owned).collect())
 }
 
-fn is_asleep(host: &TestHost) -> bool {
-    let status = host.status();
-    let sessions = status["sessions"].as_array().expect("a list");
-    sessions.iter().all(|session: &Value| session["state"] == "asleep")
+fn stop_sessions(host: &TestHost) {
+    for session in host.status()["sessions"].as_array().expect("a list") {
+        host.ctl(&["session", "stop", session["id"].as_str().expect("an id")]).ok();
+    }
 }
 
 /// The steps that read a whole table or sort rows, by statement.

@@ -2,7 +2,7 @@
 
 use super::{Shape, every, rewritten, shape, shape_by_bytes, skills};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, BootId, ItemId, PersonId, SessionId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
 use ironclaw_contract::seam::change::{
     Access, AgentRole, CatchUp, Change, ChangeKind, Engage, Group, GuardMode, Ignored, McpConfirm, McpHost, McpOauth,
