@@ -12,7 +12,7 @@ use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind};
 use ironclaw_contract::operator::SignedHead;
 use ironclaw_state::{Error, ReadTx, View};
 use std::collections::BTreeSet;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -57,7 +57,10 @@ impl Hashed {
 
     fn set(&mut self, prev: &Hash, parts: Parts<'_>, stored: Hash) {
         let mut digits = [0; 20];
-        let number = decimal(parts.seq, &mut digits);
+        let mut room = &mut digits[..];
+        write!(room, "{}", parts.seq).expect("a number has at most 20 digits");
+        let unused = room.len();
+        let number = &digits[..digits.len() - unused];
         let parts = [parts.kind.as_bytes(), b"|", parts.canonical.as_bytes()];
         self.message.set(&[prev, b"|", number, b"|", parts[0], parts[1], parts[2]]);
         (self.stored, self.is_set) = (stored, true);
@@ -74,19 +77,6 @@ impl Hashed {
         let is_equal = !self.is_set || self.message.digest().hex() == self.stored;
         self.is_set = false;
         is_equal.then_some(())
-    }
-}
-
-/// Writes a number at the end of `digits`.
-fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
-    let mut begin = digits.len();
-    loop {
-        begin -= 1;
-        digits[begin] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            return &digits[begin..];
-        }
     }
 }
 

@@ -65,59 +65,42 @@ impl Unreceipted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::people::create_owner;
-    use crate::registry::{AgentDraft, LOOPBACK, create_agent};
-    use crate::session::store::{self, Origin};
+    use crate::session::store::tests::with_session;
     use ironclaw_contract::ids::ItemId;
-    use ironclaw_contract::operator::LedgerEvent;
-    use ironclaw_contract::seam::change::Access;
-    use ironclaw_ledger::Entry;
-    use ironclaw_state::keys::MasterKey;
-    use ironclaw_state::{State, WriteTx};
+    use ironclaw_state::WriteTx;
     use std::collections::HashSet;
 
-    #[tokio::test]
-    async fn no_receipt_is_lost_to_a_later_answer_or_a_launch() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (path, key) = (directory.path().join("state.db"), MasterKey::fresh().expect("random bytes"));
-        State::create(&path).expect("made");
-        let state = State::open(&path, &key.state_key()).expect("it opens");
-        let wrapping = key.wrapping_key();
-        let test = move |tx: &mut WriteTx<'_>| {
-            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
-            let owner = create_owner(tx, "Olga")?;
-            let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
-            let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
-            let agent = create_agent(tx, &crate::gateway::Direct::by_test(owner), draft).expect("a name");
-            let origin = Origin::of_sender(LOOPBACK.to_owned(), "x".to_owned(), String::new());
-            let session = store::of_origin_or_new(tx, &agent, &origin, (owner, 1), &wrapping).expect("made");
-            let answer =
-                |tx: &mut WriteTx<'_>| delivery::intend(tx, &session, None, ItemId::new(), Some(MessageId::new()));
+    #[test]
+    fn no_receipt_is_lost_to_a_later_answer_or_a_launch() {
+        with_session(|tx, _, session| {
+            let answer = |tx: &mut WriteTx<'_>| {
+                delivery::intend(tx, session, None, ItemId::new(), Some(MessageId::new())).expect("intended")
+            };
             let rows =
                 |answers: &[&Delivery]| answers.iter().filter_map(|answer| answer.row_id).collect::<HashSet<_>>();
-            let reported = |receipts: &[Receipt]| receipts.iter().map(|receipt| receipt.row).collect::<HashSet<_>>();
-            let (first, second) = (answer(tx)?, answer(tx)?);
+            let reported = |tx: &WriteTx<'_>, waiting: &Unreceipted| {
+                let receipts = waiting.receipts(tx).expect("read");
+                receipts.iter().map(|receipt| receipt.row).collect::<HashSet<_>>()
+            };
+            let (first, second) = (answer(tx), answer(tx));
             // A launch reads them like this.
-            let mut waiting = Unreceipted::of(tx, session.id)?;
-            assert!(waiting.receipts(tx)?.is_empty());
-            let third = answer(tx)?;
+            let mut waiting = Unreceipted::of(tx, session.id).expect("read");
+            assert!(reported(tx, &waiting).is_empty());
+            let third = answer(tx);
             waiting.add(&third);
-            delivery::receive(tx, &first)?;
-            delivery::receive(tx, &third)?;
-            let receipts = waiting.receipts(tx)?;
-            assert_eq!(reported(&receipts), rows(&[&first, &third]));
+            delivery::receive(tx, &first).expect("received");
+            delivery::receive(tx, &third).expect("received");
+            assert_eq!(reported(tx, &waiting), rows(&[&first, &third]));
+            let receipts = waiting.receipts(tx).expect("read");
             waiting.forget(&receipts);
-            assert!(waiting.receipts(tx)?.is_empty());
-            delivery::receive(tx, &second)?;
-            assert_eq!(reported(&waiting.receipts(tx)?), rows(&[&second]));
+            assert!(reported(tx, &waiting).is_empty());
+            delivery::receive(tx, &second).expect("received");
+            assert_eq!(reported(tx, &waiting), rows(&[&second]));
             // The oldest is evicted.
             for _ in 0..UNRECEIPTED_MAX {
                 waiting.add(&third);
             }
-            assert_eq!(reported(&waiting.receipts(tx)?), rows(&[&third]));
-            Ok::<_, ironclaw_state::Error>(())
-        };
-        state.write(test).await.expect("the test passes");
-        state.close().await;
+            assert_eq!(reported(tx, &waiting), rows(&[&third]));
+        });
     }
 }

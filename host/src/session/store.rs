@@ -211,7 +211,7 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ir
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::gateway::{Approved, Direct};
     use crate::quota;
@@ -238,6 +238,16 @@ mod tests {
             let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
             let agent = create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
             test(tx, owner, &agent, &key.wrapping_key());
+        });
+    }
+
+    /// Runs a test with a session of the owner of a new record.
+    pub(crate) fn with_session(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Session) + Send + 'static) {
+        on_record(|tx, owner, agent, wrapping| {
+            let own = registry::Identity::own(owner);
+            let origin = Origin::of_sender(own.channel, own.sender, String::new());
+            let session = of_origin_or_new(tx, agent, &origin, (owner, 1), wrapping).expect("made");
+            test(tx, owner, &session);
         });
     }
 

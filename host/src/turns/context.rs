@@ -172,24 +172,34 @@ pub fn check(
     let (mut admitted, mut warnings) = (Admitted::new(refs.len()), Vec::new());
     let mut seals = sealer.of_session(session);
     for part in refs {
-        if let Context::Earlier(range) = part {
-            for item in earlier(range, dropped, mode, cache)? {
-                admitted.add(Arc::clone(item))?;
-            }
-            continue;
-        }
-        match check_part(tx, session, part, dropped, mode, &mut seals, cache) {
-            Ok(item) => admitted.add(item)?,
-            Err(Unanswered::Refused(refused)) => {
-                match mode {
-                    Mode::Enforce => return Err(refused.into()),
-                    Mode::DangerousWarn => warnings.push(refused.message),
-                    Mode::DangerousOff => {}
+        let (refused, quote) = match part {
+            Context::Earlier(range) => {
+                for item in earlier(range, dropped, mode, cache)? {
+                    admitted.add(Arc::clone(item))?;
                 }
-                admitted.push(Checked::Quoted(quoted(part)))?;
+                continue;
             }
-            Err(Unanswered::Failed(error)) => return Err(error.into()),
+            Context::Ref(reference) => match check_ref(tx, session, reference, dropped, mode, &mut seals, cache) {
+                Ok(item) => {
+                    admitted.add(item)?;
+                    continue;
+                }
+                Err(Unanswered::Refused(refused)) => {
+                    (refused, format!("{} {}, whose seal is not valid", reference.kind, reference.item))
+                }
+                Err(failed) => return Err(failed),
+            },
+            Context::Text(text) => {
+                let message = "text without a seal".to_owned();
+                (Refused { code: RefusalCode::Unsealed, message }, text.text.clone())
+            }
+        };
+        match mode {
+            Mode::Enforce => return Err(refused.into()),
+            Mode::DangerousWarn => warnings.push(refused.message),
+            Mode::DangerousOff => {}
         }
+        admitted.push(Checked::Quoted(quote))?;
     }
     let Admitted { checked, bytes, .. } = admitted;
     // Twice, because a stored body is JSON text and may be longer than the bytes that the sandbox counts.
@@ -224,47 +234,23 @@ fn earlier<'a>(
     }
 }
 
-fn check_part(
+fn check_ref(
     tx: &ReadTx<'_>,
     session: SessionId,
-    part: &Context,
+    reference: &Ref,
     dropped_upto: u64,
     mode: Mode,
     seals: &mut SessionSealer,
     cache: &mut ItemCache,
 ) -> Result<Arc<Item>, Unanswered> {
-    let (code, message) = match part {
-        Context::Ref(reference) if (1..=dropped_upto).contains(&reference.seq) => {
-            (RefusalCode::Unknown, format!("{} was dropped: request the items again", reference.item))
-        }
-        Context::Ref(reference) => return check_ref(tx, session, reference, mode, seals, cache),
-        Context::Text(_) => (RefusalCode::Unsealed, "text without a seal".to_owned()),
-        Context::Earlier(range) => (RefusalCode::Unknown, format!("{} is no single item", range.output)),
-    };
-    Err(Refused { code, message }.into())
-}
-
-/// Returns the quote of a part that passed only because of a dangerous mode.
-fn quoted(part: &Context) -> String {
-    match part {
-        Context::Text(text) => text.text.clone(),
-        Context::Ref(reference) => format!("{} {}, whose seal is not valid", reference.kind, reference.item),
-        Context::Earlier(range) => format!("items {} to {} of an earlier request", range.from, range.upto),
-    }
-}
-
-fn check_ref(
-    tx: &ReadTx<'_>,
-    session: SessionId,
-    reference: &Ref,
-    mode: Mode,
-    seals: &mut SessionSealer,
-    cache: &mut ItemCache,
-) -> Result<Arc<Item>, Unanswered> {
-    if let Some(recorded) = cache.recall(reference) {
-        return Ok(recorded);
-    }
     let refuse = |code, message: String| Err(Refused { code, message }.into());
+    if (1..=dropped_upto).contains(&reference.seq) {
+        let message = format!("{} was dropped: request the items again", reference.item);
+        return refuse(RefusalCode::Unknown, message);
+    }
+    if let Some(known) = cache.recall(reference) {
+        return Ok(known);
+    }
     let Some(recorded) = index::find(tx, reference.item)? else {
         return refuse(RefusalCode::Unknown, format!("{} is not in the record", reference.item));
     };

@@ -52,6 +52,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v27.sql"),
     include_str!("v28.sql"),
     include_str!("v29.sql"),
+    include_str!("v30.sql"),
 ];
 
 /// A migration of the schema.
@@ -152,13 +153,30 @@ pub fn check(db: &Connection, path: &Path, key: &SessionKey) -> Result<i64, Erro
 mod tests {
     use super::*;
     use crate::{connect, create, open_to_look};
+    use std::path::PathBuf;
+    use tempfile::TempDir;
 
-    #[test]
-    fn rebuilt_deliveries_table_keeps_every_index() {
+    /// Makes a record without a version.
+    fn empty() -> (TempDir, PathBuf, SessionKey, Connection) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
         create(&path).expect("made");
         let db = connect(&path, &key).expect("opened");
+        (directory, path, key, db)
+    }
+
+    /// Makes the record of version 5. Foreign keys are off.
+    fn oldest() -> (TempDir, PathBuf, SessionKey, Connection) {
+        let (directory, path, key, db) = empty();
+        run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
+        db.execute_batch("PRAGMA foreign_keys = OFF;").expect("off");
+        db.execute_batch(OLDEST_ROWS).expect("rows of version 5");
+        (directory, path, key, db)
+    }
+
+    #[test]
+    fn rebuilt_deliveries_table_keeps_every_index() {
+        let (_directory, path, key, db) = empty();
         let indexes = |db: &Connection| -> Vec<String> {
             let sql =
                 "SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'deliveries' AND sql IS NOT NULL";
@@ -181,10 +199,7 @@ mod tests {
 
     #[test]
     fn agents_keep_the_tools_that_they_had_implicitly() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        create(&path).expect("made");
-        let db = connect(&path, &key).expect("opened");
+        let (_directory, path, key, db) = empty();
         let version = before_version("request_capability_change", &db, &path, &key);
         for (name, tools) in [("a", r#"["write_file","read_file"]"#), ("b", r#"["send_message"]"#), ("c", "[]")] {
             let sql = "INSERT INTO agents (id, name, model, persona, enabled_tools, mode, created_at) \
@@ -201,10 +216,7 @@ mod tests {
 
     #[test]
     fn messages_that_inform_keep_the_turn_that_showed_them() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        create(&path).expect("made");
-        let db = connect(&path, &key).expect("opened");
+        let (_directory, path, key, db) = empty();
         let version = before_version("moved_seq", &db, &path, &key);
         db.execute_batch(
             "PRAGMA foreign_keys = OFF;
@@ -229,10 +241,7 @@ mod tests {
 
     #[test]
     fn uids_from_before_grants_were_noted_are_not_reused() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        create(&path).expect("made");
-        let db = connect(&path, &key).expect("opened");
+        let (_directory, path, key, db) = empty();
         let version = before_version("uid_shared", &db, &path, &key);
         let session = "PRAGMA foreign_keys = OFF; \
             INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, last_seq, cursor, failures, \
@@ -247,10 +256,7 @@ mod tests {
 
     #[test]
     fn messages_between_agents_keep_their_chain() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        create(&path).expect("made");
-        let db = connect(&path, &key).expect("opened");
+        let (_directory, path, key, db) = empty();
         let version = before_version("DROP COLUMN source_turn", &db, &path, &key);
         db.execute_batch(
             "PRAGMA foreign_keys = OFF;
@@ -292,13 +298,7 @@ mod tests {
 
     #[test]
     fn rows_are_the_same_after_version_29() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        create(&path).expect("made");
-        let db = connect(&path, &key).expect("opened");
-        run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
-        db.execute_batch("PRAGMA foreign_keys = OFF;").expect("off");
-        db.execute_batch(OLDEST_ROWS).expect("rows of version 5");
+        let (_directory, path, key, db) = oldest();
         let version = before_version("messages_of_29", &db, &path, &key);
         db.execute_batch(ROWS_OF_28).expect("rows of version 28");
         let list = |sql: &str| -> Vec<String> {
@@ -364,13 +364,7 @@ mod tests {
 
     #[test]
     fn rebuilt_channels_keep_their_wirings() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        create(&path).expect("made");
-        let db = connect(&path, &key).expect("opened");
-        run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
-        db.execute_batch("PRAGMA foreign_keys = OFF;").expect("off");
-        db.execute_batch(OLDEST_ROWS).expect("rows of version 5");
+        let (_directory, path, key, db) = oldest();
         db.execute_batch("PRAGMA foreign_keys = ON;").expect("on");
         let wired = VERSIONS.iter().position(|script| script.contains("CREATE TABLE wirings")).expect("a version");
         run_these(&VERSIONS[..=wired], &db, &path, &key).expect("the version with channels");
@@ -414,10 +408,7 @@ mod tests {
 
     #[test]
     fn failed_migration_leaves_the_file_unchanged_with_a_copy() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let (path, key) = (directory.path().join("state.db"), SessionKey::new([3; 32]));
-        create(&path).expect("made");
-        let db = connect(&path, &key).expect("opened");
+        let (_directory, path, key, db) = empty();
         run_these(&VERSIONS[..5], &db, &path, &key).expect("version 5");
         let schema = |db: &Connection| -> String {
             db.query_row("SELECT group_concat(sql) FROM sqlite_master", [], |row| row.get(0)).expect("a schema")

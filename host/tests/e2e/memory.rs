@@ -243,6 +243,17 @@ fn conversation_stays_within_its_bound_and_continues() {
 }
 
 #[test]
+fn reply_stays_until_it_is_read_if_nothing_else_may_stay() {
+    let host = TestHost::new();
+    host.configure("[items]\nsession_items_max = 0\n");
+    host.up();
+    host.agent("a");
+    for word in ["one", "two"] {
+        assert!(host.say("a", &format!("echo {word}")).ends_with(word));
+    }
+}
+
+#[test]
 fn tighter_bounds_apply_from_the_next_start_on() {
     let host = TestHost::new();
     host.up();

@@ -37,7 +37,6 @@ const MAY_SORT: &[(&str, &str)] = &[
     ("subject = ?1", "the rows about one subject are few"),
     ("agent_id = ?1", "the roles of one agent are few"),
     ("person_id = ?1 AND agent_id = ?2", "the allowances of one person are few"),
-    ("status IN ('queued','processing')", "the messages that wait are few"),
     ("waits = 1", "the messages that wait are few"),
     ("state IN ('intent','sending')", "the deliveries that wait are few"),
     ("state IN ('waiting','sending')", "the notifications that wait are few"),
@@ -55,7 +54,6 @@ const MAY_SORT: &[(&str, &str)] = &[
 const MAY_SCAN: &[(&str, &str)] = &[
     ("FROM ledger ORDER BY seq", "it reads the first or the last row"),
     ("json_group_array(key)", "the sweep of old rows runs once an hour"),
-    ("SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t", "only a call that waits for people asks for an earlier one"),
 ];
 
 /// Runs a host through a schedule, rounds, wakes and an approval. Returns it stopped, with the statements that it prepared.

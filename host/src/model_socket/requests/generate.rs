@@ -106,10 +106,7 @@ impl Server {
             let is_shared = store::find(tx, session)?.is_some_and(|session| session.origin.kind.is_shared());
             let others = if is_shared { context::turns_of_others(tx, &open, &checked)? } else { HashSet::new() };
             let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal, &others));
-            let named = match purpose {
-                Purpose::Reply => context::items(&checked),
-                Purpose::Plan | Purpose::Compact => Vec::new(),
-            };
+            let named = context::items(&checked);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
@@ -307,7 +304,7 @@ impl Server {
 pub(super) struct Prepared {
     agent: Agent,
     prompt: Prompt,
-    /// The items of the prompt, for the cache; none for a summary.
+    /// The items of the prompt, for the cache.
     named: Vec<Arc<context::Item>>,
     /// The endpoints at the time when the request was booked.
     chain: Vec<Arc<Endpoint>>,

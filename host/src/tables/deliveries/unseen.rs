@@ -84,54 +84,30 @@ pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<
 mod tests {
     use super::*;
     use crate::outbound::delivery;
-    use crate::registry::people::create_owner;
-    use crate::registry::{AgentDraft, Identity, create_agent};
-    use crate::session::store::{self, Origin};
-
+    use crate::session::store::tests::with_session;
     use ironclaw_contract::ids::ItemId;
-    use ironclaw_contract::operator::LedgerEvent;
-    use ironclaw_contract::seam::change::Access;
-    use ironclaw_ledger::Entry;
-    use ironclaw_state::State;
-    use ironclaw_state::keys::MasterKey;
 
-    #[tokio::test]
-    async fn unseen_replies_of_each_block_are_found_once() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (path, key) = (directory.path().join("state.db"), MasterKey::fresh().expect("random bytes"));
-        State::create(&path).expect("made");
-        let state = State::open(&path, &key.state_key()).expect("it opens");
-        let wrapping = key.wrapping_key();
-        let test = move |tx: &mut WriteTx<'_>| {
-            Entry::new(LedgerEvent::LedgerOpened).append(tx)?;
-            let owner = create_owner(tx, "Olga")?;
-            let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
-            let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
-            let agent = create_agent(tx, &crate::gateway::Direct::by_test(owner), draft).expect("a name");
-            let own = Identity::own(owner);
-            let origin = Origin::of_sender(own.channel, own.sender, String::new());
-            let session = store::of_origin_or_new(tx, &agent, &origin, (owner, 1), &wrapping).expect("made");
-            let count = |tx: &WriteTx<'_>| -> Result<u64, Error> {
-                Ok(unseen_by_session(tx, owner)?.iter().map(|unseen| unseen.count).sum())
+    #[test]
+    fn unseen_replies_of_each_block_are_found_once() {
+        with_session(|tx, owner, session| {
+            let count = |tx: &WriteTx<'_>| -> u64 {
+                unseen_by_session(tx, owner).expect("read").iter().map(|unseen| unseen.count).sum()
             };
             let mut replies = Vec::new();
             for number in 1..=(2 * BLOCK + 10) {
-                let reply = delivery::intend(tx, &session, None, ItemId::new(), None)?;
-                delivery::receive(tx, &reply)?;
+                let reply = delivery::intend(tx, session, None, ItemId::new(), None).expect("intended");
+                delivery::receive(tx, &reply).expect("received");
                 if number % 2 == 0 {
-                    mark_seen(tx, reply.id, 1)?;
+                    mark_seen(tx, reply.id, 1).expect("seen");
                 }
-                replies.push(reply);
+                replies.push(reply.id);
             }
-            assert_eq!(count(tx)?, (BLOCK + 5) as u64);
-            let oldest = unseen(tx, owner, agent.id, 2)?;
-            assert_eq!(oldest.iter().map(|reply| reply.id).collect::<Vec<_>>(), [replies[0].id, replies[2].id]);
-            mark_seen(tx, replies[0].id, 1)?;
-            mark_seen(tx, replies[2 * BLOCK as usize].id, 1)?;
-            assert_eq!(count(tx)?, (BLOCK + 3) as u64);
-            Ok::<_, Error>(())
-        };
-        state.write(test).await.expect("the test passes");
-        state.close().await;
+            assert_eq!(count(tx), (BLOCK + 5) as u64);
+            let oldest = unseen(tx, owner, session.agent, 2).expect("read");
+            assert_eq!(oldest.iter().map(|reply| reply.id).collect::<Vec<_>>(), [replies[0], replies[2]]);
+            mark_seen(tx, replies[0], 1).expect("seen");
+            mark_seen(tx, replies[2 * BLOCK as usize], 1).expect("seen");
+            assert_eq!(count(tx), (BLOCK + 3) as u64);
+        });
     }
 }
