@@ -338,8 +338,12 @@ impl Candidate {
             Backend::Scripted(script) => script,
         };
         budget.draft.begin();
-        let done = Instant::now() + script.wait(prompt);
-        sleep_until(done.min(budget.until)).await;
+        let (begun, wait) = (Instant::now(), script.wait(prompt));
+        let done = begun + wait;
+        // A timer rounds its time up to the next millisecond.
+        if !wait.is_zero() {
+            sleep_until(done.min(budget.until)).await;
+        }
         if done > budget.until {
             budget.usage = budget.usage.plus(spec.estimate(prompt));
             return Err(failure(spec, Fault::Late, 1, Detail::default()));
