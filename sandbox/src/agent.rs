@@ -54,8 +54,8 @@ pub struct Agent {
     known: KnownItems,
     /// The items of the newest answered request.
     named: NamedItems,
-    /// Number of the last item that the host has listed.
-    asked_up_to: u64,
+    /// Every item up to this number is known, or waits for a turn of its own; `None` before the host has listed them.
+    complete_upto: Option<u64>,
     /// The last turn that this process worked on; it may still be open in the queue until the host has taken the reply.
     handled: Option<TurnId>,
 }
@@ -103,7 +103,7 @@ impl Agent {
             limits: parts.limits,
             known: KnownItems::default(),
             named: NamedItems::default(),
-            asked_up_to: 0,
+            complete_upto: None,
             handled: None,
         }
     }

@@ -7,9 +7,13 @@ use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 /// Bound on the known items; older ones would not be chosen again.
 const KNOWN_MAX: usize = 2 * REFS_MAX;
+
+/// The difference of the numbers of two items that follow each other.
+const ITEM_STEP: u64 = 2;
 
 /// One item, without its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +48,13 @@ impl KnownItems {
     /// Returns whether all of these items are known.
     pub(super) fn hold_all(&self, items: &[ItemId]) -> bool {
         items.iter().all(|item| self.0.values().any(|entry| entry.reference.item == *item))
+    }
+
+    /// Returns the number of the newest item, if each item behind `after` is known: the host numbers the items of a session without a gap.
+    pub(super) fn complete_after(&self, after: u64) -> Option<u64> {
+        let newest = self.0.keys().next_back().map_or(after, |newest| after.max(*newest));
+        let known = self.0.range((Bound::Excluded(after), Bound::Unbounded)).count() as u64;
+        (known == (newest - after) / ITEM_STEP).then_some(newest)
     }
 
     /// Drops the oldest items beyond the bound, but no item of `own`.
@@ -201,6 +212,19 @@ mod tests {
     }
 
     use ItemKind::{Message, Notice, Output, Result as ToolResult};
+
+    #[test]
+    fn a_missing_number_is_a_missing_item() {
+        let (mut known, _) = known(&[Message, Output, Message]);
+        assert_eq!(known.complete_after(0), Some(6));
+        assert_eq!(known.complete_after(4), Some(6));
+        assert_eq!(known.complete_after(6), Some(6), "nothing is new");
+        assert_eq!(known.complete_after(8), Some(8), "the host has listed more than it keeps");
+        known.add(entry(10, Notice, 10, None));
+        assert_eq!(known.complete_after(6), None, "8 is missing");
+        assert_eq!(known.complete_after(8), Some(10));
+        assert_eq!(KnownItems::default().complete_after(0), Some(0));
+    }
 
     #[test]
     fn a_message_of_the_turn_is_never_left_out() {

@@ -31,17 +31,17 @@ impl Inbox {
         Ok(self.queue.routing()?.unwrap_or_default())
     }
 
-    /// Adds the messages that arrived since the last call; returns whether all of `own` are known then.
+    /// Adds the messages that arrived since the last call.
     ///
     /// A waiting message is projected when its turn opens, and may then have a lower number than messages that were read before. So if
     /// one is missing, the whole queue is read once more.
-    pub(super) fn gather(&mut self, known: &mut KnownItems, own: &[ItemId]) -> Result<bool, Error> {
+    pub(super) fn gather(&mut self, known: &mut KnownItems, own: &[ItemId]) -> Result<(), Error> {
         self.read_on(known, own)?;
         if !known.hold_all(own) {
             self.seen = 0;
             self.read_on(known, own)?;
         }
-        Ok(known.hold_all(own))
+        Ok(())
     }
 
     fn read_on(&mut self, known: &mut KnownItems, own: &[ItemId]) -> Result<(), Error> {

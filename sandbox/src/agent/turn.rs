@@ -173,7 +173,7 @@ impl Work<'_> {
                     listed_again = true;
                     self.agent.known = KnownItems::default();
                     self.agent.named = NamedItems::default();
-                    self.agent.asked_up_to = 0;
+                    self.agent.complete_upto = None;
                     self.gather()?;
                 }
                 Ok(Response::Refused { code, .. }) => return Err(on_refusal(code, &request)),
@@ -208,25 +208,37 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Adds the items since the last turn, from the host and from the queue.
+    /// Adds the items since the last turn: the messages from the queue, and the others from the host, if there are any.
     fn gather(&mut self) -> Result<(), Leave> {
+        let Agent { inbox, known, complete_upto, .. } = &mut *self.agent;
+        inbox.gather(known, &self.own)?;
+        if let Some(upto) = complete_upto.and_then(|upto| known.complete_after(upto)) {
+            *complete_upto = Some(upto);
+        } else {
+            self.list()?;
+        }
+        if self.agent.known.hold_all(&self.own) { Ok(()) } else { Err(EndReason::Failed.into()) }
+    }
+
+    /// Adds the items that the host lists.
+    fn list(&mut self) -> Result<(), Leave> {
         loop {
-            let after_seq = self.agent.asked_up_to;
+            let after_seq = self.agent.complete_upto.unwrap_or(0);
             let Response::Items { items, more } = self.ask(&Request::Items { after_seq })? else {
                 return Err(EndReason::Failed.into());
             };
+            let mut upto = after_seq;
             for item in items {
-                self.agent.asked_up_to = self.agent.asked_up_to.max(item.reference.seq);
+                upto = upto.max(item.reference.seq);
                 self.agent.known.add(Entry { reference: item.reference, bytes: item.bytes, turn: item.turn });
             }
+            self.agent.complete_upto = Some(upto);
             self.agent.known.drop_oldest(&self.own);
             // A page without a newer item would be requested again and again.
-            if !more || self.agent.asked_up_to == after_seq {
-                break;
+            if !more || upto == after_seq {
+                return Ok(());
             }
         }
-        let Agent { inbox, known, .. } = &mut *self.agent;
-        if inbox.gather(known, &self.own)? { Ok(()) } else { Err(EndReason::Failed.into()) }
     }
 
     /// Settles one call; returns its sealed result.

@@ -47,6 +47,8 @@ pub struct Host {
     answers: Sender<Answer>,
     /// The items that a request `items` returns, in pages of two.
     pub items: Arc<Mutex<Vec<Item>>>,
+    /// The number in each request `items`.
+    pub listed: Arc<Mutex<Vec<u64>>>,
     boot: BootId,
     /// The items of the last request for a reply.
     pub named: RefCell<Vec<u64>>,
@@ -67,9 +69,25 @@ impl Host {
         }
         let inbound = InboundWriter::open(&paths.inbound_db(), &SessionKey::new(KEY)).expect("made");
         let items = Arc::new(Mutex::new(Vec::new()));
-        let (asked, answers) = serve_model(&paths.model_socket(), Arc::clone(&items));
+        let listed = Arc::new(Mutex::new(Vec::new()));
+        let (asked, answers) = serve_model(&paths.model_socket(), Arc::clone(&items), Arc::clone(&listed));
         let (boot, named, parts, seq, cursor) = (BootId::new(), RefCell::default(), Cell::default(), 0, 0);
-        Self { root, paths, link: None, inbound, asked, answers, items, boot, named, parts, seq, cursor, sandbox: None }
+        Self {
+            root,
+            paths,
+            link: None,
+            inbound,
+            asked,
+            answers,
+            items,
+            listed,
+            boot,
+            named,
+            parts,
+            seq,
+            cursor,
+            sandbox: None,
+        }
     }
 
     pub fn root(&self) -> &Path {
@@ -301,7 +319,11 @@ pub fn call(tool: &str, arguments: &str, verdict: Verdict) -> Call {
 }
 
 /// Serves one connection at a time. Passes each request to the test, and returns the answer of the test.
-fn serve_model(path: &Path, items: Arc<Mutex<Vec<Item>>>) -> (Receiver<Request>, Sender<Answer>) {
+fn serve_model(
+    path: &Path,
+    items: Arc<Mutex<Vec<Item>>>,
+    listed: Arc<Mutex<Vec<u64>>>,
+) -> (Receiver<Request>, Sender<Answer>) {
     let listener = UnixListener::bind(path).expect("bound");
     let (asked, asked_of_test) = channel();
     let (answers, answers_of_test) = channel();
@@ -311,6 +333,7 @@ fn serve_model(path: &Path, items: Arc<Mutex<Vec<Item>>>) -> (Receiver<Request>,
             while let Ok(Some(frame)) = read_frame(&mut stream) {
                 let request: Request = serde_json::from_slice(&frame).expect("a request of the contract");
                 let answer = if let Request::Items { after_seq } = request {
+                    listed.lock().expect("not poisoned").push(after_seq);
                     Answer::Say(page(&items.lock().expect("not poisoned"), after_seq))
                 } else {
                     let Ok(answer) =

@@ -384,3 +384,22 @@ fn earlier_items_and_context_are_seen_in_order_and_once() {
     host.bell();
     host.close().expect("a clean end");
 }
+
+#[test]
+fn items_are_listed_only_if_one_is_missing() {
+    let mut host = Host::welcomed(LIMITS);
+    for (expected, has_notice) in [(vec![2], false), (vec![2, 4, 6], false), (vec![2, 4, 6, 8, 10, 12], true)] {
+        if has_notice {
+            let reference = host.sealed(ItemKind::Notice);
+            host.items.lock().expect("not poisoned").push(Item { reference, bytes: 6, turn: None });
+        }
+        let message = host.project("hello", true);
+        let turn = host.open(&[&message]);
+        assert_eq!(host.asked_to_generate(), expected);
+        host.answer_output(1, Vec::new());
+        host.bell();
+        host.close_turn(&turn);
+    }
+    assert_eq!(*host.listed.lock().expect("not poisoned"), [0, 6], "the first turn, and the one after a notice");
+    host.close().expect("a clean end");
+}
