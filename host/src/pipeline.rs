@@ -204,7 +204,7 @@ impl Outbound {
             }
             let (accepted, cursor) = judge.accept(tx, row)?;
             let is_received = match &accepted {
-                Accepted::Closed(delivery) => receive_here(tx, delivery, receives_here)?,
+                Accepted::Closed { delivery, .. } => receive_here(tx, delivery, receives_here)?,
                 Accepted::Called | Accepted::Refused | Accepted::Violation(_) => false,
             };
             Ok::<_, Error>((accepted, cursor, is_received))
@@ -219,7 +219,7 @@ impl Outbound {
         match &accepted {
             // The call may have asked a question, which ends in time.
             Accepted::Called => self.questions.bell.notify_one(),
-            Accepted::Closed(delivery) => {
+            Accepted::Closed { delivery, .. } => {
                 self.turns.partial_outputs.end(queue.session.id);
                 queue.unreceipted.add(delivery);
                 if !is_received {

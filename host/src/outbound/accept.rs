@@ -38,8 +38,13 @@ use ironclaw_text::lookalike;
 /// The result of one row.
 #[derive(Debug, Clone)]
 pub enum Accepted {
-    /// The open turn is closed; this delivery is open.
-    Closed(Box<Delivery>),
+    /// The open turn is closed with this delivery.
+    Closed {
+        /// The reply or the notice.
+        delivery: Box<Delivery>,
+        /// True if a message waits for the next turn.
+        is_waiting: bool,
+    },
     /// A call has its result.
     Called,
     /// The row was refused; the turn continues.
@@ -153,15 +158,8 @@ impl Acceptance<'_> {
                 let message = turn::newest_message(tx, open.id)?;
                 let general = || delivery::notice_for(*reason, self.limits, message);
                 let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
-                Ok(Accepted::Closed(Box::new(close_with_notice(
-                    tx,
-                    self.record(),
-                    session,
-                    key,
-                    &open,
-                    &text,
-                    "ended",
-                )?)))
+                let notice = close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?;
+                self.closed(tx, notice)
             }
             Content::Action { call, action } => self.run_call(tx, &open, &row, call.as_deref(), action),
             Content::Nothing(why) => self.refuse(tx, &row, Some(&open), why),
@@ -201,7 +199,12 @@ impl Acceptance<'_> {
         turn::close(tx, open, Close::Answered, "replied")?;
         items::enforce_before(tx, session.id, &self.record().retention, seq)?;
         store::note_failure(tx, session.id, false)?;
-        Ok(Accepted::Closed(Box::new(delivery)))
+        self.closed(tx, delivery)
+    }
+
+    fn closed(&self, tx: &ReadTx<'_>, delivery: Delivery) -> Result<Accepted, crate::error::Error> {
+        let is_waiting = turn::has_next(tx, self.session.id)?;
+        Ok(Accepted::Closed { delivery: Box::new(delivery), is_waiting })
     }
 
     fn run_call(

@@ -7,7 +7,7 @@ pub mod journal;
 pub mod notifications;
 pub mod sent_files;
 
-pub use crate::tables::deliveries::{Delivery, of_turn, open_of, received_of, sessions_with_open};
+pub use crate::tables::deliveries::{Delivery, is_any_open_here, of_turn, open_of, received_of, sessions_with_open};
 
 use crate::inbound::channel;
 use crate::registry::LOOPBACK;

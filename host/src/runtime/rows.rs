@@ -8,6 +8,7 @@ use crate::runtime::actor::Actor;
 use crate::runtime::command::Phase;
 use crate::runtime::launch::{self, Awake};
 use crate::runtime::sleep_reason::SleepReason;
+use crate::runtime::work::Closed;
 use crate::session::store::FailureReason;
 use ironclaw_jail::reader;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ const ROWS_AT_ONCE_MAX: usize = 64;
 pub(crate) struct Taken {
     /// `true` if there may be more rows.
     pub(crate) more: bool,
-    /// `true` if a row closed the turn.
-    pub(crate) closed: bool,
+    /// Present if a row closed the turn.
+    pub(crate) closed: Option<Closed>,
 }
 
 impl Actor {
@@ -38,7 +39,7 @@ impl Actor {
     /// # Errors
     /// A reason to sleep.
     pub(crate) async fn take(&mut self, awake: &mut Awake) -> Result<Taken, SleepReason> {
-        let mut taken = Taken { more: false, closed: false };
+        let mut taken = Taken { more: false, closed: None };
         let found = match awake.reader.look(awake.cursor).await {
             Ok(found) => found,
             Err(reader::Error::NeedsRecovery) => return Ok(taken),
@@ -53,7 +54,7 @@ impl Actor {
             Err(reader::Error::Dead(error)) => {
                 tracing::warn!(session = %self.id, %error, "the reader died");
                 self.replace_reader(awake).await?;
-                return Ok(Taken { more: true, closed: false });
+                return Ok(Taken { more: true, closed: None });
             }
         };
         self.shown.lock().expect("no holder panics").progress = found.progress;
@@ -74,7 +75,7 @@ impl Actor {
                 awake.reader_died = false;
             }
             match accepted? {
-                Accepted::Closed(_) => taken.closed = true,
+                Accepted::Closed { is_waiting, .. } => taken.closed = Some(Closed { is_waiting }),
                 Accepted::Called => awake.results.send_modify(|count| *count += 1),
                 Accepted::Refused => {
                     awake.refused_rows += 1;

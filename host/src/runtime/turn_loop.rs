@@ -14,14 +14,14 @@ use crate::runtime::command::Command;
 use crate::runtime::launch::Awake;
 use crate::runtime::life;
 use crate::runtime::sleep_reason::SleepReason;
-use crate::runtime::work::{Effect, Event, Work};
+use crate::runtime::work::{Effect, Event, Opening, Work};
 use crate::runtime::workspace::WorkspaceMonitor;
 use crate::session::link::LinkEvent;
 use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store;
 use crate::turns::turn::{self, Close, Opened};
 use ironclaw_contract::seam::crypt;
-use ironclaw_contract::seam::inbound::Turn as TurnRow;
+use ironclaw_contract::seam::inbound::{MessageIn, Routing, Turn as TurnRow};
 use ironclaw_contract::seam::link::RUNNER_LOST_CODE;
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_jail::launcher::{Exit, Jailed};
@@ -66,6 +66,21 @@ impl WorkResources<'_> {
             other => drop(other),
         }
     }
+}
+
+/// The next turn in the record.
+enum Next {
+    Opened(Box<Projected>),
+    NoMessage,
+    Undelivered,
+}
+
+/// A turn with its projection.
+struct Projected {
+    opened: Opened,
+    rows: Vec<MessageIn>,
+    routing: Routing,
+    receipts: Vec<Receipt>,
 }
 
 /// Finds the reason from the exit of a sandbox. A sandbox that closed its link but still runs is killed when the session goes to sleep.
@@ -127,7 +142,7 @@ impl Actor {
             Effect::Listen { until, is_free, has_more } => self.listen(resources, until, is_free, has_more).await,
             Effect::Take => {
                 let taken = self.take(resources.awake).await?;
-                Event::Taken { has_more: taken.more, is_closed: taken.closed }
+                Event::Taken { has_more: taken.more, closed: taken.closed }
             }
             Effect::MoveDeadline(moves) => self.move_deadline(resources, moves).await.map(done)?,
             Effect::CloseTurn => self.close_turn(resources.awake, resources.closing.take()).await.map(done)?,
@@ -245,19 +260,23 @@ impl Actor {
         close.await
     }
 
-    /// Opens the next turn, projects it and rings. Returns its deadline.
-    async fn open_turn(&mut self, resources: &mut WorkResources<'_>) -> Result<Option<Duration>, SleepReason> {
+    /// Opens the next turn, projects it and rings, unless an answer on this host is not delivered.
+    async fn open_turn(&mut self, resources: &mut WorkResources<'_>) -> Result<Opening, SleepReason> {
         let awake = &mut *resources.awake;
         let (turns, session, key, since) =
             (Arc::clone(&self.runtime.turns), Arc::clone(&awake.session), Arc::clone(&awake.key), awake.since);
         let (cursor, unreceipted) = (awake.cursor, awake.unreceipted.clone());
-        let opened = self
+        let latch = Arc::clone(&self.runtime.latch);
+        let next = self
             .state()
             .write(move |tx| {
+                if !latch.is_shut() && delivery::is_any_open_here(tx, session.id)? {
+                    return Ok(Next::Undelivered);
+                }
                 let keys = Keys { wrapping: &turns.record.wrapping, sealer: &turns.record.sealer };
                 request::end_lost(tx, &session, keys)?;
                 let Some(opened) = turn::open_next(tx, session.id, &turns.config)? else {
-                    return Ok::<_, Error>(None);
+                    return Ok::<_, Error>(Next::NoMessage);
                 };
                 answer::receive(tx, &opened.messages)?;
                 let (context, own) = (&opened.context, &opened.messages);
@@ -267,10 +286,15 @@ impl Actor {
                 turn::mark_context_shown(tx, &opened.context)?;
                 // If it is lost, the messages still wait. The first request to a model is on disk before it is sent.
                 tx.defer();
-                Ok(Some((opened, rows, routing, unreceipted.receipts(tx)?)))
+                let receipts = unreceipted.receipts(tx)?;
+                Ok(Next::Opened(Box::new(Projected { opened, rows, routing, receipts })))
             })
             .await?;
-        let Some((opened, rows, routing, receipts)) = opened else { return Ok(None) };
+        let Projected { opened, rows, routing, receipts } = match next {
+            Next::Opened(projected) => *projected,
+            Next::NoMessage => return Ok(Opening::NoMessage),
+            Next::Undelivered => return Ok(Opening::Undelivered),
+        };
         failpoint::reach("turn_open");
         let until = Instant::now() + Duration::from_secs(u64::from(self.runtime.turns.config.seconds_max));
         // Before the sandbox sees the turn.
@@ -284,7 +308,7 @@ impl Actor {
             return Err(SleepReason::died(exit_reason(&awake.sandbox).await));
         }
         (resources.open, resources.closing) = (Some(opened), None);
-        Ok(Some(until.saturating_duration_since(resources.began)))
+        Ok(Opening::Until(until.saturating_duration_since(resources.began)))
     }
 
     /// Projects the deadline of the open turn, which moved because a call waits for people.

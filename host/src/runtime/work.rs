@@ -34,6 +34,10 @@ pub(crate) struct Work<C> {
     is_stale: bool,
     /// `true` if the messages of a turn of an earlier launch keep their attempts.
     keeps_attempts: bool,
+    /// `true` if a message may wait for a turn: a command may report one, and the record was not read since.
+    may_open: bool,
+    /// `true` if a receipt may be new.
+    may_have_receipts: bool,
 }
 
 /// The event that the session waits for.
@@ -65,6 +69,8 @@ enum Then {
     Begin,
     ProjectReceipts,
     Proceed,
+    /// No message waits.
+    Rest,
     SleepCancelled,
 }
 
@@ -79,10 +85,10 @@ pub(crate) enum Event<C> {
     Slept(SleepReason<C>),
     /// The state of the slot: `true` if other sessions need it more.
     Slot { is_asked_back: bool },
-    /// A turn is open until this time, or there was none to open.
-    Opened(Option<Duration>),
+    /// The result of `OpenTurn`.
+    Opened(Opening),
     /// Rows were taken; with whether there may be more, and whether one closed the turn.
-    Taken { has_more: bool, is_closed: bool },
+    Taken { has_more: bool, closed: Option<Closed> },
     /// A turn was cancelled; with whether it was the open one.
     Cancelled { is_running: bool },
     /// The turn has its notice; with whether a model was the reason.
@@ -112,6 +118,24 @@ pub(crate) enum Event<C> {
     Full(Over),
     /// The sandbox rang, or rows are left from the last read.
     Rows,
+}
+
+/// The result of an attempt to open a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// A turn is open until this time.
+    Until(Duration),
+    /// No message waits for a turn.
+    NoMessage,
+    /// An answer on this host must be delivered first.
+    Undelivered,
+}
+
+/// The record after a row closed the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Closed {
+    /// `true` if a message waits for a turn.
+    pub(crate) is_waiting: bool,
 }
 
 /// An effect of an awake session; `C` is a command. Effects of the first part have no result. Each step ends with one effect of the
@@ -178,6 +202,8 @@ impl<C: HasKind> Work<C> {
             has_more: false,
             is_stale: false,
             keeps_attempts,
+            may_open: true,
+            may_have_receipts: false,
         }
     }
 
@@ -195,18 +221,22 @@ impl<C: HasKind> Work<C> {
             (Stage::New, Event::Begun) => self.then(Then::CloseLeftOver, Effect::Drain),
             (Stage::Doing(then), Event::Done) => self.proceed_with(now, then),
             (Stage::CheckingSlot, Event::Slot { is_asked_back: true }) => self.sleep(SleepReason::Yielded),
-            (Stage::CheckingSlot, Event::Slot { is_asked_back: false }) => self.wait(Stage::Opening, Effect::OpenTurn),
-            (Stage::Opening, Event::Opened(until)) => self.opened(until),
+            (Stage::CheckingSlot, Event::Slot { is_asked_back: false }) if self.may_open => {
+                self.wait(Stage::Opening, Effect::OpenTurn)
+            }
+            (Stage::CheckingSlot, Event::Slot { is_asked_back: false }) => self.rest(),
+            (Stage::Opening, Event::Opened(opening)) => self.opened(opening),
             (Stage::Listening, Event::Rows) => self.wait(Stage::Taking, Effect::Take),
-            (Stage::Taking, Event::Taken { has_more, is_closed }) => {
+            (Stage::Taking, Event::Taken { has_more, closed }) => {
                 self.has_more = has_more;
-                if is_closed && self.open_until.is_some() { self.end_turn(now) } else { self.proceed() }
+                match closed {
+                    Some(closed) if self.open_until.is_some() => self.end_turn(now, closed),
+                    _ => self.proceed(),
+                }
             }
             // A reply from before the deadline counts.
-            (Stage::TakingLast, Event::Taken { is_closed: true, .. }) => self.end_turn(now),
-            (Stage::TakingLast, Event::Taken { is_closed: false, .. }) => {
-                self.wait(Stage::Missing, Effect::MissDeadline)
-            }
+            (Stage::TakingLast, Event::Taken { closed: Some(closed), .. }) => self.end_turn(now, closed),
+            (Stage::TakingLast, Event::Taken { closed: None, .. }) => self.wait(Stage::Missing, Effect::MissDeadline),
             (Stage::Missing, Event::Missed { is_models: true }) => self.sleep(SleepReason::Cancelled),
             (Stage::Missing, Event::Missed { is_models: false }) => {
                 self.sleep(SleepReason::died("it missed the deadline of its turn"))
@@ -243,7 +273,13 @@ impl<C: HasKind> Work<C> {
 
     /// Runs a command for an awake session.
     fn run_command(&mut self, now: Duration, command: C) -> Vec<Effect<C>> {
+        self.may_open = true;
         match command.kind() {
+            // `OpenTurn` finds undelivered answers in the transaction that looks for messages.
+            CommandKind::Wake if self.open_until.is_none() => {
+                self.may_have_receipts = true;
+                self.proceed()
+            }
             CommandKind::Wake => self.then(Then::ProjectReceipts, Effect::Deliver),
             CommandKind::Respawn => {
                 self.is_stale = true;
@@ -291,6 +327,7 @@ impl<C: HasKind> Work<C> {
                 self.proceed()
             }
             Then::Proceed => self.proceed(),
+            Then::Rest => self.rest(),
             Then::SleepCancelled => self.sleep(SleepReason::Cancelled),
         }
     }
@@ -310,14 +347,27 @@ impl<C: HasKind> Work<C> {
         effects
     }
 
-    fn opened(&mut self, until: Option<Duration>) -> Vec<Effect<C>> {
-        self.open_until = until;
-        let mut effects = if until.is_some() {
-            self.close_at = None;
-            vec![Effect::Watch { is_open: true }, Effect::MarkBusy]
-        } else {
-            vec![Effect::MarkIdle]
-        };
+    fn opened(&mut self, opening: Opening) -> Vec<Effect<C>> {
+        let may_have_receipts = std::mem::take(&mut self.may_have_receipts);
+        match opening {
+            // It is projected with the new receipts.
+            Opening::Until(until) => {
+                (self.open_until, self.close_at) = (Some(until), None);
+                let mut effects = vec![Effect::Watch { is_open: true }, Effect::MarkBusy];
+                effects.extend(self.listen());
+                effects
+            }
+            Opening::Undelivered => self.then(Then::ProjectReceipts, Effect::Deliver),
+            Opening::NoMessage => {
+                self.may_open = false;
+                if may_have_receipts { self.then(Then::Rest, Effect::ProjectReceipts) } else { self.rest() }
+            }
+        }
+    }
+
+    /// Waits without a turn.
+    fn rest(&mut self) -> Vec<Effect<C>> {
+        let mut effects = vec![Effect::MarkIdle];
         effects.extend(self.listen());
         effects
     }
@@ -337,7 +387,9 @@ impl<C: HasKind> Work<C> {
     }
 
     /// Ends the answered turn.
-    fn end_turn(&mut self, now: Duration) -> Vec<Effect<C>> {
+    fn end_turn(&mut self, now: Duration, closed: Closed) -> Vec<Effect<C>> {
+        // A later message comes with a command.
+        self.may_open = closed.is_waiting;
         self.open_until = None;
         self.close_at = Some(now + CLOSE_AFTER);
         self.idle_until = now + self.idle;

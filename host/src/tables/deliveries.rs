@@ -197,10 +197,17 @@ pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error>
     tx.find(sql, [turn], delivery)
 }
 
-/// Returns the deliveries of a session without a receipt, oldest first.
+/// Returns the deliveries of a session without a receipt, at most 64: first those on this host, and each kind oldest first.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, Error> {
-    let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY created_at, id LIMIT 64";
+    let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY over_network, created_at, id LIMIT 64";
     tx.list(sql, [session], delivery)
+}
+
+/// Returns whether a session has a delivery on this host without a receipt.
+pub fn is_any_open_here(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, Error> {
+    let sql =
+        "SELECT 1 FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') AND over_network = 0 LIMIT 1";
+    Ok(tx.find(sql, [session], |_| Ok(()))?.is_some())
 }
 
 /// Returns the sessions that have a delivery on this host without a receipt.

@@ -118,6 +118,11 @@ pub fn choose(waiting: &[Waiting]) -> Vec<&Waiting> {
         .collect()
 }
 
+/// Returns whether [`open_next`] would open a turn of a session that has none.
+pub fn has_next(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, ironclaw_state::Error> {
+    Ok(!choose(&waiting(tx, session)?).is_empty())
+}
+
 /// Returns the classes that the messages of a turn ask for together, among those that their kind of principal may ask for.
 fn scope_of(tx: &ReadTx<'_>, kind: Principal, chosen: &[&Waiting]) -> Result<Classes, ironclaw_state::Error> {
     let allowed = ReceiverPolicy::default().of(kind);

@@ -42,7 +42,7 @@ fn with_turn() -> Work<Ticket> {
     let mut work = begun();
     let listen = "Listen { until: 30s, is_free: false, has_more: false }";
     let opened: &[&str] = &["Watch { is_open: true }", "MarkBusy", listen];
-    table(&mut work, vec![(0, Event::Opened(Some(TURN_END)), opened)]);
+    table(&mut work, vec![(0, Event::Opened(Opening::Until(TURN_END)), opened)]);
     work
 }
 
@@ -50,12 +50,12 @@ fn with_turn() -> Work<Ticket> {
 fn idle() -> Work<Ticket> {
     let mut work = begun();
     let listen = "Listen { until: 60s, is_free: true, has_more: false }";
-    table(&mut work, vec![(0, Event::Opened(None), &["MarkIdle", listen])]);
+    table(&mut work, vec![(0, Event::Opened(Opening::NoMessage), &["MarkIdle", listen])]);
     work
 }
 
-const fn taken(is_closed: bool) -> Event<Ticket> {
-    Event::Taken { has_more: false, is_closed }
+fn taken(is_closed: bool) -> Event<Ticket> {
+    Event::Taken { has_more: false, closed: is_closed.then_some(Closed { is_waiting: false }) }
 }
 
 const fn asked(ask: CommandKind) -> Event<Ticket> {
@@ -70,8 +70,11 @@ fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
         7 => Event::Slept(SleepReason::Broken(Error::Stopping)),
         8..=10 => Event::Slot { is_asked_back: false },
         11 => Event::Slot { is_asked_back: true },
-        12..=14 => Event::Opened(flag.then_some(TURN_END)),
-        15 | 16 => Event::Taken { has_more: flag, is_closed: flag },
+        12 => Event::Opened(if flag { Opening::Undelivered } else { Opening::NoMessage }),
+        13 | 14 => Event::Opened(if flag { Opening::Until(TURN_END) } else { Opening::NoMessage }),
+        15 | 16 => {
+            Event::Taken { has_more: flag, closed: flag.then_some(Closed { is_waiting: number.is_multiple_of(2) }) }
+        }
         17 => Event::Cancelled { is_running: flag },
         18 => Event::Missed { is_models: flag },
         19 => Event::End("its process ended"),
@@ -201,12 +204,10 @@ fn a_turn_is_opened_answered_and_closed_then_it_sleeps() {
         vec![
             (5, Event::Rows, &["Take"]),
             (5, taken(true), ended),
-            (5, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
-            (5, Event::Opened(None), &["MarkIdle", &closing]),
+            (5, Event::Slot { is_asked_back: false }, &["MarkIdle", &closing]),
             (6, Event::TimeOver, &["CloseTurn"]),
             (6, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
-            (6, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
-            (6, Event::Opened(None), &["MarkIdle", &free]),
+            (6, Event::Slot { is_asked_back: false }, &["MarkIdle", &free]),
             (65, Event::TimeOver, &["Sleep { reason: Idle, shutdown: None }"]),
         ],
     );
@@ -216,11 +217,67 @@ fn a_turn_is_opened_answered_and_closed_then_it_sleeps() {
 fn the_next_turn_takes_the_place_of_a_closing_one() {
     let mut work = with_turn();
     work.step(Duration::from_secs(5), Event::Rows);
-    work.step(Duration::from_secs(5), taken(true));
-    work.step(Duration::from_secs(5), Event::Slot { is_asked_back: false });
+    work.step(Duration::from_secs(5), Event::Taken { has_more: false, closed: Some(Closed { is_waiting: true }) });
     let listen = "Listen { until: 35s, is_free: false, has_more: false }";
-    let next = Event::Opened(Some(Duration::from_secs(35)));
-    table(&mut work, vec![(5, next, &["Watch { is_open: true }", "MarkBusy", listen])]);
+    let next = Event::Opened(Opening::Until(Duration::from_secs(35)));
+    table(
+        &mut work,
+        vec![
+            (5, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
+            (5, next, &["Watch { is_open: true }", "MarkBusy", listen]),
+        ],
+    );
+}
+
+#[test]
+fn each_command_without_a_turn_looks_for_messages() {
+    let proceed: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
+    let opens: &[&str] = &["OpenTurn"];
+    let slot = || Event::Slot { is_asked_back: false };
+    table(&mut idle(), vec![(1, asked(CommandKind::Wake), proceed), (1, slot(), opens)]);
+    table(
+        &mut idle(),
+        vec![
+            (1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]),
+            (1, Event::Done, proceed),
+            (1, slot(), opens),
+        ],
+    );
+    let listen = "Listen { until: 60s, is_free: true, has_more: false }";
+    let rests: &[&str] = &["MarkIdle", listen];
+    table(
+        &mut idle(),
+        vec![(1, Event::ReaderEnded, &["ReplaceReader"]), (1, Event::Done, proceed), (1, slot(), rests)],
+    );
+}
+
+#[test]
+fn a_wake_without_a_turn_delivers_and_projects_receipts() {
+    let proceed: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
+    let slot = || Event::Slot { is_asked_back: false };
+    let listen = "Listen { until: 60s, is_free: true, has_more: false }";
+    table(
+        &mut idle(),
+        vec![
+            (1, asked(CommandKind::Wake), proceed),
+            (1, slot(), &["OpenTurn"]),
+            (1, Event::Opened(Opening::Undelivered), &["Deliver"]),
+            (1, Event::Done, &["ProjectReceipts"]),
+            (1, Event::Done, proceed),
+            (1, slot(), &["OpenTurn"]),
+            (1, Event::Opened(Opening::NoMessage), &["MarkIdle", listen]),
+        ],
+    );
+    // The dispatcher records a receipt and wakes the session.
+    table(
+        &mut idle(),
+        vec![
+            (1, asked(CommandKind::Wake), proceed),
+            (1, slot(), &["OpenTurn"]),
+            (1, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]),
+            (1, Event::Done, &["MarkIdle", listen]),
+        ],
+    );
 }
 
 #[test]
@@ -298,11 +355,11 @@ fn commands_run_awake_or_put_the_session_to_sleep() {
     }
     let proceed: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
     table(
-        &mut idle(),
+        &mut with_turn(),
         vec![
             (1, asked(CommandKind::Wake), &["Deliver"]),
             (1, Event::Done, &["ProjectReceipts"]),
-            (1, Event::Done, proceed),
+            (1, Event::Done, &["Watch { is_open: true }", "Listen { until: 30s, is_free: false, has_more: false }"]),
         ],
     );
     table(&mut idle(), vec![(1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, proceed)]);

@@ -368,7 +368,7 @@ impl Simulation {
     }
 
     fn do_work(&mut self, effect: work::Effect<Ticket>) -> Option<work::Event<Ticket>> {
-        use work::{Effect, Event};
+        use work::{Effect, Event, Opening};
         let event = match effect {
             Effect::Watch { .. } | Effect::MarkBusy | Effect::MarkIdle | Effect::EndTurn => return None,
             Effect::Abandon(ticket) => {
@@ -389,12 +389,15 @@ impl Simulation {
             Effect::CheckSlot => Event::Slot { is_asked_back: self.chance(9) == 1 },
             Effect::OpenTurn => {
                 assert!(!self.is_open(), "one turn is open at a time");
+                if self.chance(9) == 1 {
+                    return Some(Event::Opened(Opening::Undelivered));
+                }
                 if self.waiting == 0 {
-                    return Some(Event::Opened(None));
+                    return Some(Event::Opened(Opening::NoMessage));
                 }
                 (self.opened, self.waiting) = (self.opened + 1, self.waiting - 1);
                 match self.done_or_slept() {
-                    Event::Done => Event::Opened(Some(self.now + TURN_TIME)),
+                    Event::Done => Event::Opened(Opening::Until(self.now + TURN_TIME)),
                     slept => slept,
                 }
             }
@@ -452,7 +455,10 @@ impl Simulation {
             self.close();
         }
         match self.done_or_slept() {
-            work::Event::Done => work::Event::Taken { has_more: self.chance(5) == 1, is_closed },
+            work::Event::Done => {
+                let closed = is_closed.then_some(work::Closed { is_waiting: self.waiting > 0 });
+                work::Event::Taken { has_more: self.chance(5) == 1, closed }
+            }
             slept => slept,
         }
     }
