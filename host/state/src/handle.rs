@@ -5,7 +5,7 @@
 use super::clock::Clock;
 use super::events::{Events, EventsOf};
 use super::opening::{check_pages, connect, connect_for_searches, connect_to_read, create};
-use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, Writer, close, read_loop, spawn};
+use super::threads::{GROUP_MAX, Job, SEARCH_GROUP_MAX, Watched, Work, Writer, close, notify_all, read_loop, spawn};
 use super::{Committed, Error, ReadTx, SEARCH_UNTIL, WriteTx, log, migrations, snapshot, sql, wall_clock};
 use crate::metrics::Metrics;
 use ironclaw_contract::ids::SessionId;
@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Jobs in a queue; when it is full, the next sender waits.
@@ -95,9 +96,13 @@ impl State {
         let (writes, jobs) = mpsc::channel(QUEUE_MAX);
         let writer = {
             let (clock, closing, watched) = (clock.clone(), Arc::clone(&closing), watched.clone());
-            let listeners = events.clone();
+            let (listeners, (ended, of_writer)) = (events.clone(), mpsc::unbounded_channel());
+            if let Ok(runtime) = Handle::try_current() {
+                runtime.spawn(notify_all(of_writer, events.clone()));
+            }
             spawn("state-writer", move || {
-                Writer { db: &db, clock: &clock, events: &listeners, closing: &closing, watched: &watched }.run(jobs);
+                let (events, ended) = (&listeners, &ended);
+                Writer { db: &db, clock: &clock, events, ended, closing: &closing, watched: &watched }.run(jobs);
                 // The last connection that closes writes the log into the file and removes it, if it may.
                 for thread in [reader, searcher] {
                     drop(thread.join());
@@ -127,6 +132,23 @@ impl State {
         F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
         submit(&self.writes, change, false).await
+    }
+
+    /// Submits a deferred change, and waits only for room in the queue of the writer. Each later [`State::read`] finds the change. If it fails,
+    /// it is rolled back and logged.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub async fn submit<F>(&self, change: F) -> Result<(), Error>
+    where
+        F: FnOnce(&mut WriteTx<'_>) -> Result<(), Error> + Send + 'static,
+    {
+        let work = Box::new(move |tx: &mut WriteTx<'_>| {
+            tx.defer();
+            change(tx).inspect_err(|error| tracing::error!(%error, "a deferred change failed")).is_ok()
+        });
+        let job = Job { work, alone: false, reply: oneshot::channel().0, deferred: Some(self.watched.defer()) };
+        self.writes.send(job).await.map_err(|_| Error::Closed)
     }
 
     /// Writes as [`State::write`] does, in a transaction that no other change shares: all data that `change` sees is on disk already.
@@ -161,7 +183,7 @@ impl State {
     }
 
     async fn commit_deferred(&self) -> Result<(), Error> {
-        match self.watched.deferred.load(Ordering::SeqCst) {
+        match self.watched.has_deferred() {
             true => self.write(|_| Ok(())).await,
             false => Ok(()),
         }
@@ -298,7 +320,7 @@ where
 /// Sends the work to its thread and waits for the commit. Not generic, so that the channels are compiled once.
 async fn run(jobs: &mpsc::Sender<Job>, work: Work, alone: bool) -> Result<(), Error> {
     let (reply, committed) = oneshot::channel();
-    jobs.send(Job { work, alone, reply }).await.map_err(|_| Error::Closed)?;
+    jobs.send(Job { work, alone, reply, deferred: None }).await.map_err(|_| Error::Closed)?;
     committed.await.unwrap_or_else(|_| match jobs.is_closed() {
         true => Err(Error::Closed),
         // The transaction of its group could not begin.

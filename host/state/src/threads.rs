@@ -10,10 +10,11 @@ use super::{Committed, DAMAGE, Error, ReadTx, WriteTx, is_damage, log, sql};
 use crate::metrics::Metrics;
 use rusqlite::Connection;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Changes that share a commit, and reads that share a snapshot.
@@ -32,12 +33,47 @@ pub(super) struct Job {
     pub(super) alone: bool,
     /// Receiver of the result of the commit, or of the begin of the snapshot.
     pub(super) reply: oneshot::Sender<Result<(), Error>>,
+    /// Present if the change was deferred when it was submitted.
+    pub(super) deferred: Option<Deferred>,
+}
+
+/// A deferred change that is not committed. Dropping this value means that it is committed, or lost.
+pub(super) struct Deferred(Arc<AtomicUsize>);
+
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 fn reply_to_all(replies: Vec<oneshot::Sender<Result<(), Error>>>, result: &rusqlite::Result<()>) {
     for reply in replies {
         // The caller may have stopped waiting; the commit is kept.
         let _ = reply.send(result.as_ref().copied().map_err(|error| Error::Unwritten(error.to_string())));
+    }
+}
+
+/// A group of changes that ended.
+pub(super) struct Ended {
+    /// Ledger entries for the subscribers; none if the group was not committed.
+    entries: Vec<Committed>,
+    /// Of the callers that wait for the commit.
+    replies: Vec<oneshot::Sender<Result<(), Error>>>,
+    committed: rusqlite::Result<()>,
+}
+
+impl Ended {
+    fn notify(self, events: &Events) {
+        events.notify(self.entries);
+        reply_to_all(self.replies, &self.committed);
+    }
+}
+
+/// Notifies the subscribers and the callers of each group, in the order of the commits, until the writer ends. As a task of the runtime it
+/// wakes no thread for each of them.
+pub(super) async fn notify_all(mut ended: mpsc::UnboundedReceiver<Ended>, events: Events) {
+    while let Some(group) = ended.recv().await {
+        group.notify(&events);
     }
 }
 
@@ -49,13 +85,24 @@ pub const DEFERRED_MAX: Duration = Duration::from_millis(50);
 pub(super) struct Watched {
     pub(super) metrics: Metrics,
     pub(super) damaged: watch::Sender<bool>,
-    /// Flag: a deferred change is not committed.
-    pub(super) deferred: Arc<AtomicBool>,
+    /// Deferred changes that are not committed.
+    deferred: Arc<AtomicUsize>,
     /// Number of commits with deferred changes that failed.
     pub(super) lost: watch::Sender<u64>,
 }
 
 impl Watched {
+    /// Counts a deferred change until the returned value is dropped.
+    pub(super) fn defer(&self) -> Deferred {
+        self.deferred.fetch_add(1, Ordering::SeqCst);
+        Deferred(Arc::clone(&self.deferred))
+    }
+
+    /// Returns whether a deferred change is not committed.
+    pub(super) fn has_deferred(&self) -> bool {
+        self.deferred.load(Ordering::SeqCst) > 0
+    }
+
     /// Reports damage that this thread found since the last call, and returns whether any thread found damage. It is called after each
     /// job, and the flag is never reset.
     fn report_damage(&self) -> bool {
@@ -81,6 +128,8 @@ pub(super) struct Writer<'a> {
     pub(super) db: &'a Connection,
     pub(super) clock: &'a Clock,
     pub(super) events: &'a Events,
+    /// To [`notify_all`].
+    pub(super) ended: &'a mpsc::UnboundedSender<Ended>,
     pub(super) closing: &'a AtomicBool,
     pub(super) watched: &'a Watched,
 }
@@ -113,7 +162,7 @@ impl Writer<'_> {
             if matches!(outcome, Ok(false)) {
                 continue;
             }
-            self.end(std::mem::take(&mut group), &outcome.map(drop), &mut is_emptied);
+            self.end(std::mem::take(&mut group), outcome.map(drop), &mut is_emptied);
             if self.watched.report_damage() {
                 break;
             }
@@ -144,11 +193,11 @@ impl Writer<'_> {
         group.commit(self.db).map(|()| true)
     }
 
-    /// Notifies the callers and the subscribers of a group that ended.
-    fn end(&self, group: Group, committed: &rusqlite::Result<()>, is_emptied: &mut bool) {
+    /// Ends a group, and has its callers and the subscribers notified.
+    fn end(&self, group: Group, committed: rusqlite::Result<()>, is_emptied: &mut bool) {
         let took = group.committing.map_or(Duration::ZERO, |since| since.elapsed());
         self.watched.metrics.commit(group.jobs, took, committed.is_ok(), group.wrote);
-        if let Err(error) = committed {
+        if let Err(error) = &committed {
             DAMAGE.set(DAMAGE.get() || is_damage(error));
             tracing::error!(%error, "a group of changes was not committed");
             if !self.db.is_autocommit() {
@@ -163,11 +212,12 @@ impl Writer<'_> {
                 self.watched.metrics.entry(entry.event, entry.refuses);
             }
         }
-        self.watched.deferred.store(false, Ordering::SeqCst);
-        if committed.is_ok() {
-            self.events.notify(group.entries);
+        drop(group.deferred);
+        let entries = if committed.is_ok() { group.entries } else { Vec::new() };
+        if let Err(SendError(ended)) = self.ended.send(Ended { entries, replies: group.replies, committed }) {
+            // There is no runtime, or it has ended.
+            ended.notify(self.events);
         }
-        reply_to_all(group.replies, committed);
         self.watched.metrics.group_ends();
     }
 }
@@ -221,6 +271,7 @@ struct Group {
     committing: Option<Instant>,
     /// Latest time of the commit, if a job of this group is deferred: its caller already has its result.
     until: Option<Instant>,
+    deferred: Vec<Deferred>,
 }
 
 impl Group {
@@ -276,7 +327,7 @@ impl Group {
         if keep && tx.is_deferred && !job.alone {
             self.until.get_or_insert_with(|| Instant::now() + DEFERRED_MAX);
             // Before the caller continues, so that its next read finds this change.
-            watched.deferred.store(true, Ordering::SeqCst);
+            self.deferred.push(job.deferred.unwrap_or_else(|| watched.defer()));
             reply_to_all(vec![job.reply], &Ok(()));
         } else {
             self.replies.push(job.reply);

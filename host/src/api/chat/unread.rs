@@ -87,13 +87,10 @@ fn take(
 /// Records that the person got the reply of a turn.
 pub(super) async fn mark(record: &Record, turn: Option<TurnId>) -> Result<(), Error> {
     let Some(turn) = turn else { return Ok(()) };
-    record
-        .write(move |tx| {
-            // If it is lost, a client shows the reply once more.
-            tx.defer();
-            let now = tx.wall();
-            deliveries::mark_seen_of_turn(tx, turn, now)
-        })
-        .await?;
-    Ok(())
+    // If it is lost, a client shows the reply once more.
+    let mark = record.submit(move |tx| {
+        let now = tx.wall();
+        deliveries::mark_seen_of_turn(tx, turn, now)
+    });
+    Ok(mark.await?)
 }
