@@ -34,7 +34,7 @@ use crate::turns::items;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{LedgerEvent, MessageView, NewMessage, Recorded};
 use ironclaw_contract::seam::message::{Kind, Status};
@@ -156,8 +156,7 @@ pub async fn message(
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
-    let found = own_message(&api, &person, &message).await?;
-    let view = wait_for(&api, &current, &found, wait).await?;
+    let view = wait_for(&api, (&person, &current), &message, wait).await?;
     if view.reply.is_some() {
         unread::mark(&api.record.state, view.turn_id).await?;
     }
@@ -167,11 +166,23 @@ pub async fn message(
 /// Waits until a message is settled. Returns it as it then is, or at the end of the wait.
 ///
 /// Each read also checks the token, so that no person sees a result from after the end of their token.
-async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -> Result<MessageView, Answer> {
-    let mut events = api.record.state.events_of(message.session);
+async fn wait_for(
+    api: &Api,
+    (person, current): (&Person, &Current),
+    message: &str,
+    wait: Wait,
+) -> Result<MessageView, Answer> {
     let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
+    let meanwhile = api.record.state.events();
+    let mut view = read_own(api, person, message, current).await?;
+    let id = view.message_id;
+    let mut events = api.record.state.events_of(view.session_id);
+    // An entry from before this subscription may have settled the message.
+    if !settled(&view) && !meanwhile.is_empty() {
+        view = read_for(api, id, current).await?;
+    }
+    drop(meanwhile);
     loop {
-        let view = read_for(api, message.id, current).await?;
         if settled(&view) {
             return Ok(view);
         }
@@ -180,10 +191,11 @@ async fn wait_for(api: &Api, current: &Current, message: &Message, wait: Wait) -
                 Ok(Ok(event)) if !may_settle(&event) => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
                 Ok(Err(RecvError::Closed)) | Err(_) => {
-                    return Ok(with_wait_reason(api, read_for(api, message.id, current).await?));
+                    return Ok(with_wait_reason(api, read_for(api, id, current).await?));
                 }
             }
         }
+        view = read_for(api, id, current).await?;
     }
 }
 
@@ -251,29 +263,57 @@ async fn own(api: &Api, person: &Person, message: &str) -> Result<MessageId, Ans
 }
 
 async fn own_message(api: &Api, person: &Person, message: &str) -> Result<Message, Answer> {
-    let by = person.id;
-    let found: Option<Message> = if message == "last" {
-        api.record.state.read_committed(move |tx| inbox::newest_of(tx, loopback::NAME, by)).await?
-    } else {
-        let id: MessageId = id(message, DenialCode::MessageUnknown, "message")?;
-        api.record.state.read_committed(move |tx| inbox::find(tx, id)).await?.filter(|found| found.is_of(by))
-    };
-    found.ok_or_else(|| {
-        let shown: String = message.chars().take(64).collect();
-        Refusal::new(DenialCode::MessageUnknown, format!("you have no message {shown:?}")).into()
+    let (by, named) = (person.id, named(message)?);
+    let found = api.record.state.read_committed(move |tx| find_own(tx, by, named)).await?;
+    found.ok_or_else(|| not_own(message))
+}
+
+/// Returns the id that a request names; `None` for `last`.
+fn named(message: &str) -> Result<Option<MessageId>, Answer> {
+    Ok(if message == "last" { None } else { Some(id(message, DenialCode::MessageUnknown, "message")?) })
+}
+
+fn find_own(tx: &ReadTx<'_>, by: PersonId, named: Option<MessageId>) -> Result<Option<Message>, Error> {
+    Ok(match named {
+        None => inbox::newest_of(tx, loopback::NAME, by)?,
+        Some(id) => inbox::find(tx, id)?.filter(|found| found.is_of(by)),
     })
+}
+
+fn not_own(message: &str) -> Answer {
+    let shown: String = message.chars().take(64).collect();
+    Refusal::new(DenialCode::MessageUnknown, format!("you have no message {shown:?}")).into()
+}
+
+/// Reads a message of the caller and checks the token in the same transaction.
+async fn read_own(api: &Api, person: &Person, message: &str, current: &Current) -> Result<MessageView, Answer> {
+    let (by, named) = (person.id, named(message)?);
+    let view = read_with(api, current, move |tx, wrapping| match find_own(tx, by, named)? {
+        Some(found) => view(tx, wrapping, found.id),
+        None => Ok(None),
+    });
+    view.await?.ok_or_else(|| not_own(message))
 }
 
 /// Reads a message and checks the token in the same transaction.
 async fn read_for(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
-    let (record, token) = (Arc::clone(&api.record), current.clone());
-    let look = api.record.state.read_committed(move |tx| {
-        let token = tokens::find_token(tx, &token.0)?;
-        Ok::<_, Error>((token, view(tx, &record.wrapping, id)?))
-    });
-    let (token, view) = look.await?;
-    current.check(token)?;
+    let view = read_with(api, current, move |tx, wrapping| view(tx, wrapping, id)).await?;
     view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
+}
+
+async fn read_with<T, F>(api: &Api, current: &Current, look: F) -> Result<T, Answer>
+where
+    T: Send + 'static,
+    F: FnOnce(&ReadTx<'_>, &WrappingKey) -> Result<T, Error> + Send + 'static,
+{
+    let (record, token) = (Arc::clone(&api.record), current.clone());
+    let read = api.record.state.read_committed(move |tx| {
+        let token = tokens::find_token(tx, &token.0)?;
+        Ok::<_, Error>((token, look(tx, &record.wrapping)?))
+    });
+    let (token, found) = read.await?;
+    current.check(token)?;
+    Ok(found)
 }
 
 async fn read_view(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
