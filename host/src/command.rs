@@ -289,9 +289,15 @@ fn run(path: &Path) -> Done {
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
     }
     let launcher = launcher::fork(launcher::Entries { reader: reader::main })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(task_threads()).enable_all().build()?;
     runtime.block_on(daemon::run(path, launcher))?;
     Ok(ExitCode::from(exit::DONE))
+}
+
+/// Returns the number of threads that run the tasks of the host: half of the processors. The threads of the record, the blocking threads
+/// and the sandboxes use the others, and each further thread here is woken for tasks that another one already runs.
+fn task_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1))
 }
 
 fn init(at: &At) -> Done {
