@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 /// Tracked answers of one session. A further answer evicts the oldest, and its sandbox gets no receipt of the evicted one.
 const UNRECEIPTED_MAX: usize = 64;
 
-/// Answers that have no receipt, oldest first.
+/// Answers that have no receipt, in the order in which they were added.
 #[derive(Debug, Clone, Default)]
 pub struct Unreceipted(VecDeque<(DeliveryId, MessageId)>);
 

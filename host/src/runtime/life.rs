@@ -356,9 +356,14 @@ impl<C: HasKind> Life<C> {
 
     fn act_on(&mut self, reason: SleepReason<C>) -> Vec<Effect<C>> {
         match reason {
-            SleepReason::Idle | SleepReason::Yielded | SleepReason::Halted => {
+            SleepReason::Idle | SleepReason::Halted => {
                 self.shortages = 0;
                 self.look()
+            }
+            // A wake may have come just before, and its answers are not delivered.
+            SleepReason::Yielded => {
+                self.shortages = 0;
+                self.deliver(Then::Look)
             }
             SleepReason::Cancelled => self.deliver(Then::Look),
             SleepReason::Asked(command) => {

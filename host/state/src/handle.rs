@@ -46,7 +46,8 @@ impl State {
         create(path)
     }
 
-    /// Opens an existing state, migrates its schema, and starts its threads.
+    /// Opens an existing state, migrates its schema, and starts its threads. Inside a runtime, the results of changes arrive only while
+    /// this runtime runs.
     ///
     /// # Errors
     /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise the errors of SQLite.

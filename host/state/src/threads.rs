@@ -147,6 +147,8 @@ impl Writer<'_> {
             };
             // Another thread may have found damage.
             if self.watched.report_damage() {
+                // The deferred changes are lost, so no later read may succeed without them.
+                std::mem::forget(std::mem::take(&mut group.deferred));
                 break;
             }
             let outcome = match next {

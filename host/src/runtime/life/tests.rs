@@ -201,7 +201,7 @@ fn any_event(kind: u8, flag: bool, number: usize) -> Event<Ticket> {
 fn the_scripts_lead_to_every_effect() {
     let mut runner = TestRunner::deterministic();
     let mut seen = BTreeSet::new();
-    for _ in 0..500 {
+    for _ in 0..2_000 {
         let script = script().new_tree(&mut runner).expect("a script can be made").current();
         let word = |text: &String| text.split(['(', ' ']).next().expect("there is a first").to_owned();
         seen.extend(simulate(script).trace.iter().map(word));

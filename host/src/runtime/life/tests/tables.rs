@@ -80,6 +80,21 @@ fn a_session_wakes_works_and_sleeps() {
 }
 
 #[test]
+fn a_session_that_yields_delivers_before_it_sleeps() {
+    let mut life = awake();
+    table(
+        &mut life,
+        vec![
+            (slept(SleepReason::Yielded), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
+            (Event::Ended { is_reader_gone: false }, &["Drain"]),
+            (Event::Drained(None), &["Requeue(\"put to sleep\")"]),
+            (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Deliver"]),
+            (Event::Done, &["Show(Asleep)", "Find"]),
+        ],
+    );
+}
+
+#[test]
 fn a_crash_is_retried_with_backoff_then_parked() {
     let mut life = awake();
     for failures in 1..=FAILURES_MAX {
