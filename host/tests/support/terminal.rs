@@ -46,9 +46,10 @@ pub(crate) fn run(mut command: Command, prompts: &[&str], mut answer: impl FnMut
     let mut unread = Vec::new();
     let until = Instant::now() + WAIT_MAX;
     loop {
+        // Before the wait for output: otherwise a command that writes and ends after that wait loses its last lines.
+        let ended = child.try_wait().expect("our child");
         let mut readable = [PollFd::new(screen.as_fd(), PollFlags::POLLIN)];
         let ready = poll(&mut readable, PollTimeout::from(POLL_MS)).expect("a terminal");
-        let ended = child.try_wait().expect("our child");
         let read = if ready > 0 { screen.read(&mut buffer).unwrap_or(0) } else { 0 };
         emulator.process(&buffer[..read]);
         if let (Some(status), 0) = (ended, read) {
