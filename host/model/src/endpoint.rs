@@ -338,8 +338,8 @@ impl Candidate {
             Backend::Scripted(script) => script,
         };
         budget.draft.begin();
-        let (begun, wait) = (Instant::now(), script.wait(prompt));
-        let done = begun + wait;
+        let wait = script.wait(prompt);
+        let done = Instant::now() + wait;
         // A timer rounds its time up to the next millisecond.
         if !wait.is_zero() {
             sleep_until(done.min(budget.until)).await;

@@ -36,8 +36,6 @@ pub(crate) struct Work<C> {
     keeps_attempts: bool,
     /// `true` if a message may wait for a turn: a command may report one, and the record was not read since.
     may_open: bool,
-    /// `true` if a receipt may be new.
-    may_have_receipts: bool,
 }
 
 /// The event that the session waits for.
@@ -203,7 +201,6 @@ impl<C: HasKind> Work<C> {
             is_stale: false,
             keeps_attempts,
             may_open: true,
-            may_have_receipts: false,
         }
     }
 
@@ -276,10 +273,7 @@ impl<C: HasKind> Work<C> {
         self.may_open = true;
         match command.kind() {
             // `OpenTurn` finds undelivered answers in the transaction that looks for messages.
-            CommandKind::Wake if self.open_until.is_none() => {
-                self.may_have_receipts = true;
-                self.proceed()
-            }
+            CommandKind::Wake if self.open_until.is_none() => self.proceed(),
             CommandKind::Wake => self.then(Then::ProjectReceipts, Effect::Deliver),
             CommandKind::Respawn => {
                 self.is_stale = true;
@@ -348,7 +342,6 @@ impl<C: HasKind> Work<C> {
     }
 
     fn opened(&mut self, opening: Opening) -> Vec<Effect<C>> {
-        let may_have_receipts = std::mem::take(&mut self.may_have_receipts);
         match opening {
             // It is projected with the new receipts.
             Opening::Until(until) => {
@@ -360,7 +353,7 @@ impl<C: HasKind> Work<C> {
             Opening::Undelivered => self.then(Then::ProjectReceipts, Effect::Deliver),
             Opening::NoMessage => {
                 self.may_open = false;
-                if may_have_receipts { self.then(Then::Rest, Effect::ProjectReceipts) } else { self.rest() }
+                self.then(Then::Rest, Effect::ProjectReceipts)
             }
         }
     }

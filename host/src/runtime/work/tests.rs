@@ -6,6 +6,9 @@ use proptest::test_runner::RngSeed;
 
 const IDLE: Duration = Duration::from_secs(60);
 const TURN_END: Duration = Duration::from_secs(30);
+/// The effects of a session without a turn that may have work, and of one that waits.
+const PROCEEDS: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
+const RESTS: &[&str] = &["MarkIdle", "Listen { until: 60s, is_free: true, has_more: false }"];
 
 fn shown(effects: &[Effect<Ticket>]) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
@@ -49,13 +52,16 @@ fn with_turn() -> Work<Ticket> {
 /// Makes work that listens and has no turn.
 fn idle() -> Work<Ticket> {
     let mut work = begun();
-    let listen = "Listen { until: 60s, is_free: true, has_more: false }";
-    table(&mut work, vec![(0, Event::Opened(Opening::NoMessage), &["MarkIdle", listen])]);
+    table(&mut work, vec![(0, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]), (0, Event::Done, RESTS)]);
     work
 }
 
 fn taken(is_closed: bool) -> Event<Ticket> {
     Event::Taken { has_more: false, closed: is_closed.then_some(Closed { is_waiting: false }) }
+}
+
+const fn slot() -> Event<Ticket> {
+    Event::Slot { is_asked_back: false }
 }
 
 const fn asked(ask: CommandKind) -> Event<Ticket> {
@@ -231,51 +237,35 @@ fn the_next_turn_takes_the_place_of_a_closing_one() {
 
 #[test]
 fn each_command_without_a_turn_looks_for_messages() {
-    let proceed: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
-    let opens: &[&str] = &["OpenTurn"];
-    let slot = || Event::Slot { is_asked_back: false };
-    table(&mut idle(), vec![(1, asked(CommandKind::Wake), proceed), (1, slot(), opens)]);
+    table(&mut idle(), vec![(1, asked(CommandKind::Wake), PROCEEDS), (1, slot(), &["OpenTurn"])]);
     table(
         &mut idle(),
         vec![
             (1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]),
-            (1, Event::Done, proceed),
-            (1, slot(), opens),
+            (1, Event::Done, PROCEEDS),
+            (1, slot(), &["OpenTurn"]),
         ],
     );
-    let listen = "Listen { until: 60s, is_free: true, has_more: false }";
-    let rests: &[&str] = &["MarkIdle", listen];
     table(
         &mut idle(),
-        vec![(1, Event::ReaderEnded, &["ReplaceReader"]), (1, Event::Done, proceed), (1, slot(), rests)],
+        vec![(1, Event::ReaderEnded, &["ReplaceReader"]), (1, Event::Done, PROCEEDS), (1, slot(), RESTS)],
     );
 }
 
 #[test]
 fn a_wake_without_a_turn_delivers_and_projects_receipts() {
-    let proceed: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
-    let slot = || Event::Slot { is_asked_back: false };
-    let listen = "Listen { until: 60s, is_free: true, has_more: false }";
     table(
         &mut idle(),
         vec![
-            (1, asked(CommandKind::Wake), proceed),
+            (1, asked(CommandKind::Wake), PROCEEDS),
             (1, slot(), &["OpenTurn"]),
             (1, Event::Opened(Opening::Undelivered), &["Deliver"]),
             (1, Event::Done, &["ProjectReceipts"]),
-            (1, Event::Done, proceed),
+            (1, Event::Done, PROCEEDS),
             (1, slot(), &["OpenTurn"]),
-            (1, Event::Opened(Opening::NoMessage), &["MarkIdle", listen]),
-        ],
-    );
-    // The dispatcher records a receipt and wakes the session.
-    table(
-        &mut idle(),
-        vec![
-            (1, asked(CommandKind::Wake), proceed),
-            (1, slot(), &["OpenTurn"]),
+            // The dispatcher wakes the session after it recorded a receipt, without a message.
             (1, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]),
-            (1, Event::Done, &["MarkIdle", listen]),
+            (1, Event::Done, RESTS),
         ],
     );
 }
@@ -353,7 +343,6 @@ fn commands_run_awake_or_put_the_session_to_sleep() {
         let sleeps = format!("Sleep {{ reason: Asked(Ticket({ask:?}, 7)), shutdown: None }}");
         table(&mut with_turn(), vec![(1, asked(ask), &[&sleeps])]);
     }
-    let proceed: &[&str] = &["Watch { is_open: false }", "CheckSlot"];
     table(
         &mut with_turn(),
         vec![
@@ -362,7 +351,7 @@ fn commands_run_awake_or_put_the_session_to_sleep() {
             (1, Event::Done, &["Watch { is_open: true }", "Listen { until: 30s, is_free: false, has_more: false }"]),
         ],
     );
-    table(&mut idle(), vec![(1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, proceed)]);
+    table(&mut idle(), vec![(1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, PROCEEDS)]);
     table(
         &mut with_turn(),
         vec![
@@ -375,7 +364,7 @@ fn commands_run_awake_or_put_the_session_to_sleep() {
         vec![
             (1, asked(CommandKind::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
             (1, Event::Cancelled { is_running: false }, &["Deliver"]),
-            (1, Event::Done, proceed),
+            (1, Event::Done, PROCEEDS),
         ],
     );
 }

@@ -62,15 +62,25 @@ fn in_line() -> Life<Ticket> {
     life
 }
 
-#[test]
-fn a_session_wakes_works_and_sleeps() {
+/// Makes the life of a session that sleeps for this reason, before its resources are dropped.
+fn put_to_sleep(reason: SleepReason<Ticket>) -> Life<Ticket> {
     let mut life = awake();
     table(
         &mut life,
         vec![
-            (slept(SleepReason::Idle), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
+            (slept(reason), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
             (Event::Ended { is_reader_gone: false }, &["Drain"]),
             (Event::Drained(None), &["Requeue(\"put to sleep\")"]),
+        ],
+    );
+    life
+}
+
+#[test]
+fn a_session_wakes_works_and_sleeps() {
+    table(
+        &mut put_to_sleep(SleepReason::Idle),
+        vec![
             (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
             (found(), &["FindWork"]),
             (Event::Work(false), &["LeaveOrWait"]),
@@ -81,13 +91,9 @@ fn a_session_wakes_works_and_sleeps() {
 
 #[test]
 fn a_session_that_yields_delivers_before_it_sleeps() {
-    let mut life = awake();
     table(
-        &mut life,
+        &mut put_to_sleep(SleepReason::Yielded),
         vec![
-            (slept(SleepReason::Yielded), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
-            (Event::Ended { is_reader_gone: false }, &["Drain"]),
-            (Event::Drained(None), &["Requeue(\"put to sleep\")"]),
             (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Deliver"]),
             (Event::Done, &["Show(Asleep)", "Find"]),
         ],
