@@ -252,7 +252,7 @@ pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> 
 /// Returns the sessions with an open turn or a message that asks for one.
 pub fn sessions_with_work(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
     let sql = "SELECT DISTINCT session_id FROM messages WHERE waits = 1 AND trigger = 1 \
-               UNION SELECT session_id FROM turns WHERE state = 'open'";
+               UNION SELECT id FROM sessions WHERE open_turn IS NOT NULL";
     tx.list(sql, [], |row| row.get("session_id"))
 }
 

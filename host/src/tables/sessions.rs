@@ -5,7 +5,7 @@ mod origin;
 pub use origin::{Origin, OriginKind};
 
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId};
+use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
@@ -300,6 +300,24 @@ pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result
 pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     let now = tx.wall();
     tx.execute("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1", params![id, now])?;
+    Ok(())
+}
+
+/// Notes a turn as the open one of its session.
+///
+/// # Errors
+/// When the session has an open turn.
+pub fn open_turn(tx: &mut WriteTx<'_>, id: SessionId, turn: TurnId) -> Result<(), Error> {
+    let sql = "UPDATE sessions SET open_turn = (SELECT ordinal FROM turns WHERE turns.id = ?2) WHERE id = ?1 AND open_turn IS NULL";
+    match tx.execute(sql, params![id, turn])? {
+        0 => Err(Error::Stored(format!("{id} has an open turn, so {turn} cannot open"))),
+        _ => Ok(()),
+    }
+}
+
+/// Notes that the session has no open turn.
+pub fn close_turn(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+    tx.execute("UPDATE sessions SET open_turn = NULL WHERE id = ?1 AND open_turn IS NOT NULL", [id])?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ mod call;
 
 pub use call::{CallRow, CallState, Runs};
 
+use super::sessions;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::DenialCode;
@@ -77,6 +78,9 @@ pub struct Failure {
 }
 
 /// Inserts a turn of `principal` that opens now.
+///
+/// # Errors
+/// When the session has an open turn.
 pub fn insert(
     tx: &mut WriteTx<'_>,
     id: TurnId,
@@ -90,25 +94,30 @@ pub fn insert(
          principal_kind) VALUES (?1,?2,?3,?6,'open',?4,?5,0,0,0,?7)",
         params![id, session, principal, opened_at, deadline, scope.to_string(), kind.name()],
     )?;
-    Ok(())
+    sessions::open_turn(tx, session, id)
 }
 
 /// Marks an open turn as closed, and returns whether it was open.
 pub fn close(tx: &mut WriteTx<'_>, id: TurnId, outcome: &str) -> Result<bool, Error> {
     let now = tx.now();
     let sql = "UPDATE turns SET state = 'closed', closed_at = ?2, outcome = ?3, \
-               last_seq = (SELECT last_seq FROM sessions WHERE sessions.id = session_id) WHERE id = ?1 AND state = 'open'";
-    Ok(tx.execute(sql, params![id, now, outcome])? != 0)
+               last_seq = (SELECT last_seq FROM sessions WHERE sessions.id = session_id) WHERE id = ?1 AND state = 'open' \
+               RETURNING session_id";
+    let Some(session) = tx.returning(sql, params![id, now, outcome], |row| row.get(0))? else { return Ok(false) };
+    sessions::close_turn(tx, session)?;
+    Ok(true)
 }
 
 /// Returns the session's open turn.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, Error> {
-    tx.find("SELECT * FROM turns WHERE session_id = ?1 AND state = 'open'", [session], turn)
+    let sql = "SELECT turns.* FROM sessions JOIN turns ON turns.ordinal = sessions.open_turn WHERE sessions.id = ?1";
+    tx.find(sql, [session], turn)
 }
 
 /// Returns every turn that is open.
 pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, Error> {
-    tx.list("SELECT * FROM turns WHERE state = 'open'", [], turn)
+    let sql = "SELECT turns.* FROM sessions JOIN turns ON turns.ordinal = open_turn WHERE open_turn IS NOT NULL";
+    tx.list(sql, [], turn)
 }
 
 /// Returns the turn of this id.
@@ -382,13 +391,13 @@ pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: Call
 
 /// Returns the id of the session's open turn.
 pub fn open_id(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<TurnId>, Error> {
-    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND state = 'open'";
+    let sql = "SELECT turns.id FROM sessions JOIN turns ON turns.ordinal = open_turn WHERE sessions.id = ?1";
     tx.find(sql, [session], |row| row.get(0))
 }
 
 /// Returns the number of open turns.
 pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM turns WHERE state = 'open'";
+    let sql = "SELECT count(*) FROM sessions WHERE open_turn IS NOT NULL";
     tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
 }
 
@@ -415,7 +424,7 @@ pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
 /// Deletes all turns of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM turns WHERE session_id = ?1", [session])?;
-    Ok(())
+    sessions::close_turn(tx, session)
 }
 
 /// Deletes the session's calls that are part of an output numbered up to `upto`.

@@ -53,6 +53,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v28.sql"),
     include_str!("v29.sql"),
     include_str!("v30.sql"),
+    include_str!("v31.sql"),
 ];
 
 /// A migration of the schema.
@@ -340,6 +341,22 @@ mod tests {
         db.execute(turn, ["closed"]).expect("another turn");
         let inconsistent = db.execute("UPDATE messages SET status = 'completed' WHERE id = 'next'", []);
         assert!(inconsistent.is_err(), "`waits` follows the status");
+    }
+
+    #[test]
+    fn version_31_names_the_open_turns() {
+        let (_directory, path, key, db) = oldest();
+        let version = before_version("ADD COLUMN open_turn", &db, &path, &key);
+        db.execute_batch(
+            "INSERT INTO turns (ordinal, id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes)
+               SELECT 1001, 't1', min(id), 'p', 'read', 'open', 1, 2, 1, 0, 0 FROM sessions
+               UNION ALL SELECT 1002, 't2', min(id), 'p', 'read', 'closed', 3, 4, 1, 0, 0 FROM sessions;",
+        )
+        .expect("turns of version 30");
+        run_these(&VERSIONS[..version], &db, &path, &key).expect("the version");
+        let open = "SELECT count(*), sum(open_turn) FROM sessions WHERE open_turn IS NOT NULL";
+        let found = db.query_row(open, [], |row| Ok((row.get(0)?, row.get(1)?))).expect("read");
+        assert_eq!(found, (1_i64, 1001_i64));
     }
 
     /// Rows of a home of version 5, the oldest one that the tests keep.

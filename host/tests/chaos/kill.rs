@@ -228,6 +228,7 @@ pub(crate) fn each_settled_once(host: &TestHost, ids: &[String], unknown: &HashS
     let open = "SELECT count(*) FROM messages WHERE trigger = 1 AND status <> 'delivered'";
     assert_eq!(record::count(&db, open), unknown.len() as i64, "seed {seed}: {open}");
     none("SELECT count(*) FROM turns WHERE state = 'open'");
+    none("SELECT count(*) FROM sessions WHERE open_turn IS NOT NULL");
     none("SELECT count(*) FROM sessions WHERE state <> 'live'");
 }
 

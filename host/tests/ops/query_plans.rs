@@ -54,6 +54,7 @@ const MAY_SORT: &[(&str, &str)] = &[
 const MAY_SCAN: &[(&str, &str)] = &[
     ("FROM ledger ORDER BY seq", "it reads the first or the last row"),
     ("json_group_array(key)", "the sweep of old rows runs once an hour"),
+    ("open_turn IS NOT NULL", "a start, an emergency stop and the state of the host look at all sessions"),
 ];
 
 /// Runs a host through a schedule, rounds, wakes and an approval. Returns it stopped, with the statements that it prepared.
