@@ -338,7 +338,7 @@ pub struct AgentMode {
     pub mode: String,
 }
 
-/// `POST /v1/agents/{agent}/messages`.
+/// `POST /v1/agents/{agent}/messages?wait_ms=N`; waits up to N ms for the answer.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -405,6 +405,9 @@ pub struct Recorded {
     pub message_id: MessageId,
     /// `ses_…`.
     pub session_id: SessionId,
+    /// The message as `GET /v1/messages/{id}` returns it, for a request that waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageView>,
 }
 
 /// `GET /v1/messages/{id}?wait_ms=N`: the status of a message; waits up to N ms for its answer.

@@ -21,7 +21,7 @@ use crate::questions::Questions;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::session::Wake;
-use crate::session::store::Session;
+use crate::session::store::{Session, SessionState};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::DenialCode;
@@ -44,6 +44,15 @@ pub struct Inbound {
     pub wake: Arc<dyn Wake>,
 }
 
+/// The time at which a sender learns that their message is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    /// As soon as it is recorded.
+    AtOnce,
+    /// With its answer, or at the end of a wait for it. The message may share the commit of the turn that it opens.
+    WithAnswer,
+}
+
 /// The place of the files of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
@@ -58,10 +67,12 @@ pub struct Place {
 impl Inbound {
     /// Takes one message through identity, routing and recording, and wakes its session.
     ///
+    /// A new message that is confirmed with its answer is not on disk yet: until then it counts as not received.
+    ///
     /// # Errors
     /// Refuses the message at each stage. The caller records refusals in the ledger at a bounded rate, because a sender can cause any
     /// number of them.
-    pub async fn inbound(&self, received: Received) -> Result<Recorded, Denied<Error>> {
+    pub async fn inbound(&self, received: Received, confirmation: Confirmation) -> Result<Recorded, Denied<Error>> {
         let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
         let sender = (received.channel.clone(), received.sender.clone());
         let recorded = self
@@ -86,6 +97,11 @@ impl Inbound {
                 let recorded = inbox::record(tx, &routed, &record.wrapping, &record.sealer)?;
                 if let Some(event) = event {
                     event.note(tx, &recorded)?;
+                }
+                // A halted session opens no turn, so no later commit of it follows.
+                let is_active = routed.session().standing == SessionState::Active;
+                if confirmation == Confirmation::WithAnswer && is_active && !recorded.again {
+                    tx.defer();
                 }
                 Ok::<_, Denied<Error>>(recorded)
             })

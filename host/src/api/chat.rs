@@ -7,6 +7,7 @@ mod follow;
 mod history;
 mod threads;
 mod unread;
+mod waiting;
 mod why;
 
 pub use conversation::{find, open};
@@ -14,6 +15,7 @@ pub use follow::events;
 pub use history::history;
 pub use threads::threads;
 pub use unread::{counts as unread_counts, read as read_unread};
+pub use waiting::Wait;
 pub use why::why;
 
 use super::auth::Current;
@@ -26,9 +28,9 @@ use crate::inbound::identity;
 use crate::inbound::inbox::{self, Message};
 use crate::latch;
 use crate::outbound::delivery;
+use crate::pipeline::Confirmation;
 use crate::refusal::Refusal;
 use crate::registry::{self, Identity, Person, Role, tokens};
-use crate::runtime::shortages::storage_shortage;
 use crate::session::store::{self, SessionState};
 use crate::turns::items;
 use axum::extract::{Path, Query, State};
@@ -36,36 +38,50 @@ use axum::http::StatusCode;
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{LedgerEvent, MessageView, NewMessage, Recorded};
+use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::{Class, Classes};
+use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
-use ironclaw_state::{Committed, ReadTx};
-use serde::Deserialize;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::broadcast::error::RecvError;
-
-/// Milliseconds of the longest poll.
-const WAIT_MS_MAX: u64 = 60_000;
 
 /// Bytes of the name of a thread.
 const THREAD_BYTES_MAX: usize = 64;
 
-/// `POST /v1/agents/{agent}/messages`
+/// `POST /v1/agents/{agent}/messages?wait_ms=N`
 pub async fn send(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
+    Extension(current): Extension<Current>,
     Path(agent): Path<String>,
+    Query(wait): Query<Wait>,
     Body(new): Body<NewMessage>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     check_files(&new.files)?;
     let received = received(&api, &person, agent, new).await?;
     let received = attachments::place(&api.inbound, &api.sessions, received).await.map_err(Answer::denied)?;
-    let recorded = api.inbound.inbound(received).await.map_err(Answer::denied)?;
-    let view = Recorded { message_id: recorded.message, session_id: recorded.session };
-    Ok((StatusCode::ACCEPTED, Json(view)))
+    let recorded = match wait.is_none() {
+        true => recorded(api.inbound.inbound(received, Confirmation::AtOnce).await.map_err(Answer::denied)?),
+        false => {
+            let view = waiting::record_and_wait(&api, received, &current, &wait).await?;
+            let (message_id, session_id) = (view.message_id, view.session_id);
+            Recorded { message_id, session_id, message: Some(shown(&api, view).await?) }
+        }
+    };
+    Ok((StatusCode::ACCEPTED, Json(recorded)))
+}
+
+fn recorded(message: inbox::Recorded) -> Recorded {
+    Recorded { message_id: message.message, session_id: message.session, message: None }
+}
+
+/// Marks the reply of a message as read before the client gets it.
+async fn shown(api: &Api, view: MessageView) -> Result<MessageView, Answer> {
+    if view.reply.is_some() {
+        unread::mark(&api.record.state, view.turn_id).await?;
+    }
+    Ok(view)
 }
 
 /// Returns a message of the operator's channel, from the person of the token.
@@ -139,15 +155,6 @@ fn thread(name: Option<String>) -> Result<String, Answer> {
     Ok(name)
 }
 
-/// Query of `GET /v1/messages/{id}`.
-#[derive(Debug, Deserialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema))]
-pub struct Wait {
-    /// The longest wait for the answer, in milliseconds; at most 60000.
-    #[serde(default)]
-    wait_ms: u64,
-}
-
 /// `GET /v1/messages/{id}?wait_ms=N`
 pub async fn message(
     State(api): State<Api>,
@@ -156,90 +163,8 @@ pub async fn message(
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
-    let view = wait_for(&api, (&person, &current), &message, wait).await?;
-    if view.reply.is_some() {
-        unread::mark(&api.record.state, view.turn_id).await?;
-    }
-    Ok(Json(view))
-}
-
-/// Waits until a message is settled. Returns it as it then is, or at the end of the wait.
-///
-/// Each read also checks the token, so that no person sees a result from after the end of their token.
-async fn wait_for(
-    api: &Api,
-    (person, current): (&Person, &Current),
-    message: &str,
-    wait: Wait,
-) -> Result<MessageView, Answer> {
-    let until = tokio::time::Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
-    let meanwhile = api.record.state.events();
-    let mut view = read_own(api, person, message, current).await?;
-    let id = view.message_id;
-    let mut events = api.record.state.events_of(view.session_id);
-    // An entry from before this subscription may have settled the message.
-    if !settled(&view) && !meanwhile.is_empty() {
-        view = read_for(api, id, current).await?;
-    }
-    drop(meanwhile);
-    loop {
-        if settled(&view) {
-            return Ok(view);
-        }
-        loop {
-            match tokio::time::timeout_at(until, events.recv()).await {
-                Ok(Ok(event)) if !may_settle(&event) => {}
-                Ok(Ok(_) | Err(RecvError::Lagged(_))) => break,
-                Ok(Err(RecvError::Closed)) | Err(_) => {
-                    return Ok(with_wait_reason(api, read_for(api, id, current).await?));
-                }
-            }
-        }
-        view = read_for(api, id, current).await?;
-    }
-}
-
-/// Adds the reason of a message that waits for a resource of the machine, or for a writable record. Only for unsettled messages: settled
-/// ones have their own reason.
-fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView {
-    if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
-        let shown = api.sessions.shown(view.session_id);
-        view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| storage_shortage(&api.about.home)) {
-            Some(shortage) => Some(format!(
-                "the message is kept, and answered once there is room again; {}: {}",
-                shortage.words(),
-                shortage.remedy()
-            )),
-            None if api.record.state.metrics().failing_commits() > 0 => {
-                Some(format!("the record cannot be written: {}", Error::UNWRITTEN_HINT))
-            }
-            None => None,
-        };
-    }
-    view
-}
-
-fn settled(view: &MessageView) -> bool {
-    view.status == "delivered" || view.reason.is_some() || is_lost(view)
-}
-
-/// Returns true if the answer did not arrive, as far as the host knows, and there is no further attempt.
-fn is_lost(view: &MessageView) -> bool {
-    matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
-}
-
-/// Returns true if an event may end a wait for a message of its session.
-fn may_settle(event: &Committed) -> bool {
-    matches!(
-        event.event,
-        LedgerEvent::DeliveryReceived
-            | LedgerEvent::DeliveryDead
-            | LedgerEvent::DeliveryUnknown
-            | LedgerEvent::SessionParked
-            | LedgerEvent::SessionQuarantined
-            | LedgerEvent::SessionRemoved
-            | LedgerEvent::HostPanicked
-    )
+    let view = waiting::wait_for(&api, (&person, &current), &message, &wait).await?;
+    Ok(Json(shown(&api, view).await?))
 }
 
 /// `POST /v1/messages/{id}/retry`; a member only their own.
@@ -252,9 +177,7 @@ pub async fn retry(
         Role::Owner | Role::Admin if message != "last" => id(&message, DenialCode::MessageUnknown, "message")?,
         Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
     };
-    let queued = api.inbound.retry(id, person).await?;
-    let view = Recorded { message_id: queued.message, session_id: queued.session };
-    Ok((StatusCode::ACCEPTED, Json(view)))
+    Ok((StatusCode::ACCEPTED, Json(recorded(api.inbound.retry(id, person).await?))))
 }
 
 /// Returns the id of a message of the caller; `last` is the newest. A message of another person counts as unknown.
@@ -296,9 +219,12 @@ async fn read_own(api: &Api, person: &Person, message: &str, current: &Current) 
 }
 
 /// Reads a message and checks the token in the same transaction.
-async fn read_for(api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
-    let view = read_with(api, current, move |tx, wrapping| view(tx, wrapping, id)).await?;
-    view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
+async fn read_for(api: &Api, id: MessageId, current: &Current) -> Result<Option<MessageView>, Answer> {
+    read_with(api, current, move |tx, wrapping| view(tx, wrapping, id)).await
+}
+
+fn unknown(id: MessageId) -> Answer {
+    Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into()
 }
 
 async fn read_with<T, F>(api: &Api, current: &Current, look: F) -> Result<T, Answer>
@@ -319,7 +245,7 @@ where
 async fn read_view(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
     let record = Arc::clone(&api.record);
     let view = api.record.state.read_committed(move |tx| view(tx, &record.wrapping, id)).await?;
-    view.ok_or_else(|| Refusal::new(DenialCode::MessageUnknown, format!("there is no message {id}")).into())
+    view.ok_or_else(|| unknown(id))
 }
 
 fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option<MessageView>, Error> {

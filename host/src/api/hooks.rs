@@ -15,6 +15,7 @@ use crate::inbound::channel::webhook::signature::{self, Claimed, Secret};
 use crate::inbound::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::inbound::inbox::events::Event;
 use crate::inbound::routing;
+use crate::pipeline::Confirmation;
 use crate::pipeline::Inbound;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
@@ -203,7 +204,7 @@ async fn accept(
     let reading = tokio::task::spawn_blocking(move || incoming::read(&name, agent.to_string(), &event_id, &body));
     let received = reading.await.map_err(|_| Error::Stopping)??;
     let received = attachments::place(&hooks.inbound, &hooks.sessions, received).await?;
-    let recorded = hooks.inbound.inbound(received).await?;
+    let recorded = hooks.inbound.inbound(received, Confirmation::AtOnce).await?;
     Ok(Taken { message_id: Some(recorded.message) })
 }
 

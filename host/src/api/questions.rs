@@ -100,7 +100,7 @@ pub async fn answer(
     let question = known(&named)?;
     let recorded = api.questions.answer(&person, question, Given::try_from(new)?).await?;
     api.inbound.wake.wake(recorded.session);
-    let view = Recorded { message_id: recorded.message, session_id: recorded.session };
+    let view = Recorded { message_id: recorded.message, session_id: recorded.session, message: None };
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 

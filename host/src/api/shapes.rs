@@ -154,9 +154,9 @@ impl<S> ResponseType for Result<Sse<S>, Answer> {
 
 macro_rules! described {
     ($($argument:ident)*) => {
-        impl<F, Fut, Out, $($argument,)*> Described<(Out, $($argument,)*)> for F
+        impl<Handler, Fut, Out, $($argument,)*> Described<(Out, $($argument,)*)> for Handler
         where
-            F: Fn($($argument),*) -> Fut,
+            Handler: Fn($($argument),*) -> Fut,
             Fut: Future<Output = Out>,
             Out: ResponseType,
             $($argument: RequestPart,)*
@@ -176,3 +176,4 @@ described!(A B);
 described!(A B C);
 described!(A B C D);
 described!(A B C D E);
+described!(A B C D E F);

@@ -183,7 +183,11 @@ impl State {
         submit(&self.reads, |tx| look(tx), false).await
     }
 
-    async fn commit_deferred(&self) -> Result<(), Error> {
+    /// Commits deferred changes, so that a later [`State::read_committed`] finds them.
+    ///
+    /// # Errors
+    /// The error of the commit.
+    pub async fn commit_deferred(&self) -> Result<(), Error> {
         match self.watched.has_deferred() {
             true => self.write(|_| Ok(())).await,
             false => Ok(()),

@@ -4,7 +4,7 @@
 
 use crate::layers::source::HOST_CRATES;
 use crate::support::client::{self, Client};
-use crate::support::host_fixture::{Build, TestHost, alive, kill, wait_for};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive, kill, wait_for};
 use crate::support::jail_fixture::{HostUser, host_users};
 use crate::support::processes::{Watch, descendants, no_process_uses, used};
 use crate::support::record;
@@ -107,6 +107,31 @@ fn message_is_answered_once_if_the_host_dies_at_any_point() {
 fn call_is_answered_once_if_the_host_dies_at_any_point() {
     for user in host_users() {
         check_kill_at_every_point(user, &WRITE, &["erase"]);
+    }
+}
+
+#[test]
+fn waiting_request_is_answered_once_after_it_is_sent_again() {
+    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    host.up();
+    host.agent("a");
+    host.down();
+    let on_the_way =
+        OF_THE_HOST.iter().filter(|point| !point.starts_with("call") && !["versions_kept", "erase"].contains(point));
+    for (number, point) in on_the_way.enumerate() {
+        host.up_failing_at(point);
+        let host_pid = host.pid().expect("it runs");
+        let (client, event) = (Client::of(&host), format!("event-{number}"));
+        client.send_and_wait("a", HELLO.text, &event, WAIT_MAX).expect_err("the host dies before it answers");
+        wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
+        no_process_uses(&host.home);
+        host.up();
+        let again = client.send_and_wait("a", HELLO.text, &event, WAIT_MAX).expect("the host answers");
+        assert_eq!(again["message"]["status"], "delivered", "{point}: {again}");
+        let messages = recorded(&host);
+        assert_eq!(messages.len(), number + 1, "{point}");
+        check_answered_once(&host, point, &messages, &HELLO);
+        host.down();
     }
 }
 

@@ -7,7 +7,7 @@ use crate::chaos::kill::{answered, retry};
 use crate::chaos::shortages::SmallDisk;
 use crate::security::escape::attack::Attacked;
 use crate::support::client::{Client, Raw, current_user};
-use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive, wait_for};
 use crate::support::record;
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
@@ -110,6 +110,9 @@ fn check_full_disk(disk: &Disk, host: &TestHost) {
     }
     let (number, event, said) = refused.expect("a full disk refuses a message");
     assert!(said.contains("was not written"), "{said}");
+    let waited =
+        client.send_and_wait("a", "echo waited", "waited", WAIT_MAX).expect_err("the disk is full").to_string();
+    assert!(waited.contains("was not written"), "{waited}");
     assert_eq!(ready(host), (503, json!("state_unwritable")));
     assert_eq!(Raw::of(host).get_with(&[], "/healthz").0, 200, "the host still answers");
     disk.empty(host);
@@ -121,12 +124,14 @@ fn check_full_disk(disk: &Disk, host: &TestHost) {
         let view = retry("answer a message", || answered(&client, id));
         assert!(view["reply"].as_str().is_some_and(|reply| reply.contains(&format!("word-{number}"))), "{view}");
     }
+    let waited = client.send_and_wait("a", "echo waited", "waited", WAIT_MAX).expect("there is room");
+    assert!(waited["message"]["reply"].as_str().is_some_and(|reply| reply.contains("waited")), "{waited}");
     assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
     host.down();
     assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
     let db = record::open(&host.home);
     let messages = record::count(&db, "SELECT count(*) FROM messages");
-    assert_eq!(messages, taken.len() as i64 + 2, "the refused message left no row");
+    assert_eq!(messages, taken.len() as i64 + 3, "the refused messages left no row");
     assert_eq!(record::count(&db, "SELECT count(*) FROM messages WHERE status = 'delivered'"), messages);
     let twice = "SELECT count(*) FROM (SELECT turn_id FROM deliveries GROUP BY turn_id HAVING count(*) > 1)";
     assert_eq!(record::count(&db, twice), 0);

@@ -1,7 +1,10 @@
 //! Tests of the main path, end to end: a message of a person reaches a jailed agent, and the answer is delivered.
 
-use crate::support::host_fixture::{Build, TestHost};
+use crate::support::client::{Client, Raw, current_user};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use crate::support::jail_fixture::host_users;
+use serde_json::json;
+use std::time::{Duration, Instant};
 
 #[test]
 fn message_is_answered_by_a_jailed_agent() {
@@ -88,4 +91,84 @@ fn turn_over_its_limits_ends_with_one_notice() {
         host.say("a", "my name is Ada"),
         "(This is IronClaw's script, not an AI model: it answers by fixed rules.) Hello, Ada."
     );
+}
+
+#[test]
+fn request_that_waits_returns_the_answer_and_marks_it_read() {
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let client = Client::of(&host);
+    // The first message begins the session, and the second one finds it awake.
+    for event in ["first", "second"] {
+        let answered = client.send_and_wait("a", "my name is Ada", event, WAIT_MAX).expect("the host answers");
+        let message = &answered["message"];
+        assert_eq!((&message["status"], &message["receipt"]), (&json!("delivered"), &json!("received")), "{answered}");
+        assert!(message["reply"].as_str().is_some_and(|reply| reply.contains("Ada")), "{answered}");
+        assert_eq!(message["message_id"], answered["message_id"], "{answered}");
+        let again = client.send_and_wait("a", "my name is Ada", event, WAIT_MAX).expect("the host answers");
+        assert_eq!(again, answered, "the same event is the same message");
+    }
+    let (status, unread) = Raw::of(&host).get("/v1/unread");
+    assert_eq!((status, &unread), (200, &json!([])));
+    assert_eq!(host.entries("message.recorded").len(), 2);
+    let without = client.send("a", "hello", "third").expect("the host answers");
+    assert!(without.get("message").is_none(), "{without}");
+}
+
+#[test]
+fn wait_that_ends_returns_a_recorded_message() {
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    let script = host.home.join("script.toml");
+    std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'done'\nwait_ms = 1500\n").expect("written");
+    host.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
+    host.up();
+    host.agent("a");
+    let client = Client::of(&host);
+    // The first message begins the session, and the second one finds it awake.
+    for event in ["first", "second"] {
+        let recorded = client.send_and_wait("a", "slow", event, Duration::from_millis(1)).expect("the host answers");
+        let view = &recorded["message"];
+        assert!(["queued", "processing"].contains(&view["status"].as_str().expect("a status")), "{recorded}");
+        let id = recorded["message_id"].as_str().expect("an id");
+        let answered = client.message(id, WAIT_MAX).expect("the host has the message");
+        assert_eq!(answered["status"], "delivered", "{answered}");
+    }
+}
+
+#[test]
+fn request_that_waits_ends_with_the_reason_of_a_stop() {
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let client = Client::of(&host);
+    client.send_and_wait("a", "hello", "before", WAIT_MAX).expect("the host answers");
+    host.ctl(&["panic"]).ok();
+    let begun = Instant::now();
+    let stopped = client.send_and_wait("a", "hello", "during", WAIT_MAX).expect("the host answers");
+    assert!(begun.elapsed() < WAIT_MAX / 2, "it did not use its whole wait");
+    let view = &stopped["message"];
+    assert_eq!(view["status"], "queued", "{stopped}");
+    assert!(view["reason"].as_str().is_some_and(|reason| reason.contains("ironctl resume")), "{stopped}");
+    host.ctl(&["resume"]).ok();
+    let id = stopped["message_id"].as_str().expect("an id");
+    assert_eq!(client.message(id, WAIT_MAX).expect("the host answers")["status"], "delivered");
+}
+
+#[test]
+fn request_that_waits_is_refused_as_any_other() {
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.up();
+    host.agent("a");
+    let raw = Raw::of(&host);
+    let path = "/v1/agents/a/messages?wait_ms=60000";
+    let (status, empty) = raw.ask("POST", path, r#"{"text":" "}"#);
+    assert_eq!((status, &empty["error"]["code"]), (400, &json!("message_empty")), "{empty}");
+    let (status, malformed) = raw.ask("POST", "/v1/agents/a/messages?wait_ms=soon", r#"{"text":"hello"}"#);
+    assert_eq!(status, 400, "{malformed}");
+    let sent = raw.ask("POST", path, r#"{"text":"hello","event_id":"one"}"#);
+    assert_eq!(sent.0, 202, "{sent:?}");
+    let (status, reused) = raw.ask("POST", path, r#"{"text":"other","event_id":"one"}"#);
+    assert_eq!((status, &reused["error"]["code"]), (409, &json!("event_reused")), "{reused}");
+    assert_eq!(host.entries("message.recorded").len(), 1);
 }

@@ -36,6 +36,12 @@ impl Client {
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
+    /// Sends a message in a request that waits at most `wait` for the answer.
+    pub(crate) fn send_and_wait(&self, agent: &str, text: &str, event: &str, wait: Duration) -> io::Result<Value> {
+        let body = json!({ "text": text, "event_id": event }).to_string();
+        self.ask("POST", &format!("/v1/agents/{agent}/messages?wait_ms={}", wait.as_millis()), &body)
+    }
+
     /// Sends a message in a named conversation.
     pub(crate) fn send_in(&self, agent: &str, thread: &str, text: &str, event: &str) -> io::Result<Value> {
         let body = json!({ "text": text, "event_id": event, "thread": thread }).to_string();

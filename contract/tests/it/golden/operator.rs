@@ -77,6 +77,10 @@ fn delivered() -> MessageView {
     }
 }
 
+fn recorded(message: Option<MessageView>) -> Recorded {
+    Recorded { message_id: message_id(), session_id: session_id(), message }
+}
+
 fn waiting() -> MessageView {
     let reason = Some("the session is parked".to_owned());
     let (status, receipt) = ("queued".to_owned(), "pending".to_owned());
@@ -332,7 +336,8 @@ fn messages() -> Vec<Shape> {
         ),
         shape_by_bytes("operator.new_message", &new),
         shape("operator.chain_link", link()),
-        shape_by_bytes("operator.recorded", &Recorded { message_id: message_id(), session_id: session_id() }),
+        shape_by_bytes("operator.recorded", &recorded(None)),
+        shape_by_bytes("operator.recorded.answered", &recorded(Some(delivered()))),
         shape_by_bytes("operator.message_view.delivered", &delivered()),
         shape_by_bytes("operator.message_view.waiting", &waiting()),
         shape("operator.stage", stage()),

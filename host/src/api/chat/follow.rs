@@ -7,7 +7,8 @@
 use super::super::auth::{Current, check_still_valid};
 use super::super::streaming::{PartialOutput, ProgressOfCalls};
 use super::super::{Answer, Api, requests};
-use super::{own_message, read_view, settled, unread, with_wait_reason};
+use super::waiting::{settled, with_wait_reason};
+use super::{own_message, read_view, unread};
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use axum::Extension;

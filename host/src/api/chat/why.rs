@@ -3,7 +3,8 @@
 //! Never shows a message of another person. See `api::forgotten` for a message without a row.
 
 use super::follow::stages;
-use super::{own, read_view, with_wait_reason};
+use super::waiting::with_wait_reason;
+use super::{own, read_view};
 use crate::agent_messages::chain;
 use crate::api::{Answer, Api, Reply, forgotten, schedules, status};
 use crate::registry::Person;
