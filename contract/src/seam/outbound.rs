@@ -129,6 +129,7 @@ impl OutboundWriter {
     }
 
     /// Appends a row durably and returns its number. The INSERT makes the number: odd, above all earlier ones and above `cursor`.
+    /// Of the statuses of messages it keeps the newest, at most half of [`PROGRESS_ROWS_MAX`].
     pub fn append(&mut self, row: &NewRow, cursor: u64) -> Result<u64, Error> {
         let append = || -> rusqlite::Result<i64> {
             let tx = self.0.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -160,6 +161,7 @@ impl OutboundWriter {
                      ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, status_changed = excluded.status_changed",
                 )?
                 .execute(params![message.to_string(), Status::Completed.name(), row.timestamp])?;
+                keep_newest_statuses(&tx)?;
             }
             tx.commit()?;
             Ok(seq)
@@ -179,10 +181,7 @@ impl OutboundWriter {
                  ON CONFLICT (message_id) DO UPDATE SET status = excluded.status, status_changed = excluded.status_changed",
                 params![message.to_string(), status.name(), at],
             )?;
-            tx.execute(
-                "DELETE FROM processing_ack WHERE message_id NOT IN (SELECT message_id FROM processing_ack ORDER BY status_changed DESC LIMIT ?1)",
-                [PROGRESS_ROWS_MAX as i64 / 2],
-            )?;
+            keep_newest_statuses(&tx)?;
             tx.execute(
                 "INSERT INTO session_state (key, value, updated_at) VALUES (?1,?2,?3) \
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at",
@@ -193,6 +192,15 @@ impl OutboundWriter {
         let noted = note();
         noted.map_err(|source| self.0.fault(source))
     }
+}
+
+/// Deletes the statuses of messages that no look reads. A look sorts all of them.
+fn keep_newest_statuses(tx: &Connection) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "DELETE FROM processing_ack WHERE message_id NOT IN (SELECT message_id FROM processing_ack ORDER BY status_changed DESC LIMIT ?1)",
+    )?
+    .execute([PROGRESS_ROWS_MAX as i64 / 2])?;
+    Ok(())
 }
 
 /// The side of the host, which only the jailed reader opens.

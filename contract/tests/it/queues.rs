@@ -4,6 +4,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{BootId, MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
 use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Routing, Turn};
+use ironclaw_contract::seam::limits::PROGRESS_ROWS_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span, Status};
 use ironclaw_contract::seam::outbound::{NewRow, OutboundReader, OutboundWriter};
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
@@ -147,6 +148,27 @@ fn outbound_seqs_are_odd_above_the_cursor_and_taken_rows_go() {
     assert!(found.progress.iter().any(|note| note.value == "read_file"));
 }
 
+#[test]
+fn appended_rows_keep_the_newest_statuses_alone() {
+    let (_home, path) = queue_path("outbound.db");
+    let mut writer = OutboundWriter::open(&path, &key(1)).expect("made");
+    let appended = PROGRESS_ROWS_MAX as i64;
+    let mut last = None;
+    for number in 0..appended {
+        let message = MessageId::new();
+        let row = NewRow { in_reply_to: Some(message), timestamp: number, ..row() };
+        last = Some((message, writer.append(&row, 2 * number as u64).expect("appended")));
+    }
+    let mut reader = OutboundReader::open(&path, &key(1)).expect("opened");
+    let found = reader.look(0).expect("read");
+    let (message, seq) = last.expect("a row");
+    assert_eq!(found.progress[0].key, message.to_string(), "the newest one comes first");
+    drop(reader);
+    drop(writer);
+    let kept = count(&path, "SELECT count(*) FROM processing_ack");
+    assert_eq!((kept, seq), (appended / 2, 2 * appended as u64 - 1));
+}
+
 fn tampered(sql: &str) -> Error {
     let (_home, path) = queue_path("outbound.db");
     drop(OutboundWriter::open(&path, &key(1)).expect("made"));
@@ -157,13 +179,18 @@ fn tampered(sql: &str) -> Error {
     }
 }
 
-fn raw(path: &Path, sql: &str) {
+fn raw(path: &Path, sql: &str) -> rusqlite::Connection {
     let db = rusqlite::Connection::open(path).expect("opened");
     db.execute_batch(&format!(
         "PRAGMA cipher_log_level = NONE; PRAGMA key = \"x'{}'\"; {sql}",
         key(1).to_hex().as_str()
     ))
     .expect(sql);
+    db
+}
+
+fn count(path: &Path, sql: &str) -> i64 {
+    raw(path, "").query_row(sql, [], |row| row.get(0)).expect(sql)
 }
 
 #[test]
