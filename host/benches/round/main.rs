@@ -84,22 +84,32 @@ fn round(client: &mut Client, agent: &str, number: usize) -> (f64, String) {
     say(client, agent, &format!("hello {number}"))
 }
 
-/// Sends this text and waits for its receipt. Returns the seconds and the id of the message.
+/// Sends this text in a request that waits for its receipt. Returns the seconds and the id of the message.
 fn say(client: &mut Client, agent: &str, text: &str) -> (f64, String) {
     let body = serde_json::json!({ "text": text }).to_string();
     let begun = Instant::now();
+    let recorded = client.post(&format!("/v1/agents/{agent}/messages?wait_ms=60000"), &body);
+    let took = begun.elapsed().as_secs_f64();
+    assert_eq!(recorded["message"]["status"], "delivered", "{recorded}");
+    (took, recorded["message_id"].as_str().expect("a message id").to_owned())
+}
+
+/// Sends one message, and waits for its receipt in a second request. Returns the seconds.
+fn polled_round(client: &mut Client, agent: &str, number: usize) -> f64 {
+    let body = format!(r#"{{"text":"hello {number}"}}"#);
+    let begun = Instant::now();
     let recorded = client.post(&format!("/v1/agents/{agent}/messages"), &body);
-    let id = recorded["message_id"].as_str().expect("a message id").to_owned();
+    let id = recorded["message_id"].as_str().expect("a message id");
     let view = client.get(&format!("/v1/messages/{id}?wait_ms=60000"));
     let took = begun.elapsed().as_secs_f64();
     assert_eq!(view["status"], "delivered", "{view}");
-    (took, id)
+    took
 }
 
 fn warm_and_cold(report: &mut Report) {
     let host = home();
     host.up();
-    for agent in ["warm", "long", "cold"] {
+    for agent in ["warm", "polled", "long", "cold"] {
         host.agent(agent);
     }
     let mut client = Client::connect(&host);
@@ -110,10 +120,13 @@ fn warm_and_cold(report: &mut Report) {
         bare.round();
     }
     memory::measure(report, host.pid().expect("the host runs"));
+    for number in 0..WARM_UP {
+        polled_round(&mut client, "polled", number);
+    }
     let (mut warm, mut least, mut read) = (Samples::default(), Samples::default(), Samples::default());
     let mut ids = Vec::new();
     let host_pid = host.pid().expect("the host runs");
-    let mut processor = Samples::default();
+    let (mut processor, mut polled) = (Samples::default(), Samples::default());
     for block in 0..BLOCKS {
         let before = memory::processor(host_pid);
         for number in 0..BLOCK {
@@ -122,6 +135,9 @@ fn warm_and_cold(report: &mut Report) {
             ids.push(id);
         }
         processor.push((memory::processor(host_pid) - before) / BLOCK as f64);
+        for number in 0..BLOCK {
+            polled.push(polled_round(&mut client, "polled", block * BLOCK + number));
+        }
         for _ in 0..BLOCK {
             least.push(bare.round());
             read.push(bare.round_with_reading());
@@ -131,9 +147,11 @@ fn warm_and_cold(report: &mut Report) {
     report.times("warm_first", "  … its first 60", &warm.part(0..60));
     report.times("warm_last", "  … its last 60", &warm.part(warm.len() - 60..warm.len()));
     report.times("processor", "  … processor time of all its processes", &processor);
+    report.times("polled", "message → receipt, warm, in two requests", &polled);
     report.times("bare", "bare round: two commits, two bells", &least);
     report.times("bare_read", "  … and each side reads the other's row", &read);
     report.ratio("warm_to_bare", "warm / bare round (goal: at most 2.5)", warm.p50() / least.p50());
+    report.ratio("polled_to_bare", "warm in two requests / bare round", polled.p50() / least.p50());
 
     for number in 0..LONG {
         round(&mut client, "long", number);
