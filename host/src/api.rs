@@ -66,6 +66,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use body::Body;
 pub use body::LargeBodies;
+pub use chat::ReadReplies;
 use ironclaw_contract::operator::{DenialCode, Failure};
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
@@ -106,6 +107,8 @@ pub struct Api {
     pub requests: Arc<Requests>,
     /// Questions of agents.
     pub questions: Arc<Questions>,
+    /// Replies that people got.
+    pub read_replies: chat::ReadReplies,
     /// The connections to MCP servers.
     pub servers: Arc<crate::mcp::Servers>,
     /// The model endpoints.
@@ -159,7 +162,7 @@ impl Api {
     /// # Errors
     /// When a socket breaks.
     pub async fn serve(self, listener: Socket, port: Option<Port>, shutdown: Shutdown) -> std::io::Result<()> {
-        let refusals = self.callers.refusals.clone();
+        let (refusals, read_replies) = (self.callers.refusals.clone(), self.read_replies.clone());
         let connections: Vec<_> = port.iter().map(Port::connections).chain([listener.connections()]).collect();
         let ending = tokio::spawn(tokens::end_due(self.clone(), connections, shutdown.clone()));
         let app = self.app();
@@ -175,6 +178,9 @@ impl Api {
         };
         ending.abort();
         refusals.flush().await;
+        if let Err(error) = read_replies.record().await {
+            tracing::warn!(%error, "replies that people got count as unread");
+        }
         served
     }
 

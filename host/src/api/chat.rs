@@ -5,6 +5,7 @@
 mod conversation;
 mod follow;
 mod history;
+mod read_replies;
 mod threads;
 mod unread;
 mod waiting;
@@ -13,6 +14,7 @@ mod why;
 pub use conversation::{find, open};
 pub use follow::events;
 pub use history::history;
+pub use read_replies::ReadReplies;
 pub use threads::threads;
 pub use unread::{counts as unread_counts, read as read_unread};
 pub use waiting::Wait;
@@ -63,12 +65,11 @@ pub async fn send(
     let received = attachments::place(&api.inbound, &api.sessions, received).await.map_err(Answer::denied)?;
     let recorded = match wait.is_none() {
         true => recorded(api.inbound.inbound(received, Confirmation::AtOnce).await.map_err(Answer::denied)?),
-        false => {
-            let view = waiting::record_and_wait(&api, received, &current, &wait).await?;
-            let (message_id, session_id) = (view.message_id, view.session_id);
-            Recorded { message_id, session_id, message: Some(shown(&api, view).await?) }
-        }
+        false => waiting::record_and_wait(&api, received, (&person, &current), &wait).await?,
     };
+    if let Some(view) = &recorded.message {
+        mark_read(&api, view).await?;
+    }
     Ok((StatusCode::ACCEPTED, Json(recorded)))
 }
 
@@ -76,12 +77,14 @@ fn recorded(message: inbox::Recorded) -> Recorded {
     Recorded { message_id: message.message, session_id: message.session, message: None }
 }
 
-/// Marks the reply of a message as read before the client gets it.
-async fn shown(api: &Api, view: MessageView) -> Result<MessageView, Answer> {
-    if view.reply.is_some() {
-        unread::mark(&api.record.state, view.turn_id).await?;
+/// Marks the reply of a message as read, if it has one.
+async fn mark_read(api: &Api, view: &MessageView) -> Result<(), Answer> {
+    if view.reply.is_some()
+        && let Some(turn) = view.turn_id
+    {
+        api.read_replies.note(turn).await?;
     }
-    Ok(view)
+    Ok(())
 }
 
 /// Returns a message of the operator's channel, from the person of the token.
@@ -164,7 +167,8 @@ pub async fn message(
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
     let view = waiting::wait_for(&api, (&person, &current), &message, &wait).await?;
-    Ok(Json(shown(&api, view).await?))
+    mark_read(&api, &view).await?;
+    Ok(Json(view))
 }
 
 /// `POST /v1/messages/{id}/retry`; a member only their own.
@@ -201,6 +205,12 @@ fn find_own(tx: &ReadTx<'_>, by: PersonId, named: Option<MessageId>) -> Result<O
         None => inbox::newest_of(tx, loopback::NAME, by)?,
         Some(id) => inbox::find(tx, id)?.filter(|found| found.is_of(by)),
     })
+}
+
+/// Returns whether a message is one of the person.
+async fn is_own(api: &Api, person: &Person, message: MessageId) -> Result<bool, Answer> {
+    let by = person.id;
+    Ok(api.record.state.read_committed(move |tx| find_own(tx, by, Some(message))).await?.is_some())
 }
 
 fn not_own(message: &str) -> Answer {

@@ -116,7 +116,7 @@ pub async fn metrics(State(api): State<Api>) -> Result<Exposition, Answer> {
     Ok(Exposition(state.metrics().text(&now)))
 }
 
-/// Reads the metrics of the record. Each comes from an index or a short table.
+/// Reads the metrics of the record. Each comes from an index, a short table, or the rows of the sessions.
 fn recorded(tx: &ReadTx<'_>) -> Result<Now, ironclaw_state::Error> {
     Ok(Now {
         sessions: sessions::count_by_state(tx)?,

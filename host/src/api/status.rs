@@ -53,6 +53,7 @@ pub async fn status(State(api): State<Api>, Extension(person): Extension<Person>
     let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
     let calls_waiting = api.record.state.read(requests::pending_count).await?;
     let questions_waiting = api.record.state.read(questions::waiting_count).await?;
+    api.read_replies.record().await?;
     let (replies_unread, without_place) = api.record.state.read(move |tx| told(tx, &person)).await?;
     let stopped = stops::stopped(&api).await?;
     let room = api.sessions.occupancy();

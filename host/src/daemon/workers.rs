@@ -5,7 +5,7 @@ use super::sockets::Sockets;
 use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
-use crate::api::{About, Api, Callers, LargeBodies, Reload};
+use crate::api::{About, Api, Callers, LargeBodies, ReadReplies, Reload};
 use crate::changes::ChangeWorker;
 use crate::config::Config;
 use crate::executor::LateCalls;
@@ -87,6 +87,7 @@ impl Workers {
             changes: Arc::clone(changes),
             requests: Arc::clone(&executor.requests),
             questions: Arc::clone(questions),
+            read_replies: ReadReplies::new(&record.state),
             servers: Arc::clone(&executor.servers),
             skills: Arc::clone(&executor.skills),
             models: Arc::clone(models),

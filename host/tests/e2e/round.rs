@@ -1,7 +1,7 @@
 //! Tests of the main path, end to end: a message of a person reaches a jailed agent, and the answer is delivered.
 
 use crate::support::client::{Client, Raw, current_user};
-use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
+use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use crate::support::jail_fixture::host_users;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -112,6 +112,10 @@ fn request_that_waits_returns_the_answer_and_marks_it_read() {
     let (status, unread) = Raw::of(&host).get("/v1/unread");
     assert_eq!((status, &unread), (200, &json!([])));
     assert_eq!(host.entries("message.recorded").len(), 2);
+    host.down();
+    host.up();
+    let (status, unread) = Raw::of(&host).get("/v1/unread");
+    assert_eq!((status, &unread), (200, &json!([])), "an orderly stop keeps the marks");
     let without = client.send("a", "hello", "third").expect("the host answers");
     assert!(without.get("message").is_none(), "{without}");
 }
@@ -171,4 +175,23 @@ fn request_that_waits_is_refused_as_any_other() {
     let (status, reused) = raw.ask("POST", path, r#"{"text":"other","event_id":"one"}"#);
     assert_eq!((status, &reused["error"]["code"]), (409, &json!("event_reused")), "{reused}");
     assert_eq!(host.entries("message.recorded").len(), 1);
+}
+
+#[test]
+fn session_that_is_removed_during_a_wait_leaves_an_unknown_message() {
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    let script = host.home.join("script.toml");
+    std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'done'\nwait_ms = 600000\n").expect("written");
+    host.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
+    host.up();
+    host.agent("a");
+    let raw = Raw::of(&host);
+    let waiting = std::thread::spawn(move || {
+        raw.ask("POST", "/v1/agents/a/messages?wait_ms=60000", r#"{"text":"slow","event_id":"one"}"#)
+    });
+    wait_for("the request to the model", || !host.entries("turn.opened").is_empty());
+    let session = host.session()["id"].as_str().expect("an id").to_owned();
+    host.ctl(&["session", "remove", &session, "--yes"]).ok();
+    let (status, refused) = waiting.join().expect("the host answers");
+    assert_eq!((status, &refused["error"]["code"]), (404, &json!("message_unknown")), "{refused}");
 }

@@ -8,7 +8,7 @@ use super::super::auth::{Current, check_still_valid};
 use super::super::streaming::{PartialOutput, ProgressOfCalls};
 use super::super::{Answer, Api, requests};
 use super::waiting::{settled, with_wait_reason};
-use super::{own_message, read_view, unread};
+use super::{mark_read, own_message, read_view};
 use crate::refusal::Refusal;
 use crate::registry::Person;
 use axum::Extension;
@@ -84,8 +84,8 @@ async fn follow(
         }
         if settled(&view) {
             // Before the event, after which the client may ask for unread replies.
-            if view.reply.is_some() && !to.is_closed() {
-                unread::mark(&api.record.state, view.turn_id).await?;
+            if !to.is_closed() {
+                mark_read(api, &view).await?;
             }
             return send_event(api, current, to, "message", view).await;
         }

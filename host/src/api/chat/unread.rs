@@ -12,11 +12,11 @@ use crate::tables::deliveries;
 use crate::turns::items;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use ironclaw_contract::ids::{AgentId, PersonId, TurnId};
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{UnreadReplies, UnreadReply};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
-use ironclaw_state::{State as Record, WriteTx};
 use std::sync::Arc;
 
 /// Replies in one answer.
@@ -40,6 +40,7 @@ pub async fn counts(State(api): State<Api>, Extension(person): Extension<Person>
         }
         Ok::<_, Error>(all)
     };
+    api.read_replies.record().await?;
     Ok(Json(api.state().read(read).await?))
 }
 
@@ -50,6 +51,7 @@ pub async fn read(
     Path(agent): Path<String>,
 ) -> Reply<Vec<UnreadReply>> {
     let agent = agents::find(&api, &person, agent).await?.id;
+    api.read_replies.record().await?;
     let record = Arc::clone(&api.record);
     let take = api.state().write(move |tx| take(tx, &record.wrapping, person.id, agent));
     Ok(Json(take.await?))
@@ -82,15 +84,4 @@ fn take(
         });
     }
     Ok(replies)
-}
-
-/// Records that the person got the reply of a turn.
-pub(super) async fn mark(record: &Record, turn: Option<TurnId>) -> Result<(), Error> {
-    let Some(turn) = turn else { return Ok(()) };
-    // If it is lost, a client shows the reply once more.
-    let mark = record.submit(move |tx| {
-        let now = tx.wall();
-        deliveries::mark_seen_of_turn(tx, turn, now)
-    });
-    Ok(mark.await?)
 }

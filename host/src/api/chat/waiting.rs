@@ -3,24 +3,24 @@
 //! Each read also checks the token, so that no person sees a result from after the end of their token. See [`super::message`] and
 //! [`super::send`].
 
-use super::{read_for, read_own, unknown};
+use super::{is_own, read_for, read_own, recorded, unknown};
 use crate::api::auth::Current;
 use crate::api::{Answer, Api};
-use crate::error::Error;
 use crate::inbound::channel::Received;
 use crate::pipeline::Confirmation;
 use crate::registry::Person;
 use crate::runtime::command::Phase;
 use crate::runtime::shortages::storage_shortage;
 use ironclaw_contract::ids::{MessageId, SessionId};
-use ironclaw_contract::operator::{LedgerEvent, MessageView};
-use ironclaw_state::{Committed, EventsOf};
+use ironclaw_contract::operator::{LedgerEvent, MessageView, Recorded};
+use ironclaw_state::{Committed, Error, EventsOf};
 use serde::Deserialize;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 /// Milliseconds of the longest wait.
 const WAIT_MS_MAX: u64 = 60_000;
@@ -61,8 +61,7 @@ pub(super) async fn wait_for(
     // An entry from before this subscription may have settled the message.
     let is_missed = has_settling(&mut meanwhile, session);
     drop(meanwhile);
-    let view = signals.until_settled(api, id, current, is_missed).await?;
-    view.ok_or_else(|| unknown(id))
+    signals.until_settled(api, id, current, is_missed).await
 }
 
 /// Records a message, and waits until it is settled. Returns it as it then is, or at the end of the wait.
@@ -74,18 +73,24 @@ pub(super) async fn wait_for(
 pub(super) async fn record_and_wait(
     api: &Api,
     received: Received,
-    current: &Current,
+    (person, current): (&Person, &Current),
     wait: &Wait,
-) -> Result<MessageView, Answer> {
+) -> Result<Recorded, Answer> {
     let (mut meanwhile, lost) = (api.record.state.events(), api.record.state.lost());
-    let recorded = api.inbound.inbound(received, Confirmation::WithAnswer).await.map_err(Answer::denied)?;
-    let signals = Signals { lost, ..Signals::of(api, recorded.session, wait) };
+    let message = api.inbound.inbound(received, Confirmation::WithAnswer).await.map_err(Answer::denied)?;
+    let (id, session, again) = (message.message, message.session, message.again);
+    let mut recorded = recorded(message);
+    // A sender can be linked to another person later. `GET` shows a message to its own person alone.
+    if again && !is_own(api, person, id).await? {
+        return Ok(recorded);
+    }
+    let signals = Signals { lost, is_committed: again, ..Signals::of(api, session, wait) };
     // An awake session takes the message, and its entries follow. In any other case the message may be settled already.
-    let is_taken = !recorded.again && is_awake(api, recorded.session) && !api.stops.is_on();
-    let is_settled = !is_taken || has_settling(&mut meanwhile, recorded.session);
+    let is_taken = !again && is_awake(api, session) && !api.stops.is_on();
+    let is_settled = !is_taken || has_settling(&mut meanwhile, session);
     drop(meanwhile);
-    let view = signals.until_settled(api, recorded.message, current, is_settled).await?;
-    view.ok_or_else(|| ironclaw_state::Error::Unwritten(format!("the message {}", recorded.message)).into())
+    recorded.message = Some(signals.until_settled(api, id, current, is_settled).await?);
+    Ok(recorded)
 }
 
 fn is_awake(api: &Api, session: SessionId) -> bool {
@@ -97,63 +102,72 @@ struct Signals {
     events: EventsOf,
     /// Number of commits that were lost with deferred changes.
     lost: watch::Receiver<u64>,
+    /// Flag: the message is on disk, or it was.
+    is_committed: bool,
     until: Instant,
 }
 
-/// The signal that ended a wait.
-#[derive(PartialEq)]
-enum Signal {
-    /// An entry of a commit may have settled the message.
-    Entry,
-    /// Anything may have happened to the message.
-    Unknown,
-    Over,
-}
-
 impl Signals {
+    /// Subscribes to the signals of a committed message.
     fn of(api: &Api, session: SessionId, wait: &Wait) -> Self {
         let state = &api.record.state;
-        Self { events: state.events_of(session), lost: state.lost(), until: wait.until() }
+        Self { events: state.events_of(session), lost: state.lost(), is_committed: true, until: wait.until() }
     }
 
-    /// Waits until the message is settled, and reads it. `is_settled`: it may be settled already. Returns `None` if the record does not
-    /// have it.
+    /// Waits until the message is settled, and reads it. `is_settled`: it may be settled already.
     async fn until_settled(
         mut self,
         api: &Api,
         id: MessageId,
         current: &Current,
         is_settled: bool,
-    ) -> Result<Option<MessageView>, Answer> {
+    ) -> Result<MessageView, Answer> {
         let over = tokio::time::sleep_until(self.until);
         tokio::pin!(over);
-        let mut next = if is_settled { Signal::Unknown } else { self.next(over.as_mut()).await };
+        let mut is_over = !is_settled && self.is_over(over.as_mut()).await;
         loop {
-            if next != Signal::Entry {
-                // The message may still be deferred.
-                api.record.state.commit_deferred().await?;
+            let view = self.read(api, id, current).await?;
+            if is_over || settled(&view) {
+                return Ok(with_wait_reason(api, view));
             }
-            match read_for(api, id, current).await? {
-                Some(view) if next == Signal::Over || settled(&view) => return Ok(Some(with_wait_reason(api, view))),
-                None => return Ok(None),
-                Some(_) => next = self.next(over.as_mut()).await,
-            }
+            is_over = self.is_over(over.as_mut()).await;
         }
     }
 
-    async fn next(&mut self, mut over: std::pin::Pin<&mut tokio::time::Sleep>) -> Signal {
+    /// Waits for a signal that may change the message, and returns true if the time is over in place of it.
+    async fn is_over(&mut self, mut over: Pin<&mut Sleep>) -> bool {
         loop {
             tokio::select! {
                 event = self.events.recv() => match event {
                     Ok(event) if !may_settle(&event) => {}
-                    Ok(_) => return Signal::Entry,
-                    Err(RecvError::Lagged(_)) => return Signal::Unknown,
-                    Err(RecvError::Closed) => return Signal::Over,
+                    Ok(event) => {
+                        // A session is removed with all of its messages.
+                        self.is_committed |= event.event == LedgerEvent::SessionRemoved;
+                        return false;
+                    }
+                    Err(RecvError::Lagged(_)) => return false,
+                    Err(RecvError::Closed) => return true,
                 },
-                Ok(()) = self.lost.changed() => return Signal::Unknown,
-                () = &mut over => return Signal::Over,
+                Ok(()) = self.lost.changed(), if !self.is_committed => return false,
+                () = &mut over => return true,
             }
         }
+    }
+
+    /// Reads the message. If it is not found, commits deferred changes and looks again: a signal may come from an earlier commit.
+    async fn read(&mut self, api: &Api, id: MessageId, current: &Current) -> Result<MessageView, Answer> {
+        let found = read_for(api, id, current).await?;
+        let found = match found {
+            None if !self.is_committed => {
+                let committed = api.record.state.commit_deferred().await;
+                let found = read_for(api, id, current).await?;
+                let lost = || committed.err().unwrap_or_else(|| Error::Unwritten(format!("the message {id}")));
+                Some(found.ok_or_else(lost)?)
+            }
+            found => found,
+        };
+        self.is_committed = true;
+        found.ok_or_else(|| unknown(id))
     }
 }
 
@@ -169,7 +183,7 @@ pub(super) fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView 
                 shortage.remedy()
             )),
             None if api.record.state.metrics().failing_commits() > 0 => {
-                Some(format!("the record cannot be written: {}", Error::UNWRITTEN_HINT))
+                Some(format!("the record cannot be written: {}", crate::error::Error::UNWRITTEN_HINT))
             }
             None => None,
         };
