@@ -1,14 +1,25 @@
-//! The host's share of a request to a model: its endpoint compared with a bare request for the same bytes to the same local server.
+//! The host's share of a request to a model: its endpoint, and the whole way of the first word, compared with a bare request for the same
+//! bytes to the same local server.
 //!
 //! Asserts no time: a noisy machine fails no bench, and only the differences of one run are meaningful. See `docs/performance.md`.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
+#[path = "../round/client.rs"]
+#[allow(dead_code)]
+mod client;
 #[path = "../round/figures.rs"]
 #[allow(dead_code)]
 mod figures;
+#[path = "../../tests/support/host_fixture.rs"]
+#[allow(dead_code)]
+mod host_fixture;
+#[path = "../../tests/support/jail_fixture.rs"]
+#[allow(dead_code)]
+mod jail_fixture;
 #[path = "../../examples/model_server/server.rs"]
 #[allow(dead_code)]
 mod server;
+mod whole_way;
 
 use figures::{Report, Samples};
 use ironclaw_contract::seam::socket::Purpose;
@@ -42,6 +53,7 @@ fn main() {
             measure(&mut report, &runtime, &server, kind, streams);
         }
     }
+    whole_way::measure(&mut report);
     report.print();
 }
 
