@@ -1,7 +1,6 @@
 //! The shapes of the API for operators, shared by the host and `ironctl`.
 //!
-//! Plain data: never decides anything, and never reaches a sandbox. `host/src/api.rs` serves the shapes, and
-//! `ironctl/src/client.rs` reads them.
+//! Plain data, which never reaches a sandbox. `host/src/api.rs` serves the shapes, and `ironctl/src/client.rs` reads them.
 
 mod agents;
 mod allowances;
@@ -407,7 +406,7 @@ pub struct Recorded {
     pub session_id: SessionId,
     /// The message as `GET /v1/messages/{id}` returns it, for a request that waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<MessageView>,
+    pub message: Option<Box<MessageView>>,
 }
 
 /// `GET /v1/messages/{id}?wait_ms=N`: the status of a message; waits up to N ms for its answer.

@@ -153,27 +153,34 @@ fn warm_and_cold(report: &mut Report) {
     report.ratio("warm_to_bare", "warm / bare round (goal: at most 2.5)", warm.p50() / least.p50());
     report.ratio("polled_to_bare", "warm in two requests / bare round", polled.p50() / least.p50());
 
+    long(report, &mut client, host_pid);
+    report.times("cold", "message → receipt, asleep before", &cold(&mut client));
+    report.times("warm_by_ledger", "message → receipt, by the ledger's clock (1 ms)", &by_ledger(&host, &ids));
+}
+
+fn long(report: &mut Report, client: &mut Client, host_pid: i32) {
     for number in 0..LONG {
-        round(&mut client, "long", number);
+        round(client, "long", number);
     }
     let mut long = Samples::default();
     let before = memory::processor(host_pid);
     for number in 0..3 * BLOCK {
-        long.push(round(&mut client, "long", number).0);
+        long.push(round(client, "long", number).0);
     }
     let used = Samples::from_iter([(memory::processor(host_pid) - before) / long.len() as f64]);
     report.times("long", "message → receipt, with the longest history", &long);
     report.times("long_processor", "  … processor time of all its processes", &used);
+}
 
-    round(&mut client, "cold", 0);
+fn cold(client: &mut Client) -> Samples {
+    round(client, "cold", 0);
     let mut cold = Samples::default();
     for number in 0..COLD {
-        let session = session_of(&mut client, "cold");
+        let session = session_of(client, "cold");
         client.post(&format!("/v1/sessions/{session}/stop"), "{}");
-        cold.push(round(&mut client, "cold", number).0);
+        cold.push(round(client, "cold", number).0);
     }
-    report.times("cold", "message → receipt, asleep before", &cold);
-    report.times("warm_by_ledger", "message → receipt, by the ledger's clock (1 ms)", &by_ledger(&host, &ids));
+    cold
 }
 
 fn session_of(client: &mut Client, agent: &str) -> String {

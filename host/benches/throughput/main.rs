@@ -7,6 +7,7 @@
 #[allow(dead_code)]
 mod bare;
 #[path = "../round/client.rs"]
+#[allow(dead_code)]
 mod client;
 #[path = "../round/figures.rs"]
 #[allow(dead_code)]

@@ -58,7 +58,6 @@ impl Workers {
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
         start_due(parts, &shutdown);
-        tokio::spawn(LoginRenewal { logins: Arc::clone(&executor.servers.logins) }.run(shutdown.clone()));
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
@@ -117,8 +116,9 @@ impl Workers {
     }
 }
 
-/// Starts the workers of calls and of questions that wait for people.
+/// Starts the workers of calls and of questions that wait for people, of logins, of revoked skills and of schedules.
 fn start_due(parts: &Parts, shutdown: &Shutdown) {
+    tokio::spawn(LoginRenewal { logins: Arc::clone(&parts.executor.servers.logins) }.run(shutdown.clone()));
     let late = LateCalls::new(Arc::clone(&parts.executor), Arc::new(parts.sessions.clone()));
     tokio::spawn(late.run(shutdown.clone()));
     let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));

@@ -178,7 +178,7 @@ fn request_that_waits_is_refused_as_any_other() {
 }
 
 #[test]
-fn session_that_is_removed_during_a_wait_leaves_an_unknown_message() {
+fn removed_session_ends_a_wait_with_an_unknown_message() {
     let host = TestHost::with(current_user(), Build::Plain, None);
     let script = host.home.join("script.toml");
     std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'done'\nwait_ms = 600000\n").expect("written");

@@ -78,7 +78,7 @@ fn delivered() -> MessageView {
 }
 
 fn recorded(message: Option<MessageView>) -> Recorded {
-    Recorded { message_id: message_id(), session_id: session_id(), message }
+    Recorded { message_id: message_id(), session_id: session_id(), message: message.map(Box::new) }
 }
 
 fn waiting() -> MessageView {

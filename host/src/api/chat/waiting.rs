@@ -89,7 +89,7 @@ pub(super) async fn record_and_wait(
     let is_taken = !again && is_awake(api, session) && !api.stops.is_on();
     let is_settled = !is_taken || has_settling(&mut meanwhile, session);
     drop(meanwhile);
-    recorded.message = Some(signals.until_settled(api, id, current, is_settled).await?);
+    recorded.message = Some(Box::new(signals.until_settled(api, id, current, is_settled).await?));
     Ok(recorded)
 }
 
