@@ -30,6 +30,9 @@ pub struct BackupFile(Receiver<Part>);
 /// `POST /v1/backup`
 pub async fn create(State(api): State<Api>, Extension(person): Extension<Person>) -> Result<BackupFile, Answer> {
     let quota = api.changes.settings().quota.clone();
+    // A backup shows no reply as unread that its person got.
+    api.read_replies.record().await?;
+    api.record.state.commit_deferred().await?;
     let prepared = api.about.backups.begin(&api.record.state, &quota, Some(person.id)).await.map_err(answer)?;
     let (parts, receiver) = mpsc::channel(PARTS_MAX);
     tokio::task::spawn_blocking(move || send(prepared, &parts));
