@@ -108,7 +108,7 @@ pub struct Api {
     /// Questions of agents.
     pub questions: Arc<Questions>,
     /// Replies that people got.
-    pub read_replies: chat::ReadReplies,
+    pub read_replies: ReadReplies,
     /// The connections to MCP servers.
     pub servers: Arc<crate::mcp::Servers>,
     /// The model endpoints.

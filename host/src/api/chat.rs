@@ -73,7 +73,8 @@ pub async fn send(
     Ok((StatusCode::ACCEPTED, Json(recorded)))
 }
 
-fn recorded(message: inbox::Recorded) -> Recorded {
+/// Returns the answer for a recorded message, without a view of it.
+pub fn recorded(message: inbox::Recorded) -> Recorded {
     Recorded { message_id: message.message, session_id: message.session, message: None }
 }
 

@@ -3,7 +3,7 @@
 //! Decides nothing: see [`crate::questions`]. The text is the agent's own; a client marks it as such.
 
 use super::named::{self, id};
-use super::{Answer, Api, Body, Reply, agents};
+use super::{Answer, Api, Body, Reply, agents, chat};
 use crate::error::Error;
 use crate::questions::{self, Given, Questions, Row, Status};
 use crate::refusal::Denied;
@@ -100,8 +100,7 @@ pub async fn answer(
     let question = known(&named)?;
     let recorded = api.questions.answer(&person, question, Given::try_from(new)?).await?;
     api.inbound.wake.wake(recorded.session);
-    let view = Recorded { message_id: recorded.message, session_id: recorded.session, message: None };
-    Ok((StatusCode::ACCEPTED, Json(view)))
+    Ok((StatusCode::ACCEPTED, Json(chat::recorded(recorded))))
 }
 
 /// `POST /v1/questions/{id}/reject`
