@@ -142,3 +142,26 @@ fn descriptor_shortage_parks_no_session_and_work_continues() {
     check_no_session_failed(&host);
     assert_eq!(ready(&host), (200, Value::Null));
 }
+
+#[test]
+fn launcher_with_jails_over_its_limit_still_serves_the_host() {
+    let host = TestHost::with(current_user(), Build::Plain, None);
+    host.configure("[session]\nbackoff_ms = 1\n");
+    host.up();
+    host.agent("a");
+    let client = Client::of(&host);
+    let say = |thread: &str, event: &str| client.send_in("a", thread, "echo word", event).expect("it is accepted");
+    let id = |taken: &Value| taken["message_id"].as_str().expect("an id").to_owned();
+    let wait = |taken: &Value| retry("answer a message", || answered(&client, &id(taken)));
+    let awake = wait(&say("awake", "one"));
+    let launcher = host.status()["host"]["launcher_pid"].as_i64().expect("a number");
+    // The launcher watches more descriptors than this for the two jails of the session alone: the kernel refuses such a poll.
+    limit_descriptors(launcher, "4");
+    let asleep = say("asleep", "two");
+    wait_for("the session to wait often", || wait_count(&host) >= TRIES);
+    assert_eq!(wait(&say("awake", "three"))["notice"], false);
+    host.ctl(&["session", "stop", awake["session_id"].as_str().expect("an id")]).ok();
+    limit_descriptors(launcher, "1024");
+    assert_eq!(wait(&asleep)["notice"], false);
+    check_no_session_failed(&host);
+}

@@ -176,8 +176,14 @@ impl Server {
         }
         match poll(&mut watched, self.next_timeout()) {
             Ok(_) | Err(Errno::EINTR) => {}
-            // A shortage is temporary, and the end of the launcher would end every jail. EINVAL: too few descriptors for the poll.
-            Err(Errno::ENOMEM | Errno::EAGAIN | Errno::EINVAL) => std::thread::sleep(SHORTAGE_REST),
+            // A shortage is temporary, and the end of the launcher would end every jail. EINVAL: the poll has more descriptors than
+            // the limit on open files, which is lower than at the start. A poll of one descriptor needs no more than a limit of one.
+            Err(Errno::ENOMEM | Errno::EAGAIN | Errno::EINVAL) => {
+                std::thread::sleep(SHORTAGE_REST);
+                for one in watched.chunks_mut(1) {
+                    let _ = poll(one, PollTimeout::ZERO);
+                }
+            }
             Err(error) => return Err(error.into()),
         }
         let woken = |fd: &PollFd<'_>| fd.any().unwrap_or(false);
