@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const LAUNCHES: usize = 200;
 const WARM_UP: usize = 20;
 /// Time in which the launcher makes jails for the stock.
-const REST: Duration = Duration::from_millis(60);
+const REST: Duration = Duration::from_millis(80);
 
 /// A program without work.
 const NOOP: &str = "/bin/true";

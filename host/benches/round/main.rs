@@ -15,6 +15,9 @@ mod host_fixture;
 mod jail_fixture;
 mod jails;
 mod memory;
+#[path = "../../tests/support/processes.rs"]
+#[allow(dead_code)]
+mod processes;
 #[path = "../../tests/support/site.rs"]
 #[allow(dead_code)]
 mod site;
@@ -154,7 +157,7 @@ fn warm_and_cold(report: &mut Report) {
     report.ratio("polled_to_bare", "warm in two requests / bare round", polled.p50() / least.p50());
 
     long(report, &mut client, host_pid);
-    report.times("cold", "message → receipt, asleep before", &cold(&mut client));
+    report.times("cold", "message → receipt, asleep before", &cold(&mut client, host_pid));
     report.times("warm_by_ledger", "message → receipt, by the ledger's clock (1 ms)", &by_ledger(&host, &ids));
 }
 
@@ -172,12 +175,14 @@ fn long(report: &mut Report, client: &mut Client, host_pid: i32) {
     report.times("long_processor", "  … processor time of all its processes", &used);
 }
 
-fn cold(client: &mut Client) -> Samples {
+/// Each wake finds jails in stock, as that of a session that slept longer than a moment.
+fn cold(client: &mut Client, host_pid: i32) -> Samples {
     round(client, "cold", 0);
     let mut cold = Samples::default();
     for number in 0..COLD {
         let session = session_of(client, "cold");
         client.post(&format!("/v1/sessions/{session}/stop"), "{}");
+        assert!(processes::is_stocked(host_pid), "a mount on this machine changed");
         cold.push(round(client, "cold", number).0);
     }
     cold

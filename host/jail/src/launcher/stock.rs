@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 /// Jails in stock: a session needs two, one for its sandbox and one for its reader.
 pub const STOCK: usize = 2;
-/// Pause after a launch, so that the work that caused it goes first.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Pause after a launch, so that the work that caused it goes first: a waked session usually answers a message within 25 ms.
+const PAUSE: Duration = Duration::from_millis(40);
 /// Time without a launch after which the stock is released.
 const KEPT: Duration = Duration::from_secs(300);
 
