@@ -174,7 +174,7 @@ impl Server {
 
     /// Returns the session's own items with fresh seals, without those that a summary replaces.
     pub(crate) async fn items_after(&self, after_seq: u64) -> Answer {
-        let (shared, session) = (Arc::clone(&self.shared), self.session);
+        let (shared, session, cache) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.cache));
         self.state()
             .write(move |tx| {
                 // It reads the opened turn, whose commit is that of the request to the model.
@@ -182,11 +182,15 @@ impl Server {
                 let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
                 let more = found.len() > ITEMS_MAX;
                 found.truncate(ITEMS_MAX);
-                let item = |item: &Recorded| {
-                    let reference = item.seal(&shared.record().sealer);
-                    Item { reference, bytes: item.bytes, turn: item.tuple.turn }
+                let mut seals = shared.record().sealer.of_session(session);
+                // The next request to the model names most of these items.
+                let cache = &mut *cache.lock().expect("no holder panics");
+                let item = |found: Recorded| {
+                    let (reference, bytes, turn) = (seals.seal(&found.tuple), found.bytes, found.tuple.turn);
+                    cache.learn(&reference, found);
+                    Item { reference, bytes, turn }
                 };
-                Ok(Response::Items { items: found.iter().map(item).collect(), more })
+                Ok(Response::Items { items: found.into_iter().map(item).collect(), more })
             })
             .await
     }

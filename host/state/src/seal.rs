@@ -84,7 +84,8 @@ impl SessionSealer {
         bool::from(same_seal) && expected == *reference
     }
 
-    fn seal(&mut self, t: &Tuple) -> Ref {
+    /// Returns the ref of a recorded item of this session, with the id of this start. A ref of another session's item is never valid.
+    pub fn seal(&mut self, t: &Tuple) -> Ref {
         let mac = self.mac.clone().chain_update(self.bytes.of(t));
         let seal = Digest::from_bytes(mac.finalize().into_bytes().into());
         let boot = self.boot();

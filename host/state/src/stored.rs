@@ -16,7 +16,11 @@ macro_rules! stored_by_name {
 }
 
 /// Reads a stored JSON text into a type.
-pub fn stored_json<T: serde::de::DeserializeOwned>(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<T> {
+pub fn stored_json<T, C>(row: &rusqlite::Row<'_>, column: C) -> rusqlite::Result<T>
+where
+    T: serde::de::DeserializeOwned,
+    C: rusqlite::RowIndex + std::fmt::Display + Copy,
+{
     serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
 }
 
@@ -26,7 +30,7 @@ pub fn stored_text<T: std::str::FromStr>(row: &rusqlite::Row<'_>, column: &str) 
 }
 
 /// Makes the error for a column with a value that this version does not write.
-pub fn bad(column: &str) -> rusqlite::Error {
+pub fn bad(column: impl std::fmt::Display) -> rusqlite::Error {
     let what = format!("column {column} has a value that this version does not write");
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, what.into())
 }

@@ -1,4 +1,5 @@
-//! A cache of the items that earlier requests of an awake session named, so that each request does not read a long conversation again.
+//! A cache of the items that earlier requests of an awake session listed or named, so that each request does not read a long
+//! conversation again.
 //!
 //! Keeps only data that the record never changes. A ref that differs in any field from a verified one is checked against the record. See
 //! [`crate::turns::context`].
@@ -125,8 +126,12 @@ impl ItemCache {
         (bool::from(same_seal) && known.reference == *reference).then(|| Arc::clone(&known.item))
     }
 
-    /// Adds the item of a verified ref. Empties a full cache first, except for the answered request, which the sandbox may name.
-    pub(super) fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Item> {
+    /// Adds the item of a ref that the host verified or made, unless it is known. Empties a full cache first, except for the answered
+    /// request, which the sandbox may name.
+    pub fn learn(&mut self, reference: &Ref, recorded: Recorded) -> Arc<Item> {
+        if let Some(known) = self.recall(reference) {
+            return known;
+        }
         if self.items.len() >= ITEMS_MAX {
             let answered = self.answered.take();
             let kept = answered.iter().flat_map(|request| &request.items).filter(|item| item.content.get().is_some());
@@ -336,6 +341,16 @@ mod tests {
         for mode in [Mode::Enforce, Mode::DangerousWarn] {
             assert!(cache.earlier(&range, mode).is_none());
         }
+    }
+
+    #[test]
+    fn known_item_keeps_its_content_when_it_is_listed_again() {
+        let mut cache = ItemCache::default();
+        let (reference, recorded) = example();
+        let item = cache.learn(&reference, recorded.clone());
+        assert!(item.content.set(Arc::new(Content::Text("body".to_owned()))).is_ok());
+        assert!(Arc::ptr_eq(&item, &cache.learn(&reference, recorded)));
+        assert_eq!(cache.items.len(), 1);
     }
 
     #[test]
