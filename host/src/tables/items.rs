@@ -19,7 +19,7 @@ pub struct Recorded {
 
 const COLUMNS: &str = "id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, scope, digest, bytes, scripted";
 
-/// Reads a row of [`COLUMNS`] by position: a wake reads each item of a conversation, and a search for 16 names takes most of that time.
+/// Reads a row of [`COLUMNS`] by position: a wake reads each item of a conversation, and a search for 16 names takes half of that time.
 fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let tuple = Tuple {
         item: row.get(0)?,

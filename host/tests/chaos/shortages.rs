@@ -115,7 +115,8 @@ fn limit_descriptors(pid: i64, count: &str) {
 #[test]
 fn descriptor_shortage_parks_no_session_and_work_continues() {
     let host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure("[session]\nbackoff_ms = 1\n");
+    // One failure that counts would park the session.
+    host.configure("[session]\nbackoff_ms = 1\nlaunch_attempts_max = 1\n");
     host.up();
     host.agent("a");
     let client = Client::of(&host);
@@ -132,8 +133,7 @@ fn descriptor_shortage_parks_no_session_and_work_continues() {
             limit_descriptors(launcher, "1024");
         }
         // The pause between two tries doubles, so tries under the first limit count too.
-        let limited = wait_count(&host);
-        let enough = (before + TRIES).max(limited + 2);
+        let enough = (before + TRIES).max(wait_count(&host) + 3);
         wait_for("the session to wait often", || wait_count(&host) >= enough);
         limit_descriptors(pid, "1024");
         limit_descriptors(launcher, "1024");
