@@ -144,18 +144,31 @@ fn a9_agent_that_asked_learns_that_there_is_no_answer() {
     host.ctl(&["session", "remove", &target, "--yes"]).ok();
     wait_for("the word of the host", || host.entries("agent.refused").len() == 1);
     assert_eq!(host.entries("agent.refused")[0]["data"]["reason"], "session_removed");
-    idle(&host);
-    // An answer to a session that is gone is a dead letter, and its person has a notice.
-    let asking = Client::of(&host).send_in("a", "gone", "send slow to b", "e3").expect("accepted");
-    wait_for("the request", || host.entries("agent.sent").len() == 3);
+}
+
+#[test]
+fn a9_answer_to_a_removed_session_is_a_dead_letter() {
+    let host = pair("", "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 600000\n");
+    let client = Client::of(&host);
+    let asking = client.send_in("a", "gone", "send slow to b", "e1").expect("accepted");
+    wait_for("the request", || host.entries("agent.sent").len() == 1);
+    client.send_in("a", "gone", "send slow to b", "e2").expect("accepted");
+    wait_for("the second request", || host.entries("agent.sent").len() == 2);
     let session = asking["session_id"].as_str().expect("an id").to_owned();
+    let target = host.entries("agent.sent")[0]["data"]["session"].as_str().expect("an id").to_owned();
+    assert_eq!(host.entries("agent.sent")[1]["data"]["session"], target);
+    let turns = || host.entries("turn.opened").iter().filter(|entry| entry["data"]["session"] == target).count();
+    wait_for("the turn of b", || turns() == 1);
     idle_of(&host, &session);
     host.ctl(&["session", "remove", &session, "--yes"]).ok();
-    let target = host.entries("agent.sent")[2]["data"]["session"].as_str().expect("an id").to_owned();
+    // The first request is in a turn. Its answer reaches no session, and its person has a notice.
     host.ctl(&["session", "cancel", &target]).ok();
     wait_for("the dead letter", || host.entries("delivery.dead").len() == 1);
     let told = Client::of(&host).history("b");
     assert!(told.iter().any(|line| line["text"].to_string().contains("answer to another agent")), "{told:?}");
+    // The second one still waits. The host withdraws it without a turn: its chain begins with a removed message.
+    idle_of(&host, &target);
+    assert_eq!((turns(), host.entries("delivery.dead").len()), (1, 1));
 }
 
 fn idle_of(host: &TestHost, session: &str) {
