@@ -125,6 +125,9 @@ fn descriptor_shortage_parks_no_session_and_work_continues() {
     // First the launcher cannot receive the link, then it cannot make the jail, then the host cannot open a file.
     for (pid, count) in [(launcher, "4"), (launcher, "6"), (launcher, "8"), (host_pid, "3")] {
         let event = format!("{pid}-{count}");
+        // An emergency stop empties the stock of jails. A jail from stock would need no further descriptor of the launcher.
+        host.ctl(&["panic"]).ok();
+        host.ctl(&["resume"]).ok();
         limit_descriptors(launcher, "4");
         let before = wait_count(&host);
         let taken = client.send_in("a", &format!("thread-{count}"), "echo word", &event).expect("it is accepted");
