@@ -159,11 +159,15 @@ impl Logins {
 
     /// Removes the login at a server, and one that waits. Returns the login if there was one, to revoke its tokens at the issuer.
     ///
+    /// Waits for a renewal in progress: its new tokens must be revoked, not those before it.
+    ///
     /// # Errors
     /// Refuses an unknown server.
     pub async fn remove(&self, server: &str, by: PersonId) -> Result<Option<Removed>, Denied> {
         let described = self.described(server).await?;
         self.waiting().remove(server);
+        let lock = self.renewal_lock(server);
+        let _held = lock.lock().await;
         let (record, server) = (Arc::clone(&self.record), server.to_owned());
         let remove = move |tx: &mut ironclaw_state::WriteTx<'_>| {
             let Some(found) = login::find(tx, &server)? else { return Ok(None) };

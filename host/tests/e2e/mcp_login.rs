@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::time::Duration;
 
 /// The address for the browser in logins without `ironctl`.
 const CALLBACK: &str = "http://127.0.0.1:9/callback";
@@ -247,6 +248,17 @@ fn named_secret_of_a_client_proves_the_host() {
         host.ctl(&["mcp", "logout", "s"]).ok();
         assert!(!issuer.has_tokens(), "the issuer revoked them");
     }
+}
+
+#[test]
+fn logout_during_a_renewal_revokes_the_new_tokens() {
+    let slow = Behaviour { lifetime: Some(2), renewal_takes: Duration::from_secs(2), ..Behaviour::default() };
+    let (host, issuer) = host_with(slow);
+    log_in(&host, &issuer);
+    wait_for("a renewal", || issuer.renewals() == 1);
+    host.ctl(&["mcp", "logout", "s"]).ok();
+    assert!(!issuer.has_tokens(), "the issuer revoked them");
+    assert_eq!((issuer.revocations(), &show(&host, "s")["login"]["state"]), (1, &json!("needed")));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use url::{Url, form_urlencoded};
 
 /// The rules that the stand-in breaks.
@@ -30,6 +31,8 @@ pub(crate) struct Behaviour {
     pub(crate) lifetime: Option<u64>,
     /// Refuses each renewal.
     pub(crate) refuses_renewals: bool,
+    /// The time from the new tokens of a renewal until its answer.
+    pub(crate) renewal_takes: Duration,
     /// The server acts on a call of `count`, and refuses its token then.
     pub(crate) acts_and_refuses: bool,
     /// The server answers a request for its tools with an error that has the token.
@@ -214,6 +217,15 @@ fn agree(shared: &Shared, asked: &HashMap<String, String>) -> String {
 
 async fn token(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let form: HashMap<String, String> = form_urlencoded::parse(&body).into_owned().collect();
+    let is_renewal = form.get("grant_type").is_some_and(|kind| kind == "refresh_token");
+    let answer = issue(&shared, &headers, &form);
+    if is_renewal {
+        tokio::time::sleep(shared.behaviour.renewal_takes).await;
+    }
+    answer
+}
+
+fn issue(shared: &Shared, headers: &HeaderMap, form: &HashMap<String, String>) -> Response {
     let field = |name: &str| form.get(name).cloned().unwrap_or_default();
     let refused = || (StatusCode::BAD_REQUEST, Json(json!({ "error": "invalid_grant" }))).into_response();
     let mut book = shared.book();
@@ -228,7 +240,7 @@ async fn token(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) ->
         }
         _ => false,
     };
-    if !is_good || !is_client(&shared, &headers, &form) || field("resource") != format!("{}/mcp", shared.origin) {
+    if !is_good || !is_client(shared, headers, form) || field("resource") != format!("{}/mcp", shared.origin) {
         return refused();
     }
     book.made += 1;

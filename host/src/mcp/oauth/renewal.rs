@@ -12,6 +12,7 @@ use crate::shutdown::Shutdown;
 use crate::worker::{self, Due, Wait};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// The pause after an issuer that does not answer.
 const RETRY_MS: i64 = 60_000;
@@ -20,15 +21,18 @@ const RETRY_MS: i64 = 60_000;
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
 impl Logins {
+    /// Returns the lock of the tokens of a server.
+    pub(super) fn renewal_lock(&self, server: &str) -> Arc<Mutex<()>> {
+        let mut locks = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(server.to_owned()).or_default())
+    }
+
     /// Renews the tokens of a server if it is time to.
     ///
     /// # Errors
     /// Errors of the record. A renewal that fails is no error.
     pub async fn renew_if_due(&self, server: &str) -> Result<(), ironclaw_state::Error> {
-        let lock = {
-            let mut locks = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(locks.entry(server.to_owned()).or_default())
-        };
+        let lock = self.renewal_lock(server);
         let _held = lock.lock().await;
         let (named, now, record) = (server.to_owned(), ironclaw_state::wall_clock(), Arc::clone(&self.record));
         let look = move |tx: &ironclaw_state::ReadTx<'_>| {
