@@ -32,6 +32,7 @@ pub(super) struct Workers {
     pub reloader: Arc<Reloader>,
     /// Sends deliveries.
     pub sending: JoinHandle<()>,
+    renewing: JoinHandle<()>,
     serving: JoinHandle<std::io::Result<()>>,
     receiving: Vec<JoinHandle<std::io::Result<()>>>,
 }
@@ -57,7 +58,7 @@ impl Workers {
         );
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
-        start_due(parts, &shutdown);
+        let renewing = start_due(parts, &shutdown);
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
@@ -96,10 +97,10 @@ impl Workers {
             about: Arc::new(about),
         };
         let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));
-        Self { shutdown, reloader: Arc::clone(reloader), sending, serving, receiving }
+        Self { shutdown, reloader: Arc::clone(reloader), sending, renewing, serving, receiving }
     }
 
-    /// Ends the servers and the delivery worker.
+    /// Ends the servers, the renewal of tokens and the delivery worker.
     pub async fn end(self) {
         self.shutdown.finish();
         let _ = tokio::time::timeout(REQUESTS_TIME_MAX, async {
@@ -107,6 +108,8 @@ impl Workers {
             for receiving in self.receiving {
                 let _ = receiving.await;
             }
+            // The issuer may no longer take the tokens before a renewal.
+            let _ = self.renewing.await;
         })
         .await;
         // It bounds its own end.
@@ -116,9 +119,9 @@ impl Workers {
     }
 }
 
-/// Starts the workers of calls and of questions that wait for people, of logins, of revoked skills and of schedules.
-fn start_due(parts: &Parts, shutdown: &Shutdown) {
-    tokio::spawn(LoginRenewal { logins: Arc::clone(&parts.executor.servers.logins) }.run(shutdown.clone()));
+/// Starts the workers of calls and of questions that wait for people, of revoked skills and of schedules, and the renewal of tokens, which
+/// it returns.
+fn start_due(parts: &Parts, shutdown: &Shutdown) -> JoinHandle<()> {
     let late = LateCalls::new(Arc::clone(&parts.executor), Arc::new(parts.sessions.clone()));
     tokio::spawn(late.run(shutdown.clone()));
     let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
@@ -135,6 +138,8 @@ fn start_due(parts: &Parts, shutdown: &Shutdown) {
     }
     let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch), shutdown.clone());
     tokio::spawn(schedules.run());
+    let renewal = LoginRenewal { logins: Arc::clone(&parts.executor.servers.logins) };
+    tokio::spawn(renewal.run(shutdown.clone()))
 }
 
 /// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.

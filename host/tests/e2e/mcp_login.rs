@@ -262,6 +262,20 @@ fn logout_during_a_renewal_revokes_the_new_tokens() {
 }
 
 #[test]
+fn stop_during_a_renewal_keeps_the_login() {
+    let slow = Behaviour { lifetime: Some(2), renewal_takes: Duration::from_secs(2), ..Behaviour::default() };
+    let (host, issuer) = host_with(slow);
+    log_in(&host, &issuer);
+    wait_for("a renewal", || issuer.renewals() == 1);
+    host.down();
+    host.up();
+    // A refused renewal would be the last one.
+    wait_for("two more renewals", || issuer.renewals() == 3);
+    assert_eq!(show(&host, "s")["login"]["state"], "active");
+    assert_eq!(host.entries("mcp.login_ended").len(), 0);
+}
+
+#[test]
 fn token_is_in_no_result_and_in_no_error() {
     let (host, issuer) = host_with(Behaviour::default());
     log_in(&host, &issuer);
