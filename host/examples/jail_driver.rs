@@ -111,7 +111,7 @@ fn spec(home: &Path, role: Role) -> Spec {
         system: None,
         listener: None,
         identity,
-        limits: Limits { launch_ms: 2_000, ..Limits::default() },
+        limits: Limits { launch_ms: 20_000, ..Limits::default() },
     }
 }
 
@@ -234,7 +234,7 @@ async fn play(scenario: &str, launcher: &Launcher, home: &Path, stub: PathBuf) -
         }
         "late" => {
             spec.role = sandbox("never-knock");
-            spec.limits.launch_ms = 200;
+            spec.limits.launch_ms = 2_000;
             let late = spec.clone();
             // The launcher serves another launch while the first one hangs.
             spec.role = Role::Noop { program: "/bin/true".into() };
@@ -323,7 +323,7 @@ fn server(home: &Path, words: &[&str]) -> Spec {
     let state = Mount { source: home.join("workspace"), target: "/state".into(), read_only: false, granted: false };
     let mounts = vec![state, granted(home, "data", true), granted(home, "shared", false)];
     // The engine of node reserves many times the memory that it uses.
-    let limits = Limits { address_space_bytes: 64 << 30, launch_ms: 2_000, ..Limits::default() };
+    let limits = Limits { address_space_bytes: 64 << 30, launch_ms: 20_000, ..Limits::default() };
     Spec { mounts, system: Some(System::default()), limits, ..spec(home, Role::Client(client)) }
 }
 
