@@ -8,7 +8,7 @@ use crate::support::broken_files::{Kind, put};
 use crate::support::client::current_user;
 use crate::support::host_fixture::{Answer, Build, TestHost, kill, wait_for};
 use crate::support::jail_fixture::HostUser;
-use crate::support::processes::{Process, descendants};
+use crate::support::processes::{Process, descendants, used};
 use nix::sys::signal::{Signal, kill as signal};
 use nix::unistd::Pid;
 use std::collections::HashMap;
@@ -304,7 +304,7 @@ fn start_work(host: &TestHost) -> (i32, Child, HashMap<Process, String>) {
     chat.arg("--home").arg(&host.home).args(["chat", "a", "run sleep 1000"]);
     let chat = chat.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("ironctl starts");
     wait_for("the command", || descendants(host_pid).values().any(|name| name == "sleep"));
-    let mut agent = descendants(host_pid);
+    let mut agent = used(host_pid);
     agent.retain(|_, name| name != "ic-launcher");
     (host_pid, chat, agent)
 }

@@ -40,30 +40,39 @@ pub(crate) fn is_stopped(pid: i32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))
 }
 
+fn children(pid: i32) -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let of_task = |task: DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let pids: Vec<_> = tasks.flatten().map(of_task).collect();
+    pids.iter().flat_map(|pids| pids.split_whitespace()).filter_map(|child| child.parse().ok()).collect()
+}
+
 /// Returns all descendants of `pid` with their names.
 pub(crate) fn descendants(pid: i32) -> HashMap<Process, String> {
     let mut found = HashMap::new();
     let mut open = vec![pid];
     while let Some(parent) = open.pop() {
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{parent}/task")) else { continue };
-        for task in tasks.flatten() {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
-                open.push(child);
-                if let Some(process) = Process::of(child) {
-                    let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
-                    found.insert(process, name.trim_end().to_owned());
-                }
+        for child in children(parent) {
+            open.push(child);
+            if let Some(process) = Process::of(child) {
+                let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+                found.insert(process, name.trim_end().to_owned());
             }
         }
     }
     found
 }
 
-/// Returns the descendants of `pid` except for the jails in stock, which belong to no session.
+/// Returns the descendants of `pid` except for the jails in stock, which belong to no session. A jail that the launcher has just made has
+/// the name of the launcher until it takes its own.
 pub(crate) fn used(pid: i32) -> HashMap<Process, String> {
+    let own = children(pid);
     let mut found = descendants(pid);
-    found.retain(|_, name| name != "ic-stock");
+    found.retain(|process, name| match name.as_str() {
+        "ic-stock" => false,
+        "ic-launcher" => own.contains(&process.pid),
+        _ => true,
+    });
     found
 }
 
