@@ -53,10 +53,23 @@ fn taken(host: &TestHost, count: usize) {
     });
 }
 
-/// Waits until no session has work, and each reply to a person is delivered.
+/// Returns the session of a request, by its place among all requests.
+fn target(host: &TestHost, place: usize) -> String {
+    host.entries("agent.sent")[place]["data"]["session"].as_str().expect("an id").to_owned()
+}
+
+/// Waits until a session has opened this number of turns.
+fn turns(host: &TestHost, session: &str, count: usize) {
+    wait_for("the turn", || {
+        host.entries("turn.opened").iter().filter(|entry| entry["data"]["session"] == session).count() == count
+    });
+}
+
+/// Waits until no session has work, and each reply to a person or to an agent is delivered.
 fn idle(host: &TestHost) {
     let client = Client::of(host);
-    let open = "SELECT count(*) FROM deliveries WHERE channel = 'loopback' AND state IN ('intent','sending')";
+    let open =
+        "SELECT count(*) FROM deliveries WHERE channel IN ('loopback','agent') AND state IN ('intent','sending')";
     wait_for("the end of all turns", || {
         let status = client.status().expect("the host answers");
         let sessions = status["sessions"].as_array().expect("a list").clone();

@@ -1,6 +1,6 @@
 //! Tests of the authority of messages between agents: they have none, and each denial has a name.
 
-use super::{code_of, connect, group, host_with, idle, pair, taken};
+use super::{code_of, connect, group, host_with, idle, pair, taken, target, turns};
 use crate::e2e::requests::{approve, request, waiting};
 use crate::e2e::streaming;
 use crate::support::client::Raw;
@@ -102,12 +102,16 @@ fn person_without_the_right_reaches_no_agent_through_another() {
 
 #[test]
 fn right_that_ends_before_the_turn_ends_the_request() {
-    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 3000\n";
-    let host = pair("", rules);
+    let host = pair("", "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 600000\n");
     host.chat("a", "send slow to b");
+    wait_for("the request", || host.entries("agent.sent").len() == 1);
+    let target = target(&host, 0);
+    turns(&host, &target, 1);
     host.chat("a", "send echo late to b");
     wait_for("both requests", || host.entries("agent.sent").len() == 2);
     host.ctl(&["group", "remove", "team", "--yes"]).ok();
+    // The end of the running turn is its answer.
+    host.ctl(&["session", "cancel", &target]).ok();
     wait_for("the refusal", || host.entries("agent.refused").len() == 1);
     assert_eq!(host.entries("agent.refused")[0]["data"]["reason"], "call_group");
     idle(&host);

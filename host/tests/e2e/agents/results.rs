@@ -1,6 +1,6 @@
 //! Tests of the answers that return: each is taken into one turn of the session that asked, once, whatever happens in between.
 
-use super::{connect, group, host_with, idle, pair, replies, taken};
+use super::{connect, group, host_with, idle, pair, replies, taken, target, turns};
 use crate::support::client::{Client, Raw};
 use crate::support::hooks::{Hook, Receiver};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
@@ -34,15 +34,19 @@ fn a1_answer_is_kept_while_the_agent_that_asked_is_in_a_turn() {
 
 #[test]
 fn a2_answer_waits_for_as_long_as_the_session_is_parked() {
-    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'late'\nwait_ms = 1500\n";
-    let host = pair("", rules);
+    let host = pair("", "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 600000\n");
     host.chat("a", "send slow to b");
+    wait_for("the request", || host.entries("agent.sent").len() == 1);
+    let target = target(&host, 0);
+    turns(&host, &target, 1);
     host.ctl(&["panic"]).ok();
     assert_eq!(received(&host), 0);
     host.down();
     host.up();
     assert_eq!(received(&host), 0, "no attempt gives it up during the emergency stop");
     host.ctl(&["resume"]).ok();
+    turns(&host, &target, 2);
+    host.ctl(&["session", "cancel", &target]).ok();
     taken(&host, 1);
     idle(&host);
     assert_eq!((answers(&host), received(&host)), (1, 1));
@@ -88,16 +92,21 @@ fn a4_answer_is_not_pruned_before_it_is_taken() {
 
 #[test]
 fn a5_queued_answer_is_not_reported_as_delivered() {
-    let rules = "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 4000\n[[rule]]\nwhen = '^wait$'\nreply = 'waited'\nwait_ms = 1000\n";
-    let host = pair("", rules);
+    let host = pair("", "[[rule]]\nwhen = '^slow$'\nreply = 'done'\nwait_ms = 600000\n");
     let client = Client::of(&host);
-    let answer = host.say("a", "send wait to b");
+    let answer = host.say("a", "send slow to b");
     assert!(answer.contains("has your message") && !answer.contains("delivered"), "{answer}");
-    client.send("a", "slow", "e2").expect("accepted");
+    let asking = client.send("a", "slow", "e2").expect("accepted");
+    let asking = asking["session_id"].as_str().expect("an id");
+    turns(&host, asking, 2);
+    let target = target(&host, 0);
+    turns(&host, &target, 1);
+    host.ctl(&["session", "cancel", &target]).ok();
     wait_for("the answer", || host.entries("agent.answered").len() == 1);
     let request = host.entries("agent.sent")[0]["data"]["message"].as_str().expect("an id").to_owned();
     let status = Raw::of(&host).get(&format!("/v1/messages/{request}")).1["status"].clone();
     assert_eq!((received(&host), status.as_str()), (0, Some("completed")), "it is answered and not delivered");
+    host.ctl(&["session", "cancel", asking]).ok();
     taken(&host, 1);
     assert_eq!(Raw::of(&host).get(&format!("/v1/messages/{request}")).1["status"], "delivered");
 }
@@ -140,7 +149,7 @@ fn a9_agent_that_asked_learns_that_there_is_no_answer() {
     // A removed session.
     host.chat("a", "send slow to b");
     wait_for("the request", || host.entries("agent.sent").len() == 2);
-    let target = host.entries("agent.sent")[1]["data"]["session"].as_str().expect("an id").to_owned();
+    let target = target(&host, 1);
     host.ctl(&["session", "remove", &target, "--yes"]).ok();
     wait_for("the word of the host", || host.entries("agent.refused").len() == 1);
     assert_eq!(host.entries("agent.refused")[0]["data"]["reason"], "session_removed");
@@ -155,10 +164,9 @@ fn a9_answer_to_a_removed_session_is_a_dead_letter() {
     client.send_in("a", "gone", "send slow to b", "e2").expect("accepted");
     wait_for("the second request", || host.entries("agent.sent").len() == 2);
     let session = asking["session_id"].as_str().expect("an id").to_owned();
-    let target = host.entries("agent.sent")[0]["data"]["session"].as_str().expect("an id").to_owned();
-    assert_eq!(host.entries("agent.sent")[1]["data"]["session"], target);
-    let turns = || host.entries("turn.opened").iter().filter(|entry| entry["data"]["session"] == target).count();
-    wait_for("the turn of b", || turns() == 1);
+    let (target, second) = (target(&host, 0), target(&host, 1));
+    assert_eq!(second, target);
+    turns(&host, &target, 1);
     idle_of(&host, &session);
     host.ctl(&["session", "remove", &session, "--yes"]).ok();
     // The first request is in a turn. Its answer reaches no session, and its person has a notice.
@@ -168,7 +176,8 @@ fn a9_answer_to_a_removed_session_is_a_dead_letter() {
     assert!(told.iter().any(|line| line["text"].to_string().contains("answer to another agent")), "{told:?}");
     // The second one still waits. The host withdraws it without a turn: its chain begins with a removed message.
     idle_of(&host, &target);
-    assert_eq!((turns(), host.entries("delivery.dead").len()), (1, 1));
+    turns(&host, &target, 1);
+    assert_eq!(host.entries("delivery.dead").len(), 1);
 }
 
 fn idle_of(host: &TestHost, session: &str) {
@@ -225,6 +234,6 @@ fn chain_survives_a_turn_that_is_tried_again() {
         crate::support::host_fixture::kill(i32::try_from(pid).expect("a process"));
     }
     idle(&host);
-    wait_for("the answers", || answers(&host) == received(&host));
-    assert!(host.entries("delivery.dead").is_empty() && answers(&host) >= 3, "{}", answers(&host));
+    wait_for("the answers", || answers(&host) >= 3 && answers(&host) == received(&host));
+    assert!(host.entries("delivery.dead").is_empty());
 }
