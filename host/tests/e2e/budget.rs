@@ -292,7 +292,7 @@ fn failed_model_is_reported_and_a_retry_answers_once() {
 
 #[test]
 fn late_model_is_named_and_parks_no_session() {
-    let host = new_host("[turn]\nseconds_max = 2\n[session]\nlaunch_attempts_max = 1\n", RULES);
+    let host = new_host("[turn]\nseconds_max = 6\n[session]\nlaunch_attempts_max = 1\n", RULES);
     for _ in 0..2 {
         let late = host.chat("a", "slow");
         assert_eq!(late["notice"], true, "{late}");

@@ -254,11 +254,11 @@ fn command_over_its_time_limit_is_ended_and_reported() {
     let host = with_commands(HostUser::Ordinary);
     let script = host.home.join("script.toml");
     let rule = "[[rule]]\nwhen = '^slow$'\ncalls = [{ tool = 'run_command', arguments = { command = 'echo begun; sleep 1000', \
-                timeout_seconds = 1 } }]\nreply = '{result}'\nreply_error = '{error}'\n";
+                timeout_seconds = 5 } }]\nreply = '{result}'\nreply_error = '{error}'\n";
     std::fs::write(&script, rule).expect("written");
     host.down();
     host.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
     host.up();
     let said = host.say("a", "slow");
-    assert!(said.contains("begun\n[ended after 1 s"), "{said}");
+    assert!(said.contains("begun\n[ended after 5 s"), "{said}");
 }

@@ -164,7 +164,8 @@ async fn conversation_with_tools_works_over_both_apis() {
 #[tokio::test]
 async fn failure_never_quotes_the_provider_and_can_recover() {
     // The time limit is short only if the server never sends a byte.
-    let waits = Config { first_byte_ms: 300, whole_ms: 300, idle_ms: 300, ..quick() };
+    let waits = Config { first_byte_ms: 300, whole_ms: 300, ..quick() };
+    let stalls = Config { idle_ms: 300, ..quick() };
     let huge = format!("{} ", "a".repeat(1023)).repeat(BODY_BYTES_MAX / 1024 + 1);
     let both = [
         (status(401, &[]), "key_refused", 1),
@@ -193,14 +194,16 @@ async fn failure_never_quotes_the_provider_and_can_recover() {
     let streams_only = [(Act::Stall("half of it".to_owned()), "stalled", 1)];
     for variant in VARIANTS {
         let (server, current) = acting_server(Act::Hang);
-        let (patient, hasty) = (
-            open(&quick(), vec![spec("local", variant, &server.url())]),
-            open(&waits, vec![spec("local", variant, &server.url())]),
-        );
+        let open = |config: &Config| open(config, vec![spec("local", variant, &server.url())]);
+        let (patient, waiting, stalling) = (open(&quick()), open(&waits), open(&stalls));
         for (act, code, tries) in both.iter().chain(streams_only.iter().filter(|_| variant.1)) {
             let before = server.seen().len();
             *current.lock().expect("not poisoned") = act.clone();
-            let endpoints = if matches!(code, &"silent" | &"stalled") { &hasty } else { &patient };
+            let endpoints = match *code {
+                "silent" => &waiting,
+                "stalled" => &stalling,
+                _ => &patient,
+            };
             let failed = failed(ask(&candidates(endpoints, "local"), vec![person("hello")]).await);
             let shown = format!("{act:?}").chars().take(80).collect::<String>();
             assert_eq!((failed.code(), failed.failures[0].tries), (*code, *tries), "{variant:?} {shown}");
@@ -273,8 +276,9 @@ async fn attempt_with_unknown_outcome_is_counted() {
         (Act::Raw(format!("<html>{WORDS}")), thought.input_tokens, thought.output_tokens),
         (Act::Events(cut), 3 * thought.input_tokens, 3 * 150),
     ] {
+        let config = if matches!(act, Act::Hang) { waits.clone() } else { quick() };
         let (server, _act) = acting_server(act);
-        let endpoints = open(&waits, vec![spec("local", (Kind::Anthropic, true), &server.url())]);
+        let endpoints = open(&config, vec![spec("local", (Kind::Anthropic, true), &server.url())]);
         let failed = failed(ask(&candidates(&endpoints, "local"), vec![person("hello")]).await);
         assert_eq!(failed.usage.output_tokens, output, "{failed:?}");
         assert!(failed.usage.input_tokens >= input && failed.usage.cost_micros > 0, "{failed:?}");
@@ -291,9 +295,10 @@ async fn request_ends_at_the_deadline_of_its_caller() {
         let (server, current) = acting_server(Act::Hang);
         let endpoints = open(&quick(), vec![spec("local", variant, &server.url())]);
         let candidates = candidates(&endpoints, "local");
-        for (act, code) in [(Act::Hang, "silent"), (status(500, &[("retry-after", "30")]), "server_error")] {
+        let wait = status(500, &[("retry-after", "30")]);
+        for (act, code, wait_ms) in [(Act::Hang, "silent", 400), (wait, "server_error", 20_000)] {
             *current.lock().expect("not poisoned") = act;
-            let (until, draft) = (Instant::now() + Duration::from_millis(400), PartialAnswer::default());
+            let (until, draft) = (Instant::now() + Duration::from_millis(wait_ms), PartialAnswer::default());
             let answered = endpoint::generate(&candidates, &prompt(vec![person("a")]), within(until), &draft).await;
             assert_eq!(failed(answered).code(), code, "{variant:?}");
         }

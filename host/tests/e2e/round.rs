@@ -124,7 +124,7 @@ fn request_that_waits_returns_the_answer_and_marks_it_read() {
 fn wait_that_ends_returns_a_recorded_message() {
     let host = TestHost::with(current_user(), Build::Plain, None);
     let script = host.home.join("script.toml");
-    std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'done'\nwait_ms = 1500\n").expect("written");
+    std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'done'\nwait_ms = 5000\n").expect("written");
     host.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
     host.up();
     host.agent("a");

@@ -43,7 +43,7 @@ async fn slow_endpoint_is_cancelled_in_time_for_the_fallback() {
         let mut first = spec("first", (kind, true), &drips.url());
         first.fallbacks = vec!["second".to_owned()];
         let alone = Spec { fallbacks: Vec::new(), ..spec("alone", (kind, true), &drips.url()) };
-        let config = Config { stream_ms: 300, ..quick() };
+        let config = Config { stream_ms: 1_500, ..quick() };
         let endpoints = open(&quick(), vec![first, spec("second", (kind, true), &working.url())]);
         let (until, draft) = (Instant::now() + Duration::from_secs(4), PartialAnswer::default());
         let prompt = prompt(vec![person("a")]);

@@ -58,8 +58,7 @@ const REFUSALS_MAX: usize = 64;
 fn check_quarantined(attacked: &Attacked, script: &Value, words: &str) {
     let chat = attacked.send("a", "hello", script).ok().json();
     assert_eq!(chat["notice"], true, "{chat}");
-    let session = attacked.session("a");
-    assert_eq!(session["state"], "quarantined", "{session}");
+    wait_for("the quarantine", || attacked.session("a")["state"] == "quarantined");
     let entries = attacked.entries("session.quarantined", &attacked.id("a"));
     assert_eq!(entries.last().expect("an entry")["data"]["reason"], words);
     attacked.check_other_agent();

@@ -213,7 +213,7 @@ fn session_with_a_damaged_key_is_refused_with_a_reason() {
 
 #[test]
 fn journal_that_names_another_file_does_not_delete_it() {
-    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    let attacked = Attacked::new("[turn]\nseconds_max = 6\n");
     attacked.say("a", "hello");
     let id = attacked.id("a");
     // SQLite deletes only files with the name of a super-journal, so the attacker names such a file.
@@ -246,7 +246,7 @@ fn journal_that_names_another_file_does_not_delete_it() {
 
 #[test]
 fn flood_of_bells_delays_neither_deadline_nor_stop() {
-    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    let attacked = Attacked::new("[turn]\nseconds_max = 6\n");
     attacked.say("a", "hello");
     attacked.check_other_agent();
     let id = attacked.id("a");
@@ -258,13 +258,13 @@ fn flood_of_bells_delays_neither_deadline_nor_stop() {
         }
         let chat = flooding.join().expect("answered");
         assert!(
-            chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 2 seconds")),
+            chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 6 seconds")),
             "{chat}"
         );
     });
     let at = |what: &str| attacked.entries(what, &id).last().expect("an entry")["data"]["at"].as_i64().expect("a time");
     let late = at("turn.closed") - at("turn.opened");
-    assert!(late < 4_000, "the turn was closed after {late} ms");
+    assert!(late < 20_000, "the turn was closed after {late} ms");
     assert!(attacked.host.say("a", "hello").contains("Hello."));
 
     let attacked = Attacked::new("");
@@ -282,11 +282,11 @@ fn flood_of_bells_delays_neither_deadline_nor_stop() {
 
 #[test]
 fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
-    let attacked = Attacked::new("[turn]\nseconds_max = 2\n");
+    let attacked = Attacked::new("[turn]\nseconds_max = 6\n");
     let played = attacked.play("a", "hello", &json!(["hang"]));
     assert_eq!(played.chat["notice"], true);
     let reply = played.chat["reply"].as_str().unwrap_or_default();
-    assert_eq!(reply, "I stopped: this turn took longer than its limit of 2 seconds.");
+    assert_eq!(reply, "I stopped: this turn took longer than its limit of 6 seconds.");
     attacked.check_other_agent();
     let played = attacked.say("a", "hello");
     let reply = played.chat["reply"].as_str().unwrap_or_default();
@@ -351,9 +351,14 @@ fn second_death_of_a_reader_at_one_row_quarantines() {
     assert_eq!(attacked.session("a")["state"], "awake");
     // The host has accepted a row since, so this counts as a first death. The next one is the second.
     let second = reader();
+    assert!(second > 0);
     kill(second);
-    wait_for("a third reader", || ![0, first, second].contains(&reader()));
-    kill(reader());
+    let mut third = 0;
+    wait_for("a third reader", || {
+        third = reader();
+        ![0, first, second].contains(&third)
+    });
+    kill(third);
     let id = check_halted(&attacked, "quarantined", "the reader of its outbound queue died twice");
     attacked.host.ctl(&["chat", "a", "hello"]).refused("died twice");
     check_release(&attacked, &id);
