@@ -122,7 +122,9 @@ fn waiting_request_is_answered_once_after_it_is_sent_again() {
         host.up_failing_at(point);
         let host_pid = host.pid().expect("it runs");
         let (client, event) = (Client::of(&host), format!("event-{number}"));
-        client.send_and_wait("a", HELLO.text, &event, WAIT_MAX).expect_err("the host dies before it answers");
+        let answered = client.send_and_wait("a", HELLO.text, &event, WAIT_MAX);
+        // At `receipt` the client may already have the answer.
+        assert!(answered.is_err() || *point == "receipt", "{point}: the host dies before it answers");
         wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
         no_process_uses(&host.home);
         host.up();

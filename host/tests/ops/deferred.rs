@@ -106,8 +106,9 @@ fn lost_deferred_change_is_reported_and_the_record_continues() {
         tokio::time::timeout(WAIT_MAX, lost.changed()).await.expect("the loss is reported").expect("the state is open");
         assert!(!state.read(|tx| tx.exists("SELECT 1 FROM broken", [])).await.expect("read"));
         state.write(|tx| note(tx, "1")).await.expect("written");
-        state.write(broken).await.expect("its caller gets the result before the commit");
-        let error = state.write(|tx| note(tx, "2")).await.expect_err("it shares the failed commit");
+        let (deferred, shared) = tokio::join!(state.write(broken), state.write(|tx| note(tx, "2")));
+        deferred.expect("its caller gets the result before the commit");
+        let error = shared.expect_err("it shares the failed commit");
         assert!(matches!(error, Error::Unwritten(_)), "{error}");
         assert_eq!(state.read(count).await.expect("read"), 1);
         state.close().await;

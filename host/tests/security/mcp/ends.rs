@@ -49,15 +49,15 @@ fn cancelled_and_stopped_calls_are_cancelled_at_the_server() {
     let message = say(&raw, "/allow send -- use hang__count {\"text\":\"twice\"}");
     answered(&host, &message);
     assert_eq!(server.counted(), 1, "an unknown argument is refused");
-    let message = say(&raw, "/allow send -- use hang__echo {\"text\":\"roses\"}");
-    wait_for("the call", || host.entries("call.started").len() == 2);
+    let message = say(&raw, "/allow send -- use hang__count");
+    wait_for("the second act", || server.counted() == 2);
     host.ctl(&["panic"]).ok();
     wait_for("the second cancellation", || server.cancelled() == 2);
     assert_eq!(why_of(&host, &message), "unknown");
     host.ctl(&["resume"]).ok();
     // The message waits again, and the model gets the unknown outcome. The call is not made again.
     answered(&host, &message);
-    assert_eq!((server.counted(), host.entries("call.started").len()), (1, 2));
+    assert_eq!((server.counted(), host.entries("call.started").len()), (2, 2));
     host.ctl(&["audit", "verify"]).ok();
 }
 
@@ -147,16 +147,21 @@ fn killed_server_or_sandbox_leaves_one_act_and_an_unknown() {
     let hung = |thread: &str| call(&host, thread, "/allow send -- use local__hung").1;
     // The process of the server, during a call.
     let message = say(&raw, "/allow send -- use local__hang");
-    started(1);
-    wait_for("the server", || kill_all(&host, "perl") > 0);
+    let states = host.home.join("mcp/local");
+    let has_acted =
+        || std::fs::read_dir(&states).is_ok_and(|all| all.flatten().any(|state| state.path().join("hung").exists()));
+    wait_for("the act", has_acted);
+    assert!(kill_all(&host, "perl") > 0);
     answered(&host, &message);
     let shown = host.ctl(&["--json", "why", &call_of(&host)]).ok().json();
     assert!(shown["result"].as_str().is_some_and(|text| text.contains("unknown if the server acted")), "{shown}");
     // A new process has the same state, also after the death of an idle one.
     let acts = hung("t1");
-    assert!(["hung 0", "hung 1"].iter().any(|words| acts.contains(words)), "{acts}");
+    assert!(acts.contains("hung 1"), "{acts}");
     assert!(kill_all(&host, "perl") > 0);
-    assert_eq!(hung("t2"), acts);
+    // A call before the host notices the death may have no answer.
+    let mut number = 2..;
+    wait_for("a new process", || hung(&format!("t{}", number.next().expect("a number"))) == acts);
 
     // The sandbox, during a call.
     let before = host.entries("call.started").len();
