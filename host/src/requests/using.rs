@@ -104,6 +104,8 @@ fn count_allowance(
 
 /// Uses up the approvals of a call that is judged again at the moment of its effect, in the transaction that marks it as running.
 ///
+/// A call with a request needs its approvals, even if a later grant would permit it without them. So a person finds each approval used.
+///
 /// # Errors
 /// Refuses, by the code of the cause, a call that is neither permitted by its judgement nor approved for each of its reasons.
 pub fn use_approvals(
@@ -113,12 +115,12 @@ pub fn use_approvals(
     judgement: &Judgement,
 ) -> Result<Permitted, Denied<Error>> {
     let call = running.call.call_id;
-    if let Some(permit) = judgement.permit(|_| false) {
-        return Ok(Permitted { call, permit });
-    }
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
     let Some(row) = requests::of_call(tx, call)? else {
-        return count_allowance(tx, running, judgement);
+        return match judgement.permit(|_| false) {
+            Some(permit) => Ok(Permitted { call, permit }),
+            None => count_allowance(tx, running, judgement),
+        };
     };
     let open = Open::of(row)?;
     check_unused(tx, all, &open)?;
@@ -135,7 +137,9 @@ pub fn use_approvals(
     };
     let page = page::show(tx, &all.record, policy, &open.row)?;
     let valid = open.count(tx, all, policy, page.digest)?;
-    if permit.class() != open.class || !open.is_approved(tx, policy, &valid)? {
+    // A grant can lower the class. A call that needs no people now is no more than what they approved.
+    let is_of_class = permit.class() == open.class || judgement.permit(|_| false).is_some();
+    if !is_of_class || !open.is_approved(tx, policy, &valid)? {
         let why = "its approvals are no longer valid: a role, a token, the policy, the manifest or the page changed";
         ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
         return refuse(DenialCode::ApprovalLost, why);

@@ -2,6 +2,7 @@
 //!
 //! They use the real programs with the scripted model, and a server on loopback that records its requests. See `tools`.
 
+use crate::e2e::requests::{approve, request, waiting};
 use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::site::{LOOPBACK, Site, grant, host_with};
@@ -44,6 +45,28 @@ fn request_without_a_grant_waits_with_the_next_step() {
     assert_eq!((why["status"].as_str(), why["code"].as_str()), (Some("asked"), Some("egress_new_host")));
     assert_eq!(answer_of(&why, "always_ask"), "ask");
     assert!(site.lines().is_empty(), "nothing was sent");
+}
+
+#[test]
+fn approval_is_used_although_a_later_grant_permits_the_call() {
+    let site = Site::start();
+    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    host.configure(LOOPBACK);
+    host.up();
+    host.agent("a");
+    host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
+    let raw = client::Raw::of(&host);
+    say_waiting(&host, &format!("fetch {}", site.url("/page")));
+    let asked = waiting(&raw);
+    host.change("a", "egress", &json!({ "host": "127.0.0.1", "port": site.port, "methods": ["GET"], "paths": [] }));
+    let shown = waiting(&raw);
+    assert_eq!((&shown["id"], approve(&raw, &shown).0), (&asked["id"], 200), "{shown}");
+    wait_for("the end of the call", || request(&raw, &asked["id"])["status"] == "done");
+    assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
+    for event in ["request.approved", "request.used", "call.started", "call.ran"] {
+        assert_eq!(host.entries(event).len(), 1, "{event}");
+    }
+    host.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]
