@@ -10,7 +10,7 @@ use crate::changes::ChangeWorker;
 use crate::config::Config;
 use crate::executor::LateCalls;
 use crate::maintenance::HeadPublisher;
-use crate::mcp::oauth::LoginRenewal;
+use crate::mcp::oauth::{LoginRenewal, Logins};
 use crate::outbound::dispatch::Dispatcher;
 use crate::questions::QuestionWorker;
 use crate::retention_worker::Retention;
@@ -32,7 +32,7 @@ pub(super) struct Workers {
     pub reloader: Arc<Reloader>,
     /// Sends deliveries.
     pub sending: JoinHandle<()>,
-    renewing: JoinHandle<()>,
+    logins: Arc<Logins>,
     serving: JoinHandle<std::io::Result<()>>,
     receiving: Vec<JoinHandle<std::io::Result<()>>>,
 }
@@ -48,7 +48,7 @@ impl Workers {
     ) -> Self {
         let Parts { record, changes, executor, questions, jails, models, dispatch, .. } = parts;
         let Parts { sessions, inbound, stops, reloader, backups, .. } = parts;
-        let (latch, shutdown) = (&stops.latch, Shutdown::default());
+        let (latch, logins, shutdown) = (&stops.latch, Arc::clone(&executor.servers.logins), Shutdown::default());
         let worker = ChangeWorker::new(
             Arc::clone(changes),
             sessions.clone(),
@@ -58,7 +58,7 @@ impl Workers {
         );
         tokio::spawn(worker.run());
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
-        let renewing = start_due(parts, &shutdown);
+        start_due(parts, &shutdown);
         let dispatcher = Dispatcher {
             dispatch: Arc::clone(dispatch),
             latch: Arc::clone(latch),
@@ -97,10 +97,10 @@ impl Workers {
             about: Arc::new(about),
         };
         let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));
-        Self { shutdown, reloader: Arc::clone(reloader), sending, renewing, serving, receiving }
+        Self { shutdown, reloader: Arc::clone(reloader), sending, logins, serving, receiving }
     }
 
-    /// Ends the servers, the renewal of tokens and the delivery worker.
+    /// Ends the servers, the renewals of tokens and the delivery worker.
     pub async fn end(self) {
         self.shutdown.finish();
         let _ = tokio::time::timeout(REQUESTS_TIME_MAX, async {
@@ -109,7 +109,7 @@ impl Workers {
                 let _ = receiving.await;
             }
             // The issuer may no longer take the tokens before a renewal.
-            let _ = self.renewing.await;
+            self.logins.wait_for_renewals().await;
         })
         .await;
         // It bounds its own end.
@@ -119,9 +119,10 @@ impl Workers {
     }
 }
 
-/// Starts the workers of calls and of questions that wait for people, of revoked skills and of schedules, and the renewal of tokens, which
-/// it returns.
-fn start_due(parts: &Parts, shutdown: &Shutdown) -> JoinHandle<()> {
+/// Starts the workers of calls and of questions that wait for people, of logins, of revoked skills and of schedules.
+fn start_due(parts: &Parts, shutdown: &Shutdown) {
+    let logins = Arc::clone(&parts.executor.servers.logins);
+    tokio::spawn(LoginRenewal { logins, shutdown: shutdown.clone() }.run());
     let late = LateCalls::new(Arc::clone(&parts.executor), Arc::new(parts.sessions.clone()));
     tokio::spawn(late.run(shutdown.clone()));
     let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
@@ -138,8 +139,6 @@ fn start_due(parts: &Parts, shutdown: &Shutdown) -> JoinHandle<()> {
     }
     let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch), shutdown.clone());
     tokio::spawn(schedules.run());
-    let renewal = LoginRenewal { logins: Arc::clone(&parts.executor.servers.logins) };
-    tokio::spawn(renewal.run(shutdown.clone()))
 }
 
 /// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.

@@ -65,8 +65,8 @@ pub struct Logins {
     latch: Arc<Latch>,
     /// The logins that wait, by server. A restart forgets them.
     attempts: Mutex<HashMap<String, Attempt>>,
-    /// The locks of renewals, by server.
-    renewals: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// The locks of tokens, by server: one request to the issuer at a time.
+    token_locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     fetchers: Arc<Fetchers>,
     /// Wakes the renewal after a login.
     bell: Notify,
@@ -75,8 +75,8 @@ pub struct Logins {
 impl Logins {
     /// Makes the logins of a record.
     pub fn new(record: Arc<Record>, latch: Arc<Latch>, fetchers: Arc<Fetchers>) -> Self {
-        let (attempts, renewals, bell) = (Mutex::default(), Mutex::default(), Notify::new());
-        Self { record, latch, attempts, renewals, fetchers, bell }
+        let (attempts, token_locks, bell) = (Mutex::default(), Mutex::default(), Notify::new());
+        Self { record, latch, attempts, token_locks, fetchers, bell }
     }
 
     /// Begins a login at a server. It replaces a login there that waits.
@@ -128,6 +128,8 @@ impl Logins {
     /// # Errors
     /// Refuses an address of another login, of another issuer or of another person, and passes the refusal of the issuer on.
     pub async fn finish(&self, server: &str, address: &str, by: PersonId) -> Result<(), Denied> {
+        let lock = self.token_lock(server);
+        let _held = lock.lock().await;
         let (code, attempt) = self.take(server, address, by)?;
         let (url, http) = self.http(&attempt.described)?;
         let form = [
@@ -159,15 +161,15 @@ impl Logins {
 
     /// Removes the login at a server, and one that waits. Returns the login if there was one, to revoke its tokens at the issuer.
     ///
-    /// Waits for a renewal in progress: its new tokens must be revoked, not those before it.
+    /// Waits for a login or a renewal in progress: the new tokens must be revoked, not those before it.
     ///
     /// # Errors
     /// Refuses an unknown server.
     pub async fn remove(&self, server: &str, by: PersonId) -> Result<Option<Removed>, Denied> {
+        let lock = self.token_lock(server);
+        let _held = lock.lock().await;
         let described = self.described(server).await?;
         self.waiting().remove(server);
-        let lock = self.renewal_lock(server);
-        let _held = lock.lock().await;
         let (record, server) = (Arc::clone(&self.record), server.to_owned());
         let remove = move |tx: &mut ironclaw_state::WriteTx<'_>| {
             let Some(found) = login::find(tx, &server)? else { return Ok(None) };

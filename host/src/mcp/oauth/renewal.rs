@@ -7,9 +7,11 @@ use super::Logins;
 use super::token::Failed;
 use crate::error::Error;
 use crate::notifications::{self, About, Notification};
+use crate::registry::mcp::login::{Login, Tokens};
 use crate::registry::mcp::{self, login};
 use crate::shutdown::Shutdown;
 use crate::worker::{self, Due, Wait};
+use ironclaw_contract::seam::change::McpRegister;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -22,18 +24,27 @@ const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
 impl Logins {
     /// Returns the lock of the tokens of a server.
-    pub(super) fn renewal_lock(&self, server: &str) -> Arc<Mutex<()>> {
-        let mut locks = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn token_lock(&self, server: &str) -> Arc<Mutex<()>> {
+        let mut locks = self.token_locks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(locks.entry(server.to_owned()).or_default())
     }
 
-    /// Renews the tokens of a server if it is time to.
+    /// Waits for the renewals in progress.
+    pub async fn wait_for_renewals(&self) {
+        let locks: Vec<_> =
+            self.token_locks.lock().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect();
+        for lock in locks {
+            drop(lock.lock().await);
+        }
+    }
+
+    /// Renews the tokens of a server if it is time to. A caller that gives up does not end a renewal that has begun, because the issuer may
+    /// have replaced the tokens already.
     ///
     /// # Errors
     /// Errors of the record. A renewal that fails is no error.
-    pub async fn renew_if_due(&self, server: &str) -> Result<(), ironclaw_state::Error> {
-        let lock = self.renewal_lock(server);
-        let _held = lock.lock().await;
+    pub async fn renew_if_due(self: &Arc<Self>, server: &str) -> Result<(), ironclaw_state::Error> {
+        let held = self.token_lock(server).lock_owned().await;
         let (named, now, record) = (server.to_owned(), ironclaw_state::wall_clock(), Arc::clone(&self.record));
         let look = move |tx: &ironclaw_state::ReadTx<'_>| {
             let login = login::find(tx, &named)?.filter(|login| login.renew_at.is_some_and(|at| at <= now));
@@ -41,7 +52,21 @@ impl Logins {
             let tokens = login::tokens(&record.wrapping, &login)?;
             Ok::<_, ironclaw_state::Error>(tokens.map(|tokens| (login, tokens, server.described)))
         };
-        let Some((login, tokens, described)) = self.record.state.read(look).await? else { return Ok(()) };
+        let Some(due) = self.record.state.read(look).await? else { return Ok(()) };
+        let (logins, server) = (Arc::clone(self), server.to_owned());
+        let renewal = tokio::spawn(async move {
+            let renewed = logins.renew(&server, due).await;
+            drop(held);
+            renewed
+        });
+        renewal.await.unwrap_or(Err(ironclaw_state::Error::Closed))
+    }
+
+    async fn renew(
+        &self,
+        server: &str,
+        (login, tokens, described): (Login, Tokens, McpRegister),
+    ) -> Result<(), ironclaw_state::Error> {
         // A server that people replaced meanwhile has no login, and an emergency stop lets the login wait.
         let Ok((url, http)) = self.http(&described) else { return Ok(()) };
         let made_at = login.made_at;
@@ -95,12 +120,14 @@ impl Logins {
 pub struct LoginRenewal {
     /// The logins.
     pub logins: Arc<Logins>,
+    /// The shutdown, which begins no further renewal.
+    pub shutdown: Shutdown,
 }
 
 impl LoginRenewal {
     /// Runs until the host stops.
-    pub async fn run(self, shutdown: Shutdown) {
-        let logins = Arc::clone(&self.logins);
+    pub async fn run(self) {
+        let (logins, shutdown) = (Arc::clone(&self.logins), self.shutdown.clone());
         worker::run(self, &logins.bell, &shutdown).await;
     }
 }
@@ -116,6 +143,9 @@ impl Due for LoginRenewal {
         }
         let state = &self.logins.record.state;
         for login in state.read(login::all).await? {
+            if self.shutdown.is_stopping() {
+                return Ok(Wait::AtMost(Self::RETRY_AFTER));
+            }
             self.logins.renew_if_due(&login.server).await?;
         }
         let next = state.read(login::all).await?.into_iter().filter_map(|login| login.renew_at).min();
