@@ -128,7 +128,8 @@ impl Effect {
         }
         let (request, body) = http::request(&arguments, network).map_err(|_| changed())?;
         let (host, port) = (request.url().host().to_string(), request.url().port());
-        let granted = http::allowed(&request, network).ok().and_then(|allowed| allowed.grant().secret().cloned());
+        let allowed = http::allowed(&request, network).ok().filter(|_| !permitted.is_without_grant());
+        let granted = allowed.and_then(|allowed| allowed.grant().secret().cloned());
         let secret = granted.as_ref().map(secret_of).transpose()?;
         Ok(Self::Http(Box::new(HttpEffect { request, body, host, port, secret })))
     }

@@ -5,6 +5,7 @@
 
 use super::allowance::{self, Calling};
 use super::decide::{Open, why_stale};
+use super::reasons::is_for_grant;
 use super::{Requests, Row, Status, ending, page};
 use crate::error::Error;
 use crate::gateway::store;
@@ -25,6 +26,7 @@ use ironclaw_state::WriteTx;
 pub struct Permitted {
     call: CallId,
     permit: Permit,
+    is_without_grant: bool,
 }
 
 impl Permitted {
@@ -36,6 +38,11 @@ impl Permitted {
     /// Returns the permit of the judgement.
     pub const fn permit(&self) -> Permit {
         self.permit
+    }
+
+    /// Returns whether people approved the call as one that no grant covers. It gets nothing of a grant that came later.
+    pub const fn is_without_grant(&self) -> bool {
+        self.is_without_grant
     }
 }
 
@@ -99,7 +106,7 @@ fn count_allowance(
         let words = "its allowance was used up, expired or was removed; an equal call in a later message asks a person";
         return Err(Refusal::new(DenialCode::AllowanceLost, words).into());
     }
-    Ok(Permitted { call: call.call_id, permit })
+    Ok(Permitted { call: call.call_id, permit, is_without_grant: false })
 }
 
 /// Uses up the approvals of a call that is judged again at the moment of its effect, in the transaction that marks it as running.
@@ -118,7 +125,7 @@ pub fn use_approvals(
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
     let Some(row) = requests::of_call(tx, call)? else {
         return match judgement.permit(|_| false) {
-            Some(permit) => Ok(Permitted { call, permit }),
+            Some(permit) => Ok(Permitted { call, permit, is_without_grant: false }),
             None => count_allowance(tx, running, judgement),
         };
     };
@@ -157,5 +164,6 @@ pub fn use_approvals(
         .with("call", call)
         .with("approvals", canonical::to_string(&ids))
         .append(tx)?;
-    Ok(Permitted { call, permit })
+    let is_without_grant = open.reasons.iter().any(|reason| is_for_grant(reason.code));
+    Ok(Permitted { call, permit, is_without_grant })
 }

@@ -58,7 +58,10 @@ fn approval_is_used_although_a_later_grant_permits_the_call() {
     let raw = client::Raw::of(&host);
     say_waiting(&host, &format!("fetch {}", site.url("/page")));
     let asked = waiting(&raw);
-    host.change("a", "egress", &json!({ "host": "127.0.0.1", "port": site.port, "methods": ["GET"], "paths": [] }));
+    host.ctl_given("top-secret\n", &["secret", "set", "site"]).ok();
+    let port = site.port.to_string();
+    let grant = ["egress", "grant", "a", "127.0.0.1", "--port", &port, "--path", "/page", "--secret", "site", "--yes"];
+    host.ctl(&grant).ok();
     let shown = waiting(&raw);
     assert_eq!((&shown["id"], approve(&raw, &shown).0), (&asked["id"], 200), "{shown}");
     wait_for("the end of the call", || request(&raw, &asked["id"])["status"] == "done");
@@ -66,6 +69,11 @@ fn approval_is_used_although_a_later_grant_permits_the_call() {
     for event in ["request.approved", "request.used", "call.started", "call.ran"] {
         assert_eq!(host.entries(event).len(), 1, "{event}");
     }
+    // Its page says that no secret is sent. The next call has the grant.
+    host.say("a", &format!("fetch {}", site.url("/page")));
+    let has_secret: Vec<bool> =
+        site.seen.lock().expect("a list").iter().map(|request| request.contains("top-secret")).collect();
+    assert_eq!(has_secret, [false, true]);
     host.ctl(&["audit", "verify"]).ok();
 }
 
