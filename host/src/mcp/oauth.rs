@@ -65,7 +65,7 @@ pub struct Logins {
     latch: Arc<Latch>,
     /// The logins that wait, by server. A restart forgets them.
     attempts: Mutex<HashMap<String, Attempt>>,
-    /// The locks of tokens, by server: one request to the issuer at a time.
+    /// The locks of tokens, by server: one request for tokens at a time.
     token_locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
     fetchers: Arc<Fetchers>,
     /// Wakes the renewal after a login.

@@ -123,8 +123,9 @@ pub fn use_approvals(
 ) -> Result<Permitted, Denied<Error>> {
     let call = running.call.call_id;
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
+    let alone = judgement.permit(|_| false);
     let Some(row) = requests::of_call(tx, call)? else {
-        return match judgement.permit(|_| false) {
+        return match alone {
             Some(permit) => Ok(Permitted { call, permit, is_without_grant: false }),
             None => count_allowance(tx, running, judgement),
         };
@@ -145,7 +146,7 @@ pub fn use_approvals(
     let page = page::show(tx, &all.record, policy, &open.row)?;
     let valid = open.count(tx, all, policy, page.digest)?;
     // A grant can lower the class. A call that needs no people now is no more than what they approved.
-    let is_of_class = permit.class() == open.class || judgement.permit(|_| false).is_some();
+    let is_of_class = permit.class() == open.class || alone.is_some();
     if !is_of_class || !open.is_approved(tx, policy, &valid)? {
         let why = "its approvals are no longer valid: a role, a token, the policy, the manifest or the page changed";
         ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;

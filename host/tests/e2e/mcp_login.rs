@@ -250,12 +250,18 @@ fn named_secret_of_a_client_proves_the_host() {
     }
 }
 
-#[test]
-fn logout_during_a_renewal_revokes_the_new_tokens() {
+/// Returns a host with a renewal in progress: the issuer has replaced the tokens, and answers two seconds later.
+fn host_in_a_renewal() -> (TestHost, Issuer) {
     let slow = Behaviour { lifetime: Some(2), renewal_takes: Duration::from_secs(2), ..Behaviour::default() };
     let (host, issuer) = host_with(slow);
     log_in(&host, &issuer);
     wait_for("a renewal", || issuer.renewals() == 1);
+    (host, issuer)
+}
+
+#[test]
+fn logout_during_a_renewal_revokes_the_new_tokens() {
+    let (host, issuer) = host_in_a_renewal();
     host.ctl(&["mcp", "logout", "s"]).ok();
     assert!(!issuer.has_tokens(), "the issuer revoked them");
     assert_eq!((issuer.revocations(), &show(&host, "s")["login"]["state"]), (1, &json!("needed")));
@@ -263,14 +269,11 @@ fn logout_during_a_renewal_revokes_the_new_tokens() {
 
 #[test]
 fn stop_during_a_renewal_keeps_the_login() {
-    let slow = Behaviour { lifetime: Some(2), renewal_takes: Duration::from_secs(2), ..Behaviour::default() };
-    let (host, issuer) = host_with(slow);
-    log_in(&host, &issuer);
-    wait_for("a renewal", || issuer.renewals() == 1);
+    let (host, issuer) = host_in_a_renewal();
     host.down();
     host.up();
     // A refused renewal would be the last one.
-    wait_for("two more renewals", || issuer.renewals() == 3);
+    wait_for("two more renewals", || issuer.renewals() >= 3);
     assert_eq!(show(&host, "s")["login"]["state"], "active");
     assert_eq!(host.entries("mcp.login_ended").len(), 0);
 }

@@ -120,7 +120,7 @@ impl Logins {
 pub struct LoginRenewal {
     /// The logins.
     pub logins: Arc<Logins>,
-    /// The shutdown, which begins no further renewal.
+    /// The shutdown. No renewal begins after it.
     pub shutdown: Shutdown,
 }
 

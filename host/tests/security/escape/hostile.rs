@@ -264,7 +264,7 @@ fn flood_of_bells_delays_neither_deadline_nor_stop() {
     });
     let at = |what: &str| attacked.entries(what, &id).last().expect("an entry")["data"]["at"].as_i64().expect("a time");
     let late = at("turn.closed") - at("turn.opened");
-    assert!(late < 20_000, "the turn was closed after {late} ms");
+    assert!(late < 12_000, "the turn was closed after {late} ms");
     assert!(attacked.host.say("a", "hello").contains("Hello."));
 
     let attacked = Attacked::new("");
