@@ -186,7 +186,15 @@ impl EmergencyStop {
     /// Restores, at a start, a recorded or requested stop. Returns whether there is one.
     pub async fn restore(&self) -> Result<bool, Error> {
         let asked = latch::file(&self.jails.home).symlink_metadata().is_ok();
-        let stopped = self.record.state.write(move |tx| Ok::<_, Error>(latch::at_start(tx, asked)?)).await?;
+        let record = Arc::clone(&self.record);
+        let restore = self.record.state.write(move |tx| {
+            if asked {
+                // The stop begins with this start, and withdraws what waits as any other.
+                requests::end_all(tx, &record, "everything was stopped")?;
+            }
+            Ok::<_, Error>(latch::at_start(tx, asked)?)
+        });
+        let stopped = restore.await?;
         self.latch.set(stopped);
         if asked {
             self.remove_panic_file();

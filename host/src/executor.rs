@@ -28,12 +28,13 @@ use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
 use crate::session::store;
 use crate::skills::Skills;
-use crate::tables::{messages, turns};
+use crate::tables::{deliveries, messages, turns};
 use crate::tools::{SEND_FILE, SEND_MESSAGE};
-use crate::turns::calls::{self, Call, CallRow, CallState, ResultBody, ResultTarget, Runs};
+use crate::turns::calls::{self, Call, CallOutcome, CallRow, CallState, ResultBody, ResultTarget, Runs};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
 use crate::turns::turn;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, SessionId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
@@ -154,13 +155,13 @@ impl Executor {
         let settle = move |tx: &mut WriteTx<'_>| match (when, outcome) {
             (When::InTurn, Outcome::Known(result)) => executor.settle(tx, &place, &result),
             (When::InTurn, Outcome::Unknown(tried)) => executor.lose(tx, &place, tried.as_ref()),
-            (When::Late, Outcome::Known(result)) => late::settle(tx, &executor.record, &place, &result),
+            (When::Late, Outcome::Known(result)) => late::settle(&executor, tx, &place, &result),
             (When::Late, Outcome::Unknown(tried)) => match requests::of_call(tx, place.call)? {
                 Some(row) => {
                     late::lose(tx, &executor.record, &row, "everything was stopped")?;
                     late::keep_tried(tx, &executor.record, &place, tried.as_ref())
                 }
-                None => Ok(requests::finish(tx, place.call, false)?),
+                None => Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?),
             },
         };
         self.record.state.write(settle).await
@@ -206,14 +207,14 @@ impl Executor {
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
         denied::tell(tx, (&open, facts.position.as_ref()), &agent, (&call, code), keys)?;
         sent_files::end(tx, row.id)?;
-        if when == When::InTurn {
-            let target = self.target(place);
-            let result = calls::refusal(code, &refusal.message);
-            let item = calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?;
-            calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), item.tuple.item)?;
-        } else if let Some(pending) = row.result {
-            calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), pending)?;
-        }
+        let told = match row.result {
+            Some(pending) => pending,
+            None => {
+                let (target, result) = (self.target(place), calls::refusal(code, &refusal.message));
+                calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?.tuple.item
+            }
+        };
+        calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), told)?;
         entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
         Ok(None)
     }
@@ -233,33 +234,55 @@ impl Executor {
         let found = calls::find(tx, place.call)?;
         let Some(row) = found.filter(|row| row.state == CallState::Running) else {
             // The turn ended meanwhile, and said that the outcome is unknown.
-            return Ok(requests::finish(tx, place.call, false)?);
+            return Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?);
         };
+        if result.outcome == CallOutcome::Unknown
+            && let Some(request) = requests::of_call(tx, place.call)?
+        {
+            requests::note_unknown(tx, &request)?;
+        }
+        let digest = self.record_ended(tx, place, &row, result)?;
+        ran(tx, place, &row, result, digest)
+    }
+
+    /// Records the result of a call that the host made as an item of its turn, with the end of the call and of its request. Returns the
+    /// digest of the item.
+    fn record_ended(
+        &self,
+        tx: &mut WriteTx<'_>,
+        place: &Place,
+        row: &CallRow,
+        result: &ResultBody,
+    ) -> Result<Digest, Error> {
         let author = Author::Tool { tool: row.tool.clone() };
         let labels = match row.tool == SEND_MESSAGE || row.tool == SEND_FILE {
             // The host's own words, with nothing from outside beyond what the output had seen.
-            true => recorded(tx, &row, &place.key)?.1,
+            true => recorded(tx, row, &place.key)?.1,
             false => vec![Label::External],
         };
         let item = calls::record_labelled_result(tx, &self.target(place), row.id, &row.tool, author, labels, result)?;
-        calls::settle(tx, row.id, item.tuple.item)?;
-        requests::finish(tx, row.id, true)?;
-        let ran = entry(LedgerEvent::CallRan, place, &row);
-        ran.with("ok", result.ok).with("digest", item.tuple.digest).append(tx)?;
-        Ok(())
+        calls::settle(tx, row.id, item.tuple.item, result.outcome)?;
+        requests::finish(tx, row.id, result.outcome)?;
+        deliveries::set_state_of_call(tx, row.id)?;
+        Ok(item.tuple.digest)
     }
 
     /// Records the attempts of a server during a call that was given up. The end of its turn marks the call as unknown.
     fn lose(&self, tx: &mut WriteTx<'_>, place: &Place, tried: Option<&ResultBody>) -> Result<(), Error> {
         let is_lost = |row: &CallRow| matches!(row.state, CallState::Running | CallState::Unknown);
-        if let Some(tried) = tried
-            && let Some(row) = calls::find(tx, place.call)?.filter(|row| is_lost(row) && row.result.is_none())
-        {
-            let author = Author::Tool { tool: row.tool.clone() };
-            let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
-            turns::set_late_result(tx, row.id, item.tuple.item)?;
+        if let Some(row) = calls::find(tx, place.call)?.filter(|row| is_lost(row) && row.result.is_none()) {
+            if let Some(tried) = tried {
+                let author = Author::Tool { tool: row.tool.clone() };
+                let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
+                turns::set_late_result(tx, row.id, item.tuple.item)?;
+            }
+            let lost = entry(LedgerEvent::CallLost, place, &row).reason("the host gave it up");
+            lost.with("outcome", CallOutcome::Unknown.name()).append(tx)?;
         }
-        Ok(requests::finish(tx, place.call, false)?)
+        if let Some(request) = requests::of_call(tx, place.call)?.filter(|row| row.status == Status::Running) {
+            requests::tell_unknown(tx, &self.record, &request)?;
+        }
+        Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?)
     }
 
     fn target<'a>(&'a self, place: &'a Place) -> ResultTarget<'a> {
@@ -301,6 +324,13 @@ fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, Error> {
     let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
     let session = store::find(tx, session)?.ok_or_else(gone)?;
     Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
+}
+
+/// Records in the ledger that the host made a call.
+fn ran(tx: &mut WriteTx<'_>, place: &Place, row: &CallRow, result: &ResultBody, digest: Digest) -> Result<(), Error> {
+    let ran = entry(LedgerEvent::CallRan, place, row).with("ok", result.is_ok());
+    ran.with("outcome", result.outcome.name()).with("digest", digest).append(tx)?;
+    Ok(())
 }
 
 fn entry(event: LedgerEvent, place: &Place, row: &CallRow) -> Entry {

@@ -164,8 +164,8 @@ pub async fn run(jails: &dyn CommandJails, fetcher: &Fetcher, order: &Order, lef
     let until = Instant::now() + left;
     let push = Push { jails, fetcher, order, until };
     let body = match push.run(&mut sent).await {
-        Ok(text) => ResultBody { ok: true, text },
-        Err(text) => ResultBody { ok: false, text },
+        Ok(text) => ResultBody::done(text),
+        Err(body) => body,
     };
     (body, sent)
 }
@@ -178,9 +178,9 @@ struct Push<'a> {
 }
 
 impl Push<'_> {
-    async fn run(&self, sent: &mut Sent) -> Result<String, String> {
+    async fn run(&self, sent: &mut Sent) -> Result<String, ResultBody> {
         let wanted = &self.order.arguments;
-        let nothing = |words: String| format!("failed: {words}; nothing was pushed");
+        let nothing = |words: String| ResultBody::failed(format!("failed: {words}; nothing was pushed"));
         let (new, over, shown) = match (&wanted.commit, &wanted.over, &wanted.commits) {
             (Some(new), Some(over), Some(shown)) => (new, over, shown),
             _ => return Err(nothing("the call does not name its commits".to_owned())),
@@ -189,7 +189,8 @@ impl Push<'_> {
         let host = self.host(None).map_err(nothing)?;
         sent.requests += 1;
         let listed = self.send("GET", &wanted.refs_url(), host, None, REFS_BYTES_MAX).await;
-        let listed = listed.map_err(|error| http::no_answer(&error).text)?;
+        // A branch does not change before the second request.
+        let listed = listed.map_err(|error| ResultBody::failed(http::no_answer(&error).text))?;
         let server = wire::branches(&whole(&listed).map_err(nothing)?).map_err(nothing)?;
         let old = server.get(&format!("refs/heads/{}", wanted.branch));
         let found = old.map_or(NO_COMMIT.to_owned(), ToString::to_string);
@@ -209,11 +210,21 @@ impl Push<'_> {
         sent.bytes = body.len() as u64;
         sent.digest = Some(Digest::of(&body));
         let answered = self.send("POST", &wanted.push_url(), host, Some(body), REPORT_BYTES_MAX).await;
-        let answered = answered.map_err(|error| http::no_answer(&error).text)?;
-        let unknown = |words| format!("failed: {words}; it is unknown if the branch changed");
-        wire::report(&whole(&answered).map_err(unknown)?, &wanted.branch)
-            .map(|()| format!("pushed: the branch {} of {} is at {new}", wanted.branch, wanted.repository()))
-            .map_err(|words| format!("failed: {}", lookalike::neutralise(&words)))
+        let answered = answered.map_err(|error| http::no_answer(&error))?;
+        let unknown = |words: String| {
+            ResultBody::unknown(format!(
+                "unknown: {}; it is unknown if the branch changed",
+                lookalike::neutralise(&words)
+            ))
+        };
+        match wire::report(&whole(&answered).map_err(unknown)?, &wanted.branch).map_err(unknown)? {
+            wire::Report::Changed => {
+                Ok(format!("pushed: the branch {} of {} is at {new}", wanted.branch, wanted.repository()))
+            }
+            wire::Report::Refused(words) => {
+                Err(ResultBody::failed(format!("failed: {}", lookalike::neutralise(&words))))
+            }
+        }
     }
 
     /// Returns the granted host of the repository. A grant may have changed since the approval.

@@ -20,7 +20,7 @@ use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::mcp::{self, listing::Listing, login};
-use crate::turns::calls::ResultBody;
+use crate::turns::calls::{CallOutcome, ResultBody};
 use connect::{Connected, Failed};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
@@ -333,8 +333,11 @@ impl Open {
         let newest = watch::Sender::new(None);
         let reports = newest.subscribe();
         let answer = client.call_watched(tool, arguments, limits, newest);
-        let (ok, words) = match progress::reporting(answer, reports, (running, secrets)).await {
-            Ok(answered) => answer::answer(&self.described.name, answered, secrets),
+        let (outcome, words) = match progress::reporting(answer, reports, (running, secrets)).await {
+            Ok(answered) => {
+                let (ok, words) = answer::answer(&self.described.name, answered, secrets);
+                (CallOutcome::by_success(ok), words)
+            }
             Err(failed) => {
                 if self.login.is_some() && connect::is_unauthorized(&failed.error) {
                     self.is_refused.store(true, Ordering::Relaxed);
@@ -342,7 +345,7 @@ impl Open {
                 answer::no_answer(&self.described.name, &failed, secrets)
             }
         };
-        let mut result = answer::body(ok, &words);
+        let mut result = answer::body(outcome, &words);
         let traffic = gateway.as_ref().map(Gateway::take);
         if let Some(refusals) = traffic.as_ref().map(Traffic::refusals_shown).filter(|lines| !lines.is_empty()) {
             // The server wrote the names in them.

@@ -84,10 +84,7 @@ pub async fn run(
             let traffic = gateway.close();
             (outcome(&ended, &traffic), traffic)
         }
-        Err(words) => (
-            ResultBody { ok: false, text: format!("failed: the command was not started: {words}") },
-            Traffic::default(),
-        ),
+        Err(words) => (ResultBody::failed(format!("failed: the command was not started: {words}")), Traffic::default()),
     }
 }
 
@@ -166,5 +163,5 @@ fn outcome(ended: &Ended, traffic: &Traffic) -> ResultBody {
         Some(exit @ Exit::Signal(_)) => write!(text, "[{exit}]"),
         None => write!(text, "[ended: time limit reached]"),
     };
-    ResultBody { ok: ended.exit == Some(Exit::Code(0)), text }
+    ResultBody::new(ended.exit == Some(Exit::Code(0)), text)
 }

@@ -47,6 +47,9 @@ impl About {
             | Self::RequestExpires
             | Self::ChangeWaits
             | Self::ChangeExpires
+            | Self::ApprovalUnused
+            | Self::CallUnknown
+            | Self::TaskStopped
             | Self::QuestionWaits
             | Self::QuestionReminder => true,
             Self::SessionIncident
@@ -68,6 +71,9 @@ pub fn line(about: About, id: &str) -> String {
         About::RequestExpires => format!("request {id} expires soon: ironctl inbox"),
         About::ChangeWaits => format!("change {id} waits for you: ironctl inbox"),
         About::ChangeExpires => format!("change {id} expires soon: ironctl inbox"),
+        About::ApprovalUnused => format!("request {id} was approved, and its call was not made: ironctl why {id}"),
+        About::CallUnknown => format!("the outcome of request {id} is unknown: ironctl why {id}"),
+        About::TaskStopped => format!("the task of {id} stopped; say \"continue\" to go on: ironctl why {id}"),
         About::QuestionWaits => format!("question {id} waits for you: ironctl inbox"),
         About::QuestionReminder => format!("question {id} still waits for you: ironctl inbox"),
         About::SessionIncident => format!("session {id} is halted: ironctl session show {id}"),

@@ -4,7 +4,7 @@
 //! approval is bound to the page that was shown, like that of a change. See [`crate::approval`].
 //!
 //! ```text
-//! asked ──▶ Pending ──people──▶ Approved ──executor──▶ Running ──▶ Done | Unknown
+//! asked ──▶ Pending ──people──▶ Approved ──executor──▶ Running ──▶ Done | Failed | Queued | Unknown
 //!              └──▶ Rejected | Expired | Withdrawn
 //! ```
 
@@ -12,6 +12,7 @@ pub mod allowance;
 mod ask;
 mod decide;
 mod ending;
+mod notice;
 mod page;
 mod presence;
 mod reasons;
@@ -19,11 +20,13 @@ mod told;
 mod using;
 
 pub use crate::tables::requests::{
-    Row, Status, ended, find, list, next_end, next_reminder, of_call, of_turn, pending_count, running,
+    Row, Status, ended, find, finish, is_any_due, list, next_end, next_reminder, of_call, of_task, of_turn,
+    pending_count, running,
 };
 pub use ask::{Asked, Asking, ask};
 pub use decide::{approve, known, may_decide, may_read, reject, unknown};
-pub use ending::{end, end_all, end_of_sender, end_of_turn, finish, inform};
+pub use ending::{end, end_all, end_of_sender, end_of_task, inform, withdraw_approved};
+pub use notice::{note_unknown, tell_stopped, tell_unknown};
 pub use page::{Shown, note_told, show_or_damage};
 pub use presence::{Presence, Present};
 pub use reasons::{Origin, StoredReason, codes, is_for_grant};

@@ -65,6 +65,7 @@ mod e2e {
     mod packages_change;
     mod people;
     mod private_names;
+    mod promises;
     mod prompts;
     mod questions;
     mod receivers;

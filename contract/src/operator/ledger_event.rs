@@ -152,8 +152,9 @@ events! {
     AllowanceUsed = "allowance.used", [Kind::Verify], "session turn call allowance tool uses count", "A call ran without a question by an allowance.";
     AllowanceRemoved = "allowance.removed", [Kind::Retract], "allowance person agent tool by reason", "An allowance was removed.";
     CallWouldHaveBlocked = "call.would_have_blocked", [Kind::Meta], "session turn call tool arguments_digest codes", "A dangerous mode permitted a call that these codes would have stopped in mode `enforce`.";
-    CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok", "The sandbox reported the result of a call.";
-    CallRan = "call.ran", [Kind::Verify], "session turn call tool digest ok", "The host carried out a call.";
+    CallReported = "call.reported", [Kind::Claim], "session turn call tool digest ok outcome", "The sandbox reported the result of a call.";
+    CallRan = "call.ran", [Kind::Verify], "session turn call tool digest ok outcome", "The host carried out a call.";
+    CallLost = "call.lost", [Kind::Retract], "session turn call tool outcome reason", "The host or the turn ended during a call: it is unknown if it had its effect.";
     ActionRefused = "action.refused", [Kind::Retract], "session turn call tool reason", "An action was refused.";
     RowRefused = "row.refused", [Kind::Retract], "session turn row row_digest fault reason", "A row of the outbound queue was refused.";
     ItemsDropped = "items.dropped", [Kind::Meta], "session items upto", "Old items were dropped.";

@@ -131,6 +131,8 @@ fn stage(seq: u64, kind: Kind, data: &Map<String, Value>) -> Stage {
     let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let outcome = match (kind, data.get("outcome").and_then(Value::as_str)) {
         (_, Some("unknown")) => "unknown",
+        (_, Some("failed")) => "failed",
+        (_, Some("queued")) => "queued",
         (Kind::Retract, _) => "refused",
         (Kind::Genesis | Kind::Boot | Kind::Claim | Kind::Verify | Kind::Meta, _) => "done",
     };

@@ -11,6 +11,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, destinations, egress, mcp};
 use crate::requests;
 use crate::session::store;
+use crate::tables::messages::{self, Message};
 use crate::tables::schedules::OfTurn;
 use crate::tools;
 use crate::turns::calls::http::Network;
@@ -121,7 +122,8 @@ fn meaning(code: &str) -> Option<String> {
 fn summary_of_asked(request: Option<requests::Status>) -> String {
     use requests::Status;
     match request {
-        Some(Status::Pending | Status::Approved) => "The call waits for people.".to_owned(),
+        Some(Status::Pending) => "The call waits for people.".to_owned(),
+        Some(Status::Approved) => "The call is approved, and it was not made yet.".to_owned(),
         Some(status) => format!("The call does not wait any longer: its request is {}.", status.name()),
         None => "An equal later call of the same task took over the request of this call.".to_owned(),
     }
@@ -132,9 +134,13 @@ fn summary(state: CallState, code: &str) -> String {
         CallState::Permitted => "The call is permitted and has no result yet.".to_owned(),
         CallState::Asked => "The call waits for people.".to_owned(),
         CallState::Running => "The host runs the call.".to_owned(),
-        CallState::Done => "The call was permitted, and it has its result.".to_owned(),
-        CallState::Unknown => "The call was permitted. Its turn ended before its outcome was known.".to_owned(),
-        CallState::Void => "The call was permitted. Its turn ended before it ran.".to_owned(),
+        CallState::Done => "The call was made, and it has its result.".to_owned(),
+        CallState::Failed => "The call was made and failed; its result says why.".to_owned(),
+        CallState::Queued => "The call was made. Its message waits for its delivery.".to_owned(),
+        CallState::Unknown => {
+            "The call was begun. It is unknown if it had its effect, and it does not run again.".to_owned()
+        }
+        CallState::Void => "The call was permitted. Its turn ended before it began, so it was not made.".to_owned(),
         CallState::Refused => match meaning(code) {
             Some(meaning) => format!("The call was refused: {meaning}"),
             None => "The call was refused by an earlier version of the host, which kept no code.".to_owned(),
@@ -310,19 +316,29 @@ pub async fn test(
     }))
 }
 
-/// Returns the calls of a turn for the view of its message.
-pub(super) fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
+/// Returns the calls of every attempt at a message for its view, in their order.
+pub(super) fn of_message(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<MessageCall>, Error> {
+    let mut all = Vec::new();
+    for turn in messages::attempts_at(tx, message)? {
+        all.extend(of_turn(tx, turn)?);
+    }
+    Ok(all)
+}
+
+fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
     let mut all = Vec::new();
     for (call, judgement) in calls::of_turn(tx, turn)? {
         let request = match call.runs {
             Some(Runs::Await) => requests::of_call(tx, call.id)?.map(|request| request.id),
             Some(Runs::Local | Runs::Row | Runs::Host) | None => None,
         };
+        // An equal call of a later attempt took over its request.
+        let state = if call.state == CallState::Asked && request.is_none() { CallState::Void } else { call.state };
         all.push(MessageCall {
             id: call.id,
             tool: call.tool,
             class: Some(judgement.class).filter(|class| !class.is_empty()),
-            status: call.state.name().to_owned(),
+            status: state.name().to_owned(),
             code: Some(judgement.code).filter(|code| !code.is_empty()),
             request,
             file: sent_files::find(tx, call.id)?,

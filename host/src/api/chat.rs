@@ -293,7 +293,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         _ => halted,
     };
     Ok(Some(MessageView {
-        calls: message.turn.map(|turn| super::calls::of_turn(tx, turn)).transpose()?.unwrap_or_default(),
+        calls: super::calls::of_message(tx, &message)?,
         message_id: id,
         session_id: session.id,
         turn_id: message.turn,

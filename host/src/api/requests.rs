@@ -11,8 +11,8 @@ use crate::registry::{self, Person};
 use crate::requests::{self, Requests, Row, Shown, Status};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
-use ironclaw_contract::ids::{AgentId, RequestId, TurnId};
-use ironclaw_contract::operator::{CallRequest, Decision, DenialCode, EntryId, InboxEntry, Rejection};
+use ironclaw_contract::ids::{AgentId, RequestId};
+use ironclaw_contract::operator::{CallRequest, Decision, DenialCode, EntryId, InboxEntry, MessageView, Rejection};
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use serde_json::Value;
@@ -158,14 +158,22 @@ fn look(tx: &ReadTx<'_>, all: &Requests, person: &Person, request: RequestId) ->
     Ok(view(tx, all, person, &row, shown)?)
 }
 
-/// Returns the requests of a message's turn in the view for this person, without those that they may not see.
-pub(super) fn of_turn(
+/// Returns the requests of a message's task and of its turn in the view for this person, without those that they may not see. Those of
+/// interrupted attempts and of follow-up turns are among them.
+pub(super) fn of_message(
     tx: &ReadTx<'_>,
     all: &Requests,
     person: &Person,
-    turn: TurnId,
+    message: &MessageView,
 ) -> Result<Vec<CallRequest>, Error> {
-    let found = with_pages(tx, all, person, requests::of_turn(tx, turn)?)?;
+    let mut rows = requests::of_task(tx, message.session_id, message.message_id)?;
+    // A turn asks for its newest message, which may be another one.
+    for row in message.turn_id.map(|turn| requests::of_turn(tx, turn)).transpose()?.unwrap_or_default() {
+        if rows.iter().all(|other| other.id != row.id) {
+            rows.push(row);
+        }
+    }
+    let found = with_pages(tx, all, person, rows)?;
     found.into_iter().map(|(row, shown)| view(tx, all, person, &row, shown)).collect()
 }
 

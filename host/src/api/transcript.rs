@@ -163,7 +163,7 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
         }
         ItemKind::Result => {
             let result: ResultBody = serde_json::from_str(&body).map_err(|_| damaged())?;
-            (shown.ok, shown.text) = (Some(result.ok), result.text);
+            (shown.ok, shown.text) = (Some(result.is_ok()), result.text);
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items;
-use crate::turns::turn::{self, Position, Turn};
+use crate::turns::turn::{Position, Turn};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
@@ -131,14 +131,14 @@ fn typed_texts(tx: &ReadTx<'_>, (turn, of_schedule): (&Turn, &OfTurn), key: &Con
 
 /// Returns the messages of a turn, and those of the turn whose task it continues.
 fn task_messages(tx: &ReadTx<'_>, turn: &Turn) -> Result<Vec<MessageId>, ironclaw_state::Error> {
-    let mut all = turn::messages_of(tx, turn.id)?;
+    let mut all = messages::that_asked(tx, turn.id)?;
     for message in all.clone() {
         let root = messages::root_of(tx, message)?;
         if root == message {
             continue;
         }
         let of_root = messages::find(tx, root)?.and_then(|root| root.turn);
-        for other in of_root.map(|turn| turn::messages_of(tx, turn)).transpose()?.unwrap_or_default() {
+        for other in of_root.map(|turn| messages::that_asked(tx, turn)).transpose()?.unwrap_or_default() {
             if !all.contains(&other) {
                 all.push(other);
             }

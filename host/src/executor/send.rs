@@ -14,7 +14,7 @@ use crate::registry::destinations::{self, State};
 use crate::session::store;
 use crate::tables::deliveries;
 use crate::tools::SEND_FILE;
-use crate::turns::calls::{Call, ResultBody};
+use crate::turns::calls::{Call, CallOutcome, ResultBody};
 use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, SessionId};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -145,7 +145,7 @@ impl Executor {
             Intent::Delivery(id) => *id,
             Intent::Message(recorded) => return told_of_agent(order, recorded),
             Intent::Refused(refusal) => {
-                return ResultBody { ok: false, text: format!("not sent: {} ({})", refusal.message, refusal.code) };
+                return ResultBody::failed(format!("not sent: {} ({})", refusal.message, refusal.code));
             }
             Intent::None => return told(order, None),
         };
@@ -189,24 +189,25 @@ fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
         Intent::None | Intent::Message(_) | Intent::Refused(_) => String::new(),
     };
     let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    let (ok, text) = match progress {
-        Some(Progress { state, .. }) if state == "received" => (true, format!("delivered to {to}{id}")),
+    let (outcome, text) = match progress {
+        Some(Progress { state, .. }) if state == "received" => (CallOutcome::Done, format!("delivered to {to}{id}")),
         Some(Progress { state, reason, .. }) if state == "intent" || state == "sending" => {
             let why = because(&reason);
             (
-                true,
+                CallOutcome::Queued,
                 format!("not delivered to {to} yet{id}{why}; the host tries again by itself, so do not send it again"),
             )
         }
         Some(Progress { state, reason, .. }) if state == "dead" => {
-            (false, format!("not delivered to {to}{id}{}", because(&reason)))
+            (CallOutcome::Failed, format!("not delivered to {to}{id}{}", because(&reason)))
         }
         Some(Progress { reason, .. }) => {
-            (false, format!("it is unknown whether it reached {to}{id}{}; do not send it again", because(&reason)))
+            let because = because(&reason);
+            (CallOutcome::Unknown, format!("it is unknown whether it reached {to}{id}{because}; do not send it again"))
         }
-        None => (false, format!("it is unknown whether it reached {to}{id}; do not send it again")),
+        None => (CallOutcome::Unknown, format!("it is unknown whether it reached {to}{id}; do not send it again")),
     };
-    ResultBody { ok, text }
+    ResultBody { outcome, text }
 }
 
 /// Returns the words about a message to another agent for the model.
@@ -215,7 +216,7 @@ fn told_of_agent(order: &Order, recorded: &Recorded) -> ResultBody {
         "agent {} has your message ({}); its answer comes later as a message of its own, so do not wait for it or send again",
         order.to, recorded.message
     );
-    ResultBody { ok: true, text }
+    ResultBody::done(text)
 }
 
 #[cfg(test)]
@@ -241,12 +242,15 @@ mod tests {
         };
         let told = |progress| {
             let told = told(&order, progress);
-            (told.ok, told.text.starts_with("delivered"))
+            (told.outcome, told.text.starts_with("delivered"))
         };
-        assert_eq!(told(of("received")), (true, true));
-        assert_eq!((told(of("intent")), told(of("sending"))), ((true, false), (true, false)));
-        for progress in [of("dead"), of("unknown"), of("dropped"), None] {
-            assert_eq!(told(progress), (false, false));
+        assert_eq!(told(of("received")), (CallOutcome::Done, true));
+        for state in ["intent", "sending"] {
+            assert_eq!(told(of(state)), (CallOutcome::Queued, false), "{state}");
+        }
+        assert_eq!(told(of("dead")), (CallOutcome::Failed, false));
+        for progress in [of("unknown"), of("dropped"), None] {
+            assert_eq!(told(progress), (CallOutcome::Unknown, false));
         }
     }
 }

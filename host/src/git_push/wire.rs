@@ -49,21 +49,33 @@ pub(super) fn push(old: &str, new: &Hash, branch: &str, pack: &[u8]) -> Vec<u8> 
     body
 }
 
+/// The report of a server on one branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Report {
+    /// The branch changed.
+    Changed,
+    /// The server refused the change, in its own words.
+    Refused(String),
+}
+
 /// Reads the report of a server on one branch.
-pub(super) fn report(mut body: &[u8], branch: &str) -> Result<(), String> {
+///
+/// # Errors
+/// Without a report, in words: then it is unknown if the branch changed.
+pub(super) fn report(mut body: &[u8], branch: &str) -> Result<Report, String> {
     let (wanted, mut is_unpacked, mut is_ok) = (format!("ok refs/heads/{branch}"), false, false);
     while let Some(line) = next(&mut body)? {
         let line = line.trim_end();
         is_unpacked |= line == "unpack ok";
         is_ok |= line == wanted;
         if line.starts_with("ng ") || line.starts_with("unpack ") && line != "unpack ok" {
-            return Err(format!("the server refused the push: {}", shortened(line)));
+            return Ok(Report::Refused(format!("the server refused the push: {}", shortened(line))));
         }
     }
     if is_unpacked && is_ok {
-        return Ok(());
+        return Ok(Report::Changed);
     }
-    Err("the server gave no report; it is unknown if the branch changed".to_owned())
+    Err("the server gave no report".to_owned())
 }
 
 /// Returns the next line with content; `None` at the end.
@@ -104,8 +116,8 @@ mod tests {
             body.split_at(usize::from_str_radix(std::str::from_utf8(&body[..4]).expect("text"), 16).expect("hex"));
         assert_eq!(&command[4..], format!("{old} {new} refs/heads/main\0 report-status").as_bytes());
         assert_eq!(rest, b"0000PACK");
-        assert_eq!(report(b"000eunpack ok\n0017ok refs/heads/main\n0000", "main"), Ok(()));
-        assert!(report(b"000eunpack ok\n0018ok refs/heads/other\n0000", "main").unwrap_err().contains("unknown"));
-        assert!(report(b"000eunpack ok\n001bng refs/heads/main hook0000", "main").unwrap_err().contains("refused"));
+        assert_eq!(report(b"000eunpack ok\n0017ok refs/heads/main\n0000", "main"), Ok(Report::Changed));
+        assert!(report(b"000eunpack ok\n0018ok refs/heads/other\n0000", "main").is_err());
+        assert!(matches!(report(b"000eunpack ok\n001bng refs/heads/main hook0000", "main"), Ok(Report::Refused(_))));
     }
 }

@@ -4,7 +4,7 @@
 //! removed before any cut, so that no part of one is left.
 
 use super::connect::{shown, without_secrets};
-use crate::turns::calls::ResultBody;
+use crate::turns::calls::{CallOutcome, ResultBody};
 use ironclaw_mcp::{Answer, Asked, NotAnswered, Output};
 use ironclaw_state::keys::SecretText;
 use ironclaw_text::{lookalike, visible};
@@ -48,35 +48,34 @@ fn asked(server: &str, wanted: &[Asked], secrets: &[SecretText]) -> String {
 }
 
 /// Returns the words of a call without an answer.
-pub(super) fn no_answer(server: &str, failed: &NotAnswered, secrets: &[SecretText]) -> (bool, String) {
+pub(super) fn no_answer(server: &str, failed: &NotAnswered, secrets: &[SecretText]) -> (CallOutcome, String) {
+    let outcome = CallOutcome::without_answer(failed.may_have_arrived);
     let effect = if failed.may_have_arrived { "it is unknown if the server acted" } else { "nothing was sent" };
     let refused = match failed.refused.as_slice() {
         [] => String::new(),
         refused => format!("\n{}", asked(server, refused, secrets)),
     };
     let error = shown(&failed.error, secrets);
-    (false, format!("failed: MCP server {server}: {error}; {effect}{refused}"))
+    (outcome, format!("{}: MCP server {server}: {error}; {effect}{refused}", outcome.name()))
 }
 
 /// Returns the result of a call that the host gave up after the server made requests.
 pub(super) fn given_up(server: &str, refused: &[Asked], secrets: &[SecretText]) -> ResultBody {
     let asked = asked(server, refused, secrets);
-    body(
-        false,
-        &format!("failed: MCP server {server}: the host gave the call up; it is unknown if the server acted\n{asked}"),
-    )
+    let words = "the host gave the call up; it is unknown if the server acted";
+    body(CallOutcome::Unknown, &format!("unknown: MCP server {server}: {words}\n{asked}"))
 }
 
 /// Returns the result of a call whose server could not be reached.
 pub fn not_reached(server: &str, words: &str) -> ResultBody {
-    body(false, &format!("failed: MCP server {server} cannot be used: {words}; nothing was sent"))
+    body(CallOutcome::Failed, &format!("failed: MCP server {server} cannot be used: {words}; nothing was sent"))
 }
 
 /// Returns the result of a call with words of a server, which have no secret.
-pub(super) fn body(ok: bool, text: &str) -> ResultBody {
+pub(super) fn body(outcome: CallOutcome, text: &str) -> ResultBody {
     let text = lookalike::neutralise(text);
     let text = visible::without_hidden(&text);
     let end = text.floor_char_boundary(TEXT_BYTES_MAX);
     let cut = if end < text.len() { "\n(cut: the answer is longer than the limit)" } else { "" };
-    ResultBody { ok, text: text[..end].to_owned() + cut }
+    ResultBody { outcome, text: text[..end].to_owned() + cut }
 }

@@ -108,14 +108,16 @@ impl Server {
                         (Author::Tool { tool: call.tool.clone() }, text)
                     }
                 };
-                let item = calls::record_result(tx, &target, call_id, &call.tool, author, &ResultBody { ok, text })?;
-                calls::settle(tx, call_id, item.tuple.item)?;
+                let body = ResultBody::new(ok, text);
+                let item = calls::record_result(tx, &target, call_id, &call.tool, author, &body)?;
+                calls::settle(tx, call_id, item.tuple.item, body.outcome)?;
                 Entry::new(LedgerEvent::CallReported)
                     .session(session)
                     .turn(turn)
                     .with("call", call_id)
                     .with("tool", call.tool)
                     .with("ok", ok)
+                    .with("outcome", body.outcome.name())
                     .with("digest", item.tuple.digest)
                     .append(tx)?;
                 Ok(sealed(&item, &shared.record().sealer))

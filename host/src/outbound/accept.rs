@@ -253,7 +253,7 @@ impl Acceptance<'_> {
         };
         let (id, tool) = (recorded.id, &recorded.tool);
         let item = calls::record_labelled_result(tx, &place, id, tool, Author::Host, labels, &result)?;
-        calls::settle(tx, recorded.id, item.tuple.item)?;
+        calls::settle(tx, recorded.id, item.tuple.item, result.outcome)?;
         if let Some(why) = refused {
             Entry::new(LedgerEvent::ActionRefused)
                 .session(session.id)
@@ -440,19 +440,17 @@ pub fn close_as(
 /// Returns the result of a proposed change for the model.
 fn proposal_result(submitted: Result<Submitted, Denied>) -> Result<ResultBody, ironclaw_state::Error> {
     Ok(match submitted {
-        Ok(Submitted { id, again: false, .. }) => ResultBody {
-            ok: true,
-            text: format!("pending as {id}: nothing is changed yet. A person decides, and you will get the outcome."),
-        },
-        Ok(Submitted { id, again: true, .. }) => ResultBody {
-            ok: true,
-            text: format!("already pending as {id}: the same change was proposed before, and a person decides."),
-        },
+        Ok(Submitted { id, again: false, .. }) => ResultBody::done(format!(
+            "pending as {id}: nothing is changed yet. A person decides, and you will get the outcome."
+        )),
+        Ok(Submitted { id, again: true, .. }) => ResultBody::done(format!(
+            "already pending as {id}: the same change was proposed before, and a person decides."
+        )),
         Err(Denied::Failed(error)) => return Err(error),
         Err(Denied::Refused(refusal)) => {
             // The sentence may quote the model's own text, so it is neutralised like any other text.
             let text = format!("refused: {} ({})", refusal.message, refusal.code);
-            ResultBody { ok: false, text: lookalike::neutralise(&text).into_owned() }
+            ResultBody::failed(lookalike::neutralise(&text).into_owned())
         }
     })
 }

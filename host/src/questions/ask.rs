@@ -107,7 +107,7 @@ pub fn ask(
     };
     record(tx, &row)?;
     notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;
-    Ok((ResultBody { ok: true, text: waits(id) }, None))
+    Ok((ResultBody::done(waits(id)), None))
 }
 
 /// Records a question with its ledger entry.
@@ -150,7 +150,7 @@ fn already(row: &Row) -> ResultBody {
         Status::Expired => (false, format!("{id} was not answered in time.")),
         Status::Unknown => (false, format!("{id} can no longer be answered: the record was restored.")),
     };
-    ResultBody { ok, text }
+    ResultBody::new(ok, text)
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
             Status::Running | Status::Unknown => return Ok(Asked::Refused(DenialCode::CallRepeated)),
             Status::Rejected | Status::Expired => return Ok(Asked::Refused(DenialCode::CallRejected)),
             // The call had its effect, and a second one is another call.
-            Status::Done | Status::Withdrawn => {}
+            Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => {}
         }
     }
     let calling = Calling { person: principal, agent: asking.agent.id, call };

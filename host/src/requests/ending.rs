@@ -2,7 +2,7 @@
 //!
 //! Opens no turn: the session gets a notice, if the model was told that the call waits. See [`crate::inbound::inbox::notify`].
 
-use super::{Row, Status};
+use super::{Row, Status, notice};
 use crate::error::Error;
 use crate::inbound::inbox;
 use crate::notifications;
@@ -10,9 +10,9 @@ use crate::outbound::delivery::sent_files;
 use crate::record::Record;
 use crate::registry::{self, Identity};
 use crate::session::store as sessions;
-use crate::tables::{requests, turns};
-use ironclaw_contract::ids::{CallId, PersonId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use crate::tables::{messages, requests, turns};
+use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_text::lookalike;
@@ -33,14 +33,25 @@ pub fn end(
         return Ok(());
     }
     requests::void_approvals(tx, row.id)?;
+    if let Some(code) = code_of_call(status)
+        && turns::refuse_late_call(tx, row.call, code)?
+    {
+        let refused = Entry::new(LedgerEvent::CallRefused).session(row.session).turn(row.turn).with("call", row.call);
+        refused.with("tool", row.tool.clone()).reason(code.name()).append(tx)?;
+    }
     notifications::withdraw(tx, row.id)?;
     sent_files::end(tx, row.call)?;
     let event = match status {
         Status::Rejected => LedgerEvent::RequestRejected,
         Status::Expired => LedgerEvent::RequestExpired,
-        Status::Withdrawn | Status::Pending | Status::Approved | Status::Running | Status::Done | Status::Unknown => {
-            LedgerEvent::RequestWithdrawn
-        }
+        Status::Withdrawn
+        | Status::Pending
+        | Status::Approved
+        | Status::Running
+        | Status::Done
+        | Status::Failed
+        | Status::Queued
+        | Status::Unknown => LedgerEvent::RequestWithdrawn,
     };
     let entry = Entry::new(event).session(row.session).turn(row.turn).with("request", row.id).reason(outcome);
     match by {
@@ -49,6 +60,9 @@ pub fn end(
     };
     let who = by.map(|by| registry::person_name(tx, by)).transpose()?;
     let who = who.map_or_else(String::new, |name| format!(" by {name}"));
+    if row.status == Status::Approved {
+        return notice::tell_unused(tx, record, row, outcome);
+    }
     let what = match status {
         Status::Rejected if outcome.is_empty() => format!("was rejected{who}; it did not run"),
         Status::Rejected => format!("was rejected{who}; it did not run. The given reason: {outcome:?}"),
@@ -56,6 +70,17 @@ pub fn end(
         _ => format!("can no longer be decided: {outcome}. It did not run"),
     };
     inform(tx, record, row, &format!("Your call of {} that waited as {} {what}.", row.tool, row.id))
+}
+
+/// Returns the code of a call whose request ended so; `None` for a request that did not end.
+const fn code_of_call(status: Status) -> Option<DenialCode> {
+    match status {
+        Status::Rejected => Some(DenialCode::CallRejected),
+        Status::Expired => Some(DenialCode::CallExpired),
+        Status::Withdrawn => Some(DenialCode::CallWithdrawn),
+        Status::Pending | Status::Approved | Status::Running => None,
+        Status::Done | Status::Failed | Status::Queued | Status::Unknown => None,
+    }
 }
 
 /// Informs the session of a request whose call has a result already: the model knows that it waits.
@@ -70,16 +95,35 @@ pub fn inform(tx: &mut WriteTx<'_>, record: &Record, row: &Row, text: &str) -> R
     let Some(session) = sessions::find(tx, row.session)?.filter(|session| session.wrapped.is_some()) else {
         return Ok(());
     };
-    inbox::notify(tx, &session, &lookalike::neutralise(text), &record.wrapping, &record.sealer)?;
-    Ok(())
+    let notice = inbox::notify(tx, &session, &lookalike::neutralise(text), &record.wrapping, &record.sealer)?;
+    // In place of the text that the call waits.
+    Ok(turns::set_late_result(tx, row.call, notice.item())?)
 }
 
-/// Withdraws the open requests of a turn.
+/// Withdraws the open requests of the task of a message, in whichever turn they were made.
 ///
 /// # Errors
 /// Errors of the record.
-pub fn end_of_turn(tx: &mut WriteTx<'_>, record: &Record, turn: TurnId, why: &str) -> Result<(), Error> {
-    for row in requests::of_turn(tx, turn)? {
+pub fn end_of_task(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    session: SessionId,
+    message: MessageId,
+    why: &str,
+) -> Result<(), Error> {
+    let root = messages::root_of(tx, message)?;
+    for row in requests::of_task(tx, session, root)? {
+        end(tx, record, &row, Status::Withdrawn, None, why)?;
+    }
+    Ok(())
+}
+
+/// Withdraws the approved calls of a session that have not begun.
+///
+/// # Errors
+/// Errors of the record.
+pub fn withdraw_approved(tx: &mut WriteTx<'_>, record: &Record, session: SessionId, why: &str) -> Result<(), Error> {
+    for row in requests::approved_of_session(tx, session)? {
         end(tx, record, &row, Status::Withdrawn, None, why)?;
     }
     Ok(())
@@ -106,12 +150,4 @@ pub fn end_all(tx: &mut WriteTx<'_>, record: &Record, why: &str) -> Result<usize
         end(tx, record, row, Status::Withdrawn, None, why)?;
     }
     Ok(open.len())
-}
-
-/// Records that the call of a running request has its outcome.
-///
-/// # Errors
-/// Errors of the record.
-pub fn finish(tx: &mut WriteTx<'_>, call: CallId, is_known: bool) -> Result<(), ironclaw_state::Error> {
-    requests::finish(tx, call, if is_known { Status::Done } else { Status::Unknown })
 }

@@ -68,7 +68,7 @@ fn check_unused(tx: &mut WriteTx<'_>, all: &Requests, open: &Open) -> Result<(),
         Status::Expired => refuse(DenialCode::CallExpired, "it was not decided in time"),
         Status::Withdrawn => refuse(DenialCode::CallWithdrawn, "its request was withdrawn"),
         Status::Pending => refuse(DenialCode::CallNeedsPerson, "it waits for people"),
-        Status::Running | Status::Done | Status::Unknown => {
+        Status::Running | Status::Done | Status::Failed | Status::Queued | Status::Unknown => {
             refuse(DenialCode::CallRepeated, "its approvals are used up")
         }
     }

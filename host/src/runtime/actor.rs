@@ -5,6 +5,7 @@
 //! record. See [`crate::runtime::turn_loop`] for an awake session.
 
 use crate::error::Error;
+use crate::requests;
 use crate::runtime::actors::{Actors, Start};
 use crate::runtime::admission::Slot;
 use crate::runtime::command::{ActorView, Command, Phase};
@@ -344,7 +345,9 @@ impl Actor {
     async fn note_stop(&self, command: Command) -> Result<Event<Command>, Error> {
         if let Command::Stop(by, _) = &command {
             let (id, by) = (self.id, *by);
+            let turns = Arc::clone(&self.runtime.turns);
             let note = self.state().write(move |tx| {
+                requests::withdraw_approved(tx, &turns.record, id, "its session was stopped")?;
                 Entry::new(LedgerEvent::SessionStopped).session(id).with("by", by).append(tx)?;
                 Ok::<_, Error>(())
             });

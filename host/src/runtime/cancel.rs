@@ -65,6 +65,13 @@ impl Actor {
                     );
                     return Err(Refusal::new(DenialCode::Forbidden, words).into());
                 }
+                let cancelled = match &open {
+                    Some(open) => turn::newest_message(tx, open.id).map(Some)?,
+                    None => turn::choose(&turn::waiting(tx, id)?).first().map(|first| first.id),
+                };
+                if let Some(message) = cancelled {
+                    requests::end_of_task(tx, &turns.record, id, message, "its turn was cancelled")?;
+                }
                 let open = match open {
                     Some(open) => open,
                     None => {
@@ -75,7 +82,6 @@ impl Actor {
                     }
                 };
                 let messages = turn::messages_of(tx, open.id)?;
-                requests::end_of_turn(tx, &turns.record, open.id, "its turn was cancelled")?;
                 questions::end_of_turn(tx, &turns.record, &open)?;
                 let key = session.content_key(&turns.record.wrapping).map_err(|error| Error::Body(error.into()))?;
                 accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;

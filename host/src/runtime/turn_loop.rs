@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::open_turns::deadlines::Moves;
 use crate::outbound::accept;
 use crate::outbound::delivery::{self, EndedBy};
+use crate::requests;
 use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
 use crate::runtime::admission::Slot;
 use crate::runtime::command::Command;
@@ -20,12 +21,14 @@ use crate::session::link::LinkEvent;
 use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store;
 use crate::turns::turn::{self, Close, Opened};
+use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt;
 use ironclaw_contract::seam::inbound::{MessageIn, Routing, Turn as TurnRow};
 use ironclaw_contract::seam::link::RUNNER_LOST_CODE;
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_jail::launcher::{Exit, Jailed};
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_state::ReadTx;
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
 use std::sync::Arc;
@@ -275,6 +278,9 @@ impl Actor {
                 }
                 let keys = Keys { wrapping: &turns.record.wrapping, sealer: &turns.record.sealer };
                 request::end_lost(tx, &session, keys)?;
+                if waits_for_a_call(tx, session.id)? {
+                    return Ok(Next::NoMessage);
+                }
                 let Some(opened) = turn::open_next(tx, session.id, &turns.config)? else {
                     return Ok::<_, Error>(Next::NoMessage);
                 };
@@ -403,6 +409,15 @@ impl Actor {
         let is_models = close.await?;
         self.deliver().await?;
         Ok(is_models)
+    }
+}
+
+/// Returns whether the next message waits for an approved call of an interrupted attempt: the next attempt begins with its result. The
+/// worker of late calls makes the call and wakes the session.
+fn waits_for_a_call(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, ironclaw_state::Error> {
+    match turn::choose(&turn::waiting(tx, session)?).first() {
+        Some(first) if turn::open_of(tx, session)?.is_none() => requests::is_any_due(tx, session, first.id),
+        Some(_) | None => Ok(false),
     }
 }
 

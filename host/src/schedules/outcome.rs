@@ -1,17 +1,18 @@
-//! The end of a run, read from the record: *done* means that the reply has its receipt.
+//! The end of a run, read from the record: *done* means that the reply has its receipt and that no call was refused or left in doubt.
 //!
 //! A settled occurrence never changes. The first failure of a series opens one incident, and the next success closes it.
 
-use crate::inbound::inbox;
+use crate::inbound::inbox::{self, Message};
 use crate::notifications::{self, About, Notification};
 use crate::outbound::delivery;
 use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::session::store::{self, SessionState};
-use crate::tables::deliveries;
 use crate::tables::schedules as table;
+use crate::tables::turns::{self, CallState};
+use crate::tables::{deliveries, messages};
 use crate::turns::turn;
 use ironclaw_contract::ids::{DeliveryId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -46,7 +47,7 @@ pub fn of(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Erro
     let Some(message) = inbox::find(tx, message)? else { return Ok(Some(Outcome::unknown("message_erased"))) };
     if matches!(message.status, Status::Completed | Status::Delivered) {
         return match message.turn {
-            Some(turn) => of_turn(tx, turn),
+            Some(turn) => of_turn(tx, turn, &message),
             None => Ok(Some(Outcome::failed("no_answer"))),
         };
     }
@@ -60,7 +61,7 @@ pub fn of(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Erro
 }
 
 /// Returns the end of an occurrence by the turn that answered its message.
-fn of_turn(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Outcome>, Error> {
+fn of_turn(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outcome>, Error> {
     let outcome = turn::outcome(tx, id)?.unwrap_or_default();
     if outcome != "replied" {
         let reason = match (turn::coded_failure(tx, id)?, outcome.as_str()) {
@@ -75,10 +76,34 @@ fn of_turn(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Outcome>, Error> {
     let Some(reply) = delivery::of_turn(tx, id)? else { return Ok(Some(Outcome::unknown("delivery_unknown"))) };
     let Some(progress) = deliveries::progress(tx, reply.id)? else { return Ok(None) };
     Ok(match delivery::shown(&progress.state) {
-        "received" => Some(Outcome { state: OccurrenceState::Done, reason: None, receipt: Some(reply.id) }),
+        "received" => {
+            let (state, reason) = of_calls(tx, message)?;
+            Some(Outcome { state, reason, receipt: Some(reply.id) })
+        }
         "pending" | "sent" => None,
         "unknown" => Some(Outcome::unknown("delivery_unknown")),
         _ => Some(Outcome::failed("delivery")),
+    })
+}
+
+/// Returns the state of a run whose reply arrived, by the calls of all its attempts: a run that was not allowed or not able to do a part
+/// of its work is not plainly done.
+fn of_calls(tx: &ReadTx<'_>, message: &Message) -> Result<(OccurrenceState, Option<&'static str>), Error> {
+    let (mut unknown, mut refused, mut failed) = (false, false, false);
+    for attempt in messages::attempts_at(tx, message)? {
+        for (call, judgement) in turns::calls_of(tx, attempt)? {
+            unknown |= call.state == CallState::Unknown;
+            failed |= call.state == CallState::Failed;
+            // The model mends a call that is malformed.
+            let code = judgement.code.parse::<DenialCode>();
+            refused |= call.state == CallState::Refused && code.is_ok_and(|code| code.fault() != Fault::Sandbox);
+        }
+    }
+    Ok(match (unknown, refused, failed) {
+        (true, _, _) => (OccurrenceState::Unknown, Some("call_unknown")),
+        (false, true, _) => (OccurrenceState::Failed, Some("call_refused")),
+        (false, false, true) => (OccurrenceState::Done, Some("call_failed")),
+        (false, false, false) => (OccurrenceState::Done, None),
     })
 }
 

@@ -295,8 +295,10 @@ pub fn take_up(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<u32>, Erro
 
 /// Marks an open delivery as received, and returns whether it was open.
 pub fn mark_received(tx: &mut WriteTx<'_>, id: DeliveryId, settled_at: i64) -> Result<bool, Error> {
-    let sql = "UPDATE deliveries SET state = 'received', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1 AND state IN ('intent','sending')";
-    Ok(tx.execute(sql, params![id, settled_at])? > 0)
+    let sql = "UPDATE deliveries SET state = 'received', attempts = attempts + 1, settled_at = ?2 WHERE id = ?1 AND state IN ('intent','sending') \
+               RETURNING call_id";
+    let settled = tx.returning(sql, params![id, settled_at], |row| row.get(0))?;
+    set_state_of_its_call(tx, settled)
 }
 
 /// Schedules the next attempt of an open delivery, and returns whether it was open.
@@ -322,15 +324,39 @@ fn settle(
     reason: &str,
     settled_at: Option<i64>,
 ) -> Result<bool, Error> {
-    let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending')";
-    Ok(tx.execute(sql, params![id, state, next_at, reason, settled_at])? > 0)
+    let sql = "UPDATE deliveries SET state = ?2, next_at = ?3, reason = ?4, settled_at = ?5 WHERE id = ?1 AND state IN ('intent','sending') \
+               RETURNING call_id";
+    let settled = tx.returning(sql, params![id, state, next_at, reason, settled_at], |row| row.get(0))?;
+    set_state_of_its_call(tx, settled)
+}
+
+/// Sets the call of a changed delivery to its state, and returns whether a delivery changed.
+fn set_state_of_its_call(tx: &mut WriteTx<'_>, changed: Option<Option<CallId>>) -> Result<bool, Error> {
+    if let Some(call) = changed.flatten() {
+        set_state_of_call(tx, call)?;
+    }
+    Ok(changed.is_some())
+}
+
+/// Sets an ended call, and its request, to the state of the delivery of its message, if it has one.
+pub fn set_state_of_call(tx: &mut WriteTx<'_>, call: CallId) -> Result<(), Error> {
+    // A person who drops a dead letter learns nothing about its outcome.
+    let state = "SELECT CASE state WHEN 'received' THEN 'done' WHEN 'dead' THEN 'failed' WHEN 'unknown' THEN 'unknown' ELSE 'queued' END \
+                 FROM deliveries WHERE call_id = ?1 AND state <> 'dropped'";
+    let Some(state) = tx.find(state, [call], |row| row.get::<_, String>(0))? else { return Ok(()) };
+    let ended = "('done','failed','queued','unknown')";
+    tx.execute(&format!("UPDATE calls SET state = ?2 WHERE id = ?1 AND state IN {ended}"), params![call, state])?;
+    let sql = format!("UPDATE requests SET status = ?2 WHERE call_id = ?1 AND status IN {ended}");
+    tx.execute(&sql, params![call, state])?;
+    Ok(())
 }
 
 /// Queues a dead letter again with all its attempts, and returns whether it was a dead letter.
 pub fn send_again(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error> {
     let sql = "UPDATE deliveries SET state = 'intent', attempts = 0, next_at = NULL, reason = NULL, settled_at = NULL \
-               WHERE id = ?1 AND state IN ('unknown','dead')";
-    Ok(tx.execute(sql, [id])? > 0)
+               WHERE id = ?1 AND state IN ('unknown','dead') RETURNING call_id";
+    let queued = tx.returning(sql, [id], |row| row.get(0))?;
+    set_state_of_its_call(tx, queued)
 }
 
 /// Marks a dead letter as dropped, and returns whether it was a dead letter.

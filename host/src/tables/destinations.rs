@@ -179,7 +179,7 @@ fn reply_address(row: &Row<'_>) -> rusqlite::Result<ReplyAddress> {
 pub fn reply_address_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<ReplyAddress>, Error> {
     let sql = "SELECT first.channel, first.sender, first.group_id, first.thread_id FROM messages AS asking \
                JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
-               WHERE asking.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND asking.turn_id = ?1 \
+               WHERE asking.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) \
                AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
     tx.find(sql, [turn], reply_address)
 }

@@ -10,6 +10,9 @@ use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, params};
 
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
 /// A message's row.
 #[derive(Debug, Clone)]
 pub struct Message {
@@ -137,6 +140,9 @@ pub struct MessagePosition {
 
 /// The condition for the messages of the turn `?1`. The list of a turn keeps a message that a retry took into another turn.
 const OF_TURN: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1";
+
+/// The condition for the messages for which the turn `?1` was opened, also those that a retry took into another turn.
+const ASKED: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1)";
 
 /// Inserts a message that the host just received.
 pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
@@ -399,11 +405,31 @@ pub fn asking_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, E
     tx.list(&sql, [turn], |row| row.get(0))
 }
 
+/// Returns the messages for which a turn was opened, also those that a retry took into another turn, oldest first.
+pub fn that_asked(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
+    tx.list(&format!("SELECT id FROM messages WHERE {ASKED} ORDER BY seq"), [turn], |row| row.get("id"))
+}
+
+/// Returns whether a message for which a turn was opened waits for another turn.
+pub fn is_requeued(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM messages WHERE {ASKED} AND status = 'queued')");
+    tx.get(&sql, [turn], |row| row.get(0))
+}
+
+/// Returns the turns that worked at a message, in their order: its attempts.
+pub fn attempts_at(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<TurnId>, Error> {
+    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND opened_at >= ?2 \
+               AND EXISTS (SELECT 1 FROM json_each(message_ids) WHERE value = ?3) ORDER BY ordinal";
+    // The clock may have been set back between the message and its turn.
+    let since = message.received_at.min(tx.wall()) - DAY_MS;
+    tx.list(sql, params![message.session, since, message.id], |row| row.get(0))
+}
+
 /// Returns whether a message of a turn is older than this generation of the record.
 pub fn is_of_earlier_generation(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
     // A generation is at least the time of its begin.
     let began = i64::try_from(super::facts::generation(tx)?).unwrap_or(i64::MAX);
-    let sql = format!("SELECT EXISTS (SELECT 1 FROM messages WHERE {OF_TURN} AND received_at < ?2)");
+    let sql = format!("SELECT EXISTS (SELECT 1 FROM messages WHERE {ASKED} AND received_at < ?2)");
     tx.get(&sql, params![turn, began], |row| row.get(0))
 }
 

@@ -29,6 +29,12 @@ pub enum About {
     ChangeWaits,
     /// A change that waits for the person expires soon.
     ChangeExpires,
+    /// An approved call was not made.
+    ApprovalUnused,
+    /// The outcome of an approved call is unknown.
+    CallUnknown,
+    /// A task of the person stops at a bound.
+    TaskStopped,
     /// A question of an agent waits for the person.
     QuestionWaits,
     /// A question still waits for the person.
@@ -53,11 +59,14 @@ pub enum About {
 
 impl About {
     /// All reasons.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::RequestWaits,
         Self::RequestExpires,
         Self::ChangeWaits,
         Self::ChangeExpires,
+        Self::ApprovalUnused,
+        Self::CallUnknown,
+        Self::TaskStopped,
         Self::QuestionWaits,
         Self::QuestionReminder,
         Self::SessionIncident,
@@ -77,6 +86,9 @@ impl About {
             Self::RequestExpires => "request_expires",
             Self::ChangeWaits => "change_waits",
             Self::ChangeExpires => "change_expires",
+            Self::ApprovalUnused => "approval_unused",
+            Self::CallUnknown => "call_unknown",
+            Self::TaskStopped => "task_stopped",
             Self::QuestionWaits => "question_waits",
             Self::QuestionReminder => "question_reminder",
             Self::SessionIncident => "session_incident",

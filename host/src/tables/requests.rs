@@ -1,5 +1,6 @@
 //! Approval requests of calls, and the approvals of requests and of changes. Tables: `requests`, `approvals`.
 
+use super::turns::CallOutcome;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, ItemId, MessageId, PersonId, RequestId, SessionId, TurnId};
 use ironclaw_contract::seam::seal::Label;
@@ -17,8 +18,12 @@ pub enum Status {
     Approved,
     /// The approvals are used up, and the call runs.
     Running,
-    /// The call has its outcome.
+    /// The call did what it was made for.
     Done,
+    /// The call was made, and ended with an error.
+    Failed,
+    /// The message of the call waits for its delivery.
+    Queued,
     /// A person said no.
     Rejected,
     /// It was not decided in time, or not used in time.
@@ -29,13 +34,26 @@ pub enum Status {
     Unknown,
 }
 
+impl From<CallOutcome> for Status {
+    fn from(outcome: CallOutcome) -> Self {
+        match outcome {
+            CallOutcome::Done => Self::Done,
+            CallOutcome::Failed => Self::Failed,
+            CallOutcome::Queued => Self::Queued,
+            CallOutcome::Unknown => Self::Unknown,
+        }
+    }
+}
+
 impl Status {
     /// All statuses.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Pending,
         Self::Approved,
         Self::Running,
         Self::Done,
+        Self::Failed,
+        Self::Queued,
         Self::Rejected,
         Self::Expired,
         Self::Withdrawn,
@@ -49,6 +67,8 @@ impl Status {
             Self::Approved => "approved",
             Self::Running => "running",
             Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Queued => "queued",
             Self::Rejected => "rejected",
             Self::Expired => "expired",
             Self::Withdrawn => "withdrawn",
@@ -247,7 +267,7 @@ pub fn open_of_sender(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Ve
 
 /// Returns the newest requests that their own person approved and whose call has its outcome.
 pub fn approved_by_own_person(tx: &ReadTx<'_>, person: PersonId, limit: usize) -> Result<Vec<Row>, Error> {
-    let sql = "SELECT * FROM requests WHERE principal = ?1 AND decided_by = ?1 AND status = 'done' \
+    let sql = "SELECT * FROM requests WHERE principal = ?1 AND decided_by = ?1 AND status IN ('done','failed','queued') \
                ORDER BY ordinal DESC LIMIT ?2";
     rows(tx, sql, params![person, limit as i64])
 }
@@ -339,9 +359,27 @@ pub fn end(
 }
 
 /// Sets the outcome of a request whose call ran.
-pub fn finish(tx: &mut WriteTx<'_>, call: CallId, status: Status) -> Result<(), Error> {
-    tx.execute("UPDATE requests SET status = ?2 WHERE call_id = ?1 AND status = 'running'", params![call, status])?;
+pub fn finish(tx: &mut WriteTx<'_>, call: CallId, outcome: CallOutcome) -> Result<(), Error> {
+    let sql = "UPDATE requests SET status = ?2 WHERE call_id = ?1 AND status = 'running'";
+    tx.execute(sql, params![call, Status::from(outcome)])?;
     Ok(())
+}
+
+/// Returns whether an approved call of a message's task is about to run or runs in a session that has no open turn for it.
+pub fn is_any_due(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM requests JOIN turns ON turns.id = requests.turn_id WHERE requests.session_id = ?1 \
+               AND requests.root = ?2 AND requests.status IN ('approved','running') AND turns.state = 'closed')";
+    tx.get(sql, params![session, root], |row| row.get(0))
+}
+
+/// Returns the requests of a message's task, in their order.
+pub fn of_task(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM requests WHERE session_id = ?1 AND root = ?2 ORDER BY ordinal", params![session, root])
+}
+
+/// Returns the approved requests of a session whose calls have not begun, in their order.
+pub fn approved_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Row>, Error> {
+    rows(tx, "SELECT * FROM requests WHERE session_id = ?1 AND status = 'approved' ORDER BY ordinal", [session])
 }
 
 /// Returns the requests whose calls run, or were running at the end of the host.

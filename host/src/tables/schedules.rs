@@ -394,8 +394,7 @@ pub fn delete_old(tx: &mut WriteTx<'_>, id: ScheduleId, kept: usize) -> Result<(
 /// Returns the list that limits the calls of a turn of a schedule that still exists.
 pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<OfTurn>, Error> {
     let sql = "SELECT s.may, s.written_by FROM messages m JOIN occurrences o ON o.message_id = m.id \
-               JOIN schedules s ON s.id = o.schedule_id WHERE m.turn_id = ?1 \
-               AND m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND s.state <> 'removed'";
+               JOIN schedules s ON s.id = o.schedule_id WHERE m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND s.state <> 'removed'";
     tx.find(sql, [turn], |row| {
         Ok(OfTurn {
             may: stored_json(row, "may")?,

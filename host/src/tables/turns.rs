@@ -2,7 +2,7 @@
 
 mod call;
 
-pub use call::{CallRow, CallState, Runs};
+pub use call::{CallOutcome, CallRow, CallState, Runs};
 
 use super::sessions;
 use ironclaw_contract::canonical::Digest;
@@ -292,12 +292,12 @@ pub fn find_call(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, Error> 
     tx.find("SELECT * FROM calls WHERE id = ?1", [id], call)
 }
 
-/// Sets the one result of a permitted call.
+/// Sets the one result of a permitted call, with its outcome.
 ///
 /// Returns false and changes nothing if the call already has a result or is no longer permitted.
-pub fn settle_call(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<bool, Error> {
-    let sql = "UPDATE calls SET state = 'done', result_item = ?2 WHERE id = ?1 AND state IN ('permitted', 'running') AND result_item IS NULL";
-    Ok(tx.execute(sql, params![id, result])? == 1)
+pub fn settle_call(tx: &mut WriteTx<'_>, id: CallId, result: ItemId, outcome: CallOutcome) -> Result<bool, Error> {
+    let sql = "UPDATE calls SET state = ?3, result_item = ?2 WHERE id = ?1 AND state IN ('permitted', 'running') AND result_item IS NULL";
+    Ok(tx.execute(sql, params![id, result, outcome.state()])? == 1)
 }
 
 /// Marks a permitted or approved call as running, and returns whether it was one. A call runs once.
@@ -344,16 +344,15 @@ pub fn calls_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<(CallRow, CallJudge
     })
 }
 
-/// Returns whether an equal call with an effect outside may have happened in another try at the messages of this turn. A turn whose
-/// messages were tried again has none; then the message counts that its approval request names.
+/// Returns whether an equal call with an effect outside may have happened in another turn since the messages of this call's turn were
+/// sent. If the record no longer has them, the message counts that its approval request names.
 pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error> {
     let sql = "SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t ON t.id = c.turn_id \
                WHERE c.session_id = ?1 AND c.digest = ?2 AND c.turn_id <> ?3 AND c.runs = 'await' AND c.class <> 'read' \
-               AND c.state IN ('running', 'unknown', 'done') \
+               AND c.state IN ('running', 'unknown', 'done', 'failed', 'queued') \
                AND t.opened_at >= (SELECT coalesce(\
-               (SELECT min(i.issued_at) FROM messages m \
-               JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq WHERE m.turn_id = ?3 \
-               AND m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?3)), \
+               (SELECT min(i.issued_at) FROM messages m JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq \
+               WHERE m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?3)), \
                (SELECT min(m.received_at) FROM requests r JOIN messages m ON m.id = r.root WHERE r.call_id = ?4))))";
     tx.get(sql, params![call.session, call.digest, call.turn, call.id], |row| row.get(0))
 }
@@ -371,20 +370,28 @@ pub fn refuse_call(
     Ok(())
 }
 
+/// Marks a call that waited for people as refused with a code, if no open turn waits for it: the turn refuses such a call itself.
+///
+/// Returns whether it was one.
+pub fn refuse_late_call(tx: &mut WriteTx<'_>, id: CallId, code: DenialCode) -> Result<bool, Error> {
+    let sql = "UPDATE calls SET state = 'refused', code = ?2 WHERE id = ?1 AND state = 'asked' \
+               AND (result_item IS NOT NULL OR EXISTS (SELECT 1 FROM turns WHERE turns.id = turn_id AND turns.state = 'closed'))";
+    Ok(tx.execute(sql, params![id, code.name()])? == 1)
+}
+
 /// Records the sealed refusal of a refused call.
 pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<(), Error> {
     tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'", params![id, result])?;
     Ok(())
 }
 
-/// Ends the calls of a turn without a result: calls that run in the sandbox get the state `local`, calls that were running become
-/// `unknown`, calls that the host marks as running before their effect become `void`, and all others get the state `row`.
-pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState, row: CallState) -> Result<(), Error> {
+/// Ends the calls of a turn without a result: calls that run in the sandbox get the state `local`, and calls that were running become
+/// `unknown`. The host records the start of every other call, so those that have not begun become `void`.
+pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState) -> Result<(), Error> {
     tx.execute(
-        "UPDATE calls SET state = CASE WHEN state = 'running' THEN 'unknown' WHEN runs = 'local' THEN ?2 \
-         WHEN runs = 'await' THEN 'void' ELSE ?3 END \
+        "UPDATE calls SET state = CASE WHEN state = 'running' THEN 'unknown' WHEN runs = 'local' THEN ?2 ELSE 'void' END \
          WHERE turn_id = ?1 AND state IN ('permitted', 'running')",
-        params![turn, local, row],
+        params![turn, local],
     )?;
     Ok(())
 }

@@ -7,6 +7,7 @@ mod advice;
 mod canonical_text;
 pub mod http;
 mod judge;
+mod result_body;
 mod run;
 mod schedule;
 mod send;
@@ -15,11 +16,12 @@ pub use crate::tables::turns::{
     CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, promise,
     refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle, start_call as start,
 };
-pub use crate::tables::turns::{CallRow, CallState, Runs};
+pub use crate::tables::turns::{CallOutcome, CallRow, CallState, Runs};
 pub use action::{action_in, action_of};
 pub use advice::advice;
 pub use canonical_text::digest;
 pub use judge::{Judged, Judgement, TurnFacts, judge, main_code, needs_person};
+pub use result_body::ResultBody;
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
 pub use send::Sendable;
@@ -148,21 +150,11 @@ fn known_name(judged: &Judged) -> String {
     if judged.by_stages.class.is_some() { judged.call.tool.clone() } else { "(unknown)".to_owned() }
 }
 
-/// The body of a result item.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResultBody {
-    /// True if the tool succeeded.
-    pub ok: bool,
-    /// The text for the model.
-    pub text: String,
-}
-
 /// Returns the result of a refused call: its code, the next step, and the detail. The detail may quote the model, so it is neutralised
 /// like every other text for the model.
 pub fn refusal(code: DenialCode, detail: &str) -> ResultBody {
     let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
-    ResultBody { ok: false, text: format!("refused ({code}): {}{detail}", advice(code)) }
+    ResultBody::failed(format!("refused ({code}): {}{detail}", advice(code)))
 }
 
 /// The session and the turn of a result, with the keys that encrypt and seal it.

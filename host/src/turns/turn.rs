@@ -208,13 +208,11 @@ pub fn close(
     if !turns::close(tx, id, outcome)? {
         return Ok(Vec::new());
     }
-    let (local, row) = match how {
-        Close::Answered => (CallState::Void, CallState::Void),
-        Close::Requeued => (CallState::Unknown, CallState::Unknown),
-        // A call that leaves the sandbox as a row begins when the host takes the row, which is no longer possible.
-        Close::Cancelled => (CallState::Unknown, CallState::Void),
+    let local = match how {
+        Close::Answered => CallState::Void,
+        Close::Requeued | Close::Cancelled => CallState::Unknown,
     };
-    turns::end_calls(tx, id, local, row)?;
+    turns::end_calls(tx, id, local)?;
     let messages = messages_of(tx, id)?;
     if messages.is_empty() {
         return Err(ironclaw_state::Error::Stored(format!("{id} names none of its messages")));

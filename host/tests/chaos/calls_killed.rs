@@ -54,13 +54,13 @@ struct Case {
 /// The number of acts of the server, the status of the call, and a part of the words that its person sees.
 type Outcome = (usize, &'static str, &'static str);
 
-const VOID: Outcome = (0, "void", "Its turn ended before it ran.");
-const NOT_SENT: Outcome = (0, "unknown", "ended before its outcome was known.");
-const UNKNOWN: Outcome = (1, "unknown", "ended before its outcome was known.");
-const NO_ANSWER_UNSENT: Outcome = (0, "done", "unknown if the server acted");
+const VOID: Outcome = (0, "void", "before it began, so it was not made.");
+const NOT_SENT: Outcome = (0, "unknown", "It is unknown if it had its effect");
+const UNKNOWN: Outcome = (1, "unknown", "It is unknown if it had its effect");
+const NO_ANSWER_UNSENT: Outcome = (0, "unknown", "unknown if the server acted");
 /// The host noticed the end of the server before it sent the call.
-const NOT_REACHED: Outcome = (0, "done", "nothing was sent");
-const NO_ANSWER: Outcome = (1, "done", "unknown if the server acted");
+const NOT_REACHED: Outcome = (0, "failed", "nothing was sent");
+const NO_ANSWER: Outcome = (1, "unknown", "unknown if the server acted");
 const DONE: Outcome = (1, "done", "acted");
 
 #[rustfmt::skip]

@@ -84,7 +84,9 @@ struct Random {
 fn respond(seen: &Seen) -> Act {
     let (asked, results) = (seen.asked(), seen.results());
     let words: Vec<&str> = asked.split(' ').collect();
-    let is_open = |result: &String| result.contains("is unknown") || result.contains("pending req_");
+    let is_open = |result: &String| {
+        ["is unknown", "pending req_", "waits as req_", "was not made"].iter().any(|words| result.contains(words))
+    };
     match words[..] {
         ["post", text, "at", url] if results.len() < CALLS_MAX && results.iter().all(is_open) => {
             let headers = json!({ "content-type": "text/plain" });

@@ -29,6 +29,7 @@ pub fn outcome(out: Output, request: &CallRequest) -> Result<(), Error> {
     out.line(standing(request))?;
     let id = &request.id;
     let (code, message) = match request.status.as_str() {
+        "failed" => ("call_failed", format!("{id} was approved, and the call was made and failed")),
         "unknown" => ("call_unknown", format!("{id} was approved, and nothing shows if the call had its effect")),
         "expired" | "withdrawn" => ("call_not_made", format!("{id} is {}, and the call was not made", request.status)),
         _ => return Ok(()),
@@ -42,8 +43,9 @@ pub fn standing(request: &CallRequest) -> String {
     match status.as_str() {
         "pending" if *yours => format!("{id} waits for you: ironctl inbox"),
         "pending" => format!("{id} waits for other people"),
-        "approved" => format!("{id} is approved, and the host makes the call: ironctl why {id}"),
+        "approved" => format!("{id} is approved; the call was not made yet: ironctl why {id}"),
         "running" => format!("{id} is approved, and the call runs: ironctl why {id}"),
+        "queued" => format!("{id} is made; its message waits for its delivery: ironctl why {id}"),
         status => format!("{id} is {status}{}", in_words(request.outcome.as_deref())),
     }
 }
@@ -75,12 +77,15 @@ mod tests {
             standing(&request(1, "rejected", false)),
             format!("{} is rejected: no EFFECT", request(1, "", false).id)
         );
-        for status in ["pending", "approved", "running", "done", "rejected"] {
+        for status in ["pending", "approved", "running", "done", "queued", "rejected"] {
             assert!(outcome(out, &request(1, status, true)).is_ok(), "{status}");
         }
-        for (status, code) in
-            [("unknown", "call_unknown"), ("expired", "call_not_made"), ("withdrawn", "call_not_made")]
-        {
+        for (status, code) in [
+            ("failed", "call_failed"),
+            ("unknown", "call_unknown"),
+            ("expired", "call_not_made"),
+            ("withdrawn", "call_not_made"),
+        ] {
             let report = outcome(out, &request(1, status, true)).expect_err(status).report().expect("reported");
             assert_eq!(report.error.code, code);
         }

@@ -212,7 +212,7 @@ async fn wait_and_show(
 
 /// Names the files that the agent sent in the turn.
 fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
-    for call in view.calls.iter().filter(|call| call.status == "done") {
+    for call in view.calls.iter().filter(|call| matches!(call.status.as_str(), "done" | "queued")) {
         let Some(file) = &call.file else { continue };
         let name = visible::name(&file.name);
         let (kind, bytes, id) = (&file.media_type, file.bytes, call.id);
@@ -221,8 +221,12 @@ fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails if a call of the turn waits for a person: a script cannot decide.
+/// Fails if a call of the message waits for a person, because a script cannot decide, or if its outcome is unknown.
 fn check_calls(view: &MessageView) -> Result<(), Error> {
+    if let Some(lost) = view.calls.iter().find(|call| call.status == "unknown") {
+        let message = format!("it is unknown if the call {} ({}) had its effect", lost.id, lost.tool);
+        return Err(Error::failed("call_unknown", message).hinting(format!("ironctl why {}", lost.id)));
+    }
     let asked = view.calls.iter().filter(|call| call.status == "asked");
     let waiting: Vec<String> = asked
         .map(|call| {

@@ -115,11 +115,10 @@ async fn follow(
     }
 }
 
-/// Returns the approval requests of the message's turn that this person may see.
+/// Returns the approval requests of the message that this person may see.
 async fn requests_of(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<CallRequest>, Answer> {
-    let Some(turn) = view.turn_id else { return Ok(Vec::new()) };
-    let (all, person) = (Arc::clone(&api.requests), person.clone());
-    Ok(api.state().read_committed(move |tx| requests::of_turn(tx, &all, &person, turn)).await?)
+    let (all, person, view) = (Arc::clone(&api.requests), person.clone(), view.clone());
+    Ok(api.state().read_committed(move |tx| requests::of_message(tx, &all, &person, &view)).await?)
 }
 
 /// Returns true if an event may change the view of this message.

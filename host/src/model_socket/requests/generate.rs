@@ -466,13 +466,14 @@ fn verdict(
             let calls::HostResult { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
             let author = Author::Tool { tool: call.tool.clone() };
             let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
-            calls::settle(tx, call.call_id, item.tuple.item)?;
+            calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
             Entry::new(LedgerEvent::CallRan)
                 .session(target.session)
                 .turn(target.turn)
                 .with("call", call.call_id)
                 .with("tool", call.tool.clone())
-                .with("ok", body.ok)
+                .with("ok", body.is_ok())
+                .with("outcome", body.outcome.name())
                 .with("digest", item.tuple.digest)
                 .append(tx)?;
             return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });

@@ -131,7 +131,9 @@ impl Server {
                     Status::Rejected => Step::Refuse(DenialCode::CallRejected),
                     Status::Expired => Step::Refuse(DenialCode::CallExpired),
                     Status::Withdrawn => Step::Refuse(DenialCode::CallWithdrawn),
-                    Status::Running | Status::Done | Status::Unknown => Step::Refuse(DenialCode::CallRepeated),
+                    Status::Running | Status::Done | Status::Failed | Status::Queued | Status::Unknown => {
+                        Step::Refuse(DenialCode::CallRepeated)
+                    }
                 })
             })
             .await
@@ -173,7 +175,7 @@ impl Server {
             let Some(call) = found.filter(|call| call.state == CallState::Asked) else { return Ok::<_, Error>(()) };
             let labels = items::find(tx, call.output)?.map(|output| output.tuple.labels).unwrap_or_default();
             let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
-            let result = ResultBody { ok: false, text };
+            let result = ResultBody::failed(text);
             let item = calls::record_labelled_result(tx, &target, call.id, &call.tool, Author::Host, labels, &result)?;
             Ok(turns::set_pending_result(tx, call.id, item.tuple.item)?)
         });

@@ -4,6 +4,7 @@
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// The state of a recorded call.
@@ -17,15 +18,32 @@ pub enum CallState {
     Running,
     /// It was refused.
     Refused,
-    /// It has its result.
+    /// It did what it was made for.
     Done,
-    /// It was in flight when its turn ended.
+    /// It ended with an error, or had no effect.
+    Failed,
+    /// Its message waits for its delivery.
+    Queued,
+    /// Its effect may have happened.
     Unknown,
     /// Its turn ended before it ran.
     Void,
 }
 
 impl CallState {
+    /// All states.
+    const ALL: [Self; 9] = [
+        Self::Permitted,
+        Self::Asked,
+        Self::Running,
+        Self::Refused,
+        Self::Done,
+        Self::Failed,
+        Self::Queued,
+        Self::Unknown,
+        Self::Void,
+    ];
+
     /// Returns its name, as stored.
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,6 +52,8 @@ impl CallState {
             Self::Running => "running",
             Self::Refused => "refused",
             Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Queued => "queued",
             Self::Unknown => "unknown",
             Self::Void => "void",
         }
@@ -44,14 +64,52 @@ impl FromStr for CallState {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Permitted, Self::Asked, Self::Running, Self::Refused, Self::Done, Self::Unknown, Self::Void]
-            .into_iter()
-            .find(|state| state.name() == text)
-            .ok_or(())
+        Self::ALL.into_iter().find(|state| state.name() == text).ok_or(())
     }
 }
 
 ironclaw_state::stored_by_name!(CallState);
+
+/// The end of a call that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallOutcome {
+    /// It did what it was made for.
+    Done,
+    /// It ended with an error, or had no effect.
+    Failed,
+    /// Its message waits for its delivery.
+    Queued,
+    /// Its effect may have happened.
+    Unknown,
+}
+
+impl CallOutcome {
+    /// Returns the outcome of a call about which only its success is known.
+    pub const fn by_success(ok: bool) -> Self {
+        if ok { Self::Done } else { Self::Failed }
+    }
+
+    /// Returns the outcome of a call without an answer.
+    pub const fn without_answer(may_have_arrived: bool) -> Self {
+        if may_have_arrived { Self::Unknown } else { Self::Failed }
+    }
+
+    /// Returns the state of a call that ended so.
+    pub const fn state(self) -> CallState {
+        match self {
+            Self::Done => CallState::Done,
+            Self::Failed => CallState::Failed,
+            Self::Queued => CallState::Queued,
+            Self::Unknown => CallState::Unknown,
+        }
+    }
+
+    /// Returns its name for people and in the ledger.
+    pub const fn name(self) -> &'static str {
+        self.state().name()
+    }
+}
 
 /// The place where a permitted call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

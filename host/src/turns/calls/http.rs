@@ -2,7 +2,7 @@
 //!
 //! Pure. Never sends a request: `model_socket::requests::awaited` does. See [`ironclaw_judge::egress`].
 
-use super::ResultBody;
+use super::{CallOutcome, ResultBody};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::call::Granted;
 use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};
@@ -113,8 +113,10 @@ pub fn answer(fetched: &Fetched) -> ResultBody {
     if fetched.is_truncated() {
         told["cut"] = cut(fetched.end).into();
     }
-    let ok = fetched.status < 400;
-    ResultBody { ok, text: lookalike::neutralise(&ironclaw_contract::canonical::to_string(&told)).into_owned() }
+    ResultBody::new(
+        fetched.status < 400,
+        lookalike::neutralise(&ironclaw_contract::canonical::to_string(&told)).into_owned(),
+    )
 }
 
 const fn cut(end: End) -> &'static str {
@@ -138,10 +140,13 @@ pub fn no_answer(error: &NotFetched) -> ResultBody {
                 Failure::Late => "the host did not answer in time",
                 Failure::Broken => "the connection broke before an answer",
             };
-            let effect =
-                if failed.may_have_arrived { "it is unknown if the request arrived" } else { "nothing was sent" };
-            format!("failed: {why}; {effect}")
+            let outcome = CallOutcome::without_answer(failed.may_have_arrived);
+            let text = match failed.may_have_arrived {
+                true => format!("unknown: {why}; it is unknown if the request arrived"),
+                false => format!("failed: {why}; nothing was sent"),
+            };
+            return ResultBody { outcome, text };
         }
     };
-    ResultBody { ok: false, text }
+    ResultBody::failed(text)
 }

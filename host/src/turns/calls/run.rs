@@ -101,7 +101,7 @@ pub struct HostResult {
 
 impl HostResult {
     fn new(ok: bool, text: String) -> Self {
-        Self { body: ResultBody { ok, text }, labels: vec![Label::External] }
+        Self { body: ResultBody::new(ok, text), labels: vec![Label::External] }
     }
 
     /// Inherits the label of notes that came from a model: a note does not lose it in the memory, and a person who wrote the note
@@ -174,7 +174,7 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
     let found = tools::find::find(&all, &wanted.query, wanted.max.unwrap_or(tools::find::FOUND_USUAL));
     if found.is_empty() {
         let servers = levels::servers(&all);
-        return ResultBody { ok: true, text: format!("no tool has any of these words; the servers are:\n{servers}") };
+        return ResultBody::done(format!("no tool has any of these words; the servers are:\n{servers}"));
     }
     let (mut left, mut shown) = (levels::FOUND_BYTES_MAX, Vec::new());
     for tool in found {
@@ -191,7 +191,7 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
             None => Definition { name: &tool.manifest.name, description: TOO_LONG, parameters: None },
         });
     }
-    ResultBody { ok: true, text: ironclaw_contract::canonical::to_string(&json!({ "tools": shown })) }
+    ResultBody::done(ironclaw_contract::canonical::to_string(&json!({ "tools": shown })))
 }
 
 /// Returns a text of a skill. People approved the skill with exactly this text, so it adds no label.
@@ -199,20 +199,20 @@ fn read_skill(tx: &ReadTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result<Resu
     let held = skills::trusted(tx, agent.id)?;
     let Some(skill) = held.iter().find(|held| held.package.name == wanted.skill) else {
         let names: Vec<&str> = held.iter().map(|held| held.package.name.as_str()).collect();
-        return Ok(ResultBody { ok: false, text: format!("you have no such skill; yours are {}", names.join(", ")) });
+        return Ok(ResultBody::failed(format!("you have no such skill; yours are {}", names.join(", "))));
     };
     let path = wanted.path.as_deref().unwrap_or(INSTRUCTIONS);
     let prefix = format!("/skills/{}/", wanted.skill);
     let path = path.strip_prefix(&prefix).or_else(|| path.strip_prefix("./")).unwrap_or(path);
     match skills::text(tx, skill.package.digest, path)? {
-        Some(text) => Ok(ResultBody { ok: true, text: lookalike::neutralise(&text).into_owned() }),
+        Some(text) => Ok(ResultBody::done(lookalike::neutralise(&text).into_owned())),
         None => {
             let paths = skills::text_paths(tx, skill.package.digest, PATHS_SHOWN_MAX)?;
             let paths = lookalike::neutralise(&paths.join(", ")).into_owned();
             let text = format!(
                 "it has no such text; its texts are {paths}. Read other files below {prefix} with your file tools."
             );
-            Ok(ResultBody { ok: false, text })
+            Ok(ResultBody::failed(text))
         }
     }
 }

@@ -6,6 +6,8 @@ use super::item_cache::{Content, Item, ItemCache};
 use super::system::Now;
 use super::{Checked, OutputBody, Reader, images, order};
 use crate::tables::agent_messages::{self, AgentMessageKind};
+use crate::tables::requests::{self, Status};
+use crate::tables::turns::CallState;
 use crate::tables::{agents, turns};
 use crate::turns::calls::{Call, ResultBody};
 use crate::turns::items::images::SentImage;
@@ -20,6 +22,13 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_text::lookalike;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// The words about a call that had not begun when its turn ended.
+const NOT_MADE: &str =
+    "this call was not made: its turn was interrupted before it began; make it again if the task needs it";
+
+/// The words about a call whose effect may have happened.
+const OUTCOME_UNKNOWN: &str = "the outcome of this call is unknown; it is not run again";
 
 /// The dates of turns in a prompt.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -218,8 +227,7 @@ impl Composer<'_, '_> {
         for call in &output.calls {
             self.offered.insert(call.call_id);
             if !self.answered.contains(&call.call_id) {
-                // A model must never guess the outcome of its call.
-                let text = "the outcome of this call is unknown; it is not run again".to_owned();
+                let text = self.without_result(call.call_id)?;
                 self.parts.push(result_of(call.call_id, call.tool.clone(), false, text));
             }
         }
@@ -229,16 +237,47 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
+    /// Returns the words about a call without a result, from its state: a model must never guess the outcome of its call.
+    fn without_result(&self, call: CallId) -> Result<String, BodyError> {
+        let state = turns::find_call(self.tx, call)?.map(|row| row.state);
+        Ok(match state {
+            Some(CallState::Void) => NOT_MADE.to_owned(),
+            Some(CallState::Asked | CallState::Refused) => match requests::of_call(self.tx, call)? {
+                Some(request) => asked(&request),
+                None => "this call was not made: it was refused, or an equal later call took its place".to_owned(),
+            },
+            Some(CallState::Permitted | CallState::Running | CallState::Unknown) | None => OUTCOME_UNKNOWN.to_owned(),
+            // Its result is not among the items.
+            Some(CallState::Done | CallState::Failed | CallState::Queued) => OUTCOME_UNKNOWN.to_owned(),
+        })
+    }
+
     fn result(&mut self, item: &Recorded, result: &ResultBody) {
         if item.tuple.call.is_some_and(|call| self.of_script.contains(&call)) {
             return;
         }
         let tool = item.tuple.tool.clone().unwrap_or_default();
         self.parts.push(match item.tuple.call.filter(|call| self.offered.contains(call)) {
-            Some(call) => result_of(call, tool, result.ok, result.text.clone()),
+            Some(call) => result_of(call, tool, result.is_ok(), result.text.clone()),
             // Its call is not in the context, so it can only be a quote.
             None => Part::Context { author: format!("an earlier result of {tool}"), text: result.text.clone() },
         });
+    }
+}
+
+/// Returns the words about a call that waits for people, or whose request ended without it.
+fn asked(request: &requests::Row) -> String {
+    match request.status {
+        Status::Pending | Status::Approved => format!(
+            "this call waits as {} for a person and was not made yet; you will be told in a later turn, so do not make it again",
+            request.id
+        ),
+        Status::Rejected | Status::Expired | Status::Withdrawn => {
+            format!("this call waited as {}, which is {}; it was not made", request.id, request.status)
+        }
+        Status::Running | Status::Done | Status::Failed | Status::Queued | Status::Unknown => {
+            OUTCOME_UNKNOWN.to_owned()
+        }
     }
 }
 

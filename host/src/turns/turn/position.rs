@@ -28,7 +28,7 @@ impl Position {
     /// Errors of the record; a turn without a message is one.
     pub fn of(tx: &ReadTx<'_>, turn: &Turn) -> Result<Self, Error> {
         let mut position: Option<Self> = None;
-        for message in messages::of_turn(tx, turn.id)? {
+        for message in messages::that_asked(tx, turn.id)? {
             let root = messages::root_of(tx, message)?;
             let opened_by = agent_messages::find(tx, root)?;
             let hop = opened_by.as_ref().map_or(0, |of_agent| of_agent.hop);

@@ -97,7 +97,8 @@ impl Random {
         for (id, yes) in &self.known.decided {
             let request = view.request(id).unwrap_or_else(|| panic!("{id} was decided and is missing"));
             // An approved call may be refused at its execution, after a right was lost.
-            let expected: &[&str] = if *yes { &["done", "unknown", "withdrawn", "expired"] } else { &["rejected"] };
+            let expected: &[&str] =
+                if *yes { &["done", "failed", "unknown", "withdrawn", "expired"] } else { &["rejected"] };
             assert!(expected.contains(&word(request, "status")), "{id} was decided ({yes}): {}", view.story(request));
         }
     }
@@ -109,8 +110,9 @@ impl Random {
             let (started, ran) = (view.at("call.started", "call", &call), view.at("call.ran", "call", &call));
             let refused = view.at("call.refused", "call", &call);
             let is_right = match word(&why, "status") {
-                "done" => started.is_some() && started < ran,
-                "unknown" => started.is_some() && ran.is_none(),
+                "done" | "failed" => started.is_some() && started < ran,
+                // The host or the turn ended during the call, or there was no answer.
+                "unknown" => started.is_some() && ran.is_some() != view.at("call.lost", "call", &call).is_some(),
                 "refused" => started.is_none() && refused.is_some() && why["code"].is_string(),
                 "void" => started.is_none(),
                 "asked" => started.is_none() && (why["request"].is_string() || view.has_equal_request(&call)),
@@ -198,7 +200,7 @@ impl View {
         assert_eq!(words.iter().filter(|event| **event == "call.asked").count(), 1, "{}", self.story(request));
         let is_right = match status {
             "pending" => ends.is_empty() && place("request.approved").is_none() && self.inboxes.iter().any(is_listed),
-            "done" | "unknown" => {
+            "done" | "failed" | "unknown" => {
                 let (approved, used) = (place("request.approved"), place("request.used"));
                 ends.is_empty() && approved.is_some() && approved < used
             }

@@ -218,7 +218,9 @@ impl Follower<'_> {
         let text = match (request.status.as_str(), request.yours) {
             ("pending", true) => return self.out.remark(format!("a call waits for you: {id}: ironctl inbox")),
             ("pending", false) => return self.out.remark(format!("a call waits for other people: {id}")),
-            ("approved" | "running" | "done", _) => format!("{id} was approved elsewhere"),
+            ("approved" | "running" | "done" | "queued", _) => format!("{id} was approved elsewhere"),
+            ("failed", _) => format!("{id} was approved elsewhere; its call failed"),
+            ("unknown", _) => format!("{id} was approved elsewhere; it is unknown if its call had its effect"),
             ("rejected", _) => format!("{id} was rejected elsewhere{outcome}"),
             ("expired", _) => format!("the time of {id} is up{outcome}"),
             (status, _) => format!("{id} is {status}{outcome}"),

@@ -73,7 +73,9 @@ impl LiveTurn {
                 self.show(format!("{} runs", tool(stage)))
             }
             Ok(LedgerEvent::CallStarted) => self.show(format!("{} runs", tool(stage))),
-            Ok(LedgerEvent::CallReported | LedgerEvent::CallRan) => self.line(format!("  {}: done", tool(stage))),
+            Ok(LedgerEvent::CallReported | LedgerEvent::CallRan | LedgerEvent::CallLost) => {
+                self.line(format!("  {}: {}", tool(stage), stage.outcome))
+            }
             Ok(LedgerEvent::CallRefused | LedgerEvent::ActionRefused) => {
                 self.line(format!("  {}: refused: {}", tool(stage), words(stage)))
             }

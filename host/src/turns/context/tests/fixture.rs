@@ -203,9 +203,9 @@ impl Fixture<'_, '_> {
             if let Some((ok, text)) = result {
                 let target = ResultTarget { session, turn, key: &key, sealer: &self.sealer };
                 let author = Author::Tool { tool: (*tool).to_owned() };
-                let body = ResultBody { ok: *ok, text: (*text).to_owned() };
+                let body = ResultBody::new(*ok, (*text).to_owned());
                 let sealed = calls::record_result(self.tx, &target, id, tool, author, &body).expect("recorded");
-                calls::settle(self.tx, id, sealed.tuple.item).expect("settled");
+                calls::settle(self.tx, id, sealed.tuple.item, body.outcome).expect("settled");
             }
         }
         item.tuple.item
