@@ -207,15 +207,20 @@ impl Executor {
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
         denied::tell(tx, (&open, facts.position.as_ref()), &agent, (&call, code), keys)?;
         sent_files::end(tx, row.id)?;
-        let told = match row.result {
-            Some(pending) => pending,
+        // The end of a request refuses its call with an entry, unless an open turn waits for it.
+        let now = calls::find(tx, row.id)?.unwrap_or_else(|| row.clone());
+        let is_refused = now.state == CallState::Refused;
+        let told = match now.result {
+            Some(told) => told,
             None => {
                 let (target, result) = (self.target(place), calls::refusal(code, &refusal.message));
                 calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?.tuple.item
             }
         };
         calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), told)?;
-        entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
+        if !is_refused {
+            entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
+        }
         Ok(None)
     }
 

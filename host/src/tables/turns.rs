@@ -357,7 +357,7 @@ pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error>
     tx.get(sql, params![call.session, call.digest, call.turn, call.id], |row| row.get(0))
 }
 
-/// Marks a permitted call as refused with a code, because it was judged again before it ran.
+/// Marks a call as refused with a code, because it was judged again before it ran. The end of its request may have refused it already.
 pub fn refuse_call(
     tx: &mut WriteTx<'_>,
     id: CallId,
@@ -365,7 +365,7 @@ pub fn refuse_call(
     stages: &str,
     item: ItemId,
 ) -> Result<(), Error> {
-    let sql = "UPDATE calls SET state = 'refused', code = ?2, stages = ?3, result_item = ?4 WHERE id = ?1 AND state IN ('permitted', 'asked')";
+    let sql = "UPDATE calls SET state = 'refused', code = ?2, stages = ?3, result_item = ?4 WHERE id = ?1 AND state IN ('permitted', 'asked', 'refused')";
     tx.execute(sql, params![id, code.name(), stages, item])?;
     Ok(())
 }

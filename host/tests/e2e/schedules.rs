@@ -124,10 +124,10 @@ fn run_may_use_its_list_and_nothing_else() {
     let host = new_host();
     let write = add(&host, "write plan.txt: tulips", &["--every", "1d"]);
     host.ctl(&["schedule", "run", &write]).ok();
-    assert_eq!(refused_calls(&host, &newest(&host, &write, "done")), ["call_schedule"]);
+    assert_eq!(refused_calls(&host, &newest(&host, &write, "failed")), ["call_schedule"]);
     host.ctl(&["schedule", "set", &write, "--may", "write", "--yes"]).ok();
     host.ctl(&["schedule", "run", &write]).ok();
-    wait_for("the second run", || history(&host, &write).iter().filter(|found| found["state"] == "done").count() == 2);
+    newest(&host, &write, "done");
     assert!(refused_calls(&host, &history(&host, &write)[1]).is_empty());
     // The text of the prompt declares nothing.
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
@@ -136,7 +136,7 @@ fn run_may_use_its_list_and_nothing_else() {
     newest(&host, &declares, "done");
     let runs = add(&host, "run true", &["--every", "1d", "--may", "write"]);
     host.ctl(&["schedule", "run", &runs]).ok();
-    assert_eq!(refused_calls(&host, &newest(&host, &runs, "done")), ["call_schedule"]);
+    assert_eq!(refused_calls(&host, &newest(&host, &runs, "failed")), ["call_schedule"]);
     let named = add(&host, "run true", &["--every", "1d", "--may", "run_command"]);
     host.ctl(&["schedule", "run", &named]).ok();
     assert!(refused_calls(&host, &newest(&host, &named, "done")).is_empty());
@@ -155,7 +155,7 @@ fn prompt_of_a_model_waits_for_a_person_and_has_no_authority() {
     assert_eq!((&all[0]["written_by"], &all[0]["may"]), (&"model".into(), &json!([])), "{all}");
     let id = all[0]["id"].as_str().expect("an id").to_owned();
     host.ctl(&["schedule", "run", &id]).ok();
-    assert_eq!(refused_calls(&host, &newest(&host, &id, "done")), ["call_schedule"]);
+    assert_eq!(refused_calls(&host, &newest(&host, &id, "failed")), ["call_schedule"]);
     // An agent cannot propose it by its kind, and no other way writes schedules.
     let reply = host.say("a", "change schedule to x");
     assert!(!reply.contains("pending"), "{reply}");

@@ -104,8 +104,8 @@ fn refused_call_is_never_silent() {
 fn call_waits_only_while_its_own_request_waits() {
     use requests::Status;
     let waits = summary_of_asked(Some(Status::Pending));
-    assert_eq!(summary_of_asked(Some(Status::Approved)), waits);
-    for ended in [None, Some(Status::Rejected), Some(Status::Expired), Some(Status::Withdrawn)] {
+    for ended in [None, Some(Status::Approved), Some(Status::Rejected), Some(Status::Expired), Some(Status::Withdrawn)]
+    {
         assert_ne!(summary_of_asked(ended), waits, "{ended:?}");
     }
 }

@@ -109,30 +109,6 @@ fn get_url_carries_secret() {
 }
 
 #[test]
-fn late_call_after_three_follow_ups_opens_no_turn() {
-    let site = Site::start();
-    let url = site.url("/notes");
-    let server = model(move |_| {
-        let call = |body: &str| {
-            let arguments =
-                json!({ "method": "POST", "url": url, "headers": { "content-type": "text/plain" }, "body": body });
-            ("http_fetch".to_owned(), arguments)
-        };
-        ["one", "two", "three", "four"].map(call).to_vec()
-    });
-    let host = host_with_model(&site, &server, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
-    say(&raw, "go on");
-    let of_host = || host.entries("message.recorded").iter().filter(|entry| entry["data"]["channel"] == "host").count();
-    for (number, entry) in inbox(&raw).iter().enumerate() {
-        assert_eq!(approve(&raw, entry).0, 200, "{entry}");
-        wait_for("the end of the call", || request(&raw, &entry["id"])["status"] == "done");
-        assert_eq!((site.lines().len(), of_host()), (number + 1, 3.min(number + 1)));
-    }
-    assert_eq!(site.lines().len(), 4);
-}
-
-#[test]
 fn member_confirms_own_mail_only() {
     let site = Site::start();
     let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
