@@ -1,8 +1,10 @@
 //! Messages. Tables: `messages`.
 
 mod load;
+mod row;
 
 pub use load::{Load, waiting_of_person, waiting_on_channel};
+pub use row::{InSession, Message, MessagePosition, NewMessage, Waiting};
 
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Kind, Status};
@@ -12,45 +14,6 @@ use rusqlite::{Row, params};
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
-
-/// A message's row.
-#[derive(Debug, Clone)]
-pub struct Message {
-    /// Its id.
-    pub id: MessageId,
-    /// Its session.
-    pub session: SessionId,
-    /// Its number.
-    pub seq: u64,
-    /// `chat task webhook system`.
-    pub kind: Kind,
-    /// Its status.
-    pub status: Status,
-    /// True if it asks for a turn.
-    pub trigger: bool,
-    /// Its sender on the channel.
-    pub sender: String,
-    /// The id of its principal.
-    pub principal: String,
-    /// Its channel.
-    pub channel: String,
-    /// Milliseconds since the epoch.
-    pub received_at: i64,
-    /// The current or last turn that answers it.
-    pub turn: Option<TurnId>,
-}
-
-impl Message {
-    /// Returns whether it waits for an answer: in the queue, or in a turn.
-    pub const fn waits_for_an_answer(&self) -> bool {
-        matches!(self.status, Status::Queued | Status::Processing)
-    }
-
-    /// Returns whether this person is its principal.
-    pub fn is_of(&self, person: PersonId) -> bool {
-        self.principal.parse::<PersonId>().is_ok_and(|principal| principal == person)
-    }
-}
 
 fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
@@ -66,76 +29,6 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
         received_at: row.get("received_at")?,
         turn: row.get("turn_id")?,
     })
-}
-
-/// A message of a person to insert; it waits for its first turn.
-#[derive(Debug, Clone, Copy)]
-pub struct NewMessage<'a> {
-    /// Its id.
-    pub id: MessageId,
-    /// Its session.
-    pub session: SessionId,
-    /// Its number.
-    pub seq: u64,
-    /// `chat task webhook system`.
-    pub kind: Kind,
-    /// True if it asks for a turn.
-    pub trigger: bool,
-    /// True if it mentions the agent and asks for a turn for that.
-    pub mentions: bool,
-    /// The group and the thread of its reply; `None` if the reply goes to the origin of the session.
-    pub reply_to: Option<(&'a str, &'a str)>,
-    /// Its sender on the channel.
-    pub sender: &'a str,
-    /// The person on whose behalf it asks.
-    pub principal: PersonId,
-    /// The kind of its principal.
-    pub principal_kind: Principal,
-    /// Its channel.
-    pub channel: &'a str,
-    /// The platform's id of its event.
-    pub event: Option<&'a str>,
-    /// Bytes of its body.
-    pub bytes: usize,
-}
-
-/// A message that waits for a turn.
-#[derive(Debug, Clone)]
-pub struct Waiting {
-    /// The message.
-    pub id: MessageId,
-    /// Its number.
-    pub seq: u64,
-    /// The id of its principal.
-    pub principal: String,
-    /// The kind of its principal.
-    pub principal_kind: Principal,
-    /// True if it asks for a turn.
-    pub trigger: bool,
-    /// Turns with this message that ended without an answer.
-    pub attempts: u32,
-    /// True if it answers a question.
-    pub is_answer: bool,
-    /// The address of its reply, in a form to compare; `None` for the origin of the session.
-    pub reply_to: Option<String>,
-}
-
-/// A message and its session.
-#[derive(Debug, Clone, Copy)]
-pub struct InSession {
-    /// The message.
-    pub message: MessageId,
-    /// Its session.
-    pub session: SessionId,
-}
-
-/// The position of a message among the items of its conversation.
-#[derive(Debug, Clone, Copy)]
-pub struct MessagePosition {
-    /// The ordinal of the turn that showed it first.
-    pub ordinal: i64,
-    /// The last number of its session at the time of a retry.
-    pub moved_seq: Option<u64>,
 }
 
 /// The condition for the messages of the turn `?1`. The list of a turn keeps a message that a retry took into another turn.
