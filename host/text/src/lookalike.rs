@@ -26,6 +26,10 @@ pub const HELD_BYTES_MAX: usize = 512;
 /// after it does not matter.
 const FORBIDDEN: &[&str] = &[
     // The wrappers of this host.
+    "[thehostquotes",
+    "[theagent",
+    "[amodel'ssummary",
+    "[ascheduleisdue",
     "[msgauth",
     "[toolresultfor",
     // Blocks in which models are shown their calls and results.
@@ -68,6 +72,9 @@ const FORBIDDEN: &[&str] = &[
     "<|endheaderid|",
 ];
 const _: () = assert!(FORBIDDEN.len() < 64, "one bit each");
+
+/// The beginning of the host's own lines. It is a hit unless a letter or a digit follows at once, as in `[the hostname]`.
+const OWN: &[u8] = b"[thehost";
 
 /// Returns the text with every look-alike visible and harmless; a text without one is borrowed.
 ///
@@ -152,8 +159,14 @@ fn verdict(text: &str, whole: bool) -> Verdict {
         return found;
     }
     let mut alive: u64 = (1 << FORBIDDEN.len()) - 1;
-    let mut matched = 0;
+    let (mut matched, mut is_own) = (0, true);
     for (at, character) in text.char_indices() {
+        if is_own && matched == OWN.len() {
+            if !character.is_alphanumeric() {
+                return Verdict::Hit;
+            }
+            is_own = false;
+        }
         // It may begin a group, and no entry contains it.
         if character == OPEN && at > 0 {
             return Verdict::Miss;
@@ -176,12 +189,17 @@ fn verdict(text: &str, whole: bool) -> Verdict {
                 return Verdict::Hit;
             }
         }
-        if alive == 0 {
+        is_own &= matched >= OWN.len() || OWN[matched] == byte;
+        if alive == 0 && !is_own {
             return Verdict::Miss;
         }
         matched += 1;
     }
-    if whole { Verdict::Miss } else { Verdict::Undecided }
+    match (whole, is_own && matched == OWN.len()) {
+        (true, true) => Verdict::Hit,
+        (true, false) => Verdict::Miss,
+        (false, _) => Verdict::Undecided,
+    }
 }
 
 /// Decides whether the text begins with a group: [`OPEN`], an opening bracket, [`CLOSE`]. `None` if it cannot.
@@ -206,7 +224,7 @@ fn is_opening(character: char) -> bool {
     match character {
         '[' | '<' | OPEN => true,
         ascii if ascii.is_ascii() => false,
-        other => matches!(glyph(other), Glyph::Like(b'[' | b'<')),
+        other => matches!(fold::known(other), Glyph::Like(b'[' | b'<')),
     }
 }
 

@@ -18,6 +18,7 @@ use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::Earlier;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_text::lookalike;
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -101,11 +102,30 @@ impl Content {
     fn read(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Self, BodyError> {
         let body = items::body(tx, item, key)?;
         Ok(match item.tuple.kind {
-            ItemKind::Message => Self::Message(body, item.spans()),
-            ItemKind::Summary | ItemKind::Notice => Self::Text(body),
-            ItemKind::Output => Self::Output(own_json(&body)?),
-            ItemKind::Result => Self::Result(own_json(&body)?),
+            ItemKind::Message => Self::message(&body, item.spans()),
+            ItemKind::Summary | ItemKind::Notice => Self::Text(neutral(&body)),
+            ItemKind::Output => {
+                let output: OutputBody = own_json(&body)?;
+                Self::Output(OutputBody { text: neutral(&output.text), ..output })
+            }
+            ItemKind::Result => {
+                let result: ResultBody = own_json(&body)?;
+                Self::Result(ResultBody { text: neutral(&result.text), ..result })
+            }
         })
+    }
+
+    /// Returns the content of a message. Each part has its own author, so each is neutralised alone.
+    fn message(body: &str, spans: Vec<Span>) -> Self {
+        let (mut text, mut from) = (String::with_capacity(body.len()), 0);
+        let spans = spans.into_iter().map(|span| {
+            let part = neutral(body.get(from..from + span.bytes).unwrap_or_default());
+            from += span.bytes;
+            text.push_str(&part);
+            Span { bytes: part.len(), ..span }
+        });
+        let spans = spans.collect();
+        Self::Message(text, spans)
     }
 }
 
@@ -116,6 +136,11 @@ pub(super) struct Position {
     pub(super) ordinal: i64,
     /// Its number; for a retried message, the last number of the session before the retry.
     pub(super) seq: u64,
+}
+
+/// Returns a recorded text for a prompt. It was neutralised before it was sealed, but perhaps by a version that knew fewer look-alikes.
+fn neutral(text: &str) -> String {
+    lookalike::neutralise(text).into_owned()
 }
 
 impl ItemCache {

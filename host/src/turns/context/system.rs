@@ -38,7 +38,7 @@ pub(super) fn text(
     if is_guest {
         // A guest's turn has no tools, and a guest learns of no directory, destination or package.
         paragraphs.extend(Some(agent.persona.clone()).filter(|persona| !persona.is_empty()));
-        return Ok(paragraphs.join("\n\n"));
+        return Ok(joined(&paragraphs));
     }
     if tools::WORKSPACE.into_iter().chain([tools::RUN_COMMAND]).any(has) {
         paragraphs.push(places(tx, reader, has(tools::RUN_COMMAND))?);
@@ -56,7 +56,15 @@ pub(super) fn text(
     if !agent.persona.is_empty() {
         paragraphs.push(agent.persona.clone());
     }
-    Ok(paragraphs.join("\n\n"))
+    Ok(joined(&paragraphs))
+}
+
+/// Returns the text of the paragraphs. After the first one, names, descriptions and personas are the words of people and servers, so the
+/// host's marks in them are neutralised.
+fn joined(paragraphs: &[String]) -> String {
+    let neutral =
+        |(at, text): (usize, &String)| if at == 0 { text.clone() } else { lookalike::neutralise(text).into_owned() };
+    paragraphs.iter().enumerate().map(neutral).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Returns whether the conversation is with another agent.
@@ -124,10 +132,8 @@ fn skills_of(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Vec<String>, ironcl
             }
             None => format!("\n- {}", skill.package.name),
         };
-        said.push_str(&lookalike::neutralise(&line));
-        if let Some(persona) = skills::manifest(&skill.package)?.grants.persona {
-            texts.push(lookalike::neutralise(&persona).into_owned());
-        }
+        said.push_str(&line);
+        texts.extend(skills::manifest(&skill.package)?.grants.persona);
     }
     texts.insert(0, said);
     Ok(texts)
@@ -145,9 +151,10 @@ fn may_ask(has: impl Fn(&str) -> bool) -> String {
     format!("If you lack {tool}a directory or a package for a request, propose it with {}.", tools::REQUEST_CHANGE)
 }
 
-/// Returns a name that people chose without control characters, so that it stays on the host's line.
+/// Returns a name that people chose without control characters, so that it stays on the host's line, and without the host's marks.
 fn one_line(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    let line: String = name.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    lookalike::neutralise(&line).into_owned()
 }
 
 /// A time for a prompt.

@@ -3,6 +3,9 @@
 //! Never complete: it covers the letters of `FORBIDDEN` in the scripts with similar letters, and no others. See
 //! [`crate::lookalike`].
 
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
 /// The appearance of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Glyph {
@@ -14,8 +17,26 @@ pub(super) enum Glyph {
     Other,
 }
 
-/// Returns the appearance of a character.
+/// Returns the appearance of a character. It is like an ASCII character by the lists below, by its compatibility form without accents, or
+/// by the table of confusable characters of Unicode.
 pub(super) fn glyph(character: char) -> Glyph {
+    match known(character) {
+        Glyph::Other if !character.is_ascii() => like_by_unicode(character),
+        known => known,
+    }
+}
+
+fn like_by_unicode(character: char) -> Glyph {
+    let mut bare = std::iter::once(character).nfkd();
+    let mut alike = unicode_security::skeleton(character.encode_utf8(&mut [0; 4])).collect::<Vec<_>>().into_iter();
+    let is_letter = |next: &char| next.is_ascii_alphabetic();
+    let one = bare.next().filter(is_letter).filter(|_| bare.all(is_combining_mark));
+    let other = alike.next().filter(is_letter).filter(|_| alike.all(is_combining_mark));
+    one.or(other).map_or(Glyph::Other, |letter| Glyph::Like(letter.to_ascii_lowercase() as u8))
+}
+
+/// Returns the appearance of a character by the lists of this file.
+pub(super) fn known(character: char) -> Glyph {
     if matches!(character, '_' | '-') || character.is_whitespace() || character.is_control() || is_invisible(character)
     {
         return Glyph::Unseen;
@@ -23,11 +44,11 @@ pub(super) fn glyph(character: char) -> Glyph {
     let lower = character.to_lowercase().next().unwrap_or(character);
     let code = u32::from(lower);
     let like = match lower {
-        ascii if ascii.is_ascii() => code as u8,
+        '’' | '‘' | 'ʼ' | '′' | '´' => b'\'',
+        ascii if ascii.is_ascii() => letter_for(code as u8),
         // Brackets, bars and slashes.
-        '【' | '〔' | '〖' | '〘' | '〚' | '﹝' | '⁅' | '❲' | '⟬' | '⦋' | '⦍' | '⦏' | '⎡' | '⎣' => {
-            b'['
-        }
+        '【' | '〔' | '〖' | '〘' | '〚' | '﹝' | '⁅' | '❲' | '⟬' | '⦋' | '⦍' | '⦏' | '⎡' | '⎣' | '⌈' | '⌊' | '⸢'
+        | '⸤' | '｢' => b'[',
         '】' | '〕' | '〗' | '〙' | '〛' | '﹞' | '⁆' | '❳' | '⟭' | '⦌' | '⦎' | '⦐' | '⎤' | '⎦' => {
             b']'
         }
@@ -70,6 +91,18 @@ pub(super) fn glyph(character: char) -> Glyph {
         },
     };
     Glyph::Like(like)
+}
+
+/// Returns the letter that an ASCII digit or sign looks like, or the character itself.
+const fn letter_for(ascii: u8) -> u8 {
+    match ascii {
+        b'0' => b'o',
+        b'3' => b'e',
+        b'5' | b'$' => b's',
+        b'7' => b't',
+        b'@' => b'a',
+        other => other,
+    }
 }
 
 /// Returns whether a character has no width of its own: joiners, direction marks, fillers, combining marks, tags.
