@@ -362,6 +362,10 @@ pub struct NewMessage {
     /// The classes of calls that the person asks for: `read`, `write`, `send`, `exec`, `trade`. Empty: the text says so, or a lexicon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
+    /// True if the person may not have typed the text, such as one from a pipe. Then no value in it counts as typed, and without `allow`
+    /// it asks for reading alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untyped: bool,
 }
 
 /// A file of a message: a text, or bytes that the host puts into the directory `inbox` of the workspace.
@@ -383,17 +387,6 @@ pub struct MessageFile {
     /// The media type that its sender declares for `data`. A content of another type is refused.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-}
-
-/// An image of a message: a file that the sender put into the workspace of the conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-#[serde(deny_unknown_fields)]
-pub struct MessageImage {
-    /// Path below the workspace.
-    pub path: String,
-    /// SHA-256 of its content. A model that takes images gets the file only as long as it has this content.
-    pub digest: Digest,
 }
 
 /// The answer for a recorded message.

@@ -80,6 +80,7 @@ mod e2e {
     pub(crate) mod streaming;
     mod tools;
     mod tunnels;
+    mod typed_text;
     mod versions;
     mod webhook;
 }

@@ -207,3 +207,14 @@ pub struct SentFile {
     /// SHA-256 of its content.
     pub digest: Digest,
 }
+
+/// An image of a message: a file that the sender put into the workspace of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct MessageImage {
+    /// Path below the workspace.
+    pub path: String,
+    /// SHA-256 of its content. A model that takes images gets the file only as long as it has this content.
+    pub digest: Digest,
+}

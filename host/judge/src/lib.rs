@@ -11,6 +11,7 @@ pub mod manifest;
 pub mod place;
 pub mod principal;
 pub mod scope;
+pub mod spans;
 pub mod typed;
 
 pub use class::{Class, Classes};

@@ -3,6 +3,9 @@
 //! Never finds out who a principal is: the host knows it from the sealed message.
 
 use crate::class::{Class, Classes};
+use crate::scope::Source;
+use crate::scope::recorded::Recorded;
+use crate::spans::Telling;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -61,14 +64,14 @@ pub struct Allowed {
 }
 
 impl Allowed {
-    /// Returns the classes of a recorded scope, such as `declared:read send`. Reading is a part of every request, and a declaration is
-    /// all of it. A text without an origin, such as that of an earlier version, has the classes that need no word.
+    /// Returns the classes of a recorded scope, such as `declared:read send`. Reading is a part of every request. A declaration is all
+    /// of it, and so are the classes of a text that may not be typed. A text without an origin, such as that of an earlier version,
+    /// has the classes that need no word.
     pub fn asked(self, recorded: &str) -> Classes {
-        let (source, words) = recorded.split_once(':').unwrap_or(("default", ""));
-        let said: Classes = words.parse().unwrap_or_default();
+        let Ok(scope) = recorded.parse::<Recorded>() else { return self.unasked.and(self.may) };
+        let is_all = scope.source == Source::Declared || scope.telling == Telling::Nothing;
         let reading = Classes::of(&[Class::Read, Class::Ask]);
-        let asked = if source == "declared" { said.or(reading) } else { said.or(self.unasked) };
-        asked.and(self.may)
+        scope.classes.or(if is_all { reading } else { self.unasked }).and(self.may)
     }
 }
 
@@ -150,6 +153,8 @@ mod tests {
         assert_eq!(person.asked("declared:send"), Classes::of(&[Class::Read, Class::Send, Class::Ask]));
         assert_eq!(person.asked("default:"), person.unasked);
         assert_eq!(person.asked("lexicon:send"), person.unasked.with(Class::Send));
+        assert_eq!(person.asked("untyped-default:read"), Classes::of(&[Class::Read, Class::Ask]));
+        assert_eq!(person.asked("untyped-declared:write"), Classes::of(&[Class::Read, Class::Write, Class::Ask]));
         for old in ["", "read write", "declared", "other:everything"] {
             assert_eq!(person.asked(old), person.unasked, "{old:?}");
         }

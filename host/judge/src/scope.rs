@@ -2,27 +2,21 @@
 //!
 //! Reads typed spans only, and never decides whether a call may run. See [`declared`] and [`reading`].
 
+mod clauses;
 pub mod declared;
 pub mod lexicon;
-pub mod quotes;
 pub mod reading;
+pub mod recorded;
 pub mod report;
+mod withholding;
 mod words;
 
 use crate::class::{Class, Classes};
+use crate::spans::{self, Span, Telling};
 use declared::{DeclarationError, Declared};
 use lexicon::Lexicon;
 use serde::Serialize;
 use std::ops::Range;
-
-/// A part of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span<'a> {
-    /// Its text.
-    pub text: &'a str,
-    /// True if the person typed it. Quoted, forwarded and pasted parts are not typed.
-    pub typed: bool,
-}
 
 /// The origin of a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -34,6 +28,17 @@ pub enum Source {
     Lexicon,
     /// The message declares nothing, and the lexicon found nothing. The receiver policy decides alone.
     Default,
+}
+
+impl Source {
+    /// Returns its word in the record.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Declared => "declared",
+            Self::Lexicon => "lexicon",
+            Self::Default => "default",
+        }
+    }
 }
 
 /// The words that gave a class.
@@ -81,8 +86,8 @@ fn of_declaration(declared: &Declared<'_>) -> Scope {
 fn of_lexicon(spans: &[Span<'_>], lexicon: &Lexicon) -> Scope {
     let mut evidence = Vec::new();
     let mut withheld = false;
-    for (span, part) in spans.iter().enumerate().filter(|(_, part)| part.typed) {
-        let read = reading::read(part.text, lexicon);
+    for typed in spans::typed(spans, Telling::Typed) {
+        let (span, read) = (typed.index, reading::read(&typed, lexicon));
         withheld |= read.withheld;
         evidence.extend(read.found.into_iter().map(|found| Evidence { class: found.class, span, bytes: found.bytes }));
     }

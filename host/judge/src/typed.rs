@@ -1,58 +1,93 @@
-//! The text that a person typed in a task, as a set of values: whole URLs and whole words.
+//! The values that a person typed in a task: whole addresses, URLs, numbers, paths, words and sentences.
 //!
-//! Pure. A value counts only as a whole: a part of a typed URL or word is not typed. See [`crate::egress`].
+//! Pure. A value counts only as a whole: it begins and ends where a token of the text does. See [`tokens`] and [`crate::spans`].
+
+mod tokens;
 
 use crate::egress::{CanonicalUrl, Loopback};
+use crate::spans::{Mark, Marked, TypedSpan};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::ops::Range;
+use tokens::{Token, is_name};
 
 /// The bytes of the shortest word that counts. Nearly every text has a shorter one.
 const WORD_BYTES_MIN: usize = 2;
 
-/// Characters that end a URL in a sentence.
-const CLOSING: [char; 12] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '>'];
-
 /// The values that a person typed.
 #[derive(Debug, Clone, Default)]
 pub struct Typed {
-    texts: Vec<String>,
+    texts: Vec<Text>,
     urls: BTreeSet<String>,
+    /// Accounts without their spaces.
+    accounts: BTreeSet<String>,
+}
+
+/// A typed text with its tokens.
+#[derive(Debug, Clone)]
+struct Text {
+    text: String,
+    tokens: Vec<Token>,
+    marked: Vec<Marked>,
 }
 
 impl Typed {
-    /// Collects the values of typed texts.
-    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, loopback: Loopback) -> Self {
-        let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
-        let urls = texts.iter().flat_map(|text| text.split_whitespace()).flat_map(addresses);
-        let urls = urls.filter_map(|url| CanonicalUrl::parse(url, loopback).ok()).map(|url| url.to_string());
-        let urls = urls.collect();
-        Self { texts, urls }
+    /// Collects the values of typed spans.
+    pub fn new<'a>(spans: impl IntoIterator<Item = TypedSpan<'a>>, loopback: Loopback) -> Self {
+        let texts = spans.into_iter().map(|span| Text {
+            text: span.text.to_owned(),
+            tokens: tokens::tokens(span.text),
+            marked: span.marked,
+        });
+        let mut typed = Self { texts: texts.collect(), ..Self::default() };
+        for text in &typed.texts {
+            for token in text.tokens.iter().filter(|token| Marked::touched(&text.marked, &token.core).is_empty()) {
+                let url = token.url(&text.text).and_then(|url| CanonicalUrl::parse(url, loopback).ok());
+                typed.urls.extend(url.map(|url| url.to_string()));
+                typed.accounts.extend(token.account(&text.text));
+            }
+        }
+        typed
     }
 
-    /// Returns whether a person typed this value as a whole: a URL in canonical form, or words.
+    /// Returns whether a person typed this value as a whole: a URL in canonical form, an account with or without spaces, or words.
     pub fn has(&self, value: &str) -> bool {
         if value.contains("://") {
             return self.urls.contains(value);
         }
-        value.len() >= WORD_BYTES_MIN && self.texts.iter().any(|text| has_word(text, value))
+        let is_word = value.len() >= WORD_BYTES_MIN && value.contains(char::is_alphanumeric);
+        is_word && (self.accounts.contains(value) || self.texts.iter().any(|text| text.has(value)))
     }
 }
 
-/// Returns the URL in a word of a text, as typed and without closing punctuation.
-fn addresses(word: &str) -> impl Iterator<Item = &str> {
-    let from = word.find("https://").or_else(|| word.find("http://"));
-    let typed = from.map(|from| &word[from..]);
-    let closed = typed.map(|typed| typed.trim_end_matches(CLOSING));
-    closed.into_iter()
-}
+impl Text {
+    fn has(&self, value: &str) -> bool {
+        self.text.match_indices(value).any(|(at, _)| self.is_whole(at, at + value.len()))
+    }
 
-/// Returns whether a text has this value with no letter, digit or joining mark beside it.
-fn has_word(text: &str, value: &str) -> bool {
-    let is_joined = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '%';
-    text.match_indices(value).any(|(at, _)| {
-        let (before, after) = (text[..at].chars().next_back(), text[at + value.len()..].chars().next());
-        !before.is_some_and(is_joined) && !after.is_some_and(is_joined)
-    })
+    /// Returns whether a range begins and ends with tokens, has nothing of a quoted part, and has only names in its titles.
+    fn is_whole(&self, begin: usize, end: usize) -> bool {
+        let first = self.tokens.partition_point(|token| token.all.end <= begin);
+        let last = self.tokens.partition_point(|token| token.all.start < end);
+        let begins = |token: &Token| token.all.start <= begin && begin <= token.core.start;
+        let ends = |token: &Token| token.core.end <= end && end <= token.all.end;
+        let touched = Marked::touched(&self.marked, &(begin..end));
+        // All words of a title are a whole, also beside other marks: {"title":"Dune"}.
+        let title = match touched {
+            [title] if title.bytes.start < begin && end < title.bytes.end => Some(&title.bytes),
+            _ => None,
+        };
+        let has_word = |range: Range<usize>| self.text[range].contains(char::is_alphanumeric);
+        let begins_title = title.is_some_and(|title| !has_word(title.start..begin));
+        let ends_title = title.is_some_and(|title| !has_word(end..title.end));
+        let is_own = (begins_title || self.tokens.get(first).is_some_and(begins))
+            && (ends_title || last.checked_sub(1).and_then(|last| self.tokens.get(last)).is_some_and(ends));
+        is_own
+            && touched.iter().all(|part| {
+                let words = &self.text[part.bytes.start.max(begin)..part.bytes.end.min(end)];
+                part.mark == Mark::Title && is_name(words)
+            })
+    }
 }
 
 /// Returns whether a person typed each text and number of a value, by `typed`.
@@ -67,40 +102,4 @@ pub fn is_typed_value(value: &Value, typed: &dyn Fn(&str) -> bool) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn typed(text: &str) -> Typed {
-        Typed::new([text], Loopback::Refused)
-    }
-
-    #[test]
-    fn part_of_a_typed_url_or_word_is_not_typed() {
-        let of = typed("Look at https://docs.example/guide/start?x=1, please, for octocat");
-        assert!(of.has("https://docs.example/guide/start?x=1"));
-        for part in [
-            "https://docs.example/guide",
-            "https://docs.example/",
-            "https://docs.example/guide/start",
-            "octo",
-            "cat",
-            "o",
-            "",
-        ] {
-            assert!(!of.has(part), "{part}");
-        }
-        assert!(of.has("octocat") && of.has("guide"));
-    }
-
-    #[test]
-    fn typed_url_counts_in_its_canonical_form() {
-        let of = typed("(HTTPS://Docs.Example:443/a/../b) and http://plain.example/");
-        assert!(!of.has("HTTPS://Docs.Example:443/a/../b"));
-        let of = typed("see https://Docs.Example:443/b.");
-        assert!(of.has("https://docs.example/b"));
-        assert!(
-            !typed("http://plain.example/x").has("http://plain.example/x"),
-            "plain http leaves the host for no host"
-        );
-    }
-}
+mod tests;

@@ -28,6 +28,7 @@ use ironclaw_contract::seam::change::Egress;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::manifest;
+use ironclaw_judge::spans::TypedSpan;
 use ironclaw_judge::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
@@ -152,7 +153,7 @@ fn summary(state: CallState, code: &str) -> String {
 fn typed_values(arguments: &str, loopback: Loopback) -> Typed {
     let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
     let values = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-    Typed::new(values, loopback)
+    Typed::new(values.map(TypedSpan::whole), loopback)
 }
 
 /// `GET /v1/tools`

@@ -43,6 +43,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_judge::spans::Telling;
 use ironclaw_judge::{Class, Classes};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
@@ -108,7 +109,7 @@ async fn received(api: &Api, person: &Person, agent: String, new: NewMessage) ->
         mentions: Vec::new(),
         quoted: new.quoted,
         allow,
-        tells_quotes: true,
+        telling: if new.untyped { Telling::Nothing } else { Telling::Typed },
     })
 }
 

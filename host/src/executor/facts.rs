@@ -14,10 +14,12 @@ use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items;
 use crate::turns::turn::{Position, Turn};
-use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::ids::{MessageId, PersonId};
+use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Principal;
+use ironclaw_judge::scope::recorded::Recorded;
+use ironclaw_judge::spans::{self, Telling, TypedSpan};
 use ironclaw_judge::typed::Typed;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
@@ -102,13 +104,39 @@ fn network(
 ) -> Result<Network, Error> {
     let loopback = settings.now().host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
-    let texts = typed_texts(tx, (turn, of_schedule), key)?;
-    Ok(Network { grants, loopback, typed: Typed::new(texts.iter().map(String::as_str), loopback) })
+    let messages = task_texts(tx, (turn, of_schedule), key)?;
+    let typed = messages.iter().flat_map(TaskText::typed);
+    Ok(Network { grants, loopback, typed: Typed::new(typed, loopback) })
 }
 
-/// Returns the parts of the messages of the turn's task that its person typed. Only a person types values in a task:
-/// the prompt of a schedule counts if its creator typed it.
-fn typed_texts(tx: &ReadTx<'_>, (turn, of_schedule): (&Turn, &OfTurn), key: &ContentKey) -> Result<Vec<String>, Error> {
+/// The text of a message of a task, with its authors.
+struct TaskText {
+    body: String,
+    spans: Vec<Span>,
+    telling: Telling,
+    person: PersonId,
+}
+
+impl TaskText {
+    /// Returns the spans that the person of the task typed.
+    fn typed(&self) -> Vec<TypedSpan<'_>> {
+        let mut from = 0;
+        let span = |span: &Span| {
+            let text = self.body.get(from..from + span.bytes).unwrap_or_default();
+            from += span.bytes;
+            spans::Span { text, typed: span.author == Author::Person { person: self.person } }
+        };
+        let all: Vec<_> = self.spans.iter().map(span).collect();
+        spans::typed(&all, self.telling)
+    }
+}
+
+/// Returns the messages of the turn's task. Only a person types values in a task: the prompt of a schedule counts if its creator typed it.
+fn task_texts(
+    tx: &ReadTx<'_>,
+    (turn, of_schedule): (&Turn, &OfTurn),
+    key: &ContentKey,
+) -> Result<Vec<TaskText>, Error> {
     if turn.principal_kind != Principal::Person && !of_schedule.is_typed {
         return Ok(Vec::new());
     }
@@ -116,15 +144,9 @@ fn typed_texts(tx: &ReadTx<'_>, (turn, of_schedule): (&Turn, &OfTurn), key: &Con
     let mut texts = Vec::new();
     for message in task_messages(tx, turn)? {
         let Some(item) = items::find(tx, message.item())? else { continue };
-        let body = items::body(tx, &item, key)?;
-        let mut from = 0;
-        for span in item.spans() {
-            let until = from + span.bytes;
-            if span.author == (Author::Person { person }) {
-                texts.extend(body.get(from..until).map(str::to_owned));
-            }
-            from = until;
-        }
+        // A scope of an earlier version does not say what the channel told.
+        let telling = item.tuple.scope.parse().map_or(Telling::Nothing, |scope: Recorded| scope.telling);
+        texts.push(TaskText { body: items::body(tx, &item, key)?, spans: item.spans(), telling, person });
     }
     Ok(texts)
 }

@@ -15,6 +15,7 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::Classes;
+use ironclaw_judge::spans::Telling;
 use ironclaw_state::keys::{self, WrappingKey};
 use outgoing::{Attempts, Body, Outcome};
 use std::net::SocketAddr;
@@ -59,8 +60,8 @@ pub struct Received {
     pub quoted: Vec<String>,
     /// The classes that the sender declares beside the text.
     pub allow: Option<Classes>,
-    /// True if the channel tells quoted text from typed text.
-    pub tells_quotes: bool,
+    /// What the channel says of the text.
+    pub telling: Telling,
 }
 
 /// The other end of a channel, with everything that a send needs.

@@ -6,10 +6,11 @@ use super::channel::Received;
 use crate::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::place::Mistake;
+use ironclaw_judge::scope::declared;
 use ironclaw_judge::scope::lexicon::Lexicon;
+use ironclaw_judge::scope::recorded::Recorded;
 use ironclaw_judge::scope::report::{self, Report};
-use ironclaw_judge::scope::{self, Source, Span, declared};
-use ironclaw_judge::{Class, Classes};
+use ironclaw_judge::spans::Span;
 
 /// The scope of a message, and its text without the declaration.
 pub struct Found<'a> {
@@ -28,26 +29,17 @@ pub fn of(received: &Received) -> Result<Found<'_>, Refusal> {
     let quoted = received.quoted.iter().map(|text| Span { text, typed: false });
     let spans: Vec<Span<'_>> = std::iter::once(Span { text: &received.text, typed: true }).chain(quoted).collect();
     let declaration = declared::declared(&spans).map_err(|error| malformed(error.to_string()))?;
-    let (source, classes, text) = match (received.allow, declaration) {
-        (Some(_), Some(_)) => {
-            return Err(malformed(
-                "the message declares a scope twice: leave out `allow` or the line `/allow`".to_owned(),
-            ));
-        }
-        (Some(classes), None) => (Source::Declared, classes, received.text.as_str()),
-        (None, Some(declared)) => (Source::Declared, declared.classes, declared.rest),
-        (None, None) => {
-            let found = scope::scope(&spans).map_err(|error| malformed(error.to_string()))?;
-            (found.source, found.classes, received.text.as_str())
-        }
-    };
+    if received.allow.is_some() && declaration.is_some() {
+        let message = "the message declares a scope twice: leave out `allow` or the line `/allow`";
+        return Err(malformed(message.to_owned()));
+    }
+    let text = declaration.as_ref().map_or(received.text.as_str(), |declared| declared.rest);
     if text.trim().is_empty() && received.files.is_empty() && received.quoted.is_empty() {
         let refusal = Refusal::new(DenialCode::MessageEmpty, "the message declares a scope, and asks for nothing");
         return Err(refusal.hint("write the request on the line after `/allow CLASS...`"));
     }
-    // A channel that cannot tell quoted from typed text gives no scope beyond reading.
-    let classes = if received.tells_quotes { classes } else { classes.and(Classes::of(&[Class::Read])) };
-    Ok(Found { recorded: format!("{}:{classes}", name(source)), text })
+    let recorded = Recorded::of(&spans, received.allow, declaration.as_ref(), received.telling);
+    Ok(Found { recorded: recorded.to_string(), text })
 }
 
 /// Measures the lexicon over labelled requests: those of the text, or those of this version.
@@ -58,18 +50,12 @@ pub fn measure(cases: Option<&str>) -> Result<Report, Mistake> {
     report::report(cases.unwrap_or(report::EMBEDDED_CASES), Lexicon::embedded())
 }
 
-const fn name(source: Source) -> &'static str {
-    match source {
-        Source::Declared => "declared",
-        Source::Lexicon => "lexicon",
-        Source::Default => "default",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ironclaw_contract::seam::message::Kind;
+    use ironclaw_judge::spans::Telling;
+    use ironclaw_judge::{Class, Classes};
 
     fn received(text: &str) -> Received {
         Received {
@@ -88,7 +74,7 @@ mod tests {
             mentions: Vec::new(),
             quoted: Vec::new(),
             allow: None,
-            tells_quotes: true,
+            telling: Telling::Typed,
         }
     }
 
@@ -117,7 +103,7 @@ mod tests {
 
     #[test]
     fn channel_that_tells_no_quotes_gives_reading_alone() {
-        let message = Received { tells_quotes: false, ..received("/allow send read\nPost it") };
-        assert_eq!(recorded(&message), "declared:read");
+        let message = Received { telling: Telling::Nothing, ..received("/allow send read\nPost it") };
+        assert_eq!(recorded(&message), "untyped-declared:read");
     }
 }

@@ -14,6 +14,7 @@ use crate::tables::schedules as table;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::Kind;
+use ironclaw_judge::spans::Telling;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 
@@ -139,7 +140,7 @@ fn record(
         mentions: Vec::new(),
         quoted: Vec::new(),
         allow: None,
-        tells_quotes: true,
+        telling: Telling::Typed,
     };
     let quota = &context.settings.quota;
     inbox::check(&received)?;

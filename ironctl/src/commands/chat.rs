@@ -81,6 +81,7 @@ pub struct Args {
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let mut files = attach::read_all(&args.files)?;
     let mut allow = args.allow.clone();
+    let mut untyped = false;
     let text = match args.message.clone() {
         Some(text) => text,
         None if io::stdin().is_terminal() && !at.out.is_json() => {
@@ -92,7 +93,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
         }
         None => {
             let text = from_stdin()?;
-            // The person may not have typed what a pipe carries, so it asks for no more than a plain message.
+            // The person may not have typed what a pipe carries, so it asks for no more than a plain message, and types no value.
+            untyped = true;
             if allow.is_empty() {
                 refuse_declaration(&text)?;
                 allow.extend(PIPED.map(str::to_owned));
@@ -106,8 +108,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
     let thread = thread(at.out, &client, &args).await?;
     let (speak_as, of_thread) = (args.speak_as, thread.clone());
-    let message =
-        NewMessage { text, files: Vec::new(), event_id: None, speak_as, thread: of_thread, quoted: Vec::new(), allow };
+    let message = NewMessage { text, speak_as, thread: of_thread, allow, untyped, ..NewMessage::default() };
     let recorded = attach::send(at.out, &client, &args.agent, message, &mut files).await?;
     let shown = show_answer(at.out, &client, &recorded, args.wait, thread.as_deref()).await;
     let names_the_inbox = matches!(shown, Err(Error::Failed { code: NEEDS_PERSON, .. }));

@@ -303,6 +303,7 @@ fn messages() -> Vec<Shape> {
         thread: Some("work".to_owned()),
         quoted: vec!["See you at five.".to_owned()],
         allow: vec!["send".to_owned()],
+        untyped: false,
     };
     let why = Why {
         occurrence: None,

@@ -3,8 +3,8 @@
 //! The declaration is the first text of the first typed span, after white space only. It ends at the first line break or at
 //! ` -- `; the request follows. `/allow` anywhere else declares nothing.
 
-use super::Span;
 use crate::class::{Class, Classes};
+use crate::spans::Span;
 use std::ops::Range;
 
 /// The word that begins a declaration.

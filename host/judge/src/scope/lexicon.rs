@@ -2,12 +2,15 @@
 //!
 //! Holds no rule of its own about a language; its head explains the format. See [`super::reading`].
 
+mod withholds;
+
 use crate::class::Class;
 use regex::bytes::{Captures, Regex, RegexBuilder};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::OnceLock;
+pub(super) use withholds::Withholds;
 
 const EMBEDDED: &str = include_str!("../../data/lexicon.toml");
 /// Classes that a lexicon can give. The others are always declared.
@@ -42,6 +45,7 @@ pub(super) struct Language {
     pub variants: HashMap<char, char>,
     pub rules: Vec<Rule>,
     pub marks: Marks,
+    pub withholds: Withholds,
 }
 
 /// A word between two clauses.
@@ -173,6 +177,8 @@ struct LanguageFile {
     patterns: BTreeMap<String, String>,
     #[serde(default)]
     marks: BTreeMap<String, String>,
+    #[serde(default)]
+    withholds: withholds::File,
     rule: Vec<RuleFile>,
 }
 
@@ -255,6 +261,7 @@ fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> 
     };
     let rules = file.rule.iter().map(rule).collect::<Result<_, LexiconError>>()?;
     let marks = marks(&file.marks, &patterns)?;
+    let withholds = Withholds::of(&file.withholds, &patterns)?;
     let variants = file.variants.split_whitespace().filter_map(|pair| {
         let mut pair = pair.chars();
         Some((pair.next()?, pair.next()?))
@@ -269,6 +276,7 @@ fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> 
         variants: variants.collect(),
         rules,
         marks,
+        withholds,
         code: file.code,
     })
 }
@@ -324,12 +332,7 @@ struct Patterns {
 
 impl Patterns {
     fn of(file: &LanguageFile, check: Check) -> Self {
-        let list = |text: &str| {
-            let words: Vec<_> =
-                text.split(',').map(|word| word.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-            format!("(?:{})", words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("|"))
-        };
-        let words = file.words.iter().map(|(name, text)| (name.clone(), list(text)));
+        let words = file.words.iter().map(|(name, text)| (name.clone(), list(text, ',')));
         let patterns = file.patterns.iter().map(|(name, text)| (name.clone(), format!("(?:{})", tight(text))));
         Self { language: file.code.clone(), han: file.han, check, named: words.chain(patterns).collect() }
     }
@@ -372,6 +375,13 @@ impl Patterns {
     fn error(&self, pattern: &str, reason: String) -> LexiconError {
         LexiconError::Pattern { language: self.language.clone(), pattern: pattern.to_owned(), reason }
     }
+}
+
+/// Returns the pattern of a list with separators.
+fn list(text: &str, separator: char) -> String {
+    let words: Vec<_> =
+        text.split(separator).map(|word| word.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    format!("(?:{})", words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("|"))
 }
 
 /// Returns a pattern without its line breaks.

@@ -2,12 +2,13 @@
 //!
 //! A clause counts only if a rule explains it from its beginning; every other clause gives nothing. See [`super::lexicon`].
 
+use super::clauses::{Clause, clauses, folded, is_revoked, joined, said};
 use super::lexicon::{Joiner, Language, Lexicon, Rule};
+use super::withholding::{self, Sentence};
 use super::words::{self, Kind, Token};
 use crate::class::Class;
+use crate::spans::TypedSpan;
 use std::ops::Range;
-use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::is_combining_mark;
 
 /// Bytes of a span that the lexicon reads. A longer text is hardly typed, and its rest gives nothing.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024;
@@ -16,10 +17,6 @@ pub const TEXT_BYTES_MAX: usize = 16 * 1024;
 const FOREIGN_WORDS_MIN: usize = 2;
 /// Groups of a rule that hold the words that ask.
 const TRIGGERS: [&str; 3] = ["v", "w", "x"];
-/// Words of an item of a list, and items of a list, in a request such as "invite Ana, Ben and Karl to dinner".
-const ITEM_WORDS_MAX: usize = 3;
-const ITEMS_MAX: usize = 6;
-
 /// A class that a clause asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
@@ -38,9 +35,9 @@ pub struct Read {
     pub withheld: bool,
 }
 
-/// Reads one text.
-pub fn read(text: &str, lexicon: &Lexicon) -> Read {
-    let tokens = words::tokens(bounded(text));
+/// Reads one typed span.
+pub fn read(span: &TypedSpan<'_>, lexicon: &Lexicon) -> Read {
+    let tokens = words::tokens(bounded(span.text), &span.marked);
     let mut read = Read::default();
     Reader { languages: languages_of(&tokens, lexicon), read: &mut read }.text(&tokens);
     if read.withheld {
@@ -73,13 +70,6 @@ fn languages_of<'a>(tokens: &[Token], lexicon: &'a Lexicon) -> Vec<&'a Language>
     lexicon.languages.iter().zip(scores).filter(|pair| fits(*pair)).map(|(language, _)| language).collect()
 }
 
-fn folded(word: &str) -> String {
-    word.nfd()
-        .filter(|next| !is_combining_mark(*next))
-        .flat_map(|next| if next == 'ß' { vec!['s', 's'] } else { vec![next] })
-        .collect()
-}
-
 /// The role of a clause for the clause that follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -93,22 +83,6 @@ enum State {
     Negated,
     /// A request that contains another one, such as a reminder.
     Embeds,
-}
-
-/// The text of a clause, with the place of each word.
-struct Clause {
-    text: String,
-    places: Vec<Place>,
-    joiner: Joiner,
-    colon: bool,
-}
-
-/// The place of a word in its clause and in the typed text.
-#[derive(Clone)]
-struct Place {
-    own: Range<usize>,
-    typed: Range<usize>,
-    capital: bool,
 }
 
 struct Reader<'a> {
@@ -130,21 +104,37 @@ enum Next {
 impl Reader<'_> {
     fn text(&mut self, tokens: &[Token]) {
         let (mut begin, mut next) = (0, Next::Sentence);
+        let (mut sentences, mut ends) = (Vec::new(), Vec::new());
         while begin < tokens.len() {
             let end = self.end_of_sentence(tokens, begin);
             let (sentence, stop) = (&tokens[begin..end], tokens.get(end).map(|token| token.kind));
             begin = end + 1;
             if next < Next::SkipLine {
+                let mut said = Vec::new();
                 for language in self.languages.clone() {
-                    next = next.max(self.sentence(language, sentence, stop));
+                    let Some((after, own)) = self.sentence(language, sentence, stop) else { continue };
+                    next = next.max(after);
+                    said.push((&language.withholds, own));
+                }
+                // A line break, or the number of an item in a list, is no sentence.
+                if sentence.iter().any(|token| token.text.contains(char::is_alphabetic)) {
+                    sentences.push(said);
+                    ends.push(self.read.found.len());
                 }
             }
             match (next, stop) {
-                (Next::End, _) | (Next::LineThenEnd, Some(Kind::Line)) => return,
+                (Next::End, _) | (Next::LineThenEnd, Some(Kind::Line)) => break,
                 (Next::SkipLine, Some(Kind::Line)) => next = Next::Sentence,
                 _ => {}
             }
         }
+        // Most texts send nothing, and their sentences are not looked at again.
+        let mut at = 0;
+        self.read.found.retain(|found| {
+            let sentence = ends.partition_point(|end| *end <= at);
+            at += 1;
+            found.class != Class::Send || withholding::gives_send(&sentences, sentence)
+        });
     }
 
     fn end_of_sentence(&self, tokens: &[Token], begin: usize) -> usize {
@@ -167,13 +157,37 @@ impl Reader<'_> {
         is_number && next.kind == Kind::Word && self.languages.iter().any(is_dated)
     }
 
-    fn sentence(&mut self, language: &Language, sentence: &[Token], stop: Option<Kind>) -> Next {
+    fn sentence(&mut self, language: &Language, sentence: &[Token], stop: Option<Kind>) -> Option<(Next, Sentence)> {
         let has_han = sentence.iter().any(|token| token.text.chars().any(words::is_han));
         if has_han != language.han {
-            return Next::Sentence;
+            return None;
         }
-        let marks = &language.marks;
         let clauses = clauses(language, sentence);
+        let begun = self.read.found.len();
+        let next = self.requests(language, &clauses, stop);
+        let sends = |clause: &Clause| {
+            let mut found = self.read.found[begun..].iter();
+            found.any(|found| found.class == Class::Send && clause.has(&found.bytes))
+        };
+        let last = clauses.iter().rposition(sends);
+        let salutes = &language.withholds.salutes;
+        let introduces = |clause: &Clause| clause.colon && !salutes.is_match(clause.text.as_bytes());
+        // After the colon of a request are the words of a message.
+        let colon = last.filter(|last| clauses[*last].colon && next >= Next::SkipLine);
+        let sentence = Sentence {
+            said: said(language, &clauses[..colon.map_or(clauses.len(), |colon| colon + 1)]),
+            after: last
+                .filter(|_| colon.is_none())
+                .map_or_else(String::new, |last| said(language, &clauses[last + 1..])),
+            is_introduced: last.is_some_and(|last| clauses[..last].iter().any(introduces)),
+            is_question: stop == Some(Kind::Stop(true)) && colon.is_none(),
+        };
+        Some((next, sentence))
+    }
+
+    /// Adds the classes of the clauses of a sentence.
+    fn requests(&mut self, language: &Language, clauses: &[Clause], stop: Option<Kind>) -> Next {
+        let marks = &language.marks;
         let contrast = clauses.iter().any(|clause| marks.contrast.is_match(clause.text.as_bytes()));
         let (mut before, mut points) = (None, false);
         for (index, clause) in clauses.iter().enumerate() {
@@ -278,84 +292,6 @@ impl Reader<'_> {
     }
 }
 
-fn clauses(language: &Language, sentence: &[Token]) -> Vec<Clause> {
-    let mut clauses = Vec::new();
-    let mut clause = Clause::new(Joiner::Start);
-    let mut tokens = sentence.iter().peekable();
-    while let Some(token) = tokens.next() {
-        let joiner = match token.kind {
-            // The end of an abbreviation.
-            Kind::Stop(_) => continue,
-            Kind::Comma | Kind::Colon | Kind::Line => Some(Joiner::Comma),
-            Kind::Word => joiner(language, token, tokens.peek().copied()),
-        };
-        // A joiner of two Han characters.
-        if language.han && token.kind == Kind::Word && joiner.is_some() {
-            tokens.next();
-        }
-        let Some(joiner) = joiner else {
-            clause.push(token, language);
-            continue;
-        };
-        if clause.places.is_empty() {
-            // A joiner after a comma counts: ", and send".
-            if joiner != Joiner::Comma && clause.joiner != Joiner::Start {
-                clause.joiner = joiner;
-            }
-            continue;
-        }
-        clause.colon = token.kind == Kind::Colon;
-        clauses.push(std::mem::replace(&mut clause, Clause::new(joiner)).closed(language));
-    }
-    if !clause.places.is_empty() {
-        clauses.push(clause.closed(language));
-    }
-    clauses
-}
-
-/// Returns whether a "but not" after the first clause takes its request away: "publish it, but not yet".
-fn is_revoked(language: &Language, rest: &[Clause]) -> bool {
-    let [first, next, ..] = rest else { return false };
-    if next.joiner != Joiner::But || next.places.len() > 2 {
-        return false;
-    }
-    let mut whole = Clause::new(first.joiner);
-    whole.append(first);
-    whole.append(next);
-    language.marks.withheld.is_match(whole.text.as_bytes())
-}
-
-/// Returns the first clause with the clauses that continue it: the rest of a list, or what the message says.
-fn joined(language: &Language, rest: &[Clause]) -> Option<Clause> {
-    let (first, others) = rest.split_first()?;
-    let is_item = |clause: &&Clause| clause.joiner == Joiner::Comma && clause.places.len() <= ITEM_WORDS_MAX;
-    let items = others.iter().take(ITEMS_MAX).take_while(is_item).count();
-    let ends_list = others.get(items).is_some_and(|next| matches!(next.joiner, Joiner::And | Joiner::Or));
-    let continues = |next: &Clause| {
-        matches!(next.joiner, Joiner::Comma | Joiner::And) && language.marks.continues.is_match(next.text.as_bytes())
-    };
-    let end = match others.first() {
-        _ if first.colon => return None,
-        _ if ends_list => items + 1,
-        Some(next) if continues(next) => 1,
-        _ => return None,
-    };
-    let mut joined = Clause::new(first.joiner);
-    for clause in &rest[..=end] {
-        joined.append(clause);
-    }
-    Some(joined)
-}
-
-fn joiner(language: &Language, token: &Token, next: Option<&Token>) -> Option<Joiner> {
-    let joiners = &language.joiners;
-    match (language.han, next) {
-        (false, _) => joiners.get(&token.text).copied().filter(|_| !token.joined),
-        (true, Some(next)) if next.kind == Kind::Word => joiners.get(&format!("{}{}", token.text, next.text)).copied(),
-        (true, _) => None,
-    }
-}
-
 /// Returns whether a clause may ask for something after the clause before it.
 fn may_ask(joiner: Joiner, before: Option<State>) -> bool {
     let Some(before) = before else { return true };
@@ -389,63 +325,4 @@ fn matched<'a>(
     };
     let is_excepted = rule.unless.as_ref().is_some_and(|unless| unless.is_match(text));
     (!is_excepted && (!rule.name || clause.is_name_after(trigger.end))).then_some((trigger, text))
-}
-
-impl Clause {
-    fn new(joiner: Joiner) -> Self {
-        Self { text: String::new(), places: Vec::new(), joiner, colon: false }
-    }
-
-    fn push(&mut self, token: &Token, language: &Language) {
-        if !language.han {
-            self.text.push(if token.joined && !self.places.is_empty() { '-' } else { ' ' });
-        }
-        let begin = self.text.len();
-        if language.han {
-            self.text.extend(token.text.chars().map(|next| language.variants.get(&next).copied().unwrap_or(next)));
-        } else if language.kept.contains(&token.text) {
-            self.text.push_str(&token.text);
-        } else {
-            self.text.push_str(&folded(&token.text));
-        }
-        self.places.push(Place { own: begin..self.text.len(), typed: token.bytes.clone(), capital: token.capital });
-    }
-
-    /// Adds the words of the clause after it.
-    fn append(&mut self, next: &Self) {
-        self.text.truncate(self.text.trim_end().len());
-        let moved = self.text.len();
-        let places = next.places.iter().cloned();
-        self.places.extend(places.map(|place| Place { own: place.own.start + moved..place.own.end + moved, ..place }));
-        self.text.push_str(&next.text);
-        self.colon = next.colon;
-    }
-
-    /// Returns the clause without the words of the message that it sends.
-    fn head(&self, language: &Language) -> &[u8] {
-        let text = self.text.as_bytes();
-        let content = language
-            .marks
-            .content
-            .groups_of(text)
-            .and_then(|captures| captures.name("c").or_else(|| captures.name("d")));
-        content.map_or(text, |content| &text[..content.start()])
-    }
-
-    fn closed(mut self, language: &Language) -> Self {
-        if !language.han {
-            self.text.push(' ');
-        }
-        self
-    }
-
-    /// Returns the range in the typed text of a range of the clause.
-    fn place(&self, words: Range<usize>) -> Range<usize> {
-        let touched = self.places.iter().filter(|place| place.own.start < words.end && words.start < place.own.end);
-        touched.map(|place| place.typed.clone()).reduce(|all, next| all.start..next.end).unwrap_or(0..0)
-    }
-
-    fn is_name_after(&self, end: usize) -> bool {
-        self.places.iter().find(|place| place.own.start >= end).is_some_and(|place| place.capital)
-    }
 }

@@ -1,8 +1,11 @@
 use super::lexicon::Lexicon;
 use super::*;
+use crate::spans::Span;
 use proptest::prelude::*;
 
 const DEVELOPMENT: &str = include_str!("../../data/dev_cases.toml");
+const WITHHELD: &str = include_str!("../../data/withheld_cases.toml");
+const POLITE: &str = include_str!("../../data/polite_cases.toml");
 
 fn typed(text: &str) -> Scope {
     scope(&[Span { text, typed: true }]).expect("no declaration")
@@ -232,15 +235,39 @@ fn long_text_is_read_up_to_its_bound() {
     assert!(typed(&"Send it to Ana. ".repeat(900)).evidence.len() == EVIDENCE_MAX);
 }
 
-/// The lowest precision and recall of `send` over the development cases, and of each class over all languages.
+fn report_of(cases: &str) -> report::Report {
+    report::report(cases, Lexicon::embedded()).expect("cases")
+}
+
 #[test]
-fn development_cases_keep_their_precision_and_recall() {
-    let report = report::report(DEVELOPMENT, Lexicon::embedded()).expect("cases");
-    assert!(report.cases >= 300, "{} cases", report.cases);
-    for measure in report.measures {
-        let (precision, recall) = if measure.class == Class::Send { (0.99, 0.97) } else { (0.83, 0.87) };
-        assert!(measure.precision >= precision && measure.recall >= recall, "{measure:?}");
+fn text_that_withholds_send_gives_none() {
+    let report = report_of(WITHHELD);
+    let claimed: Vec<_> = report.wrong.iter().filter(|wrong| wrong.got.has(Class::Send)).collect();
+    assert!(claimed.is_empty(), "{claimed:?}");
+    assert!(report.cases >= 500, "{} cases", report.cases);
+    for language in Lexicon::embedded().languages() {
+        let count = WITHHELD.matches(&format!("lang = \"{language}\"")).count();
+        assert!(count >= 70, "{language} has {count} cases");
     }
+}
+
+/// The lowest precision and recall of `send` over the development cases, and of each class over all languages. The counts are those
+/// from before whole sentences could withhold `send`, without two texts: one is a condition, and one asks whether it was done.
+#[test]
+fn development_cases_keep_send_as_often_as_before() {
+    let report = report_of(DEVELOPMENT);
+    assert!(report.cases >= 300, "{} cases", report.cases);
+    let before = [("en", 222), ("de", 196), ("es", 185), ("fr", 188), ("zh", 1225)];
+    for measure in report.measures {
+        let is_send = measure.class == Class::Send;
+        let (precision, recall) = if is_send { (0.99, 0.97) } else { (0.83, 0.87) };
+        assert!(measure.precision >= precision && measure.recall >= recall, "{measure:?}");
+        let before = before.iter().find(|(language, _)| is_send && measure.lang == *language);
+        assert!(before.is_none_or(|(_, before)| measure.right >= *before), "{measure:?}");
+    }
+    let report = report_of(POLITE);
+    let missed: Vec<_> = report.wrong.iter().filter(|wrong| !wrong.got.has(Class::Send)).collect();
+    assert!(missed.is_empty() && report.cases >= 60, "{missed:?}");
 }
 
 /// Text with the words, marks and declarations that the reader knows.

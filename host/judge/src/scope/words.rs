@@ -2,7 +2,7 @@
 //!
 //! Knows no language: folding and clauses are in [`super::reading`].
 
-use super::quotes;
+use crate::spans::Marked;
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -32,19 +32,18 @@ pub(super) enum Kind {
     Line,
 }
 
-/// Returns the tokens of a text. A quotation is one token.
-pub(super) fn tokens(text: &str) -> Vec<Token> {
-    let quotes = quotes::quoted(text);
-    let mut quotes = quotes.into_iter().peekable();
+/// Returns the tokens of a text. A part that is not the person's own words is one token.
+pub(super) fn tokens(text: &str, marked: &[Marked]) -> Vec<Token> {
+    let mut quotes = marked.iter().map(|part| part.bytes.clone()).peekable();
     let mut tokens: Vec<Token> = Vec::new();
     let (mut at, mut hyphen) = (0, false);
     while let Some(next) = text[at..].chars().next() {
         if let Some(quote) = quotes.next_if(|quote| quote.start <= at) {
             tokens.push(token(Kind::Word, "<q>".into(), quote.clone()));
-            at = quote.end;
+            at = quote.end.min(text.len());
             continue;
         }
-        let limit = quotes.peek().map_or(text.len(), |quote| quote.start);
+        let limit = quotes.peek().map_or(text.len(), |quote| quote.start.min(text.len()));
         let rest = &text[at..limit];
         let length = word_length(rest);
         if length == 0 {
@@ -144,9 +143,10 @@ fn mark(next: char, after: &str) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spans::TypedSpan;
 
     fn words(text: &str) -> Vec<String> {
-        tokens(text)
+        tokens(text, &TypedSpan::read(0, text).marked)
             .into_iter()
             .map(|token| if token.kind == Kind::Word { token.text } else { format!("{:?}", token.kind) })
             .collect()

@@ -12,6 +12,7 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Access;
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::call::{Answer as StageAnswer, Stage};
+use ironclaw_judge::spans::Telling;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
@@ -46,7 +47,7 @@ fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, t
         mentions: Vec::new(),
         quoted: Vec::new(),
         allow: None,
-        tells_quotes: true,
+        telling: Telling::Typed,
     };
     let known = identity::authenticate(tx, received).expect("known");
     let routed = routing::route(tx, known, (&crate::quota::Config::default(), u32::MAX), wrapping).expect("heard");

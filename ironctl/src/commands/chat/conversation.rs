@@ -131,12 +131,11 @@ impl Conversation<'_> {
     async fn say(&mut self, said: Parts) -> Result<(), Error> {
         let message = NewMessage {
             text: said.text,
-            files: Vec::new(),
-            event_id: None,
             speak_as: self.speak_as.clone(),
             thread: self.thread.clone(),
             quoted: said.quoted,
             allow: self.allow.clone(),
+            ..NewMessage::default()
         };
         let recorded = match attach::send(self.at.out, self.client, &self.id, message, &mut self.files).await {
             Ok(recorded) => recorded,

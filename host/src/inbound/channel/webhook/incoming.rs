@@ -8,6 +8,7 @@ use crate::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::operator::{DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
+use ironclaw_judge::spans::Telling;
 use serde::Deserialize;
 
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character.
@@ -71,7 +72,10 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
     check_mentions(&said.mentions)?;
     let files: Vec<_> = said.files.into_iter().map(file).collect::<Result<_, _>>()?;
     check_files(&files)?;
-    let tells_quotes = said.quoted.is_some() || said.forwarded.is_some();
+    let telling = match said.quoted.is_some() || said.forwarded.is_some() {
+        true => Telling::Typed,
+        false => Telling::Nothing,
+    };
     let quoted = said.quoted.into_iter().chain(said.forwarded).flatten().collect();
     Ok(Received {
         channel: channel.to_owned(),
@@ -89,7 +93,7 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         files,
         quoted,
         allow: None,
-        tells_quotes,
+        telling,
     })
 }
 

@@ -22,6 +22,7 @@ use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
+use ironclaw_judge::spans::Telling;
 use ironclaw_ledger::Entry;
 use ironclaw_model::{Cut, Prompt};
 use ironclaw_state::WriteTx;
@@ -137,7 +138,7 @@ impl Fixture<'_, '_> {
             mentions: Vec::new(),
             quoted: Vec::new(),
             allow: None,
-            tells_quotes: true,
+            telling: Telling::Typed,
         };
         let known = identity::authenticate(self.tx, received).expect("known");
         let routed = routing::route(self.tx, known, (&crate::quota::Config::default(), u32::MAX), &self.wrapping)
