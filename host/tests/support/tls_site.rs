@@ -1,18 +1,20 @@
 //! A TLS server on loopback with a certificate for `localhost`, which counts its connections and keeps their requests.
 //!
-//! For tests of tunnels. They need `openssl`, as the tests of `ironclaw-model` do.
+//! For tests of tunnels. Its certificate is a file like those of the tests of `ironclaw-model`, which name the command that made them.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The words of its page.
 pub(crate) const PAGE: &str = "A page about tulips.";
+
+/// A certificate for `localhost`, which is its own authority until 2120, and its key, as PEM.
+const LOCALHOST: &str = include_str!("localhost.pem");
 
 /// The server.
 pub(crate) struct TlsSite {
@@ -94,27 +96,18 @@ impl TlsSite {
     }
 }
 
-/// Makes a key with a certificate for `localhost`, which is its own authority. Returns the server of both, and the certificate as PEM.
+/// Returns a server with the certificate [`LOCALHOST`], and this certificate as PEM.
 pub(crate) fn server_config() -> (Arc<ServerConfig>, String) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
-        .args(["-subj", "/CN=test", "-addext", "subjectAltName=DNS:localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", "key.pem", "-out", "certificate.pem"])
-        .current_dir(directory.path())
-        .output()
-        .expect("openssl is installed");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let certificate = std::fs::read_to_string(directory.path().join("certificate.pem")).expect("a certificate");
-    let own = CertificateDer::from_pem_slice(certificate.as_bytes()).expect("a certificate");
-    let key = PrivateKeyDer::from_pem_file(directory.path().join("key.pem")).expect("a key");
+    let own = CertificateDer::from_pem_slice(LOCALHOST.as_bytes()).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(LOCALHOST.as_bytes()).expect("a key");
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
         .with_no_client_auth()
         .with_single_cert(vec![own], key)
         .expect("a pair");
-    (Arc::new(config), certificate)
+    let key_at = LOCALHOST.find("-----BEGIN PRIVATE KEY-----").expect("the key is last");
+    (Arc::new(config), LOCALHOST[..key_at].to_owned())
 }
 
 fn serve(config: &Arc<ServerConfig>, stream: TcpStream, counts: &Arc<Counts>) {

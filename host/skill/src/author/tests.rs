@@ -3,6 +3,7 @@ use crate::signature::{self, PublicKey};
 use crate::{Error, Index, Package};
 use proptest::prelude::*;
 use std::fs;
+use std::io::Cursor;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -136,32 +137,31 @@ fn encrypted_key_needs_its_password() {
     }
 }
 
+/// A secret key by `minisign -G -W` of Debian, 0.11, which leaves its checksum empty.
+const KEY_OF_THE_PROGRAM: &str = "untrusted comment: minisign encrypted secret key
+RWQAAEIyAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAZFD89k0L+aCqLf576bY8aIrSfxgVZFwKg7nSqyBQLcqpkCgGtJSZLwvPtEppaQgE7bR7M1v/rDkyV0kmRih9zCsJfZ6LGsXbAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
+";
+/// Its public key.
+const PUBLIC_OF_THE_PROGRAM: &str = "RWRkUPz2TQv5oAvPtEppaQgE7bR7M1v/rDkyV0kmRih9zCsJfZ6LGsXb";
+
+/// The tests of `signature` verify what the program signed.
 #[test]
-fn program_minisign_and_this_crate_verify_each_other() {
-    let source = Source::new();
-    let packed = pack(&source.directory()).expect("packed");
-    let file = source.beside("notes.skill", &packed);
-    let minisign = |arguments: &[&str]| {
-        let command = Command::new("minisign").args(arguments).current_dir(source.root.path()).output();
-        let output = command.expect("the program minisign is missing: install minisign");
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    minisign(&["-G", "-W", "-p", "its.pub", "-s", "its.key"]);
-    let read = |name: &str| fs::read_to_string(source.root.path().join(name)).expect(name);
-    let public = PublicKey::parse(&read("its.pub")).expect("its public key");
-    for form in ["-H", "-l"] {
-        minisign(&["-S", form, "-W", "-s", "its.key", "-m", "notes.skill", "-x", "its.sig", "-t", "skill notes 1.0.0"]);
-        Package::read_signed(&file, &read("its.sig"), &public).expect("signed by the program");
-    }
-    let foreign = SecretKey::parse(&read("its.key"), None).expect("its secret key");
+fn crate_minisign_verifies_both_forms_by_each_key() {
+    let packed = pack(&Source::new().directory()).expect("packed");
+    let foreign = SecretKey::parse(KEY_OF_THE_PROGRAM, None).expect("a secret key of the program");
+    let its_public = foreign.public().expect("its public half");
+    assert_eq!(its_public.lines().nth(1), Some(PUBLIC_OF_THE_PROGRAM));
     let own = generate_key(None).expect("a key");
     let own_secret = SecretKey::parse(&own.secret, None).expect("a secret key");
-    source.beside("own.pub", own.public.as_bytes());
-    for (secret, public) in [(&own_secret, "own.pub"), (&foreign, "its.pub")] {
+    for (secret, public) in [(&own_secret, &own.public), (&foreign, &its_public)] {
+        let key = minisign::PublicKeyBox::from_string(public).and_then(|key| key.into_public_key()).expect("a key");
         for is_legacy in [false, true] {
             let signature = sign(packed.as_slice(), secret, "skill notes 1.0.0", is_legacy).expect("signed");
-            source.beside("own.sig", signature.as_bytes());
-            minisign(&["-V", "-p", public, "-m", "notes.skill", "-x", "own.sig"]);
+            let signature = minisign::SignatureBox::from_string(&signature).expect("a signature");
+            assert_eq!(signature.is_prehashed(), !is_legacy);
+            let verified = |bytes: &[u8]| minisign::verify(&key, &signature, Cursor::new(bytes), true, false, true);
+            verified(&packed).expect("signed by this crate");
+            verified(&packed[1..]).expect_err("other bytes");
         }
     }
 }
@@ -215,6 +215,44 @@ fn directory_with_links_or_strange_modes_is_not_packed() {
     assert!(matches!(pack(&source.directory()), Err(Error::Path { .. })));
 }
 
+/// The headers of an archive by another program.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Gnu,
+    Pax,
+    Ustar,
+}
+
+impl Format {
+    /// Returns an archive of the directory `notes`, as `tar --format=` makes it.
+    fn archive(self, notes: &Path) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        self.append(&mut builder, notes, Path::new("notes"));
+        builder.into_inner().expect("an archive")
+    }
+
+    fn append(self, builder: &mut tar::Builder<Vec<u8>>, from: &Path, path: &Path) {
+        let mut header = match self {
+            Self::Gnu => tar::Header::new_gnu(),
+            Self::Pax | Self::Ustar => tar::Header::new_ustar(),
+        };
+        if matches!(self, Self::Pax) {
+            builder.append_pax_extensions([("mtime", b"1700000000.123456789".as_slice())]).expect("appended");
+        }
+        let found = fs::metadata(from).expect("metadata");
+        header.set_metadata(&found);
+        if found.is_file() {
+            builder.append_data(&mut header, path, fs::File::open(from).expect("a file")).expect("appended");
+            return;
+        }
+        builder.append_data(&mut header, path, std::io::empty()).expect("appended");
+        for entry in fs::read_dir(from).expect("a directory") {
+            let name = entry.expect("an entry").file_name();
+            self.append(builder, &from.join(&name), &path.join(&name));
+        }
+    }
+}
+
 #[test]
 fn foreign_skill_is_taken_over_with_the_least_grants() {
     let source = Source::new();
@@ -222,12 +260,10 @@ fn foreign_skill_is_taken_over_with_the_least_grants() {
     source.write("LICENSE.txt", "MIT\n");
     source.write(".git/config", "x");
     let tar = source.root.path().join("notes.tar");
-    for format in ["--format=gnu", "--format=pax", "--format=ustar"] {
-        let made =
-            Command::new("tar").args([format, "-cf"]).arg(&tar).arg("-C").arg(source.root.path()).arg("notes").status();
-        assert!(made.expect("tar runs").success());
+    for format in [Format::Gnu, Format::Pax, Format::Ustar] {
+        fs::write(&tar, format.archive(&source.root.path().join("notes"))).expect("written");
         for (number, from) in [source.directory(), tar.clone()].into_iter().enumerate() {
-            let into = source.root.path().join(format!("into{number}{format}"));
+            let into = source.root.path().join(format!("into{number}{format:?}"));
             let imported = import(&from, &into).expect("taken over");
             assert_eq!(imported.moved, [("LICENSE.txt".to_owned(), "references/LICENSE.txt".to_owned())]);
             assert_eq!((imported.left_out.len(), imported.is_new_manifest), (1, true));

@@ -1,12 +1,13 @@
-//! Requests over https, to a server whose certificate `openssl` makes.
+//! Requests over https, to servers with the certificates beside this file.
+//!
+//! Each is for one name and its own authority, valid from 2020 to 2120, with its key: of P-256, and no authority for others (`CA:FALSE`).
+//! `openssl ca -selfsign -startdate 20200101000000Z -enddate 21200101000000Z` made them.
 
 use super::*;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
-use std::path::Path;
-use std::process::Command;
 
 /// The name that a client asked for, and its request.
 type Seen = (Option<String>, String);
@@ -18,26 +19,17 @@ struct Secure {
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// Makes a key and a certificate that is its own authority.
-fn certificate(directory: &Path, name: &str) {
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"])
-        .args(["-subj", "/CN=test", "-addext", &format!("subjectAltName=DNS:{name}")])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", "key.pem", "-out", "certificate.pem"])
-        .current_dir(directory)
-        .output()
-        .expect("openssl is installed");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
+/// A certificate for one name with its key, as PEM.
+const PAGE: &[u8] = include_bytes!("page.example.pem");
+/// The same for another name.
+const OTHER: &[u8] = include_bytes!("other.example.pem");
 
 impl Secure {
-    fn of(name: &str) -> Self {
+    fn start(pem: &[u8]) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let directory = tempfile::tempdir().expect("a directory");
-        certificate(directory.path(), name);
-        let pem = std::fs::read(directory.path().join("certificate.pem")).expect("a certificate");
-        let own = CertificateDer::from_pem_slice(&pem).expect("a certificate");
-        let key = PrivateKeyDer::from_pem_file(directory.path().join("key.pem")).expect("a key");
+        let own = CertificateDer::from_pem_slice(pem).expect("a certificate");
+        let key = PrivateKeyDer::from_pem_slice(pem).expect("a key");
+        let authority = reqwest::Certificate::from_der(&own).expect("a certificate");
         let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![own], key).expect("a pair");
         let (config, seen) = (Arc::new(config), Arc::new(Mutex::new(Vec::new())));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -56,7 +48,7 @@ impl Secure {
                 let _ = stream.flush();
             }
         });
-        Self { port, authority: reqwest::Certificate::from_pem(&pem).expect("a certificate"), seen }
+        Self { port, authority, seen }
     }
 
     /// Asks for the page of `page.example`, with a credential.
@@ -78,7 +70,7 @@ impl Secure {
 
 #[tokio::test]
 async fn name_of_the_url_is_that_of_the_certificate() {
-    let server = Secure::of("page.example");
+    let server = Secure::start(PAGE);
     let answer = server.fetch(Reach::DangerousLoopback, Some(&server.authority)).await.expect("an answer");
     assert_eq!(answer.body, b"secure");
     let (name, request) = server.seen.lock().expect("no panic").remove(0);
@@ -89,7 +81,7 @@ async fn name_of_the_url_is_that_of_the_certificate() {
 
 #[tokio::test]
 async fn certificate_of_another_name_gets_no_credential() {
-    let server = Secure::of("other.example");
+    let server = Secure::start(OTHER);
     for authority in [Some(&server.authority), None] {
         let found = server.fetch(Reach::DangerousLoopback, authority).await;
         let Err(NotFetched::Failed(failed)) = found else { panic!("{found:?}") };
@@ -100,7 +92,7 @@ async fn certificate_of_another_name_gets_no_credential() {
 
 #[tokio::test]
 async fn trusted_certificate_on_loopback_is_refused() {
-    let server = Secure::of("page.example");
+    let server = Secure::start(PAGE);
     let found = server.fetch(Reach::Public, Some(&server.authority)).await;
     assert!(matches!(found, Err(NotFetched::Refused(Refused::Address(_)))), "{found:?}");
     assert!(server.requests().is_empty());
