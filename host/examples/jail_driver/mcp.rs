@@ -33,10 +33,7 @@ print(json.dumps(result), flush=True)
 "#;
 
 /// Starts a child, prints a line, and then ignores the end of its input.
-const STAY: &str = "import os, time
-if os.fork() == 0: time.sleep(600)
-print('ready', flush=True)
-time.sleep(600)";
+const STAY: &str = "$| = 1; fork || sleep 600; print qq(ready\\n); sleep 600";
 
 pub(super) async fn play(scenario: &str, launcher: &Launcher, home: &Path) -> Value {
     let identity = match nix::unistd::geteuid().is_root() {
@@ -121,7 +118,7 @@ async fn ends(jails: &McpJails, home: &Path) -> Value {
     let running = jails.launch(&server(home, "cat", &["cat"])).await.expect("it runs");
     drop((running.read, running.write));
     let closed = running.jailed.exited().await;
-    let mut running = jails.launch(&server(home, "stay", &["python3", "-c", STAY])).await.expect("it runs");
+    let mut running = jails.launch(&server(home, "stay", &["perl", "-e", STAY])).await.expect("it runs");
     let mut line = String::new();
     BufReader::new(&mut running.read).read_line(&mut line).await.expect("it writes");
     let children = format!("/proc/{0}/task/{0}/children", running.jailed.pid);

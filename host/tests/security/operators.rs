@@ -368,17 +368,17 @@ fn session_uid_is_refused_by_file_modes_and_by_the_api() {
     let uid = u32::try_from(host.session()["jail"]["uid"].as_u64().expect("a uid")).expect("a uid");
     assert!(uid > ORDINARY_UID, "the session has its own uid");
     let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token");
-    // The test runs Python under the uid of the session, which has no account on this machine.
+    // The test runs perl under the uid of the session, which has no account on this machine.
     let ask = || {
-        let script = format!(
-            "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect({:?})\ns.sendall(b'GET /v1/status HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\nauthorization: Bearer {token}\\r\\n\\r\\n')\nd=b''\nwhile True:\n b=s.recv(4096)\n if not b: break\n d+=b\nprint(d.decode())",
-            socket.display().to_string()
-        );
-        let output = Command::new("python3").args(["-c", &script]).uid(uid).gid(uid).current_dir("/").output();
-        let output = output.expect("python3 runs");
+        let script = "my $to = IO::Socket::UNIX->new($ARGV[0]) or die $!; print $to $ARGV[1]; $to->flush; print <$to>";
+        let request =
+            format!("GET /v1/status HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer {token}\r\n\r\n");
+        let mut perl = Command::new("perl");
+        perl.args(["-MIO::Socket::UNIX", "-e", script]).arg(&socket).arg(request).uid(uid).gid(uid).current_dir("/");
+        let output = perl.output().expect("perl runs");
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     };
-    assert!(ask().contains("PermissionError"), "the file modes refuse the connection");
+    assert!(ask().contains("Permission denied"), "the file modes refuse the connection");
     // Now the file modes permit the connection.
     std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o666)).expect("set");
     std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o755)).expect("set");

@@ -35,12 +35,8 @@ fn panic_that_the_host_refuses_leaves_no_file() {
 fn panic_that_the_host_fails_kills_the_lock_holder() {
     let host = FakeHost::new(|_, _| Answer::breakdown("the host failed: database or disk is full"));
     let lock = host.home.path().join("host.lock");
-    let mut holder = Command::new("flock")
-        .args(["--exclusive", "--no-fork"])
-        .arg(&lock)
-        .args(["sleep", "60"])
-        .spawn()
-        .expect("flock");
+    let hold = "use Fcntl ':flock'; open my $file, '>>', shift or die $!; flock $file, LOCK_EX or die $!; sleep 60";
+    let mut holder = Command::new("perl").args(["-e", hold]).arg(&lock).spawn().expect("perl runs");
     let pid = holder.id();
     let is_held = || {
         let file = File::open(&lock).ok()?;
