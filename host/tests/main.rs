@@ -18,6 +18,7 @@ mod support {
     #[path = "../../examples/model_server/server.rs"]
     #[allow(dead_code, reason = "the example program uses more of it")]
     pub(crate) mod model_server;
+    pub(crate) mod needs;
     pub(crate) mod processes;
     #[path = "../../mcp/tests/it/published.rs"]
     pub(crate) mod published;
@@ -79,7 +80,7 @@ mod e2e {
     mod small_model;
     pub(crate) mod streaming;
     mod tools;
-    mod tunnels;
+    pub(crate) mod tunnels;
     mod typed_text;
     mod versions;
     mod webhook;
@@ -147,5 +148,6 @@ mod ops {
     mod rotation;
     mod state;
     pub(crate) mod stops;
+    mod test_command;
     mod uninstall;
 }

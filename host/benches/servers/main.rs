@@ -24,6 +24,9 @@ mod jail_fixture;
 #[path = "../../tests/support/mcp_server.rs"]
 #[allow(dead_code)]
 mod mcp_server;
+#[path = "../../tests/support/needs.rs"]
+#[allow(dead_code)]
+mod needs;
 mod starts;
 #[path = "../../tests/support/tls_site.rs"]
 #[allow(dead_code)]

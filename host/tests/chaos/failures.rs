@@ -8,6 +8,7 @@ use crate::chaos::shortages::SmallDisk;
 use crate::security::escape::attack::Attacked;
 use crate::support::client::{Client, Raw, current_user};
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive, wait_for};
+use crate::support::needs::needs;
 use crate::support::record;
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
@@ -57,9 +58,10 @@ impl Disk {
 
 /// Sets the file size limit of the running host. A longer write then fails as on a full disk.
 fn limit(host: &TestHost, bytes: &str) {
+    needs("prlimit");
     let pid = host.pid().expect("it runs").to_string();
     let set = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:unlimited")]).status();
-    assert!(set.is_ok_and(|status| status.success()), "prlimit is a part of util-linux");
+    assert!(set.is_ok_and(|status| status.success()));
 }
 
 /// Starts the host so that a write over the limit fails instead of raising a signal.

@@ -6,6 +6,7 @@
 use crate::support::broken_files::{KINDS, Kind, put};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::jail_fixture::HostUser;
+use crate::support::needs::needs;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -161,6 +162,8 @@ code=0; "$3" run --json --home "$2/h" 2>"$4" || code=$?
 
 #[test]
 fn start_without_space_writes_nothing_and_says_the_need() {
+    needs("unshare");
+    needs("mount");
     let host = TestHost::with(crate::support::client::current_user(), Build::Plain, None);
     let (disk, said) = (host.home.with_file_name("disk"), host.home.with_file_name("said"));
     std::fs::create_dir(&disk).expect("a directory");

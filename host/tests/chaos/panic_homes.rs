@@ -8,6 +8,7 @@ use crate::support::broken_files::{Kind, put};
 use crate::support::client::current_user;
 use crate::support::host_fixture::{Answer, Build, TestHost, kill, wait_for};
 use crate::support::jail_fixture::HostUser;
+use crate::support::needs::needs;
 use crate::support::processes::{Process, descendants, used};
 use nix::sys::signal::{Signal, kill as signal};
 use nix::unistd::Pid;
@@ -350,6 +351,8 @@ fn is_recorded(host: &TestHost) -> bool {
 
 #[test]
 fn panic_in_broken_homes_leaves_no_agent_process() {
+    needs("mount");
+    needs("unshare");
     let is_root = nix::unistd::geteuid().is_root();
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     // Only root can mount a file system, so other users skip these states.

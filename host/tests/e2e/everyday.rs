@@ -133,6 +133,7 @@ fn granted_directory_is_named_to_the_model_until_revoked() {
 #[test]
 fn package_is_installed_beside_others_and_removed() {
     let store = Software::new(HostUser::Ordinary, Build::Plain);
+    store.publish_for_npm();
     let host = store.host();
     let done = host.ctl(&["agent", "install", "a", "good", "--yes"]).ok();
     assert!(done.stdout.contains("is applied"), "{}", done.stdout);

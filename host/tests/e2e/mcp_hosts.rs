@@ -8,6 +8,7 @@ use crate::e2e::calls::why_last_call;
 use crate::support::client::current_user;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::mcp_server::program;
+use crate::support::needs::needs;
 use crate::support::site::LOOPBACK;
 use crate::support::tls_site::{PAGE, TlsSite};
 use serde_json::{Value, json};
@@ -37,6 +38,7 @@ fn script(directory: &TempDir) -> String {
 
 /// Has the server ask for an address with a body of so many bytes, in a conversation of its own.
 fn ask(host: &TestHost, thread: &str, url: &str, bytes: usize) -> String {
+    needs("curl");
     let arguments = json!({ "url": url, "bytes": bytes.to_string() });
     call(host, thread, &format!("/allow send -- use forge__ask {arguments}")).1
 }

@@ -1,13 +1,14 @@
 //! Tests of the software and the secrets of MCP servers on this machine, from `mcp add` to the result of a call.
 //!
-//! All packages come from a registry of npm and an index of pip on loopback. The tests need npm, python3 and pip3 below `/usr`. See
-//! `packages` for the registry, and `mcp` for servers without packages.
+//! All packages come from a registry of npm and an index of pip on loopback. See `packages` for the registry, and
+//! `mcp` for servers without packages.
 
 use super::mcp::{add, call, ready, show};
 use super::packages::Registry;
 use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::mcp_server::PYTHON;
+use crate::support::needs::needs;
 use serde_json::{Value, json};
 
 /// The secret of a server.
@@ -36,6 +37,7 @@ impl Fixture {
 
     /// Publishes the server of the tests for npm, with a line at its end.
     fn publish_npm(&self, line: &str) {
+        needs("python3");
         let script = format!("#!/usr/bin/env python3\n{PYTHON}\nmain()\n{line}\n");
         let programs = json!({ "papers": "cli.js" });
         self.registry.publish_script("papers-npm", &self.traces.path().join("ran"), &programs, &json!({}), &script);

@@ -6,6 +6,7 @@ use crate::e2e::calls::why_last_call;
 use crate::e2e::packages::registry::Registry;
 use crate::support::git_site::GitSite;
 use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::needs::needs;
 use crate::support::processes::descendants;
 use crate::support::site::{LOOPBACK, Site};
 use serde_json::{Value, json};
@@ -161,6 +162,7 @@ fn secret_of_a_grant_is_nowhere_in_the_jail() {
 
 #[test]
 fn npm_and_pip_install_from_granted_registries() {
+    needs("node");
     let registry = Registry::new();
     registry.publish("tulip", std::path::Path::new("/workspace/script"));
     registry.publish_wheel("rose", "def main():\n    print('a rose')\n");

@@ -1,12 +1,13 @@
 //! Tests of packages from a source of apt and a registry of npm on loopback. The clients of the machine fetch them in real jails.
 //!
-//! The tests need apt-get, dpkg-deb and npm, and fail with a message without them. See `host/examples/packages_driver.rs`.
+//! See `host/examples/packages_driver.rs`.
 
 pub(crate) mod registry;
 
 pub(crate) use registry::Registry;
 
 use crate::support::jail_fixture::{self, HostUser, ORDINARY_UID, example, host_users, set_owner};
+use crate::support::needs::needs;
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -18,9 +19,7 @@ use std::process::Command;
 const PORTS_KERNEL_MIN: (u32, u32) = (6, 7);
 
 fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| {
-        panic!("{:?} is needed: install the packages dpkg, apt, npm and tar ({error})", command.get_program())
-    });
+    let output = command.output().unwrap_or_else(|error| panic!("{:?}: {error}", command.get_program()));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -126,6 +125,8 @@ pub(crate) fn archive(directory: &Path, name: &str, fill: impl Fn(&Path)) -> Pat
     }
     program(&tree.join(format!("usr/bin/{name}")), 0o755);
     fill(&tree);
+    needs("dpkg-deb");
+    needs("tar");
     let archive = directory.join(format!("{name}_1.0-1_all.deb"));
     run(Command::new("dpkg-deb").args(["--root-owner-group", "-Znone", "--build"]).arg(&tree).arg(&archive));
     archive
@@ -152,6 +153,7 @@ pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
 
 #[test]
 fn package_with_forbidden_content_is_refused() {
+    needs("npm");
     for user in host_users() {
         let fixture = FetchFixture::new(user);
         fixture.registry.offer(&[
@@ -278,6 +280,7 @@ fn missing_client_is_named_with_a_remedy() {
 
 #[test]
 fn client_sees_only_programs_and_changes_nothing() {
+    needs("unshare");
     for user in host_users() {
         let fixture = FetchFixture::new(user);
         let look = |script: &str, ports: Value| {

@@ -59,8 +59,6 @@ impl Software {
         };
         let evil = archive(&archives, "evil-suid", |tree| program(&tree.join("usr/bin/su"), 0o4755));
         registry.offer(&[says("good"), says("better"), evil]);
-        registry.publish("hello-npm", &archives.join("traces/npm"));
-        registry.publish_source("needs_build");
         let (sources, port) = (archives.join("own.list"), registry.port);
         std::fs::write(&sources, format!("deb [trusted=yes] http://127.0.0.1:{port}/apt ./\n")).expect("written");
         let script = host.home.join("script.toml");
@@ -85,6 +83,11 @@ impl Software {
 
     pub(crate) fn host(&self) -> &TestHost {
         &self.changes.host
+    }
+
+    /// Publishes the package `hello-npm`.
+    pub(crate) fn publish_for_npm(&self) {
+        self.registry.publish("hello-npm", &self.archives.join("traces/npm"));
     }
 
     /// Proposes packages for the agent, approves them, and returns the change afterwards.
@@ -141,6 +144,7 @@ impl Drop for Software {
 #[test]
 fn rejected_or_invalid_software_is_not_fetched() {
     let store = Software::new(HostUser::Ordinary, Build::Plain);
+    store.publish_for_npm();
     for (word, why) in [("option", "-o=Dir::Bin::dpkg"), ("path", "../../etc"), ("nothing", "no change")] {
         let reply = store.host().say("a", &format!("want {word}"));
         assert!(reply.contains(why), "{word}: {reply}");
@@ -161,6 +165,7 @@ fn rejected_or_invalid_software_is_not_fetched() {
 #[test]
 fn missing_package_client_is_refused_and_named() {
     let store = Software::with(HostUser::Ordinary, Build::Plain, "apt = \"/usr/none/apt-get\"\n", "");
+    store.publish_for_npm();
     let reply = store.host().say("a", "want good");
     assert!(reply.contains("this machine has no /usr/none/apt-get"), "{reply}");
     store.changes.submit("packages", json!(["good"])).refused("packages.apt in config.toml");
@@ -181,6 +186,8 @@ fn missing_package_client_is_refused_and_named() {
 #[test]
 fn failed_fetch_keeps_the_old_layer_and_is_explained() {
     let store = Software::new(HostUser::Ordinary, Build::Plain);
+    store.publish_for_npm();
+    store.registry.publish_source("needs_build");
     store.host().change("a", "packages", &json!(["good"]));
     store.runs("a", "good", "good is here\n[exit code 0]");
     let (had, layers) = (store.agent("a")["packages"].clone(), store.layers("a"));
@@ -224,6 +231,7 @@ fn failed_fetch_keeps_the_old_layer_and_is_explained() {
 fn approved_software_is_in_the_jail_without_running_scripts() {
     for user in host_users() {
         let store = Software::new(user, Build::Plain);
+        store.publish_for_npm();
         store.runs("a", "good || hello-npm", "not found");
         let id = store.changes.propose("both");
         assert_eq!(store.changes.waiting(), [id.as_str()], "{user:?}");

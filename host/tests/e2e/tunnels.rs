@@ -6,6 +6,7 @@ use crate::e2e::network_commands::{connect, online};
 use crate::e2e::packages::registry::Registry;
 use crate::support::git_site::GitSite;
 use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::needs::needs;
 use crate::support::processes::descendants;
 use crate::support::site::LOOPBACK;
 use crate::support::tls_site::{PAGE, TlsSite, client_hello, client_hello_with_ech};
@@ -24,7 +25,7 @@ sub say { my ($to, $hex) = @_; my $s = ask($to); my $status = status($s);
 "#;
 
 /// Returns a command that runs this perl after [`CLIENT`].
-fn perl(script: &str) -> String {
+pub(crate) fn perl(script: &str) -> String {
     format!("echo {} | base64 -d | perl", STANDARD.encode(format!("{CLIENT}{script}")))
 }
 
@@ -56,6 +57,7 @@ fn trust(host: &TestHost, site: &TlsSite) {
 
 /// Returns a command that asks the server for its page, in a tunnel.
 fn curl(site: &TlsSite, more: &str) -> String {
+    needs("curl");
     format!("CURL_CA_BUNDLE=ca.pem curl --silent --show-error {more} https://localhost:{}/page", site.port)
 }
 
@@ -234,6 +236,7 @@ fn credential_through_a_tunnel_is_refused() {
 #[test]
 fn presets_work_beside_a_tunnel() {
     let (site, git, registry) = (TlsSite::start(), GitSite::start(), Registry::new());
+    needs("node");
     git.repository("ada/tulip.git", "tulip.txt", "red");
     registry.publish("tulip", std::path::Path::new("/workspace/script"));
     registry.publish_wheel("rose", "def main():\n    print('a rose')\n");

@@ -5,6 +5,7 @@
 use crate::support::client;
 use crate::support::hooks::{Hook, Receiver, Response, new_host, now, receipt};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::needs::needs;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -319,9 +320,11 @@ fn clock_that_was_ahead_blocks_no_event_and_no_delivery() {
     assert_eq!(receiver.replies().len(), 2, "the second attempt is not delayed");
 }
 
-/// Runs the example of `docs/operate/webhooks.md` with the secret and the port of this host. Needs `curl` and `openssl`.
+/// Runs the example of `docs/operate/webhooks.md` with the secret and the port of this host.
 #[test]
 fn example_of_the_webhook_page_runs_as_written() {
+    needs("curl");
+    needs("openssl");
     let manual = include_str!("../../../docs/operate/webhooks.md");
     let example = manual.split("```sh\n").find(|block| block.contains("openssl")).expect("the example");
     let example = example.split("```").next().expect("the end of the example");

@@ -4,6 +4,7 @@
 
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::jail_fixture::{HostUser, JailFixture, answer, directory, host_users};
+use crate::support::needs::needs;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -48,6 +49,7 @@ fn preflight_as_root_tests_the_configured_ids() {
 
 /// Returns the output of a preflight in a user namespace that has only root and the ids 70000 to 70009.
 fn with_few_ids(words: &[&str]) -> Value {
+    needs("unshare");
     let mut command = Command::new("unshare");
     // The shell has no id until the ids are mapped. The program that it executes then runs as root of the namespace.
     command.args(["--user", "sh", "-c", "echo && read -r mapped && exec \"$@\"", "sh"]).args(words);
@@ -106,6 +108,7 @@ fn preflight_names_the_setting_that_forbids_user_namespaces() {
 
 #[test]
 fn preflight_in_a_limited_user_namespace_names_the_limit() {
+    needs("unshare");
     let fixture = JailFixture::new(*host_users().last().expect("a user"));
     let driver = fixture.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");
@@ -122,6 +125,7 @@ fn preflight_in_a_limited_user_namespace_names_the_limit() {
 
 #[test]
 fn preflight_as_namespace_root_reports_missing_ids() {
+    needs("unshare");
     let fixture = JailFixture::new(*host_users().last().expect("a user"));
     let driver = fixture.command("preflight:/proc/sys", Some("none"));
     let mut command = Command::new("unshare");

@@ -5,6 +5,7 @@
 
 use crate::support::host_fixture::kill;
 use crate::support::jail_fixture::{HostUser, JailFixture, MAPPED, host_users};
+use crate::support::needs::needs;
 use ironclaw_jail::launcher::STOCK;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -280,6 +281,8 @@ fn jail_with_a_listener_reaches_the_listener_alone() {
 
 #[test]
 fn program_in_the_jail_of_a_server_talks_over_its_link() {
+    needs("node");
+    needs("python3");
     play_each("server-programs", |user, result| {
         for (program, heard, errors) in
             [("cat", "hello\n", ""), ("python", "HELLO\n", "ready\n"), ("node", "HELLO\n", "ready\n")]

@@ -1,12 +1,14 @@
 //! MCP servers in jails through a real launcher, as root with mapped ids and as an ordinary user.
 //!
-//! The tests need python3. See `host/examples/jail_driver/mcp.rs`, which runs the scenarios.
+//! See `host/examples/jail_driver/mcp.rs`, which runs the scenarios.
 
 use crate::support::jail_fixture::{JailFixture, host_users};
+use crate::support::needs::needs;
 use serde_json::json;
 
 #[test]
 fn server_reaches_its_state_and_granted_directories_alone() {
+    needs("python3");
     for user in host_users() {
         let result = JailFixture::new(user).play("mcp");
         let tried = result["tried"].as_object().unwrap_or_else(|| panic!("{user:?}: {result}"));

@@ -1,7 +1,8 @@
 //! A server of git repositories on loopback: `git http-backend` behind a small HTTP server, and the repositories for it.
 //!
-//! For tests of commands that reach the network. They need `git`, which the checkout of this project needs too.
+//! For tests of commands that reach the network. They need git.
 
+use super::needs::needs;
 use super::tls_site::server_config;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -25,6 +26,7 @@ pub(crate) struct GitSite {
 
 impl GitSite {
     pub(crate) fn start() -> Self {
+        needs("git");
         let root = tempfile::tempdir().expect("a directory");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -69,7 +71,7 @@ pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .output()
-        .expect("git runs: install it");
+        .expect("git runs");
     assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -129,7 +131,7 @@ fn serve(stream: impl Read + Write, root: &Path, seen: &Mutex<Vec<String>>) {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .expect("git runs: install it");
+        .expect("git runs");
     child.stdin.take().expect("its input").write_all(&body).expect("passed");
     let answer = child.wait_with_output().expect("an answer").stdout;
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").expect("headers") + 4;

@@ -1,9 +1,10 @@
 //! A package source for apt, a registry for npm and an index for pip, served on loopback.
 //!
-//! Never opens a connection. See `packages`.
+//! Never opens a connection. A test that publishes for a client runs this client, and so it needs the client. See `packages`.
 
 use super::run;
 use crate::support::jail_fixture;
+use crate::support::needs::needs;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -80,6 +81,8 @@ impl Registry {
 
     /// Publishes archives for apt.
     pub(crate) fn offer(&self, archives: &[PathBuf]) {
+        needs("apt-get");
+        needs("dpkg-deb");
         let mut index = String::new();
         for archive in archives {
             let content = std::fs::read(archive).expect("an archive");
@@ -99,19 +102,21 @@ impl Registry {
     }
 
     /// Publishes a package for npm with these programs and dependencies.
-    pub(crate) fn publish_with(&self, name: &str, ran: &Path, programs: &Value, needs: &Value) {
+    pub(crate) fn publish_with(&self, name: &str, ran: &Path, programs: &Value, dependencies: &Value) {
         let script = "#!/usr/bin/env node\nconsole.log('hello')\n";
-        self.publish_script(name, ran, programs, needs, script);
+        self.publish_script(name, ran, programs, dependencies, script);
     }
 
     /// Publishes a package for npm whose `cli.js` is this script.
-    pub(crate) fn publish_script(&self, name: &str, ran: &Path, programs: &Value, needs: &Value, cli: &str) {
+    pub(crate) fn publish_script(&self, name: &str, ran: &Path, programs: &Value, dependencies: &Value, cli: &str) {
+        needs("npm");
+        needs("tar");
         let directory = jail_fixture::directory();
         let package = directory.path().join("package");
         std::fs::create_dir(&package).expect("a directory");
         let script = format!("echo ran > ran; echo ran > {}", ran.display());
         let mut manifest = json!({
-            "name": name, "version": "1.2.3", "bin": programs, "dependencies": needs,
+            "name": name, "version": "1.2.3", "bin": programs, "dependencies": dependencies,
             "scripts": { "preinstall": script, "install": script, "postinstall": script, "prepare": script },
         });
         std::fs::write(package.join("package.json"), manifest.to_string()).expect("written");
@@ -140,6 +145,8 @@ impl Registry {
 
     /// Publishes a wheel for pip with these further lines of metadata.
     pub(crate) fn publish_wheel_with(&self, name: &str, source: &str, more: &str) {
+        needs("pip3");
+        needs("python3");
         let directory = jail_fixture::directory();
         let metadata = format!("{name}-1.2.3.dist-info");
         let files = [
@@ -164,6 +171,7 @@ impl Registry {
 
     /// Publishes a source package for pip, which only a build step could turn into a wheel.
     pub(crate) fn publish_source(&self, name: &str) {
+        needs("pip3");
         self.put_file_of_pip(name, &format!("{name}-1.2.3.tar.gz"), source_archive(&format!("{name}-1.2.3")));
     }
 
@@ -185,6 +193,7 @@ impl Registry {
 
 /// Returns a source archive with this directory. Its build step needs nothing but python3.
 fn source_archive(name: &str) -> Vec<u8> {
+    needs("tar");
     let directory = jail_fixture::directory();
     let source = directory.path().join(name);
     std::fs::create_dir(&source).expect("a directory");
