@@ -56,7 +56,12 @@ fn has_own_hosts(test: &str) -> bool {
 }
 
 fn host_with(site: &TlsSite) -> TestHost {
-    let host = TestHost::new();
+    let mut host = TestHost::new();
+    // The machine may have no certificates, and then the host makes no client.
+    let file = host.home.with_file_name("authorities.pem");
+    std::fs::write(&file, &site.certificate).expect("written");
+    std::fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("own file");
+    host.set_env("SSL_CERT_FILE", Some(file.to_str().expect("UTF-8")));
     host.up();
     host.agent("a");
     host.change("a", "enabled_tools", &json!({ "add": ["run_command", "http_fetch"] }));

@@ -18,11 +18,7 @@ fn message_is_answered_by_a_jailed_agent() {
             assert!(answer[field].is_string(), "{answer}");
         }
         let session = host.session();
-        let operator = if user == crate::support::jail_fixture::HostUser::Root {
-            0
-        } else {
-            crate::support::jail_fixture::ORDINARY_UID
-        };
+        let operator = user.uid();
         for (what, jail) in [("sandbox", &session["jail"]), ("reader", &session["reader"]["jail"])] {
             let own = jail["own_namespaces"].as_array().unwrap_or_else(|| panic!("{user:?} {what}: {session}"));
             assert_eq!(own.len(), 7, "{user:?} {what}: {jail}");

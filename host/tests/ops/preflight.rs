@@ -118,6 +118,11 @@ fn preflight_in_a_limited_user_namespace_names_the_limit() {
     let report = answer(command);
     let names: Vec<String> = faults(&report).into_iter().map(|(name, _, _)| name).collect();
     assert_eq!(names.first().map(String::as_str), Some("limit of user namespaces"));
+    if !nix::unistd::geteuid().is_root() {
+        // In the namespace of an ordinary user the launch ends before it: no root there can leave its groups.
+        assert!(names.iter().any(|name| name == "host ids"), "{names:?}");
+        return;
+    }
     let (_, found, remedy) = faults(&report).into_iter().find(|(name, _, _)| name == "namespaces").expect("it fails");
     assert!(found.contains("the number of user namespaces is limited"), "{found}");
     assert!(remedy.contains("user.max_user_namespaces=15000"), "{remedy}");

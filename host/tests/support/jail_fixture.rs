@@ -19,6 +19,17 @@ pub(crate) enum HostUser {
     Ordinary,
 }
 
+impl HostUser {
+    /// Returns the uid of its host: root gives an ordinary user a uid, and another user has its own.
+    pub(crate) fn uid(self) -> u32 {
+        match self {
+            Self::Root => 0,
+            Self::Ordinary if nix::unistd::geteuid().is_root() => ORDINARY_UID,
+            Self::Ordinary => nix::unistd::geteuid().as_raw(),
+        }
+    }
+}
+
 /// Returns the users that can start a host here. Root tests with both kinds, an ordinary user only with its own.
 pub(crate) fn host_users() -> Vec<HostUser> {
     if nix::unistd::geteuid().is_root() { vec![HostUser::Root, HostUser::Ordinary] } else { vec![HostUser::Ordinary] }

@@ -85,11 +85,19 @@ impl Lookup for Names {
 }
 
 fn public(names: &Names) -> Fetcher {
-    Fetcher::over(Reach::Public, Arc::new(names.clone()))
+    trusting(Reach::Public, names, None)
 }
 
 fn near(names: &Names) -> Fetcher {
-    Fetcher::over(Reach::DangerousLoopback, Arc::new(names.clone()))
+    trusting(Reach::DangerousLoopback, names, None)
+}
+
+/// Makes a fetcher that trusts this authority alone. The machine may have no certificates.
+fn trusting(reach: Reach, names: &Names, authority: Option<&reqwest::Certificate>) -> Fetcher {
+    let fetcher = Fetcher::over(reach, Arc::new(names.clone()));
+    let client = single_use(reach, Arc::new(names.clone())).https_only(true).tls_certs_only(authority.cloned());
+    fetcher.secure.set(client.build().ok()).expect("the first use");
+    fetcher
 }
 
 fn get(url: &str) -> Request<'_> {

@@ -434,10 +434,13 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
 
 #[test]
 fn completed_change_is_completed_to_itself() {
-    on_record(|tx, scene| {
+    on_record(|tx, mut scene| {
+        // The machine may have no package manager.
+        scene.host_policy.packages.npm = Some("/usr/bin/env".into());
+        scene.host_policy.packages.pip = Some("/usr/bin/env".into());
         for (kind, payload) in [
             (ChangeKind::EnabledTools, json!(["write_file", "list_dir", "read_file"])),
-            (ChangeKind::Packages, json!({ "npm": ["b", "a"], "apt": ["jq"] })),
+            (ChangeKind::Packages, json!({ "npm": ["b", "a"], "pypi": ["c"] })),
             (ChangeKind::CreateAgent, json!({ "name": "h", "enabled_tools": ["write_file", "read_file"] })),
             (ChangeKind::McpRegister, json!({ "name": "s", "url": "HTTPS://X.example", "tools": [{ "name": "a" }] })),
         ] {

@@ -53,10 +53,7 @@ impl Secure {
 
     /// Asks for the page of `page.example`, with a credential.
     async fn fetch(&self, reach: Reach, authority: Option<&reqwest::Certificate>) -> Result<Fetched, NotFetched> {
-        let names = Names::of(&[&["127.0.0.1"]]);
-        let fetcher = Fetcher::over(reach, Arc::new(names.clone()));
-        let client = single_use(reach, Arc::new(names)).https_only(true).tls_certs_only(authority.cloned());
-        fetcher.secure.set(client.build().ok()).expect("the first use");
+        let fetcher = trusting(reach, &Names::of(&[&["127.0.0.1"]]), authority);
         let (secret, url) = (SecretText::new("12345678".to_owned()), format!("https://page.example:{}/", self.port));
         let credential =
             Some(Credential { host: "page.example", port: self.port, form: Form::Bearer, secret: &secret });

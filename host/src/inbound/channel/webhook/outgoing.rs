@@ -9,7 +9,7 @@ use crate::inbound::channel::outgoing::{Body, Outcome};
 use ironclaw_model::reach::{self, AddressRefused, Reach, Resolver};
 use reqwest::dns::Resolve;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, redirect, retry};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, redirect, retry};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -39,10 +39,11 @@ pub struct Sender {
 impl Sender {
     /// Builds the clients; sends nothing yet.
     pub fn new() -> Self {
-        Self::over(Resolver::new)
+        Self::over(Resolver::new, |far| far)
     }
 
-    fn over(resolver: impl Fn(Reach) -> Resolver) -> Self {
+    /// Builds the clients with this resolver. `trusting` sets the authorities of `far`, which are otherwise those of the machine.
+    fn over(resolver: impl Fn(Reach) -> Resolver, trusting: impl Fn(ClientBuilder) -> ClientBuilder) -> Self {
         // Another caller may have installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let plain = |reach| {
@@ -61,7 +62,7 @@ impl Sender {
         let words = |error: reqwest::Error| format!("cannot set up an HTTP client: {error}");
         // Plain http needs no certificates, so it works on a machine that has none.
         let near = plain(Reach::Near).tls_certs_only([]).build().map_err(words);
-        Self { far: plain(Reach::Anywhere).https_only(true).build().map_err(words), near }
+        Self { far: trusting(plain(Reach::Anywhere)).https_only(true).build().map_err(words), near }
     }
 
     /// Signs and sends a body under this id; `now` in milliseconds.
@@ -200,7 +201,9 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_sent_to_a_name_that_resolves_to_metadata() {
         for address in ["169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"] {
-            let sender = Sender::over(|reach| Resolver::over(reach, Arc::new(Answers(address))));
+            // The machine may have no certificates.
+            let trusting = |far: ClientBuilder| far.tls_certs_only([]);
+            let sender = Sender::over(|reach| Resolver::over(reach, Arc::new(Answers(address))), trusting);
             let secret =
                 Secret::read(&SecretText::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned())).expect("a secret");
             let ids = ["msg_1".to_owned()];
