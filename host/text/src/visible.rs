@@ -36,6 +36,9 @@ const DIGEST_CHARACTERS: [usize; 2] = [40, 64];
 /// Typographic characters that no reader takes for those of a keyboard; shown in prose only.
 const TYPOGRAPHIC: &str = "…–—‘’“”„‚«»‹›•·、。「」（），：；？！";
 
+/// Full stops of other scripts, which the name of a host reads as a dot (UTS 46).
+const HOST_DOTS: [char; 3] = ['\u{3002}', '\u{ff0e}', '\u{ff61}'];
+
 /// Characters between the words of a right-to-left line that do not change its order.
 const BETWEEN: &str = " .,!?:;'-";
 
@@ -222,6 +225,9 @@ fn reads_as(character: char) -> Option<String> {
     if character.is_ascii() {
         return None;
     }
+    if HOST_DOTS.contains(&character) {
+        return Some(".".to_owned());
+    }
     let read =
         |text: &str| Some(skeleton(text).collect::<String>()).filter(|read| read.is_ascii() && !read.trim().is_empty());
     let own = character.to_string();
@@ -329,6 +335,16 @@ mod tests {
             rest = &rest[end + CLOSE.len_utf8()..];
         }
         out + rest
+    }
+
+    #[test]
+    fn full_stop_of_another_script_is_marked_in_a_name() {
+        for (dot, code) in [('。', "U+3002"), ('．', "U+FF0E"), ('｡', "U+FF61")] {
+            let shown = name(&format!("https://example.com{dot}evil.example/"));
+            let expected = format!("\"https://example.com⟦{code}⟧evil.example/\" ⟦{code} reads as \".\"⟧");
+            assert_eq!(shown, expected);
+        }
+        assert_eq!(line("はい。").text, "はい。", "in prose it is a full stop");
     }
 
     #[test]
