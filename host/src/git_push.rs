@@ -16,7 +16,7 @@ use history::{Hash, Log};
 use ironclaw_contract::canonical::{Digest, Limits as JsonLimits, parse};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
-use ironclaw_judge::egress::{Commands, Grant, Loopback, Request, RequestText, judge};
+use ironclaw_judge::egress::{CanonicalUrl, Commands, Grant, Loopback, Request, RequestText, judge};
 use ironclaw_model::fetch::{Fetched, Fetcher, Limits, NotFetched};
 use ironclaw_text::lookalike;
 use serde::Deserialize;
@@ -86,6 +86,12 @@ impl Arguments {
         Ok(read)
     }
 
+    /// Returns the URL of the repository in the one form in which requests have it.
+    fn url_as_sent(&self, loopback: Loopback) -> Result<String, String> {
+        let url = CanonicalUrl::parse(&self.url, loopback).map_err(|error| error.to_string())?;
+        Ok(url.as_str().trim_end_matches('/').to_owned())
+    }
+
     /// Returns the URL of the repository without a slash at its end.
     fn repository(&self) -> &str {
         self.url.trim_end_matches('/')
@@ -113,13 +119,15 @@ pub async fn prepare(
     let malformed = |words: String| Refusal::new(DenialCode::CallMalformed, words);
     let read = parse(text.as_bytes(), JsonLimits::bytes(ARGUMENTS_BYTES_MAX));
     let Ok(Value::Object(mut object)) = read else { return Err(malformed("they are not a JSON object".to_owned())) };
-    let wanted = Arguments::read(&object).map_err(malformed)?;
+    let mut wanted = Arguments::read(&object).map_err(malformed)?;
+    wanted.url = wanted.url_as_sent(network.loopback).map_err(malformed)?;
     let granted = network.grants.iter().filter(|grant| grant.commands() == Some(Commands::Git));
     admitted(granted, &wanted, network.loopback, None)?;
     let refused = |words: String| Refusal::new(DenialCode::EgressPush, words);
     let log = jail::read(jails, session, &wanted, &jail::Known::Workspace, Instant::now() + READ_TIME_MAX).await;
     let log = log.map_err(refused)?;
     let commits = log.exact().map_err(refused)?;
+    object.insert("url".to_owned(), json!(wanted.url));
     object.insert("commit".to_owned(), json!(log.new.to_string()));
     object.insert("over".to_owned(), json!(log.old.as_ref().map_or(NO_COMMIT.to_owned(), ToString::to_string)));
     object.insert("commits".to_owned(), json!(commits.join("\n")));

@@ -27,6 +27,7 @@ pub struct Network {
     pub typed: Typed,
 }
 
+/// The arguments of a call, as a model writes them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
@@ -58,6 +59,24 @@ pub fn request(arguments: &Map<String, Value>, network: &Network) -> Result<(Req
     let of_host = |grant: &&Grant| grant.host() == request.url().host() && grant.port() == request.url().port();
     let secret = network.grants.iter().find(of_host).and_then(|grant| grant.secret().cloned());
     Ok((request.with_secret(secret), text.body))
+}
+
+/// Reads the arguments as [`request`] does, and writes them as they are sent: the address and the headers in their one form. So people and
+/// models read what a server gets.
+///
+/// # Errors
+/// As [`request`]; the arguments stay then.
+pub fn write_as_sent(
+    arguments: &mut Map<String, Value>,
+    network: &Network,
+) -> Result<(Request, Option<String>), String> {
+    let (request, body) = request(arguments, network)?;
+    arguments.insert("url".to_owned(), json!(request.url().as_str()));
+    if arguments.contains_key("headers") {
+        let headers: BTreeMap<&str, &str> = request.headers().map(|(header, value)| (header.name(), value)).collect();
+        arguments.insert("headers".to_owned(), json!(headers));
+    }
+    Ok((request, body))
 }
 
 /// Compares a request with the grants.
@@ -149,4 +168,70 @@ pub fn no_answer(error: &NotFetched) -> ResultBody {
         }
     };
     ResultBody::failed(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(loopback: Loopback, arguments: Value) -> Result<Value, String> {
+        let Value::Object(mut arguments) = arguments else { panic!("an object") };
+        let network = Network { loopback, ..Network::default() };
+        let (request, _) = write_as_sent(&mut arguments, &network)?;
+        assert_eq!(arguments["url"], json!(request.url().as_str()), "the page has the address of the request");
+        Ok(Value::Object(arguments))
+    }
+
+    #[test]
+    fn address_that_clients_read_in_different_ways_is_refused() {
+        for url in [
+            "https://user@a.example/",
+            "https://a.example\\@b.example/",
+            "https://a.exa\tmple/",
+            "https://a.example/\n",
+            " https://a.example/",
+            "//a.example/",
+            "https:a.example",
+            "https://a.example./",
+            "https://127.1/",
+            "https://0177.0.0.1/",
+            "https://2130706433/",
+            "https://0x7f.1/",
+            "https://[::ffff:127.0.0.1]/",
+            "https://１２７.1/",
+            "https://localhost/",
+            "http://a.example/",
+            "https://a.example/%zz",
+        ] {
+            assert!(written(Loopback::Refused, json!({ "url": url })).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn address_is_written_as_it_is_sent() {
+        for (url, sent) in [
+            ("https://a.example", "https://a.example/"),
+            ("HTTPS://A.Example:443/x", "https://a.example/x"),
+            ("https://a.example/docs/../../admin/delete", "https://a.example/admin/delete"),
+            ("https://a.example/docs/%2e%2E/./admin", "https://a.example/admin"),
+            ("https://a.example/%7euser/%c3%a9?q=%3d#part", "https://a.example/~user/%C3%A9?q=%3D"),
+            ("https://a.example/é?", "https://a.example/%C3%A9"),
+            ("https://bücher.example/", "https://xn--bcher-kva.example/"),
+            ("https://example.com。evil.example/", "https://example.com.evil.example/"),
+            ("https://example.com．evil.example/", "https://example.com.evil.example/"),
+            ("https://example.com｡evil.example/", "https://example.com.evil.example/"),
+            ("https://ａ.example/", "https://a.example/"),
+        ] {
+            let made = written(Loopback::Refused, json!({ "url": url })).expect(url);
+            assert_eq!(made, json!({ "url": sent }), "{url}");
+            assert_eq!(written(Loopback::Refused, made.clone()), Ok(made), "it stays");
+        }
+        for url in ["http://127.1:80/a", "http://0177.0.0.1/a", "http://2130706433/a", "http://0x7f.0x1/a"] {
+            let made = written(Loopback::DangerousAllowed, json!({ "url": url })).expect(url);
+            assert_eq!(made["url"], "http://127.0.0.1/a", "{url}");
+        }
+        let headers = json!({ "method": "GET", "url": "https://a.example/", "headers": { "Accept": " text/html " } });
+        let made = written(Loopback::Refused, headers).expect("a request");
+        assert_eq!((&made["headers"], &made["method"]), (&json!({ "accept": "text/html" }), &json!("GET")));
+    }
 }

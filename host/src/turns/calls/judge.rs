@@ -106,13 +106,13 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         _ => Ok(None),
     };
     let missing = missing.or(sent.as_ref().ok().copied().flatten());
-    let arguments = parsed.as_ref().ok().and_then(Value::as_object);
-    let request = match arguments {
-        Some(arguments) if missing.is_none() && wanted.tool == tools::HTTP_FETCH => {
-            Some(http::request(arguments, &turn.network))
+    let request = match parsed.as_mut() {
+        Ok(Value::Object(arguments)) if missing.is_none() && wanted.tool == tools::HTTP_FETCH => {
+            Some(http::write_as_sent(arguments, &turn.network))
         }
         _ => None,
     };
+    let arguments = parsed.as_ref().ok().and_then(Value::as_object);
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
     let listed = listed(turn, &wanted.tool);
