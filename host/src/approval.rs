@@ -16,6 +16,9 @@ use std::fmt::Display;
 /// The first bytes of the authenticated encoding. Another encoding gets another name.
 const RECIPE: &[u8] = b"ironclaw/approval/1";
 
+/// The first bytes of the encoding of a subject with facts.
+const RECIPE_WITH_FACTS: &[u8] = b"ironclaw/approval/2";
+
 /// The bound on the bytes of a stored token.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
@@ -68,6 +71,9 @@ pub struct Subject {
     pub shown: Digest,
     /// The generation of the record; a restore begins another one.
     pub generation: u64,
+    /// The digest of the facts of a call; `None` for a change, whose body is all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Digest>,
 }
 
 /// The names of a subject, as they are stored.
@@ -189,7 +195,7 @@ pub fn verify(root: &ApprovalRoot, token: &Token, subject: &Subject, now: i64) -
     let computed = mac_of(root, of, approver, *issued, *expires, nonce);
     // In constant time, so that the time does not show a forger the first byte that differs.
     computed.verify_slice(mac.as_bytes()).map_err(|_| Fault::Forged)?;
-    let same: [(&'static str, bool); 13] = [
+    let same: [(&'static str, bool); 14] = [
         ("domain", of.domain == subject.domain),
         ("id", of.id == subject.id),
         ("session", of.session == subject.session),
@@ -202,6 +208,7 @@ pub fn verify(root: &ApprovalRoot, token: &Token, subject: &Subject, now: i64) -
         ("provenance", of.labels == subject.labels),
         ("policy", of.policy == subject.policy),
         ("generation", of.generation == subject.generation),
+        ("effect", of.facts == subject.facts),
         ("text", of.shown == subject.shown),
     ];
     if let Some((what, _)) = same.iter().find(|(_, same)| !same) {
@@ -211,6 +218,18 @@ pub fn verify(root: &ApprovalRoot, token: &Token, subject: &Subject, now: i64) -
         return Err(Fault::Expired);
     }
     Ok(Verified { approver: approver.clone() })
+}
+
+/// Returns the digest of the facts for which the token of a subject with this id was given; `None` for a change, and for a call of an
+/// earlier version.
+///
+/// # Errors
+/// Returns [`Fault::Forged`] for a token that this root key did not make, and [`Fault::Other`] for one with another id.
+pub fn facts_of_token(root: &ApprovalRoot, token: &Token, id: &str) -> Result<Option<Digest>, Fault> {
+    let Token { subject, approver, issued, expires, nonce, mac } = token;
+    let computed = mac_of(root, subject, approver, *issued, *expires, nonce);
+    computed.verify_slice(mac.as_bytes()).map_err(|_| Fault::Forged)?;
+    if subject.id == id { Ok(subject.facts) } else { Err(Fault::Other("id")) }
 }
 
 impl Token {
@@ -281,7 +300,7 @@ fn encode(subject: &Subject, approver: &Approver, issued: i64, expires: i64, non
         bytes.extend_from_slice(&(field.len() as u64).to_be_bytes());
         bytes.extend_from_slice(field);
     };
-    add(Some(RECIPE));
+    add(Some(if subject.facts.is_some() { RECIPE_WITH_FACTS } else { RECIPE }));
     add(Some(subject.domain.name().as_bytes()));
     add(Some(subject.id.as_bytes()));
     add(subject.session.as_deref().map(str::as_bytes));
@@ -300,6 +319,9 @@ fn encode(subject: &Subject, approver: &Approver, issued: i64, expires: i64, non
     add(Some(&issued.to_be_bytes()));
     add(Some(&expires.to_be_bytes()));
     add(Some(nonce.as_bytes()));
+    if let Some(facts) = &subject.facts {
+        add(Some(facts.as_bytes()));
+    }
     bytes
 }
 

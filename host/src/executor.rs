@@ -190,7 +190,7 @@ impl Executor {
         };
         let refusal = match permitted {
             Ok(permitted) => {
-                let mut started = Effect::of(self, tx, &permitted, (place, agent.id, &call), &facts.network)?;
+                let mut started = Effect::of_permitted(self, tx, &permitted, place, agent.id)?;
                 calls::start(tx, row.id)?;
                 if let Effect::Send(order) = &mut started {
                     order.intend(tx, self, (place, facts.position.as_ref()))?;
@@ -198,6 +198,9 @@ impl Executor {
                 let begun = entry(LedgerEvent::CallStarted, place, &row);
                 started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
                 return Ok(Some(started));
+            }
+            Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ShownDiffers && waits_again(tx, row.id)? => {
+                return Ok(None);
             }
             Err(Denied::Refused(refusal)) => refusal,
             Err(Denied::Failed(error)) => return Err(error),
@@ -301,6 +304,11 @@ fn runnable(tx: &ReadTx<'_>, place: &Place) -> Result<Option<CallRow>, ironclaw_
     let found = calls::find(tx, place.call)?.filter(|row| row.session == place.session && row.turn == place.turn);
     let waits = |row: &CallRow| matches!(row.state, CallState::Permitted | CallState::Asked);
     Ok(found.filter(|row| row.runs == Some(Runs::Await) && waits(row)))
+}
+
+/// Returns whether people are asked again about a call, because it would do something else than they approved.
+fn waits_again(tx: &ReadTx<'_>, call: CallId) -> Result<bool, ironclaw_state::Error> {
+    Ok(requests::of_call(tx, call)?.is_some_and(|request| request.status == Status::Pending))
 }
 
 /// Returns whether a call may have had its effect in the history that a restore of the record replaced. A person who approved it

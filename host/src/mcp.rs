@@ -19,7 +19,7 @@ use crate::open_turns::progress::RunningCall;
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::mcp::{self, listing::Listing, login};
+use crate::registry::mcp::{self, Registration, listing::Listing, login};
 use crate::turns::calls::{CallOutcome, ResultBody};
 use connect::{Connected, Failed};
 use ironclaw_contract::ids::AgentId;
@@ -72,7 +72,7 @@ impl Slot {
 /// An open connection with the listing that it gave.
 pub struct Open {
     connected: Connected,
-    described: McpRegister,
+    registration: Registration,
     listed_at: AtomicI64,
     /// The time of the tokens of its requests.
     login: Option<i64>,
@@ -114,7 +114,8 @@ impl Servers {
     /// # Errors
     /// Refuses an unknown server, one that cannot be reached, and one that does not list the tools of its registration.
     pub async fn look(&self, name: &str) -> Result<(), Denied> {
-        let described = self.described(name).await?;
+        let registration = self.registration(name).await?;
+        let described = &registration.described;
         if described.oauth.is_some() && self.login(name).await?.is_none() {
             let refusal =
                 Refusal::new(DenialCode::McpLoginNeeded, format!("a person has to log in at MCP server {name}"));
@@ -123,7 +124,7 @@ impl Servers {
         let slot = self.slot(&Key { server: name.to_owned(), agent: None });
         let mut slot = slot.lock().await;
         slot.end().await;
-        let opened = self.open(&described, None).await;
+        let opened = self.open(&registration, None).await;
         match note(&mut slot, opened) {
             Ok(_) => {
                 // No agent uses the process of a look.
@@ -151,7 +152,9 @@ impl Servers {
     /// # Errors
     /// The reason why the server cannot be reached, in words. Nothing was sent then.
     pub async fn ready(&self, name: &str, agent: AgentId) -> Result<Arc<Open>, String> {
-        let described = self.described(name).await.map_err(|_| format!("MCP server {name} is not in the catalogue"))?;
+        let registration = self.registration(name).await;
+        let registration = registration.map_err(|_| format!("MCP server {name} is not in the catalogue"))?;
+        let described = &registration.described;
         let agent = described.url.is_none().then_some(agent);
         let slot = self.slot(&Key { server: name.to_owned(), agent });
         let mut slot = slot.lock().await;
@@ -159,8 +162,8 @@ impl Servers {
             self.logins.refused(name).await.map_err(|error| Failed::from(error).to_string())?;
             slot.end().await;
         }
-        let login = self.needed_login(&described).await.map_err(|failed| failed.to_string())?;
-        match slot.open.clone().filter(|open| open.is_usable(&described, login)) {
+        let login = self.needed_login(described).await.map_err(|failed| failed.to_string())?;
+        match slot.open.clone().filter(|open| open.is_usable(&registration, login)) {
             Some(open) if open.is_fresh() => return Ok(open),
             // Over the same connection, because a second process would have the same directory.
             Some(open) => match self.list_again(&open).await {
@@ -178,7 +181,7 @@ impl Servers {
                 return Err(format!("{words}; the host tries again in {} s", left.as_secs() + 1));
             }
         }
-        let opened = self.open(&described, agent).await;
+        let opened = self.open(&registration, agent).await;
         note(&mut slot, opened)
     }
 
@@ -231,10 +234,10 @@ impl Servers {
         }
     }
 
-    async fn described(&self, name: &str) -> Result<McpRegister, Denied> {
+    async fn registration(&self, name: &str) -> Result<Registration, Denied> {
         let named = name.to_owned();
-        let found = self.record.state.read(move |tx| mcp::find(tx, &named)).await?;
-        Ok(found.ok_or_else(|| mcp::unknown(name))?.described)
+        let found = self.record.state.read(move |tx| mcp::registration(tx, &named)).await?;
+        Ok(found.ok_or_else(|| mcp::unknown(name))?)
     }
 
     /// Returns the time of the tokens for a server, after a renewal that is due; `None` without a login.
@@ -260,15 +263,15 @@ impl Servers {
     }
 
     /// Connects, lists, and records the listing.
-    async fn open(&self, described: &McpRegister, agent: Option<AgentId>) -> Result<Open, Failed> {
+    async fn open(&self, registration: &Registration, agent: Option<AgentId>) -> Result<Open, Failed> {
         if self.latch.is_shut() {
             return Err(Failed::words("the emergency stop is active".to_owned()));
         }
-        let login = self.needed_login(described).await?;
-        let (connected, listing) = connect::connect(self, described, agent).await?;
+        let login = self.needed_login(&registration.described).await?;
+        let (connected, listing) = connect::connect(self, &registration.described, agent).await?;
         let open = Open {
             connected,
-            described: described.clone(),
+            registration: registration.clone(),
             listed_at: AtomicI64::new(i64::MIN),
             login,
             is_refused: AtomicBool::new(false),
@@ -278,12 +281,12 @@ impl Servers {
     }
 
     async fn list_again(&self, open: &Open) -> Result<(), Failed> {
-        let listing = open.connected.list(self, &open.described).await?;
+        let listing = open.connected.list(self, &open.registration.described).await?;
         self.note_listing(open, listing).await
     }
 
     async fn note_listing(&self, open: &Open, listing: Listing) -> Result<(), Failed> {
-        let name = open.described.name.clone();
+        let name = open.registration.described.name.clone();
         self.record.state.write(move |tx| mcp::note_listing(tx, &name, &listing)).await?;
         // The clock of the machine, because the other one stops while the machine sleeps.
         open.listed_at.store(ironclaw_state::wall_clock(), Ordering::Relaxed);
@@ -309,8 +312,13 @@ fn note(slot: &mut Slot, opened: Result<Open, Failed>) -> Result<Arc<Open>, Stri
 }
 
 impl Open {
-    fn is_usable(&self, described: &McpRegister, login: Option<i64>) -> bool {
-        !self.connected.client.is_closed() && self.described == *described && self.login == login
+    fn is_usable(&self, registration: &Registration, login: Option<i64>) -> bool {
+        !self.connected.client.is_closed() && self.is_with(registration) && self.login == login
+    }
+
+    /// Returns whether it was made to a server with this registration, with the credentials that the server has in it.
+    pub fn is_with(&self, registration: &Registration) -> bool {
+        self.registration == *registration
     }
 
     fn is_fresh(&self) -> bool {
@@ -335,14 +343,14 @@ impl Open {
         let answer = client.call_watched(tool, arguments, limits, newest);
         let (outcome, words) = match progress::reporting(answer, reports, (running, secrets)).await {
             Ok(answered) => {
-                let (ok, words) = answer::answer(&self.described.name, answered, secrets);
+                let (ok, words) = answer::answer(&self.registration.described.name, answered, secrets);
                 (CallOutcome::by_success(ok), words)
             }
             Err(failed) => {
                 if self.login.is_some() && connect::is_unauthorized(&failed.error) {
                     self.is_refused.store(true, Ordering::Relaxed);
                 }
-                answer::no_answer(&self.described.name, &failed, secrets)
+                answer::no_answer(&self.registration.described.name, &failed, secrets)
             }
         };
         let mut result = answer::body(outcome, &words);
@@ -359,7 +367,7 @@ impl Open {
     pub fn given_up(&self) -> Option<ResultBody> {
         let Connected { client, secrets, .. } = &self.connected;
         let refused = client.refused();
-        (!refused.is_empty()).then(|| answer::given_up(&self.described.name, &refused, secrets))
+        (!refused.is_empty()).then(|| answer::given_up(&self.registration.described.name, &refused, secrets))
     }
 }
 

@@ -8,10 +8,12 @@
 //!              └──▶ Rejected | Expired | Withdrawn
 //! ```
 
+mod again;
 pub mod allowance;
 mod ask;
 mod decide;
 mod ending;
+pub mod facts;
 mod notice;
 mod page;
 mod presence;

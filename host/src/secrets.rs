@@ -12,6 +12,7 @@ pub use ironclaw_judge::egress::{SECRET_PREFIX as PREFIX, SecretName};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -93,6 +94,52 @@ pub struct Secret {
     pub source: Source,
     /// The times at which it was first and last stored, in milliseconds since the epoch; `None` if it only comes from systemd.
     pub stored: Option<(i64, i64)>,
+}
+
+/// The version of the value of a secret: it differs after each change of the value, and reveals nothing about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Version {
+    /// There is no value.
+    Missing,
+    /// The value in the record.
+    Stored {
+        /// The time at which it was stored, milliseconds since the epoch.
+        changed_at: i64,
+    },
+    /// The value in a credential of systemd.
+    Credential {
+        /// The time at which its file changed, seconds since the epoch.
+        modified_at: i64,
+        /// The rest of that time.
+        nanoseconds: i64,
+    },
+}
+
+/// A secret by name and version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Versioned {
+    /// Its name.
+    pub name: SecretName,
+    /// The version of its value.
+    pub version: Version,
+}
+
+/// Returns a secret by the version that its value has now.
+///
+/// # Errors
+/// Errors of the record.
+pub fn versioned(tx: &ReadTx<'_>, name: SecretName) -> Result<Versioned, ironclaw_state::Error> {
+    let version = match credential(&name) {
+        // A file that went away since has no value.
+        Some(path) => path.metadata().map_or(Version::Missing, |file| Version::Credential {
+            modified_at: file.mtime(),
+            nanoseconds: file.mtime_nsec(),
+        }),
+        None => table::secret_changed_at(tx, name.as_str())?
+            .map_or(Version::Missing, |changed_at| Version::Stored { changed_at }),
+    };
+    Ok(Versioned { name, version })
 }
 
 /// The reason that a secret cannot be read.

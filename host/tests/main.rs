@@ -43,6 +43,7 @@ mod e2e {
     mod deliveries;
     mod destinations;
     mod everyday;
+    pub(crate) mod facts;
     mod feedback;
     pub(crate) mod files;
     mod git_push;

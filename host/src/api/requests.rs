@@ -131,7 +131,7 @@ fn with_pages(tx: &ReadTx<'_>, all: &Requests, by: &Person, rows: Vec<Row>) -> R
     let mut found = Vec::new();
     for row in rows {
         if requests::may_read(policy, by, &row)? {
-            let shown = requests::show_or_damage(tx, &all.record, policy, &row)?;
+            let shown = requests::show_or_damage(tx, all, &row)?;
             found.push((row, shown));
         }
     }
@@ -154,7 +154,7 @@ fn look(tx: &ReadTx<'_>, all: &Requests, person: &Person, request: RequestId) ->
     if !requests::may_read(policy, person, &row)? {
         return Err(requests::unknown(request).into());
     }
-    let shown = requests::show_or_damage(tx, &all.record, policy, &row)?;
+    let shown = requests::show_or_damage(tx, all, &row)?;
     Ok(view(tx, all, person, &row, shown)?)
 }
 

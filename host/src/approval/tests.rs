@@ -29,6 +29,7 @@ fn subject() -> Subject {
         policy: Digest::of(b"policy"),
         shown: Digest::of(b"shown"),
         generation: 0,
+        facts: Some(Digest::of(b"facts")),
     }
 }
 
@@ -59,6 +60,8 @@ fn approval_for_another_subject_is_refused_with_the_field() {
         ("provenance", Box::new(move |t| t.labels = other())),
         ("policy", Box::new(move |t| t.policy = other())),
         ("generation", Box::new(|t| t.generation = 1)),
+        ("effect", Box::new(move |t| t.facts = Some(other()))),
+        ("effect", Box::new(|t| t.facts = None)),
         ("text", Box::new(move |t| t.shown = other())),
     ];
     let token = token();

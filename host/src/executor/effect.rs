@@ -7,16 +7,15 @@
 use super::{Executor, Place, send};
 use crate::error::Error;
 use crate::git_push;
-use crate::jail_network::{GrantedHost, Reach, Traffic};
+use crate::jail_network::{self, GrantedHost, Traffic};
 use crate::mcp::{self, Open};
 use crate::network_command::{self, Order};
 use crate::registry::mcp as catalogue;
 use crate::requests::Permitted;
-use crate::secrets::{self, SecretName};
+use crate::requests::facts::{Reach, Reached, SentRequest, ServerTool};
+use crate::secrets::{self, Versioned};
 use crate::session::store;
-use crate::tools::catalogue::OfServer;
-use crate::tools::{GIT_PUSH, NETWORK_COMMAND, SEND_FILE, SEND_MESSAGE};
-use crate::turns::calls::{self, Call, ResultBody, http};
+use crate::turns::calls::{self, ResultBody, http};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_judge::egress::Request;
@@ -41,14 +40,15 @@ pub(super) enum Effect {
     /// A message or a file to a destination or into the conversation.
     Send(Box<send::Order>),
     /// A call of a tool of an MCP server.
-    Mcp {
-        /// The server and the tool.
-        of_server: OfServer,
-        /// The name of the tool for the agent.
-        name: String,
-        /// The arguments.
-        arguments: Map<String, Value>,
-    },
+    Mcp(Box<ServerCall>),
+}
+
+/// A call of a tool of an MCP server.
+pub(super) struct ServerCall {
+    tool: ServerTool,
+    /// The name of the tool for the agent.
+    name: String,
+    arguments: Map<String, Value>,
 }
 
 /// A request over the network with its secret.
@@ -78,60 +78,59 @@ impl Effect {
                 entry.with("host", hosts.collect::<Vec<_>>().join(" "))
             }
             Self::Send(order) => entry.with("host", format!("channel:{}", order.channel)),
-            Self::Mcp { of_server, .. } => entry.with("host", format!("mcp:{}", of_server.server)),
+            Self::Mcp(call) => entry.with("host", format!("mcp:{}", call.tool.server)),
         }
     }
 
-    /// Reads the effect of a judged call. A request without a grant, which people approved, has no secret.
-    pub(super) fn of(
+    /// Makes the effect of a permitted call from its facts, and from nothing else but the values of the secrets that they name.
+    pub(super) fn of_permitted(
         executor: &Executor,
         tx: &ReadTx<'_>,
         permitted: &Permitted,
-        (place, agent, call): (&Place, AgentId, &Call),
-        network: &http::Network,
+        place: &Place,
+        agent: AgentId,
     ) -> Result<Self, Error> {
-        let id = permitted.call();
+        let (id, facts) = (permitted.call(), permitted.facts());
         let changed = || ironclaw_state::Error::Stored(format!("{id} changed after its judgement"));
-        let arguments: Value = serde_json::from_str(&call.arguments).map_err(|_| changed())?;
-        let Value::Object(arguments) = arguments else { return Err(changed().into()) };
-        let terms = catalogue::terms(tx, agent, &call.tool)?.ok_or_else(changed)?;
-        if let Some(of_server) = terms.of_server {
-            return Ok(Self::Mcp { of_server, name: call.tool.clone(), arguments });
-        }
-        if call.tool == SEND_MESSAGE || call.tool == SEND_FILE {
-            let row = calls::find(tx, id)?.ok_or_else(changed)?;
-            let order = send::Order::of(tx, (place.session, agent), (call, row.output), &arguments)?;
-            let order = order.ok_or_else(changed)?;
-            return Ok(Self::Send(Box::new(order)));
-        }
-        let secret_of = |name: &SecretName| {
-            let found = secrets::get(tx, &executor.record.wrapping, name).map_err(|_| changed())?;
+        let session = || store::find(tx, place.session)?.ok_or_else(changed);
+        let loopback = executor.settings.now().host_policy.egress.loopback();
+        let value_of = |secret: &Versioned| {
+            let found = secrets::get(tx, &executor.record.wrapping, &secret.name).map_err(|_| changed())?;
             found.ok_or_else(changed)
         };
-        if call.tool == NETWORK_COMMAND || call.tool == GIT_PUSH {
-            let granted = network.grants.iter().filter(|grant| grant.commands().is_some() && !grant.is_tunnel());
-            let granted = granted.map(|grant| {
-                let secret = grant.secret().map(secret_of).transpose()?;
-                Ok(GrantedHost { grant: grant.clone(), secret })
-            });
-            let hosts = granted.collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
-            let session = store::find(tx, place.session)?.ok_or_else(changed)?;
-            let loopback = network.loopback;
-            if call.tool == GIT_PUSH {
-                let arguments = git_push::Arguments::read(&arguments).map_err(|_| changed())?;
-                return Ok(Self::Push(Box::new(git_push::Order { session, arguments, hosts, loopback })));
+        let granted = |reached: &Reached| {
+            let secret = reached.secret.as_ref().map(value_of).transpose()?;
+            Ok::<_, ironclaw_state::Error>(GrantedHost { grant: reached.grant.clone(), secret })
+        };
+        Ok(match facts.reach() {
+            Reach::Request(sent) => {
+                let SentRequest { request, body, grant: _, secret } = &**sent;
+                let (host, port) = (request.url().host().to_string(), request.url().port());
+                let secret = secret.as_ref().map(value_of).transpose()?;
+                Self::Http(Box::new(HttpEffect { request: request.clone(), body: body.clone(), host, port, secret }))
             }
-            let (command, seconds) = network_command::arguments(&arguments).map_err(|_| changed())?;
-            let tunnels = network.grants.iter().filter(|grant| grant.is_tunnel()).cloned().collect();
-            let reach = Reach { hosts: Arc::new(hosts), tunnels, loopback };
-            return Ok(Self::Command(Box::new(Order { session, command, seconds, reach })));
-        }
-        let (request, body) = http::request(&arguments, network).map_err(|_| changed())?;
-        let (host, port) = (request.url().host().to_string(), request.url().port());
-        let allowed = http::allowed(&request, network).ok().filter(|_| !permitted.is_without_grant());
-        let granted = allowed.and_then(|allowed| allowed.grant().secret().cloned());
-        let secret = granted.as_ref().map(secret_of).transpose()?;
-        Ok(Self::Http(Box::new(HttpEffect { request, body, host, port, secret })))
+            Reach::Command { hosts, tunnels } => {
+                let hosts = hosts.iter().map(granted).collect::<Result<Vec<_>, _>>()?;
+                let (command, seconds) = network_command::arguments(facts.arguments()).map_err(|_| changed())?;
+                let reach = jail_network::Reach { hosts: Arc::new(hosts), tunnels: tunnels.clone(), loopback };
+                Self::Command(Box::new(Order { session: session()?, command, seconds, reach }))
+            }
+            Reach::Push(host) => {
+                let hosts = host.iter().map(|host| granted(host)).collect::<Result<Vec<_>, _>>()?;
+                let arguments = git_push::Arguments::read(facts.arguments()).map_err(|_| changed())?;
+                Self::Push(Box::new(git_push::Order { session: session()?, arguments, hosts, loopback }))
+            }
+            Reach::Message(message) => {
+                let output = calls::find(tx, id)?.ok_or_else(changed)?.output;
+                Self::Send(Box::new(send::Order::to_address(id, output, agent, facts, message)))
+            }
+            Reach::Server(tool) => Self::Mcp(Box::new(ServerCall {
+                tool: ServerTool::clone(tool),
+                name: facts.tool().to_owned(),
+                arguments: facts.arguments().clone(),
+            })),
+            Reach::Nowhere => return Err(changed().into()),
+        })
     }
 }
 
@@ -168,20 +167,34 @@ impl Executor {
             Effect::Push(order) => self.push(place, order, left).await,
             Effect::Send(order) => self.send(order, left).await,
             Effect::Http(http) => self.fetch(http, left).await,
-            Effect::Mcp { of_server: OfServer { server, tool, .. }, name, arguments } => match connection {
-                Some(Ok(open)) => {
-                    let running = self.turns.running_calls.begin(place.turn, place.call, name);
-                    let (result, traffic) = open.call(tool, arguments.clone(), left, &running).await;
-                    drop(running);
-                    if let Some(traffic) = traffic {
-                        self.note_traffic(place, traffic).await;
-                    }
-                    result
-                }
-                Some(Err(words)) => mcp::not_reached(server, &words),
-                None => mcp::not_reached(server, "it has no connection"),
-            },
+            Effect::Mcp(call) => self.call_server(place, call, connection, left).await,
         }
+    }
+
+    async fn call_server(
+        &self,
+        place: &Place,
+        call: &ServerCall,
+        connection: Connection,
+        left: Duration,
+    ) -> ResultBody {
+        let ServerCall { tool: ServerTool { server, tool, registration, .. }, name, arguments } = call;
+        let open = match connection {
+            Some(Ok(open)) if open.is_with(registration) => open,
+            Some(Ok(_)) => {
+                let words = "its registration, its login or a secret of it changed while the call began";
+                return mcp::not_reached(server, words);
+            }
+            Some(Err(words)) => return mcp::not_reached(server, &words),
+            None => return mcp::not_reached(server, "it has no connection"),
+        };
+        let running = self.turns.running_calls.begin(place.turn, place.call, name);
+        let (result, traffic) = open.call(tool, arguments.clone(), left, &running).await;
+        drop(running);
+        if let Some(traffic) = traffic {
+            self.note_traffic(place, traffic).await;
+        }
+        result
     }
 
     async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {

@@ -8,17 +8,15 @@ use super::{Executor, Place};
 use crate::agent_messages::Keys;
 use crate::agent_messages::request::{self, Recorded, Request};
 use crate::error::Error;
-use crate::outbound::delivery::{self, Sent, sent_files};
+use crate::outbound::delivery::{self, Sent};
 use crate::refusal::{Denied, Refusal};
-use crate::registry::destinations::{self, State};
-use crate::session::store;
+use crate::requests::facts::{Facts, Message};
 use crate::tables::deliveries;
-use crate::tools::SEND_FILE;
-use crate::turns::calls::{Call, CallOutcome, ResultBody};
+use crate::turns::calls::{CallOutcome, ResultBody};
 use crate::turns::turn::Position;
-use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, SessionId};
-use ironclaw_state::{ReadTx, WriteTx};
-use serde_json::{Map, Value};
+use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId};
+use ironclaw_state::WriteTx;
+use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, timeout_at};
@@ -59,45 +57,22 @@ enum Intent {
 }
 
 impl Order {
-    /// Reads the order of judged arguments; `None` if the destination has another address now, or the host no longer has the copy of the
-    /// file.
-    pub(super) fn of(
-        tx: &ReadTx<'_>,
-        (session, agent): (SessionId, AgentId),
-        (call, output): (&Call, ItemId),
-        arguments: &Map<String, Value>,
-    ) -> Result<Option<Self>, ironclaw_state::Error> {
-        let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
-        if call.tool == SEND_FILE {
-            let copy = sent_files::find(tx, call.call_id)?;
-            if copy.is_none_or(|copy| copy.digest.to_string() != text("digest")) {
-                return Ok(None);
-            }
-        }
-        let (to, channel, address, thread, receiver) = if arguments.contains_key("to") {
-            let found = destinations::find(tx, agent, text("to"))?.filter(|found| found.state == State::Active);
-            let Some(found) = found.filter(|found| found.recipient() == text("recipient")) else { return Ok(None) };
-            (found.name, found.channel, found.address, found.thread, found.to_agent)
-        } else {
-            let found = store::find(tx, session)?.map(|session| session.origin);
-            let Some(found) = found.filter(|found| found.recipient().as_deref() == Some(text("recipient"))) else {
-                return Ok(None);
-            };
-            ("this conversation".to_owned(), found.channel, found.platform_id, found.thread_id, None)
-        };
-        let order = Self {
-            call: call.call_id,
+    /// Returns the order of a message or a file to the address of its facts.
+    pub(super) fn to_address(call: CallId, output: ItemId, sender: AgentId, facts: &Facts, message: &Message) -> Self {
+        let text = facts.arguments().get("text").and_then(Value::as_str).unwrap_or_default();
+        let Message { to, channel, registered: _, address, thread, receiver, file: _ } = message.clone();
+        Self {
+            call,
             output,
             to,
             channel,
             address,
             thread,
-            sender: agent,
+            sender,
             receiver,
-            text: text("text").to_owned(),
+            text: text.to_owned(),
             intent: Intent::None,
-        };
-        Ok(Some(order).filter(|order| order.thread == text("thread")))
+        }
     }
 
     /// Records the intent of the delivery, or the message in the session of the other agent.

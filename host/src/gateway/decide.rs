@@ -178,6 +178,7 @@ fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
         policy: rule.digest(row.kind),
         shown,
         generation: row.generation,
+        facts: None,
     }
 }
 

@@ -148,7 +148,8 @@ impl Logins {
                 return Err(Denied::from(attempt::unknown(&server)));
             }
             let (tokens, times) = issued.tokens(None, client);
-            login::put(tx, &record.wrapping, &server, &tokens, times)?;
+            let begun_at = tx.now();
+            login::put(tx, &record.wrapping, &server, &tokens, times, begun_at)?;
             let issuer = described.oauth.map(|oauth| oauth.issuer).unwrap_or_default();
             let entry = Entry::new(LedgerEvent::McpLoggedIn).with("server", server).with("issuer", issuer);
             entry.with("by", by).append(tx)?;

@@ -7,6 +7,7 @@ pub mod address;
 pub mod hosts;
 pub mod listing;
 pub mod login;
+mod registration;
 mod tools;
 
 use super::{Agent, allowances, approved_entry, changed_entry, destinations, egress, skills};
@@ -25,6 +26,8 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use listing::Listing;
 use std::collections::BTreeMap;
+
+pub use registration::{Credential, Login, Place, Registration, registration};
 
 pub use crate::tables::channels::{
     McpGrant as Grant, McpServer as Server, grants_of, holders, server as find, servers,

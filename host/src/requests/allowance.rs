@@ -11,6 +11,7 @@ mod tests;
 pub use offers::{Offer, UNTIL, offers};
 pub use page::{Compared, Shown, compare, show};
 
+use super::facts::Standing;
 use crate::error::Error;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
@@ -124,14 +125,23 @@ fn covering(
     terms: &Terms,
     arguments: &Map<String, Value>,
 ) -> Result<Vec<Allowance>, ironclaw_state::Error> {
-    let (now, digest, manifest) = (tx.wall(), terms.digest(), &*terms.manifest);
+    let (now, manifest) = (tx.wall(), &*terms.manifest);
     let mut all = allowances::allowances_for(tx, person, agent, &manifest.name)?;
-    all.retain(|allowance| {
-        status(allowance, now) == "active"
-            && allowance.manifest == digest
-            && covers(manifest, &allowance.fields, arguments)
-    });
-    Ok(all)
+    all.retain(|allowance| status(allowance, now) == "active" && covers(manifest, &allowance.fields, arguments));
+    let mut current = Vec::new();
+    for allowance in all {
+        if is_current(tx, &allowance, terms)? {
+            current.push(allowance);
+        }
+    }
+    Ok(current)
+}
+
+/// Returns whether the manifest and the standing facts are those that the page of an allowance showed: its host with the secret, its channel
+/// or its server.
+fn is_current(tx: &ReadTx<'_>, allowance: &Allowance, terms: &Terms) -> Result<bool, ironclaw_state::Error> {
+    let standing = Standing::read(tx, allowance.agent, terms, &allowance.fields)?;
+    Ok(standing.digest(terms) == allowance.manifest)
 }
 
 /// Counts the use of the allowance that covers a judged call, with its ledger entry, and returns whether there was one.
@@ -219,9 +229,14 @@ fn check(new: &New, catalogue: &Catalogue, now: i64) -> Result<Terms, Refusal> {
         // The type of a body is a control field, and the body is none.
         let mut with_body = fields.clone();
         with_body.insert("body".to_owned(), Value::from("text"));
-        http::request(fields, &network)
+        let (request, _) = http::request(fields, &network)
             .or_else(|why| http::request(&with_body, &network).map_err(|_| why))
             .map_err(|why| Refusal::new(DenialCode::AllowanceFields, format!("the fields of {tool}: {why}")))?;
+        let sent = request.url().as_str();
+        if fields.get("url").and_then(Value::as_str) != Some(sent) {
+            let message = format!("a call has its address as {sent}: fix this form");
+            return Err(Refusal::new(DenialCode::AllowanceFields, message));
+        }
     }
     Ok(terms)
 }
@@ -342,7 +357,7 @@ pub fn remove(tx: &mut WriteTx<'_>, by: &Person, id: i64) -> Result<Allowance, D
     Ok(found)
 }
 
-/// Removes the allowances whose tool has another manifest now.
+/// Removes the allowances whose tool has another manifest now, or whose standing facts are others.
 ///
 /// # Errors
 /// Errors of the record.
@@ -350,7 +365,11 @@ pub fn end_outdated(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
     let mut outdated = Vec::new();
     for allowance in allowances::allowances(tx)? {
         let terms = mcp::terms(tx, allowance.agent, &allowance.tool)?;
-        if terms.is_none_or(|terms| terms.digest() != allowance.manifest) {
+        let is_outdated = match terms {
+            Some(terms) => !is_current(tx, &allowance, &terms)?,
+            None => true,
+        };
+        if is_outdated {
             outdated.push(allowance.id);
         }
     }

@@ -39,7 +39,7 @@ const PENDING_WITHOUT_GRANT_MAX: usize = 1;
 const DAY_MS: i64 = 86_400_000;
 
 /// Milliseconds of an hour.
-const HOUR_MS: i64 = 3_600_000;
+pub(super) const HOUR_MS: i64 = 3_600_000;
 
 /// The call that needs people, with its turn.
 pub struct Asking<'a> {

@@ -3,10 +3,10 @@
 //! Each reason names its decider: the person of the turn, or people with the roles of the policy. A request is approved once every
 //! reason has its yes. The executor counts the approvals again when it uses them up. See [`crate::gateway::decide::counted`].
 
-use super::page::{self, class_of, reasons_of};
+use super::page::{self, Shown, class_of, reasons_of};
 use super::reasons::StoredReason;
 use super::{Requests, Row, Status, ending};
-use crate::approval::{self, Approver, Domain, Subject, SubjectNames};
+use crate::approval::{self, Approver, Domain, Subject, SubjectNames, Token};
 use crate::error::Error;
 use crate::gateway::decide::counted::{self, Ballot, ValidApproval};
 use crate::gateway::independence::{self, Asked, NOT_INDEPENDENT};
@@ -92,7 +92,7 @@ impl Open {
     }
 
     /// Returns the subject that an approval of this request must have now.
-    fn subject(&self, tx: &ReadTx<'_>, policy: &Policy, shown: Digest) -> Result<Subject, ironclaw_state::Error> {
+    fn subject(&self, tx: &ReadTx<'_>, policy: &Policy, shown: &Shown) -> Result<Subject, ironclaw_state::Error> {
         let row = &self.row;
         let terms = mcp::terms(tx, row.agent, &row.tool)?;
         let SubjectNames { id, session, agent, principal } =
@@ -109,9 +109,28 @@ impl Open {
             principal,
             labels: Digest::of(&canonical::to_vec(&self.row.labels)),
             policy: self.rule(policy).call_digest(self.class, &self.row.tool),
-            shown,
+            shown: shown.digest,
             generation: self.row.generation,
+            facts: shown.facts,
         })
+    }
+
+    /// Returns whether people approved this request for other facts of its call than these.
+    pub(super) fn is_approved_for_other(
+        &self,
+        tx: &ReadTx<'_>,
+        all: &Requests,
+        facts: Digest,
+    ) -> Result<bool, ironclaw_state::Error> {
+        let given = store::approvals(tx, self.row.id)?;
+        let id = SubjectNames::of(self.row.id, None, None, self.row.principal).id;
+        let is_other = |given: &store::ApprovalRow| {
+            // A token that is not authentic, or of another request, is no approval of this one.
+            let token = Token::from_json(&given.token);
+            let found = token.and_then(|token| approval::facts_of_token(all.root(), &token, &id));
+            given.state == "live" && found.is_ok_and(|found| found != Some(facts))
+        };
+        Ok(given.iter().any(is_other))
     }
 
     pub(super) fn count(
@@ -119,7 +138,7 @@ impl Open {
         tx: &mut WriteTx<'_>,
         all: &Requests,
         policy: &Policy,
-        shown: Digest,
+        shown: &Shown,
     ) -> Result<Vec<ValidApproval>, ironclaw_state::Error> {
         let rule = self.rule(policy);
         let ballot = Ballot {
@@ -252,13 +271,13 @@ pub fn approve(
         ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;
         return Err(Refusal::new(DenialCode::CallWithdrawn, format!("{id} is withdrawn: {why}")).into());
     }
-    let page = page::show(tx, &all.record, policy, &open.row)?;
+    let page = page::show(tx, all, &open.row)?;
     if page.digest != *shown {
         refuse_decision(tx, &open.row, by.id, DenialCode::ShownDiffers, "another page was shown")?;
         let refusal = Refusal::new(DenialCode::ShownDiffers, format!("{id} differs from the page that was shown"));
         return Err(refusal.hint("read it again: `ironctl inbox`").into());
     }
-    let counted = open.count(tx, all, policy, page.digest)?;
+    let counted = open.count(tx, all, policy, &page)?;
     if counted.iter().any(|approval| approval.given.person == by.id) {
         return Err(Refusal::new(DenialCode::RequestDecided, format!("{} already approved {id}", by.name)).into());
     }
@@ -270,7 +289,7 @@ pub fn approve(
     let approver = Approver::new(by.id, proof);
     // The request itself expires before an approval that waits for others does.
     let expires = open.row.expires_at.max(now) + USE_MS;
-    let subject = open.subject(tx, policy, page.digest)?;
+    let subject = open.subject(tx, policy, &page)?;
     let token = approval::mint(all.root(), subject, approver, now, expires)
         .map_err(|error| Error::from(inbox::Error::Key(error)))?;
     let given = store::add_approval(tx, id, by.id, &token)?;
@@ -283,7 +302,7 @@ pub fn approve(
         .with("shown", page.digest)
         .with("reasons", codes.join(" "))
         .append(tx)?;
-    let valid = open.count(tx, all, policy, page.digest)?;
+    let valid = open.count(tx, all, policy, &page)?;
     if open.is_approved(tx, policy, &valid)? {
         requests::mark_approved(tx, id, by.id, now + USE_MS)?;
         notifications::withdraw(tx, id)?;

@@ -29,18 +29,54 @@ pub fn end(
     by: Option<PersonId>,
     outcome: &str,
 ) -> Result<(), Error> {
-    if !requests::end(tx, row.id, status, by, outcome)? {
+    if !close(tx, row, status, by, outcome)? {
         return Ok(());
     }
-    requests::void_approvals(tx, row.id)?;
+    sent_files::end(tx, row.call)?;
     if let Some(code) = code_of_call(status)
         && turns::refuse_late_call(tx, row.call, code)?
     {
         let refused = Entry::new(LedgerEvent::CallRefused).session(row.session).turn(row.turn).with("call", row.call);
         refused.with("tool", row.tool.clone()).reason(code.name()).append(tx)?;
     }
+    if row.status == Status::Approved {
+        return notice::tell_unused(tx, record, row, outcome);
+    }
+    let who = by.map(|by| registry::person_name(tx, by)).transpose()?;
+    let who = who.map_or_else(String::new, |name| format!(" by {name}"));
+    let what = match status {
+        Status::Rejected if outcome.is_empty() => format!("was rejected{who}; it did not run"),
+        Status::Rejected => format!("was rejected{who}; it did not run. The given reason: {outcome:?}"),
+        Status::Expired => "was not decided in time; it did not run".to_owned(),
+        _ => format!("can no longer be decided: {outcome}. It did not run"),
+    };
+    inform(tx, record, row, &format!("Your call of {} that waited as {} {what}.", row.tool, row.id))
+}
+
+/// Withdraws an approved request because another one takes its place: its call waits for people again.
+///
+/// # Errors
+/// Errors of the record and of the key.
+pub(super) fn end_before_another(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
+    match close(tx, row, Status::Withdrawn, None, why)? {
+        true => notice::tell_replaced(tx, record, row, why),
+        false => Ok(()),
+    }
+}
+
+/// Ends an open request with its ledger entry, and voids its approvals. Returns whether it was open.
+fn close(
+    tx: &mut WriteTx<'_>,
+    row: &Row,
+    status: Status,
+    by: Option<PersonId>,
+    outcome: &str,
+) -> Result<bool, ironclaw_state::Error> {
+    if !requests::end(tx, row.id, status, by, outcome)? {
+        return Ok(false);
+    }
+    requests::void_approvals(tx, row.id)?;
     notifications::withdraw(tx, row.id)?;
-    sent_files::end(tx, row.call)?;
     let event = match status {
         Status::Rejected => LedgerEvent::RequestRejected,
         Status::Expired => LedgerEvent::RequestExpired,
@@ -58,18 +94,7 @@ pub fn end(
         Some(by) => entry.with("by", by).append(tx)?,
         None => entry.append(tx)?,
     };
-    let who = by.map(|by| registry::person_name(tx, by)).transpose()?;
-    let who = who.map_or_else(String::new, |name| format!(" by {name}"));
-    if row.status == Status::Approved {
-        return notice::tell_unused(tx, record, row, outcome);
-    }
-    let what = match status {
-        Status::Rejected if outcome.is_empty() => format!("was rejected{who}; it did not run"),
-        Status::Rejected => format!("was rejected{who}; it did not run. The given reason: {outcome:?}"),
-        Status::Expired => "was not decided in time; it did not run".to_owned(),
-        _ => format!("can no longer be decided: {outcome}. It did not run"),
-    };
-    inform(tx, record, row, &format!("Your call of {} that waited as {} {what}.", row.tool, row.id))
+    Ok(true)
 }
 
 /// Returns the code of a call whose request ended so; `None` for a request that did not end.

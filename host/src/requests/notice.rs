@@ -25,6 +25,12 @@ pub(super) fn tell_unused(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why:
     Ok(note(tx, About::ApprovalUnused, row)?)
 }
 
+/// Tells the people of an approved request that its call was not made and waits for them again.
+pub(super) fn tell_replaced(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
+    let words = format!("The call of {} that was approved as {} was not made: {why}.", row.tool, row.id);
+    tell_conversation(tx, record, row, &words)
+}
+
 /// Tells the people of an approved request that the outcome of its call is unknown.
 ///
 /// # Errors

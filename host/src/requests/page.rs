@@ -1,12 +1,14 @@
 //! The page of a request: exactly what the call would do, with each string made safe to read.
 //!
-//! Never shows two different calls alike, and never names the turn and the call: a later try at the same message has others. All canonical arguments are on the page, and the digest of the page is bound by each approval.
-//! See [`crate::gateway::review_page`] for the lines.
+//! Never shows two different calls alike, and never names the turn and the call: a later try at the same message has others. It shows the
+//! facts of the call as the record has them now, and each approval is bound to the digests of the page and of the facts.
+//! See [`crate::gateway::review_page`] for the lines, and [`super::facts`].
 
-use super::Row;
+use super::facts::{self, Facts, Reading};
 use super::reasons::{Origin, StoredReason, is_for_grant};
+use super::{Requests, Row};
 use crate::error::Error;
-use crate::gateway::policy::{Policy, Rule};
+use crate::gateway::policy::Rule;
 use crate::gateway::review_page::{self, Page};
 use crate::record::Record;
 use crate::registry::{self, mcp};
@@ -28,13 +30,15 @@ pub struct Shown {
     pub text: String,
     /// Its digest.
     pub digest: Digest,
+    /// The digest of the facts of the call; `None` if they cannot be read.
+    pub facts: Option<Digest>,
     /// The effect in the words of the host.
     pub effect: String,
     /// The arguments.
     pub arguments: Map<String, Value>,
     /// The reasons.
     pub reasons: Vec<StoredReason>,
-    /// The sources of the values that leave.
+    /// The sources of the values that leave; none if every value stays on this machine.
     pub origins: Vec<Origin>,
     /// The position of the request among those of its output, from 1, and their number.
     pub position: (u32, u32),
@@ -42,7 +46,7 @@ pub struct Shown {
 
 /// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
 /// values.
-fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments: &Map<String, Value>) -> String {
+pub(super) fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments: &Map<String, Value>) -> String {
     let mut rest = terms.map_or("runs", |terms| terms.manifest.effect.as_str());
     let mut words = match terms.and_then(|terms| terms.of_server.as_ref()) {
         Some(OfServer { server, tool, .. }) => {
@@ -83,6 +87,24 @@ pub(super) fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<M
     Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
 }
 
+/// Returns the facts of the call of a request, as the record has them now.
+///
+/// # Errors
+/// Errors of the record and of the key, and damaged arguments.
+pub(super) fn facts_of_row(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Facts, Error> {
+    let arguments = arguments(tx, &all.record, row)?;
+    let reading = Reading {
+        session: row.session,
+        agent: row.agent,
+        call: row.call,
+        tool: &row.tool,
+        arguments: &arguments,
+        loopback: all.settings.now().host_policy.egress.loopback(),
+        is_without_grant: reasons_of(row)?.iter().any(|reason| is_for_grant(reason.code)),
+    };
+    Ok(Facts::read(tx, &reading)?)
+}
+
 /// Returns the name of the agent whose message the turn of a request works at.
 fn asking_agent(tx: &ReadTx<'_>, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
     let Some(of_agent) = agent_messages::find(tx, row.root)? else { return Ok(None) };
@@ -104,8 +126,8 @@ pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state:
 ///
 /// # Errors
 /// Errors of the record.
-pub fn show_or_damage(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Result<Shown, Error> {
-    let damaged = match show(tx, record, policy, row) {
+pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
+    let damaged = match show(tx, all, row) {
         Err(error @ (Error::Body(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,
         shown => return shown,
     };
@@ -116,25 +138,29 @@ pub fn show_or_damage(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &R
     let text = page.finish();
     let digest = Digest::of(text.as_bytes());
     let (arguments, reasons, origins) = (Map::new(), reasons_of(row).unwrap_or_default(), Vec::new());
-    Ok(Shown { text, digest, effect, arguments, reasons, origins, position: (1, 1) })
+    Ok(Shown { text, digest, facts: None, effect, arguments, reasons, origins, position: (1, 1) })
 }
 
 /// Returns the page of a request.
 ///
 /// # Errors
 /// Errors of the record and of the key, and damaged arguments.
-pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Result<Shown, Error> {
+pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
+    let policy = &all.settings.now().policy;
     let (class, reasons) = (class_of(row)?, reasons_of(row)?);
-    let origins: Vec<Origin> = serde_json::from_str(&row.origins)
+    let mut origins: Vec<Origin> = serde_json::from_str(&row.origins)
         .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its origins", row.id)))?;
-    let arguments = arguments(tx, record, row)?;
+    let facts = facts_of_row(tx, all, row)?;
+    if !facts.leaves_machine() {
+        origins.clear();
+    }
     let agent = registry::agent_by_id(tx, row.agent)?.map_or_else(|| "(removed)".to_owned(), |agent| agent.name);
     let person = registry::person_name(tx, row.principal)?;
     let sheet = requests::of_output(tx, row.session, row.output)?;
     let at = sheet.iter().position(|other| other.id == row.id).map_or(1, |at| at + 1);
     let position = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
     let terms = mcp::terms(tx, row.agent, &row.tool)?;
-    let effect = effect(&row.tool, terms.as_ref(), class, &arguments);
+    let effect = effect(&row.tool, terms.as_ref(), class, facts.arguments());
     let rule = policy.call_rule(class, &row.tool);
 
     let mut page = Page::default();
@@ -154,31 +180,46 @@ pub fn show(tx: &ReadTx<'_>, record: &Record, policy: &Policy, row: &Row) -> Res
         let server = visible::name(&of_server.server);
         page.sentence("  ", &format!("It fixes the call, and not the data that MCP server {server} holds."));
     }
-    page.heading("ALL ARGUMENTS");
-    review_page::put_fields(&mut page, &Value::Object(arguments.clone()));
-    page.heading("VALUES THAT LEAVE THIS MACHINE");
-    for origin in &origins {
-        let source = match origin.typed {
-            true => format!("typed by {} in this task", visible::name(&person)),
-            false => "written by the model".to_owned(),
-        };
-        page.sentence("  ", &format!("{}: {source}", visible::name(&origin.argument)));
-    }
-    if origins.is_empty() {
-        page.sentence("  ", "(none)");
-    }
+    put_facts(&mut page, &facts);
+    put_origins(&mut page, &origins, &facts, &person);
     put_reasons(&mut page, &reasons, rule, &person);
     page.heading("IDENTIFIERS");
     page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
     page.sentence("  ", &format!("person {}, message {}", row.principal, row.root));
     page.sentence("  ", &format!("digest of tool and arguments {}", row.digest));
+    facts::put_digests(&mut page, &facts);
+    page.sentence("  ", &format!("digest of the facts {}", facts.digest()));
     page.sentence(
         "  ",
         &format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
     );
     let text = page.finish();
-    let digest = Digest::of(text.as_bytes());
-    Ok(Shown { text, digest, effect, arguments, reasons, origins, position })
+    let (digest, facts, arguments) = (Digest::of(text.as_bytes()), Some(facts.digest()), facts.arguments().clone());
+    Ok(Shown { text, digest, facts, effect, arguments, reasons, origins, position })
+}
+
+/// Writes the facts of a call: the place of its effect, and all arguments.
+pub(super) fn put_facts(page: &mut Page, facts: &Facts) {
+    facts::put(page, facts);
+    page.heading("ALL ARGUMENTS");
+    review_page::put_fields(page, &Value::Object(facts.arguments().clone()));
+}
+
+/// Writes the sources of the values that leave.
+fn put_origins(page: &mut Page, origins: &[Origin], facts: &Facts, person: &str) {
+    page.heading("VALUES THAT LEAVE THIS MACHINE");
+    for origin in origins {
+        let source = match origin.typed {
+            true => format!("typed by {} in this task", visible::name(person)),
+            false => "written by the model".to_owned(),
+        };
+        page.sentence("  ", &format!("{}: {source}", visible::name(&origin.argument)));
+    }
+    match (origins.is_empty(), facts.leaves_machine()) {
+        (true, true) => page.sentence("  ", "(none)"),
+        (true, false) => page.sentence("  ", "(none: every value stays on this machine)"),
+        (false, _) => {}
+    }
 }
 
 /// Writes the reasons with their deciders.

@@ -53,8 +53,15 @@ pub fn codes(row: &Row) -> Vec<DenialCode> {
 }
 
 /// Returns whether a reason with this code needs a grant of a host, or a decision of people in its place.
-pub fn is_for_grant(code: DenialCode) -> bool {
-    code.name().starts_with("egress_")
+pub const fn is_for_grant(code: DenialCode) -> bool {
+    matches!(
+        code,
+        DenialCode::EgressNewHost
+            | DenialCode::EgressNewMethod
+            | DenialCode::EgressNewPath
+            | DenialCode::EgressCredential
+            | DenialCode::EgressUpload
+    )
 }
 
 /// The source of the value of an argument that leaves.

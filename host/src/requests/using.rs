@@ -5,9 +5,10 @@
 
 use super::allowance::{self, Calling};
 use super::decide::{Open, why_stale};
-use super::reasons::is_for_grant;
-use super::{Requests, Row, Status, ending, page};
+use super::facts::{Facts, Reading};
+use super::{Requests, Row, Status, again, ending, page};
 use crate::error::Error;
+use crate::gateway::decide::counted::ValidApproval;
 use crate::gateway::store;
 use crate::refusal::{Denied, Refusal};
 use crate::tables::requests;
@@ -20,13 +21,14 @@ use ironclaw_judge::Principal;
 use ironclaw_judge::call::{Judgement, Permit};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use serde_json::{Map, Value};
 
 /// The proof that a call may run now. Only this module makes it: of the permit of a judgement, or of approvals that it used up.
 #[derive(Debug)]
 pub struct Permitted {
     call: CallId,
     permit: Permit,
-    is_without_grant: bool,
+    facts: Facts,
 }
 
 impl Permitted {
@@ -40,9 +42,9 @@ impl Permitted {
         self.permit
     }
 
-    /// Returns whether people approved the call as one that no grant covers. It gets nothing of a grant that came later.
-    pub const fn is_without_grant(&self) -> bool {
-        self.is_without_grant
+    /// Returns the facts of the call: those that people approved, if they were asked. The effect is made from them.
+    pub const fn facts(&self) -> &Facts {
+        &self.facts
     }
 }
 
@@ -92,6 +94,7 @@ fn count_allowance(
     tx: &mut WriteTx<'_>,
     running: &Running<'_>,
     judgement: &Judgement,
+    facts: Facts,
 ) -> Result<Permitted, Denied<Error>> {
     let Running { turn, agent, call, .. } = running;
     let calling = Calling { person: turn.person()?, agent: *agent, call };
@@ -106,7 +109,24 @@ fn count_allowance(
         let words = "its allowance was used up, expired or was removed; an equal call in a later message asks a person";
         return Err(Refusal::new(DenialCode::AllowanceLost, words).into());
     }
-    Ok(Permitted { call: call.call_id, permit, is_without_grant: false })
+    Ok(Permitted { call: call.call_id, permit, facts })
+}
+
+/// Returns the facts of a call that runs without a request.
+fn facts_of_running(tx: &WriteTx<'_>, all: &Requests, running: &Running<'_>) -> Result<Facts, Error> {
+    let Running { turn, agent, call, .. } = running;
+    let damaged = |_| ironclaw_state::Error::Stored(format!("{} changed after its judgement", call.call_id));
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).map_err(damaged)?;
+    let reading = Reading {
+        session: turn.session,
+        agent: *agent,
+        call: call.call_id,
+        tool: &call.tool,
+        arguments: &arguments,
+        loopback: all.settings.now().host_policy.egress.loopback(),
+        is_without_grant: false,
+    };
+    Ok(Facts::read(tx, &reading)?)
 }
 
 /// Uses up the approvals of a call that is judged again at the moment of its effect, in the transaction that marks it as running.
@@ -114,7 +134,8 @@ fn count_allowance(
 /// A call with a request needs its approvals, even if a later grant would permit it without them. So a person finds each approval used.
 ///
 /// # Errors
-/// Refuses, by the code of the cause, a call that is neither permitted by its judgement nor approved for each of its reasons.
+/// Refuses, by the code of the cause, a call that is neither permitted by its judgement nor approved for each of its reasons, and as
+/// [`DenialCode::ShownDiffers`] one that people approved for other facts. If people can be asked, such a call waits again then.
 pub fn use_approvals(
     tx: &mut WriteTx<'_>,
     all: &Requests,
@@ -125,9 +146,10 @@ pub fn use_approvals(
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
     let alone = judgement.permit(|_| false);
     let Some(row) = requests::of_call(tx, call)? else {
+        let facts = facts_of_running(tx, all, running)?;
         return match alone {
-            Some(permit) => Ok(Permitted { call, permit, is_without_grant: false }),
-            None => count_allowance(tx, running, judgement),
+            Some(permit) => Ok(Permitted { call, permit, facts }),
+            None => count_allowance(tx, running, judgement, facts),
         };
     };
     let open = Open::of(row)?;
@@ -138,13 +160,22 @@ pub fn use_approvals(
         true => why_stale(tx, &open)?,
         false => Some("it is the request of another call".to_owned()),
     };
-    let Some(permit) = judgement.permit(is_approved).filter(|_| stale.is_none()) else {
-        let why = stale.unwrap_or_else(|| "the call needs other people now, or it is denied".to_owned());
+    if let Some(why) = stale {
         ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;
         return refuse(DenialCode::CallWithdrawn, &why);
+    }
+    let facts = page::facts_of_row(tx, all, &open.row)?;
+    if open.is_approved_for_other(tx, all, facts.digest())? {
+        let why = again::withdraw_and_ask(tx, all, &open.row, judgement)?;
+        return refuse(DenialCode::ShownDiffers, &why);
+    }
+    let Some(permit) = judgement.permit(is_approved) else {
+        let why = "the call needs other people now, or it is denied";
+        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
+        return refuse(DenialCode::CallWithdrawn, why);
     };
-    let page = page::show(tx, &all.record, policy, &open.row)?;
-    let valid = open.count(tx, all, policy, page.digest)?;
+    let page = page::show(tx, all, &open.row)?;
+    let valid = open.count(tx, all, policy, &page)?;
     // A grant can lower the class. A call that needs no people now is no more than what they approved.
     let is_of_class = permit.class() == open.class || alone.is_some();
     if !is_of_class || !open.is_approved(tx, policy, &valid)? {
@@ -152,19 +183,24 @@ pub fn use_approvals(
         ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
         return refuse(DenialCode::ApprovalLost, why);
     }
-    for approval in &valid {
+    mark_used(tx, &open.row, &valid)?;
+    Ok(Permitted { call, permit, facts })
+}
+
+/// Uses up approvals that count, and marks their request as running.
+fn mark_used(tx: &mut WriteTx<'_>, row: &Row, valid: &[ValidApproval]) -> Result<(), Denied<Error>> {
+    for approval in valid {
         if !store::use_approval(tx, approval.given.id)? {
-            return refuse(DenialCode::ApprovalUsed, "an approval is already used");
+            return Err(Refusal::new(DenialCode::ApprovalUsed, "an approval is already used").into());
         }
     }
-    requests::mark_running(tx, open.row.id)?;
+    requests::mark_running(tx, row.id)?;
     let ids: Vec<ApprovalId> = valid.iter().map(|approval| approval.given.id).collect();
     Entry::new(LedgerEvent::RequestUsed)
-        .session(open.row.session)
-        .with("request", open.row.id)
-        .with("call", call)
+        .session(row.session)
+        .with("request", row.id)
+        .with("call", row.call)
         .with("approvals", canonical::to_string(&ids))
         .append(tx)?;
-    let is_without_grant = open.reasons.iter().any(|reason| is_for_grant(reason.code));
-    Ok(Permitted { call, permit, is_without_grant })
+    Ok(())
 }

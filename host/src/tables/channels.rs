@@ -378,6 +378,8 @@ pub struct McpLogin {
     pub wrapped: Option<Vec<u8>>,
     /// The reason of the end.
     pub reason: Option<String>,
+    /// The time at which a person logged in; a renewal keeps it.
+    pub begun_at: i64,
     /// The time of the tokens.
     pub made_at: i64,
     /// The end of the access token; `None` if the issuer names none.
@@ -391,6 +393,7 @@ fn read_login(row: &Row<'_>) -> rusqlite::Result<McpLogin> {
         server: row.get("server")?,
         wrapped: row.get("wrapped")?,
         reason: row.get("reason")?,
+        begun_at: row.get("begun_at")?,
         made_at: row.get("made_at")?,
         expires_at: row.get("expires_at")?,
         renew_at: row.get("renew_at")?,
@@ -409,11 +412,11 @@ pub fn login(tx: &ReadTx<'_>, server: &str) -> Result<Option<McpLogin>, Error> {
 
 /// Inserts or replaces the login at a server.
 pub fn put_login(tx: &mut WriteTx<'_>, login: &McpLogin) -> Result<(), Error> {
-    let McpLogin { server, wrapped, reason, made_at, expires_at, renew_at } = login;
+    let McpLogin { server, wrapped, reason, begun_at, made_at, expires_at, renew_at } = login;
     tx.execute(
-        "INSERT OR REPLACE INTO mcp_logins (server, wrapped, reason, made_at, expires_at, renew_at) \
-         VALUES (?1,?2,?3,?4,?5,?6)",
-        params![server, wrapped, reason, made_at, expires_at, renew_at],
+        "INSERT OR REPLACE INTO mcp_logins (server, wrapped, reason, begun_at, made_at, expires_at, renew_at) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7)",
+        params![server, wrapped, reason, begun_at, made_at, expires_at, renew_at],
     )?;
     Ok(())
 }

@@ -117,6 +117,11 @@ pub struct WrappedSecret {
     pub wrapped: Vec<u8>,
 }
 
+/// Returns the time at which the value of a secret was last stored, milliseconds since the epoch; `None` if there is no such secret.
+pub fn secret_changed_at(tx: &ReadTx<'_>, name: &str) -> Result<Option<i64>, Error> {
+    tx.find("SELECT changed_at FROM secrets WHERE name = ?1", [name], |row| row.get(0))
+}
+
 /// Returns every stored secret without its value, by name.
 pub fn secrets(tx: &ReadTx<'_>) -> Result<Vec<SecretTimes>, Error> {
     tx.list("SELECT name, created_at, changed_at FROM secrets ORDER BY name", [], |row| {

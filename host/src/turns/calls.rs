@@ -132,8 +132,8 @@ pub fn stages(answers: &[(Stage, Answer)]) -> String {
 pub fn codes_of_calls() -> impl Iterator<Item = DenialCode> {
     const OF_PEOPLE: [DenialCode; 3] =
         [DenialCode::CallUnknown, DenialCode::EgressMalformed, DenialCode::EgressTooMany];
-    const OF_APPROVALS: [DenialCode; 3] =
-        [DenialCode::ApprovalLost, DenialCode::ApprovalUsed, DenialCode::AllowanceLost];
+    const OF_APPROVALS: [DenialCode; 4] =
+        [DenialCode::ApprovalLost, DenialCode::ApprovalUsed, DenialCode::AllowanceLost, DenialCode::ShownDiffers];
     let is_of_calls = |code: &DenialCode| {
         code.name().starts_with("call_") || code.name().starts_with("egress_") || OF_APPROVALS.contains(code)
     };

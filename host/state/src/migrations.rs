@@ -54,6 +54,7 @@ pub const VERSIONS: &[&str] = &[
     include_str!("v29.sql"),
     include_str!("v30.sql"),
     include_str!("v31.sql"),
+    include_str!("v32.sql"),
 ];
 
 /// A migration of the schema.

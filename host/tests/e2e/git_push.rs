@@ -138,6 +138,18 @@ fn server_of_an_unknown_authority_gets_no_push() {
 }
 
 /// Checks a push from its page to its effect.
+/// Checks that the page names the secret, and that a yes for one value of it is none for another one.
+fn is_shown_again(forge: &Forge, request: &Value) {
+    let (id, digest) = (request["id"].as_str().expect("an id"), request["shown_digest"].as_str().expect("a digest"));
+    forge.host.ctl_given("top-secret-token-2\n", &["secret", "rotate", "forge"]).ok();
+    forge.host.ctl(&["--json", "approve", id, "--digest", digest]).refused("shown_differs");
+    let shown = forge.host.ctl(&["--json", "why", id]).ok().json()["shown"].to_string();
+    for part in ["forge", "as the password of git", "git-receive-pack"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(forge.pushes(), 0);
+}
+
 fn is_pushed_once(forge: &Forge) {
     forge.commit("paint it blue");
     let request = forge.ask();
@@ -148,6 +160,7 @@ fn is_pushed_once(forge: &Forge) {
         assert!(effect.contains(shown), "{shown}: {effect}");
     }
     assert_eq!(forge.pushes(), 0);
+    is_shown_again(forge, &request);
     // A commit after the request, and settings of the workspace that would lead elsewhere.
     forge.commit("too late");
     forge.run(&format!("git -C w config url.{}.pushInsteadOf {}", forge.url().replace("tulip", "rose"), forge.url()));

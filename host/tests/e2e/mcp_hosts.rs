@@ -5,7 +5,9 @@
 
 use super::mcp::{add, call, ready, show};
 use crate::e2e::calls::why_last_call;
-use crate::support::client::current_user;
+use crate::e2e::facts::page;
+use crate::e2e::requests::waiting;
+use crate::support::client::{Raw, current_user};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::mcp_server::program;
 use crate::support::needs::needs;
@@ -77,6 +79,38 @@ fn server_reaches_its_named_host_alone() {
     assert!(answer.contains("refused by the jail"), "{answer}");
     assert_eq!(site.requests().len(), 1, "nothing else arrived: {:?}", site.requests());
     host.ctl(&["audit", "verify"]).ok();
+}
+
+/// A manifest of the script whose tool `look` only reads, with an argument that its operator marked as outward.
+const LOOK_READS: &str = "[[tool]]\nname = \"look\"\nclass = \"read\"\nreach = \"outside\"\n\
+    effect = \"lists {at}\"\narguments.at = { rule = \"free\", outward = true }\n";
+
+#[test]
+fn value_stays_with_a_server_without_a_network() {
+    let site = TlsSite::start();
+    let (host, directory) = host_with(&site);
+    let (script, reached) = (script(&directory), format!("localhost:{}", site.port));
+    ready(&host, "jailed", &place(&directory, &[], &script), Some(LOOK_READS));
+    ready(&host, "hosted", &place(&directory, &["--host", &reached], &script), Some(LOOK_READS));
+    let raw = Raw::of(&host);
+    for (server, place, leaves) in [("jailed", "in a jail without a network", false), ("hosted", "localhost", true)] {
+        call(&host, server, &format!("use {server}__connect {{\"port\":\"8129\"}}"));
+        let entry = waiting(&raw);
+        let shown = page(&raw, &entry);
+        assert!(shown.contains(place), "{shown}");
+        assert_eq!(entry["origins"] != json!([]), leaves, "{entry}");
+        assert_eq!(shown.contains("(none: every value stays on this machine)"), !leaves, "{shown}");
+        host.ctl(&["reject", entry["id"].as_str().expect("an id")]).ok();
+        // The first result is text of others, and the second value is no typed one: it is too short for a word.
+        let words = format!("use {server}__look {{\"at\":\"/\"}}");
+        let thread = format!("{server}-look");
+        assert_eq!(call(&host, &thread, &words).0["status"], "done", "{server}");
+        let (said, _) = call(&host, &thread, &words);
+        assert_eq!(said["status"], if leaves { "asked" } else { "done" }, "{said}");
+        if leaves {
+            assert_eq!(waiting(&raw)["reasons"][0]["reason"], "call_outward");
+        }
+    }
 }
 
 #[test]

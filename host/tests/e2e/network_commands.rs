@@ -112,8 +112,13 @@ fn another_process_of_the_jail_uses_the_listener() {
     assert!(!left.values().any(|name| name == "sleep"), "{left:?}");
 }
 
+/// Returns a request that waits, with its page.
+fn waiting(host: &TestHost, request: &str) -> Value {
+    host.ctl(&["--json", "why", request]).ok().json()
+}
+
 #[test]
-fn command_waits_for_its_person_and_runs_once() {
+fn other_host_for_a_waiting_command_needs_another_yes() {
     let site = Site::start();
     let host = host_with(site.port, &json!({ "paths": ["/page"] }));
     let command = request("GET", &format!("/127.0.0.1:{}/page", site.port));
@@ -125,9 +130,31 @@ fn command_waits_for_its_person_and_runs_once() {
     let effect = inbox[0]["effect"].as_str().unwrap_or_default();
     assert!(effect.contains("network_command") && effect.contains("HTTP::Tiny"), "{effect}");
     assert_eq!(inbox[0]["reasons"][0]["reason"], "call_scope");
+    // The command can reach another host with a secret meanwhile, then by a tunnel, and then with another value of the secret.
+    host.ctl_given("top-secret-token-1\n", &["secret", "set", "forge"]).ok();
+    let (other, tunnel) = (Site::start(), "--commands tunnel");
+    let port = other.port.to_string();
+    let grant = ["egress", "grant", "a", "localhost", "--port", &port, "--yes"];
+    let with_secret = ["--commands", "other", "--path", "/page", "--secret", "forge"];
+    let changes: [(&str, &dyn Fn()); 3] = [
+        ("\"forge\"", &|| drop(host.ctl(&[&grant[..], &with_secret].concat()).ok())),
+        ("stored", &|| drop(host.ctl_given("top-secret-token-2\n", &["secret", "rotate", "forge"]).ok())),
+        ("tunnels, which this host cannot read", &|| {
+            drop(host.ctl(&[&grant[..], &tunnel.split(' ').collect::<Vec<_>>()].concat()).ok());
+        }),
+    ];
+    for (shown, change) in changes {
+        let digest = waiting(&host, &request)["shown_digest"].as_str().expect("a digest").to_owned();
+        change();
+        host.ctl(&["--json", "approve", &request, "--digest", &digest]).refused("shown_differs");
+        let page = waiting(&host, &request)["shown"].as_str().expect("a page").to_owned();
+        assert!(page.contains("localhost") && page.contains(shown) && !page.contains("top-secret"), "{page}");
+    }
+    assert!(site.lines().is_empty(), "nothing ran");
     host.ctl(&["approve", &request, "--yes"]).ok();
     wait_for("the command", || !host.entries("call.ran").is_empty());
     assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
+    assert!(other.lines().is_empty());
 }
 
 #[test]

@@ -215,7 +215,7 @@ fn approved_call_is_judged_again_before_it_runs() {
     let home = Waiting::make(&site);
     let newest =
         "UPDATE tokens SET state = 'revoked', ended_at = created_at WHERE rowid = (SELECT max(rowid) FROM tokens)";
-    let cases: [Case<'_>; 4] = [
+    let cases: [Case<'_>; 5] = [
         ("revoked token", newest, &|_| {}, &["approver_proof_lost"]),
         (
             "changed policy",
@@ -223,13 +223,25 @@ fn approved_call_is_judged_again_before_it_runs() {
             &|host| std::fs::write(host.home.join("policy.toml"), "[call.send]\nexpires_hours = 2\n").expect("written"),
             &["approval_for_another"],
         ),
-        ("changed grant", "DELETE FROM egress_grants", &|_| {}, &[]),
+        ("removed grant", "DELETE FROM egress_grants", &|_| {}, &[]),
+        (
+            "grant with a secret",
+            "UPDATE egress_grants SET granted = json_set(granted, '$.secret', 'forge')",
+            &|_| {},
+            &[],
+        ),
         ("restored", "UPDATE requests SET generation = generation + 1", &|_| {}, &[]),
     ];
     for (name, sql, prepare, codes) in cases {
         let host = home.start_changed(name, &home.approved, sql, prepare);
         check_withdrawn(&host, name, &home.approved, codes);
         assert_eq!(sent(&site, "tulips"), 0, "{name}");
+        if name.contains("grant") {
+            // The call would do something else than the page showed, so people are asked about that.
+            let again = with_body(&Raw::of_person(&host, "owner"), "tulips");
+            assert_ne!((&again["id"], &again["shown_digest"]), (&home.approved["id"], &home.approved["shown_digest"]));
+            assert_eq!((again["status"].as_str(), again["yours"].as_bool()), (Some("pending"), Some(true)), "{name}");
+        }
     }
     let late = home.start_changed("expiry", &home.approved, "", &|host| {
         host.shift_clock(11 * 60_000);

@@ -84,7 +84,7 @@ impl Logins {
             match outcome {
                 Ok(issued) => {
                     let (tokens, times) = issued.tokens(tokens.refresh, tokens.client);
-                    login::put(tx, &record.wrapping, &named, &tokens, times)
+                    login::put(tx, &record.wrapping, &named, &tokens, times, login.begun_at)
                 }
                 Err(failed @ (Failed::Refused(_) | Failed::Expired)) => {
                     login::end(tx, login, &failed.to_string())?;

@@ -38,8 +38,10 @@ const IN_CHAT: &str = "chat";
 enum Step {
     /// It has its result, or another task runs it.
     Leave,
-    /// It is permitted or approved.
+    /// It is permitted.
     Run,
+    /// People approved it.
+    RunApproved,
     /// It waits for people, and one of them is present; with the rest of the turn's pause.
     Wait(Duration),
     /// It waits for people, and none of them is present.
@@ -48,9 +50,25 @@ enum Step {
     Refuse(DenialCode),
 }
 
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ran {
+    /// It has its result, or its turn ended.
+    Ended,
+    /// People are asked about it again.
+    AskedAgain,
+}
+
 impl Server {
     /// Runs a permitted or approved call, or waits for people who are present. Afterwards the call has a result, unless its turn ended.
     pub(super) async fn run_awaited(&self, turn: TurnId, call: CallId) -> Result<(), Unanswered<Error>> {
+        // Each further round needs another yes of a person, for a call whose facts changed after the last one.
+        while self.run_or_wait(turn, call).await? == Ran::AskedAgain {}
+        Ok(())
+    }
+
+    /// Waits for people once, and runs the call if they approve it.
+    async fn run_or_wait(&self, turn: TurnId, call: CallId) -> Result<Ran, Unanswered<Error>> {
         let mut changed = self.shared.executor.requests.watch();
         let mut people = self.shared.executor.requests.presence.watch();
         let mut pause: Option<Pause> = None;
@@ -85,16 +103,30 @@ impl Server {
             self.end_pause(turn, &pause).await?;
         }
         match done {
-            Step::Run => {
+            Step::Run | Step::RunApproved => {
+                let was_asked = matches!(done, Step::RunApproved);
                 let left = self.shared.turns.deadlines.left(self.session, turn).saturating_sub(AFTER_REQUEST);
                 let place = Place { session: self.session, turn, call, key: Arc::clone(&self.key) };
                 let over = self.shared.turns.partial_outputs.over_for_call(self.session, turn);
-                Ok(self.shared.executor.run(place, When::InTurn, left, over).await?)
+                self.shared.executor.run(place, When::InTurn, left, over).await?;
+                if was_asked {
+                    return self.was_asked_again(call).await;
+                }
             }
-            Step::Tell(row) => self.tell_pending(turn, *row).await,
-            Step::Refuse(code) => self.refuse_asked(turn, call, code).await,
-            Step::Leave | Step::Wait(_) => Ok(()),
+            Step::Tell(row) => self.tell_pending(turn, *row).await?,
+            Step::Refuse(code) => self.refuse_asked(turn, call, code).await?,
+            Step::Leave | Step::Wait(_) => {}
         }
+        Ok(Ran::Ended)
+    }
+
+    /// Returns whether a call that was to run waits for people again.
+    async fn was_asked_again(&self, call: CallId) -> Result<Ran, Unanswered<Error>> {
+        let waits = self.state().read(move |tx| {
+            let pending = requests::of_call(tx, call)?.filter(|request| request.status == Status::Pending);
+            Ok::<_, Error>(pending.is_some())
+        });
+        Ok(if waits.await? { Ran::AskedAgain } else { Ran::Ended })
     }
 
     /// Returns the rest of the time in which a client may still come for this turn.
@@ -121,7 +153,7 @@ impl Server {
                 let wait_ms = i64::from(shared.executor.settings.now().approval.wait_seconds) * 1000;
                 let rest = Duration::from_millis(u64::try_from(wait_ms - open.waited_ms).unwrap_or(0));
                 Ok::<_, Unanswered<Error>>(match request.status {
-                    Status::Approved => Step::Run,
+                    Status::Approved => Step::RunApproved,
                     Status::Pending
                         if !is_over && !rest.is_zero() && is_present(tx, &shared.executor.requests, &request)? =>
                     {

@@ -114,13 +114,14 @@ pub fn tokens(wrapping: &WrappingKey, login: &Login) -> Result<Option<Tokens>, E
     Ok(Some(Tokens { access, refresh, client }))
 }
 
-/// Stores the tokens of a login, in the place of earlier ones.
+/// Stores the tokens of a login, in the place of earlier ones. `begun_at` is the time at which the person logged in.
 pub fn put(
     tx: &mut WriteTx<'_>,
     wrapping: &WrappingKey,
     server: &str,
     tokens: &Tokens,
     times: Times,
+    begun_at: i64,
 ) -> Result<(), Error> {
     let client = &tokens.client;
     let stored = Stored {
@@ -143,7 +144,10 @@ pub fn put(
     let wrapped = wrapping.wrap_secret(&wrapped_name(server), &text).map_err(|error| unopened(server, &error))?;
     let Times { made_at, expires_at, renew_at } = times;
     let server = server.to_owned();
-    table::put_login(tx, &Login { server, wrapped: Some(wrapped), reason: None, made_at, expires_at, renew_at })
+    table::put_login(
+        tx,
+        &Login { server, wrapped: Some(wrapped), reason: None, begun_at, made_at, expires_at, renew_at },
+    )
 }
 
 /// Sets the time of the next renewal.

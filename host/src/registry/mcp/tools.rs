@@ -4,7 +4,7 @@
 //! changed manifest never gets the tools of another one, and each call reads the grant itself.
 
 use super::listing::Listing;
-use super::{SERVERS_MAX, Server, find, grants_of, manifests};
+use super::{Place, SERVERS_MAX, Server, find, grants_of, manifests};
 use crate::registry::skills;
 use crate::tools::catalogue::ServerTool;
 use crate::tools::levels;
@@ -25,19 +25,22 @@ thread_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
 }
 
-/// The texts that the tools of a server follow from, beside its name.
+/// What the tools of a server follow from, beside its name.
 #[derive(PartialEq, Eq)]
 struct Texts {
     confirmed: String,
     seen: Option<String>,
     manifest: Option<String>,
+    /// Whether an argument may leave this machine.
+    has_network: bool,
 }
 
 impl Texts {
     /// Returns the texts of a server; `None` if people confirmed no listing.
     fn of(server: Server) -> Option<Self> {
+        let has_network = Place::for_description(&server.described).has_network();
         let (confirmed, _) = server.confirmed?;
-        Some(Self { confirmed, seen: server.seen.map(|(text, _)| text), manifest: server.manifest })
+        Some(Self { confirmed, seen: server.seen.map(|(text, _)| text), manifest: server.manifest, has_network })
     }
 
     fn bytes(&self) -> usize {
@@ -50,8 +53,10 @@ impl Texts {
         let seen = self.seen.as_deref().map(Listing::read).transpose()?.unwrap_or_default();
         let Ok(manifests) = manifests(server, &confirmed, self.manifest.as_deref()) else { return Ok(BTreeMap::new()) };
         let (listed, seen_tools) = (confirmed.by_name(), seen.by_name());
-        let tools = manifests.into_iter().filter_map(|(tool, manifest)| {
+        let tools = manifests.into_iter().filter_map(|(tool, mut manifest)| {
             let one = listed.get(tool.as_str())?;
+            // A server without a network has no outward value, whatever its operator marked.
+            manifest.arguments.values_mut().for_each(|argument| argument.outward &= self.has_network);
             let pin = confirmed.pin_of(one);
             let known = ServerTool {
                 server: server.to_owned(),
@@ -134,7 +139,7 @@ mod tests {
             let tool = json!({ "name": "send", "description": description, "inputSchema": { "type": "object" } });
             Listing { era: "session".to_owned(), instructions: None, tools: vec![tool] }.text()
         };
-        Texts { confirmed: listing(description), seen: Some(listing(seen)), manifest: None }
+        Texts { confirmed: listing(description), seen: Some(listing(seen)), manifest: None, has_network: false }
     }
 
     #[test]

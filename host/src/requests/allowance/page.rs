@@ -2,6 +2,7 @@
 //!
 //! Never shows two different allowances alike: all fixed fields are on the page. See [`crate::gateway::review_page`] for the lines.
 
+use super::super::facts::{self, Standing};
 use super::super::page::{arguments, reasons_of};
 use super::{LIFTED, New, check, control_fields, covers, is_lifted};
 use crate::error::Error;
@@ -10,6 +11,7 @@ use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Person, mcp};
 use crate::tables::requests::{self, Row, Status};
+use crate::tools::catalogue::Terms;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::Manifest;
@@ -24,7 +26,7 @@ pub struct Shown {
     pub text: String,
     /// Its digest.
     pub digest: Digest,
-    /// The digest of the manifest of the tool.
+    /// The digest of the manifest of the tool and of the standing facts of its calls.
     pub manifest: Digest,
     /// The comparison with earlier requests.
     pub compared: Compared,
@@ -87,12 +89,14 @@ pub(super) fn has_lifted_reasons(row: &Row) -> Result<bool, ironclaw_state::Erro
 pub fn show(tx: &ReadTx<'_>, record: &Record, by: &Person, new: &New) -> Result<Shown, Denied<Error>> {
     let terms = check(new, &mcp::catalogue(tx, &new.agent)?, tx.wall())?;
     let compared = compare(tx, record, by, new, &terms.manifest)?;
-    let manifest = terms.digest();
-    let text = page(by, new, &terms.manifest, manifest, &compared);
+    let standing = Standing::read(tx, new.agent.id, &terms, &new.fields)?;
+    let manifest = standing.digest(&terms);
+    let text = page(by, new, &terms, &standing, &compared);
     Ok(Shown { digest: Digest::of(text.as_bytes()), text, manifest, compared })
 }
 
-fn page(by: &Person, new: &New, manifest: &Manifest, digest: Digest, compared: &Compared) -> String {
+fn page(by: &Person, new: &New, terms: &Terms, standing: &Standing, compared: &Compared) -> String {
+    let (manifest, digest) = (&*terms.manifest, standing.digest(terms));
     let (agent, person) = (visible::name(&new.agent.name), visible::name(&by.name));
     let mut page = Page::default();
     page.heading("ALLOWANCE");
@@ -100,6 +104,7 @@ fn page(by: &Person, new: &New, manifest: &Manifest, digest: Digest, compared: &
     let until = ironclaw_ledger::rfc3339(new.until);
     page.sentence("  ", &format!("Agent {agent} makes {calls} of {} without a question, until {until}.", new.tool));
     page.sentence("  ", &format!("It holds for turns of {person}, and for no other kind of principal."));
+    facts::put_standing(&mut page, standing);
     page.heading("CONTROL FIELDS, EXACTLY");
     review_page::put_fields(&mut page, &Value::Object(new.fields.clone()));
     for name in control_fields(manifest).filter(|name| !new.fields.contains_key(*name)) {
@@ -122,6 +127,6 @@ fn page(by: &Person, new: &New, manifest: &Manifest, digest: Digest, compared: &
     page.sentence("  ", &format!("permitted without a question: {permitted}; rejected ones of these: 0"));
     page.heading("IDENTIFIERS");
     page.sentence("  ", &format!("agent {}, person {}", new.agent.id, by.id));
-    page.sentence("  ", &format!("digest of the manifest {digest}"));
+    page.sentence("  ", &format!("digest of the manifest and of where they have their effect {digest}"));
     page.finish()
 }

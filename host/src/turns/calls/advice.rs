@@ -101,6 +101,9 @@ const fn of_request(code: DenialCode) -> Option<&'static str> {
         DenialCode::ApprovalLost => {
             "its approval is no longer valid, so it did not run; say so in your answer, and do not make it again"
         }
+        DenialCode::ShownDiffers => {
+            "a grant, a secret or an address changed after the approval, so it did not run; make the call again if it is still needed"
+        }
         DenialCode::AllowanceLost => {
             "the permission to repeat it has ended, so it did not run; a person has to ask for it again"
         }

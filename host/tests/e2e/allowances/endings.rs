@@ -77,6 +77,12 @@ fn lost_role_ends_allowances_of_the_person() {
     assert_eq!(host.entries("allowance.removed").len(), 3);
     post(&ivy, "one", "tulips", &site.url("/notes"));
     assert_eq!((site.lines().len(), listed(&ivy)[0]["id"].as_u64()), (1, Some(kept)), "others keep theirs");
+    // The page of the allowance said that its calls carry no secret.
+    host.ctl_given("top-secret\n", &["secret", "set", "forge"]).ok();
+    let grant =
+        json!({ "host": "127.0.0.1", "port": site.port, "methods": ["POST"], "paths": ["/notes"], "secret": "forge" });
+    host.change("a", "egress", &grant);
+    check_asks(&ivy, &site, "two");
 }
 
 #[test]
