@@ -34,6 +34,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, McpRegister, Packages};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Returns the implementation of a change's kind.
 fn of(change: &Change) -> &dyn Kind {
@@ -153,6 +154,11 @@ trait Check {
 trait Page {
     /// Adds each effect and each warning. `agent` is text for the middle of a sentence, such as `agent "helper"`.
     fn effects(&self, agent: &str, page: &mut Effects<'_>);
+
+    /// Returns the meaning of the names without the parts that the sentences of [`Page::effects`] have whole.
+    fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
+        Cow::Borrowed(facts)
+    }
 }
 
 /// The application of a kind.
@@ -274,6 +280,11 @@ pub(super) fn after(change: &Change, agent: Option<&Agent>) -> Option<Value> {
 /// Adds each effect and each warning of a change.
 pub(super) fn effects(change: &Change, agent: &str, page: &mut Effects<'_>) {
     of(change).effects(agent, page);
+}
+
+/// Returns the meaning of the names in a change without the parts that its effects have whole.
+pub(super) fn explained<'f>(change: &Change, facts: &'f Value) -> Cow<'f, Value> {
+    of(change).explained(facts)
 }
 
 /// Applies an approved change, and returns the outcome.

@@ -12,7 +12,8 @@
 //! ⟦…⟧                      marks of the host; no other text can contain one
 //! ```
 //!
-//! The effect and the warnings come first, identifiers and digests last: a reader who stops early has read the danger.
+//! The effect and the warnings come first, identifiers and digests last: a reader who stops early has read the danger. No text is on the
+//! page twice: the meaning of names refers to a text of the sections before it by the mark `⟦above⟧`.
 
 pub(in crate::gateway) mod effects;
 mod json_lines;
@@ -33,6 +34,7 @@ use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_text::diff::{self, LineMark};
 use ironclaw_text::visible;
+use json_lines::Repeats;
 use names::Names;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -40,8 +42,15 @@ use std::borrow::Cow;
 /// Writes each field of a value on lines of its own, without leaving a leaf out.
 pub fn put_fields(page: &mut Page, value: &Value) {
     let names = Names::of(Vec::new(), [value, &Value::Null, &Value::Null]);
-    for line in json_lines::fields(value, &names) {
+    for line in json_lines::fields(value, &names, Repeats::Show) {
         page.put(&format!("  {}", line.prefix), &line.body);
+    }
+}
+
+/// Writes a line of a text of others; each line of it that is wrapped begins with `prefix`.
+pub fn put_text(page: &mut Page, prefix: &str, line: &str) {
+    for json_lines::Line { prefix: bar, body } in json_lines::text(0, line) {
+        page.put(&format!("{prefix}{bar}"), &body);
     }
 }
 
@@ -215,7 +224,10 @@ fn put_diff(page: &mut Page, view: &View<'_>, payload: &Value, names: &Names<'_>
         Some(words) => vec![json_lines::line(label, words)],
         None => json_lines::lines(label, view.before, names),
     };
-    let then = json_lines::lines(label, &result(view, payload), names);
+    let result = result(view, payload);
+    let then = json_lines::lines(label, &result, names);
+    names.note_leaves(view.before);
+    names.note_leaves(&result);
     for (fate, line) in diff::lines(&now, &then) {
         let sign = match fate {
             LineMark::Removed => '-',
@@ -252,7 +264,7 @@ fn absence(kind: ChangeKind, before: &Value) -> Option<&'static str> {
 
 fn put_referenced_names(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
     page.heading("REFERENCED NAMES");
-    for line in json_lines::fields(view.facts, names) {
+    for line in json_lines::fields(&kinds::explained(view.change, view.facts), names, Repeats::Refer) {
         page.put(&format!("  {}", line.prefix), &line.body);
     }
 }

@@ -11,6 +11,7 @@ use ironclaw_contract::seam::change::{Change, McpConfirm};
 use ironclaw_judge::manifest::{Manifest, Rule, server};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: false };
 
@@ -91,7 +92,20 @@ impl Page for McpConfirm {
         } else {
             page.warn(format!("These agents may call tools of it at once: {}.", page.list(agents)));
         }
-        page.warn("The SERVER wrote the names and descriptions above; a model reads them.".to_owned());
+        page.warn("The SERVER wrote the names, and the descriptions below; a model reads them.".to_owned());
+    }
+
+    /// Leaves out what the sentences have: the address, the agents, what is gone, and the rules of each tool.
+    fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
+        let mut rest = facts.clone();
+        if let Some(fields) = rest.as_object_mut() {
+            fields.retain(|name, _| !["at", "agents", "gone"].contains(&name.as_str()));
+        }
+        let tools = rest.get_mut("tools").and_then(Value::as_array_mut);
+        for tool in tools.into_iter().flatten().filter_map(Value::as_object_mut) {
+            tool.retain(|name, _| !["class", "always_ask", "rules", "loosened", "floors"].contains(&name.as_str()));
+        }
+        Cow::Owned(rest)
     }
 }
 
@@ -100,14 +114,10 @@ fn put_tool(page: &mut Effects<'_>, tool: &Value) {
     let name = page.show(&text("name"));
     let rules = match Effects::texts(&tool["rules"]) {
         rules if rules.is_empty() => "no arguments".to_owned(),
-        rules => page.list(rules),
+        rules => format!("arguments {}", page.list(rules)),
     };
     let asks = if tool["always_ask"] == true { ", every call asks a person" } else { "" };
-    page.add(format!(
-        "Tool {name}, class {}{asks}, arguments {rules}: {}.",
-        text("class"),
-        page.show(&text("description"))
-    ));
+    page.add(format!("Tool {name}, class {}{asks}, {rules}.", text("class")));
     match text("listed").as_str() {
         "changed" => page.warn(format!("Tool {name} DIFFERS from the one that people confirmed.")),
         "new" if !page.before.is_null() => page.warn(format!("Tool {name} is NEW.")),

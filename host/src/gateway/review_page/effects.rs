@@ -2,7 +2,7 @@
 //!
 //! Never the whole change: the page has a diff of the setting. `gateway::kinds` adds the sentences.
 
-use super::names::Names;
+use super::names::{Names, is_long};
 use serde_json::Value;
 
 /// The sentences about a change.
@@ -44,7 +44,13 @@ impl<'a> Effects<'a> {
 
     /// Returns a name as the page shows it: safe and in quotes.
     pub(in crate::gateway) fn show(&self, name: &str) -> String {
+        self.names.note(name);
         self.names.show(name)
+    }
+
+    /// Returns a text of the payload for a sentence: whole if it is short. The changes below the effect have a long one.
+    pub(in crate::gateway) fn brief(&self, text: &str) -> String {
+        if is_long(text) { "below".to_owned() } else { self.show(text) }
     }
 
     /// Returns a name with its id.

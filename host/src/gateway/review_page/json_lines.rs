@@ -25,7 +25,8 @@ const DEPTH_MAX: usize = 8;
 /// Returns the lines of a value with the name `label`.
 pub fn lines(label: &str, value: &Value, names: &Names<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
-    put(&mut lines, 0, &format!("{label}:"), value, PROSE.contains(&label), names);
+    let of = Of { names, repeats: Repeats::Show, is_prose: PROSE.contains(&label) };
+    put(&mut lines, 0, &format!("{label}:"), value, of);
     lines
 }
 
@@ -34,8 +35,17 @@ pub fn line(label: &str, words: &str) -> Line {
     Line { prefix: String::new(), body: format!("{label}: {words}") }
 }
 
+/// The treatment of a text that is on the page already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeats {
+    /// Shown again.
+    Show,
+    /// Replaced by a mark that refers to it.
+    Refer,
+}
+
 /// Returns the lines of the fields of an object, without a line for the object itself.
-pub fn fields(value: &Value, names: &Names<'_>) -> Vec<Line> {
+pub fn fields(value: &Value, names: &Names<'_>, repeats: Repeats) -> Vec<Line> {
     let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) else {
         let body = if value.is_object() { "(none that needs an explanation)".to_owned() } else { leaf(value, names) };
         return vec![Line { prefix: String::new(), body }];
@@ -51,7 +61,10 @@ pub fn fields(value: &Value, names: &Names<'_>) -> Vec<Line> {
                 lines.push(Line { prefix: String::new(), body: "secrets:".to_owned() });
                 lines.extend(secrets.into_iter().map(body));
             }
-            None => put(&mut lines, 0, &format!("{}:", field(key)), value, PROSE.contains(&key.as_str()), names),
+            None => {
+                let of = Of { names, repeats, is_prose: PROSE.contains(&key.as_str()) };
+                put(&mut lines, 0, &format!("{}:", field(key)), value, of);
+            }
         }
     }
     lines
@@ -74,10 +87,22 @@ pub fn text(indent: usize, text: &str) -> Vec<Line> {
     text.split('\n').map(line).collect()
 }
 
-fn put(lines: &mut Vec<Line>, depth: usize, label: &str, value: &Value, is_prose: bool, names: &Names<'_>) {
+/// The surroundings of a value.
+#[derive(Clone, Copy)]
+struct Of<'n> {
+    names: &'n Names<'n>,
+    repeats: Repeats,
+    is_prose: bool,
+}
+
+fn put(lines: &mut Vec<Line>, depth: usize, label: &str, value: &Value, of: Of<'_>) {
+    let Of { names, repeats, is_prose } = of;
     let indent = 2 * depth;
     let mut line = |body: String| lines.push(Line { prefix: " ".repeat(indent), body });
     match value {
+        Value::String(words) if repeats == Repeats::Refer && names.is_noted(words) => {
+            line(format!("{label} ⟦above⟧"));
+        }
         Value::String(words) if is_prose && words.is_empty() => line(format!("{label} (empty)")),
         Value::String(words) if is_prose || words.contains('\n') => {
             line(format!("{label} text"));
@@ -93,17 +118,18 @@ fn put(lines: &mut Vec<Line>, depth: usize, label: &str, value: &Value, is_prose
         Value::Array(entries) => {
             line(label.to_owned());
             for entry in entries {
-                put(lines, depth + 1, "*", entry, false, names);
+                put(lines, depth + 1, "*", entry, Of { is_prose: false, ..of });
             }
         }
         Value::Object(fields) if fields.is_empty() => line(format!("{label} (none)")),
         Value::Object(fields) if label == "*" && fields.iter().all(|(key, value)| is_short(key, value)) => {
-            line(format!("{label} {}", inline(fields, names)));
+            line(format!("{label} {}", inline(fields, of)));
         }
         Value::Object(fields) => {
             line(label.to_owned());
             for (key, value) in fields {
-                put(lines, depth + 1, &format!("{}:", field(key)), value, PROSE.contains(&key.as_str()), names);
+                let of = Of { is_prose: PROSE.contains(&key.as_str()), ..of };
+                put(lines, depth + 1, &format!("{}:", field(key)), value, of);
             }
         }
     }
@@ -118,8 +144,12 @@ fn is_short(key: &str, value: &Value) -> bool {
     }
 }
 
-fn inline(fields: &Map<String, Value>, names: &Names<'_>) -> String {
-    let fields = fields.iter().map(|(key, value)| format!("{}: {}", field(key), leaf(value, names)));
+fn inline(fields: &Map<String, Value>, Of { names, repeats, .. }: Of<'_>) -> String {
+    let shown = |value: &Value| match value {
+        Value::String(words) if repeats == Repeats::Refer && names.is_noted(words) => "⟦above⟧".to_owned(),
+        value => leaf(value, names),
+    };
+    let fields = fields.iter().map(|(key, value)| format!("{}: {}", field(key), shown(value)));
     fields.collect::<Vec<_>>().join(", ")
 }
 

@@ -2,6 +2,8 @@
 
 use ironclaw_text::visible;
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 /// Bound on the names that are compared; a person cannot compare more either.
@@ -10,9 +12,19 @@ const NAMES_MAX: usize = 1024;
 /// Characters of a name; a longer string is a text.
 const NAME_CHARACTERS_MAX: usize = 64;
 
+/// Characters of a text that a page has once. A shorter one is a name, which each sentence about it needs.
+const ONCE_CHARACTERS_MIN: usize = 41;
+
+/// Returns whether a text is too long for a name, so that a page has it once.
+pub(super) fn is_long(text: &str) -> bool {
+    text.chars().count() >= ONCE_CHARACTERS_MIN
+}
+
 /// Every name on a page.
 pub(super) struct Names<'a> {
     known: Vec<Known<'a>>,
+    /// The long texts that are on the page.
+    noted: RefCell<BTreeSet<String>>,
 }
 
 struct Known<'a> {
@@ -25,7 +37,7 @@ struct Known<'a> {
 impl<'a> Names<'a> {
     /// Collects these names, each with its id, and the names in the values.
     pub(super) fn of(named: Vec<(&'a str, String)>, values: [&'a Value; 3]) -> Self {
-        let mut names = Self { known: Vec::new() };
+        let mut names = Self { known: Vec::new(), noted: RefCell::default() };
         for (name, id) in named {
             names.add(name, Some(id));
         }
@@ -67,6 +79,28 @@ impl<'a> Names<'a> {
             shown.push_str(&format!(" {}looks like {other}{}", visible::OPEN, visible::CLOSE));
         }
         shown
+    }
+
+    /// Notes a text that is on the page.
+    pub(super) fn note(&self, text: &str) {
+        if is_long(text) {
+            self.noted.borrow_mut().insert(text.to_owned());
+        }
+    }
+
+    /// Notes each text of a value that is on the page.
+    pub(super) fn note_leaves(&self, value: &Value) {
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::String(text) => self.note(text),
+            Value::Array(entries) => entries.iter().for_each(|entry| self.note_leaves(entry)),
+            Value::Object(fields) => fields.values().for_each(|value| self.note_leaves(value)),
+        }
+    }
+
+    /// Returns whether this text is on the page already, and too long for a name.
+    pub(super) fn is_noted(&self, text: &str) -> bool {
+        self.noted.borrow().contains(text)
     }
 
     /// Returns a name with its id.

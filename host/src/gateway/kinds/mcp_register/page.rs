@@ -4,7 +4,7 @@ use super::super::Page;
 use super::super::packages::{put_clients, put_names, put_publishers};
 use crate::gateway::review_page::effects::Effects;
 use crate::registry::mcp;
-use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool, Packages};
+use ironclaw_contract::seam::change::{McpHeader, McpRegister, Packages};
 use serde_json::{Value, json};
 
 impl Page for McpRegister {
@@ -24,7 +24,7 @@ impl Page for McpRegister {
             [] => page.add("The host asks it for its tools. People confirm them with another change.".to_owned()),
             tools => page.add(format!(
                 "The host asks it for its tools and takes only these: {}. People confirm them with another change.",
-                tools.iter().map(|tool| named(page, tool)).collect::<Vec<_>>().join(", ")
+                page.list(tools.iter().map(|tool| tool.name.as_str()))
             )),
         }
         let is_used = put_holders(page, &name);
@@ -47,12 +47,6 @@ impl Page for McpRegister {
             page.warn(words.to_owned());
         }
     }
-}
-
-/// Returns a tool with the description of the requester.
-fn named(page: &Effects<'_>, McpTool { name, description }: &McpTool) -> String {
-    let name = page.show(name);
-    if description.is_empty() { name } else { format!("{name} (said to be {})", page.show(description)) }
 }
 
 /// Describes the place of a server: its address, or its command with what its jail has.
@@ -80,7 +74,7 @@ fn put_place(page: &mut Effects<'_>, server: &McpRegister) {
                 page.warn(format!("SECRET {secret}: the program gets its value, in the variable {variable}."));
             }
             (None, text) => {
-                let text = page.show(text.as_deref().unwrap_or_default());
+                let text = page.brief(text.as_deref().unwrap_or_default());
                 page.add(format!("The program gets the variable {variable} with the text {text}."));
             }
         }

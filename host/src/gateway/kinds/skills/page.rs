@@ -48,9 +48,10 @@ fn content(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
     let description = page.show(page.facts["description"].as_str().unwrap_or_default());
     page.add(format!("Its author describes it in these words: {description}."));
     page.warn("Its TEXT becomes instructions to the agent. The host does not check what it says.".to_owned());
-    if let Some(persona) = &skill.persona {
-        let persona = page.show(persona);
-        page.add(format!("While it is installed, the prompt of {agent} always has this text: {persona}."));
+    if skill.persona.is_some() {
+        page.add(format!(
+            "While it is installed, the prompt of {agent} always has its text \"persona\", which is below."
+        ));
     }
     let scripts = scripts(&page.facts["files"]);
     match scripts.is_empty() {

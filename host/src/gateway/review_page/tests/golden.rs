@@ -3,7 +3,7 @@
 //! `IRONCLAW_GOLDEN=write cargo test -p ironclaw-host --lib review_page` rewrites them.
 
 use super::super::Label;
-use super::{Asked, SCRIBE, hostile, persona, registered_again, sample, settings_by_person};
+use super::{Asked, SCRIBE, hostile, leaves, persona, plain, registered_again, sample, settings_by_person};
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -82,4 +82,51 @@ fn page_of_each_kind_is_its_golden_file() {
     let files = std::fs::read_dir(directory).expect("the golden files");
     let present = files.map(|file| file.expect("an entry").file_name().into_string().expect("a name"));
     assert_eq!(present.collect::<BTreeSet<_>>(), expected, "each file has a case");
+}
+
+/// Returns changes with long texts wherever others can write one.
+fn cases_with_long_texts() -> Vec<(String, Asked)> {
+    let words = |whose: &str| {
+        format!("The {whose} wrote these words, of which a page has to show each one, and each one once.")
+    };
+    let mut confirmed = sample(ChangeKind::McpConfirm);
+    confirmed.facts["instructions"] = json!(words("server"));
+    for tool in confirmed.facts["tools"].as_array_mut().expect("tools") {
+        tool["description"] = json!(words(tool["name"].as_str().expect("a name")));
+    }
+    let mut skill = sample(ChangeKind::Skills);
+    skill.facts["description"] = json!(words("author"));
+    skill.payload["persona"] = json!(words("persona"));
+    skill.facts["ends"] = json!([{ "id": "sch_01j9zq4w0v2m6n8p0r2t4v6x8z", "prompt": words("schedule") }]);
+    let described = json!([{ "name": "read", "description": words("requester") }]);
+    let server = Asked {
+        facts: json!({ "secrets": {}, "grants": {} }),
+        ..Asked::of(
+            ChangeKind::McpRegister,
+            json!({ "name": "notes", "command": ["notes"], "tools": described,
+                "environment": [{ "variable": "TEXT", "text": words("variable") }] }),
+        )
+    };
+    let long = [("mcp_confirm", confirmed), ("skills", skill), ("mcp_register", server)];
+    long.into_iter().map(|(name, asked)| (format!("{name} with long texts"), asked)).collect()
+}
+
+#[test]
+fn no_text_is_on_a_page_twice_and_none_is_left_out() {
+    let is_long = |text: &&str| text.chars().count() > 40;
+    for (name, asked) in cases().into_iter().chain(cases_with_long_texts()).filter(|(name, _)| name != "hostile") {
+        let text = asked.shown();
+        let (page, _) = text.split_once("\nIDENTIFIERS\n").expect("the identifiers");
+        let mut lines: Vec<&str> =
+            page.lines().map(|line| line.trim_start_matches([' ', '-', '+', '|', '!'])).collect();
+        lines.retain(|line| is_long(line));
+        lines.sort_unstable();
+        let twice = lines.windows(2).find(|pair| pair[0] == pair[1]);
+        assert_eq!(twice, None, "{name}:\n{text}");
+        let found = plain(page);
+        let all = [&asked.payload, &asked.before, &asked.facts].into_iter().flat_map(leaves);
+        for leaf in all.filter(is_long) {
+            assert_eq!(found.matches(&plain(leaf)).count(), 1, "{name}: {leaf:?} in\n{text}");
+        }
+    }
 }

@@ -32,7 +32,7 @@ fn confirmation_names_each_loosened_new_and_changed_tool() {
     assert_shown(
         &asked,
         &[
-            "  Tool \"read\", class read, arguments \"path: free\": \"Reads.\".",
+            "  Tool \"read\", class read, arguments \"path: free\".",
             "  !! Tool \"read\" DIFFERS from the one that people confirmed.",
             "  !! LOOSENED for \"read\": \"class read\", \"path free\".",
             "  !! Tool \"write\" is NEW.",
