@@ -89,7 +89,8 @@ impl Page for Egress {
         match self.commands {
             None | Some(Commands::Tunnel) => {}
             Some(Commands::Git) => {
-                page.warn(format!("COMMANDS of {agent} may use it too: git finds repositories there."))
+                page.warn(format!("COMMANDS of {agent} may use it too: git finds repositories there."));
+                put_pushes(self, agent, page);
             }
             Some(Commands::Npm) => {
                 page.warn(format!("COMMANDS of {agent} may use it too: npm installs packages from it."))
@@ -111,6 +112,24 @@ impl Page for Egress {
         }
         page.warn("Its answers come back to the model, and can contain INSTRUCTIONS to the agent.".to_owned());
     }
+}
+
+/// Describes the pushes that a grant for git permits.
+fn put_pushes(egress: &Egress, agent: &str, page: &mut Effects<'_>) {
+    let pushed: Vec<&str> = egress.paths.iter().filter_map(|path| path.strip_suffix("/git-receive-pack")).collect();
+    let may_push = |repository: &&str| {
+        let refs = format!("{repository}/info/refs?service=git-receive-pack");
+        egress.paths.contains(&refs) && egress.methods.iter().any(|method| method == "POST")
+    };
+    let repositories: Vec<&str> = pushed.into_iter().filter(may_push).collect();
+    if repositories.is_empty() {
+        return page.add("It may fetch and clone, and push nothing.".to_owned());
+    }
+    let repositories = page.list(repositories);
+    page.warn(format!(
+        "PUSHES of {agent} may change any branch of these repositories: {repositories}. The page of each push shows its commits and its diff; no \
+         push deletes a branch or replaces its history."
+    ));
 }
 
 fn tunnel_effects(egress: &Egress, agent: &str, page: &mut Effects<'_>) {

@@ -218,3 +218,26 @@ fn each_danger_has_a_warning() {
     warned(ChangeKind::Settings, "NO LIMIT for tokens per day");
     warned(ChangeKind::Settings, "can use MORE cost than now: 9.00 per day, now 1.00");
 }
+
+#[test]
+fn grant_for_pushes_says_so_and_any_other_says_that_it_has_none() {
+    let paths = |services: &[&str]| -> Vec<String> {
+        let of = |service: &&str| [format!("/ada/tulip/info/refs?service={service}"), format!("/ada/tulip/{service}")];
+        services.iter().flat_map(of).collect()
+    };
+    let grant = |services: &[&str]| {
+        let methods = json!(["GET", "POST"]);
+        Asked::of(
+            ChangeKind::Egress,
+            json!({"host": "git.example", "methods": methods, "paths": paths(services), "upload_bytes_max": 65536, "commands": "git"}),
+        )
+    };
+    let pushes = grant(&["git-upload-pack", "git-receive-pack"]);
+    assert_shown(
+        &pushes,
+        &["  !! PUSHES of agent \"helper\" may change any branch of these repositories: \"/ada/tulip\"."],
+    );
+    let fetches = grant(&["git-upload-pack"]);
+    assert_shown(&fetches, &["It may fetch and clone, and push nothing."]);
+    assert_not_shown(&fetches, "PUSH");
+}
