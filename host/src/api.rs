@@ -51,6 +51,7 @@ mod usage;
 use crate::changes::Changes;
 use crate::emergency_stop::EmergencyStop;
 use crate::model_socket::endpoints::Models;
+use crate::network_command::CommandJails;
 use crate::outbound::dispatch::Dispatch;
 use crate::pipeline::Inbound;
 use crate::questions::Questions;
@@ -105,6 +106,8 @@ pub struct Api {
     pub skills: Arc<crate::skills::Skills>,
     /// Approval requests of calls.
     pub requests: Arc<Requests>,
+    /// Make the jails in which git reads the diff of a push.
+    pub command_jails: Arc<dyn CommandJails>,
     /// Questions of agents.
     pub questions: Arc<Questions>,
     /// Replies that people got.

@@ -1,17 +1,24 @@
 //! Exact pushes of git: the commits that a person reads are those that a branch gets.
 //!
 //! Never starts git with the network, and never trusts its words: a commit counts only by the hash of its own bytes. The host asks the
-//! server and sends the push by itself, once. See [`history`] for the proof of the commits, and [`wire`] for the protocol of the server.
+//! server and sends the push by itself, once. See [`history`] for the proof of the commits, [`diff`] for the diff that a person reads, and
+//! [`wire`] for the protocol of the server.
 
+mod changes;
+mod diff;
 mod history;
 mod jail;
+mod objects;
 mod wire;
+
+pub use diff::Diff;
 
 use crate::jail_network::GrantedHost;
 use crate::network_command::CommandJails;
 use crate::refusal::Refusal;
 use crate::session::store::Session;
 use crate::turns::calls::{ResultBody, http};
+use changes::{Changes, Range};
 use history::{Hash, Log};
 use ironclaw_contract::canonical::{Digest, Limits as JsonLimits, parse};
 use ironclaw_contract::operator::DenialCode;
@@ -35,7 +42,8 @@ const CONTENT_TYPE: &str = "application/x-git-receive-pack-request";
 /// The hash of a branch that does not exist.
 const NO_COMMIT: &str = "0000000000000000000000000000000000000000";
 
-/// The arguments of a call. The host writes `over` and `commits`; other values of a model are replaced before the judgement.
+/// The arguments of a call. The host writes `commit`, `over`, `commits`, `summary`, `changes` and `diff`; other values of a model are
+/// replaced before the judgement.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
@@ -45,6 +53,12 @@ pub struct Arguments {
     commit: Option<String>,
     over: Option<String>,
     commits: Option<String>,
+    diff: Option<Digest>,
+    // The digest of the diff covers both.
+    #[serde(rename = "summary")]
+    _summary: Option<String>,
+    #[serde(rename = "changes")]
+    _changes: Option<String>,
 }
 
 /// A push that may run.
@@ -124,14 +138,57 @@ pub async fn prepare(
     let granted = network.grants.iter().filter(|grant| grant.commands() == Some(Commands::Git));
     admitted(granted, &wanted, network.loopback, None)?;
     let refused = |words: String| Refusal::new(DenialCode::EgressPush, words);
-    let log = jail::read(jails, session, &wanted, &jail::Known::Workspace, Instant::now() + READ_TIME_MAX).await;
-    let log = log.map_err(refused)?;
+    let until = Instant::now() + READ_TIME_MAX;
+    let log = jail::read(jails, session, &wanted, &jail::Known::Workspace, until).await.map_err(refused)?;
     let commits = log.exact().map_err(refused)?;
+    let range = range(log.old.clone(), &commits).map_err(refused)?;
+    let diff = written(jails, session, wanted.directory.as_deref(), range, until).await.map_err(refused)?;
     object.insert("url".to_owned(), json!(wanted.url));
     object.insert("commit".to_owned(), json!(log.new.to_string()));
     object.insert("over".to_owned(), json!(log.old.as_ref().map_or(NO_COMMIT.to_owned(), ToString::to_string)));
     object.insert("commits".to_owned(), json!(commits.join("\n")));
+    object.insert("summary".to_owned(), json!(diff.summary));
+    object.insert("changes".to_owned(), json!(diff.changes));
+    object.insert("diff".to_owned(), json!(diff.digest));
     Ok(Value::Object(object).to_string())
+}
+
+/// Returns the diff that the arguments of a prepared call name, written again from the commits in the workspace.
+///
+/// # Errors
+/// A sentence, if the workspace lost a commit, or if the diff does not have the digest of the arguments.
+pub async fn diff(jails: &dyn CommandJails, session: &Session, arguments: &Map<String, Value>) -> Result<Diff, String> {
+    let wanted = Arguments::read(arguments)?;
+    let (Some(over), Some(commits), Some(digest)) = (&wanted.over, &wanted.commits, &wanted.diff) else {
+        return Err("the call has no diff".to_owned());
+    };
+    let old = if over == NO_COMMIT { None } else { Some(over.parse()?) };
+    let lines: Vec<String> = commits.lines().map(str::to_owned).collect();
+    let until = Instant::now() + READ_TIME_MAX;
+    let diff = written(jails, session, wanted.directory.as_deref(), range(old, &lines)?, until).await?;
+    match diff.digest == *digest {
+        true => Ok(diff),
+        false => Err("the diff that the workspace gives now is not the one of the call".to_owned()),
+    }
+}
+
+/// Returns the commits of the lines of [`Log::exact`].
+fn range(old: Option<Hash>, lines: &[String]) -> Result<Range, String> {
+    let hash = |line: &String| line.split(' ').next().unwrap_or_default().parse();
+    Ok(Range { old, commits: lines.iter().map(hash).collect::<Result<_, _>>()? })
+}
+
+/// Reads the objects of these commits and writes their diff.
+async fn written(
+    jails: &dyn CommandJails,
+    session: &Session,
+    directory: Option<&str>,
+    range: Range,
+    until: Instant,
+) -> Result<Diff, String> {
+    let objects = jail::objects(jails, session, directory, &range, until).await?;
+    let write = move || Ok(Diff::write(&objects, &range, &Changes::find(&objects, &range)?));
+    tokio::task::spawn_blocking(write).await.map_err(|error| error.to_string())?
 }
 
 /// Returns the place of the grant that admits both requests of a push; the second one with a body of this many bytes.

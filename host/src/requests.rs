@@ -29,7 +29,7 @@ pub use ask::{Asked, Asking, ask};
 pub use decide::{approve, known, may_decide, may_read, reject, unknown};
 pub use ending::{end, end_all, end_of_sender, end_of_task, inform, withdraw_approved};
 pub use notice::{note_unknown, tell_stopped, tell_unknown};
-pub use page::{Shown, note_told, show_or_damage};
+pub use page::{Shown, arguments, note_told, show_or_damage};
 pub use presence::{Presence, Present};
 pub use reasons::{Origin, StoredReason, codes, is_for_grant};
 pub use told::expires_soon;

@@ -204,6 +204,20 @@ pub struct CallRequest {
     pub of: u32,
 }
 
+/// A part of the diff of a push: `GET /v1/requests/{id}/diff`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PushDiff {
+    /// SHA-256 of the whole diff; the arguments and the page of the call name it.
+    pub digest: Digest,
+    /// Lines of printable characters, each ended by a line feed. `=` begins a file, `@` a place in it, `-` and `+` changed lines.
+    pub text: String,
+    /// The first line of the next part; null at the end.
+    pub next: Option<u64>,
+    /// Lines that no part has, because the diff is too long. The digest covers them.
+    pub left_off: u64,
+}
+
 /// A call of a message, as the view of the message shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

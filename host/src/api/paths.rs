@@ -70,6 +70,7 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         ),
         get("/v1/requests", Member, "Approval requests of calls that the caller may see", requests::list),
         get("/v1/requests/{id}", Member, "One approval request, with its page", requests::show),
+        get("/v1/requests/{id}/diff", Member, "The diff of a push that waits, in parts", requests::diff),
         post("/v1/requests/{id}/approve", Member, "Approve a call exactly as shown", requests::approve),
         post("/v1/requests/{id}/reject", Member, "Reject a call", requests::reject),
         get("/v1/allowances", Member, "Allowances; a member sees only their own", allowances::list),

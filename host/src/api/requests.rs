@@ -6,13 +6,19 @@ use super::auth::Current;
 use super::named::{self, id};
 use super::{Answer, Api, Body, Reply, agents, changes, questions};
 use crate::error::Error;
-use crate::refusal::Denied;
+use crate::gateway::review_page::{self, Page};
+use crate::git_push::{self, Diff};
+use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person};
 use crate::requests::{self, Requests, Row, Shown, Status};
+use crate::session::store;
+use crate::tools::GIT_PUSH;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, RequestId};
-use ironclaw_contract::operator::{CallRequest, Decision, DenialCode, EntryId, InboxEntry, MessageView, Rejection};
+use ironclaw_contract::operator::{
+    CallRequest, Decision, DenialCode, EntryId, InboxEntry, MessageView, PushDiff, Rejection,
+};
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,6 +26,10 @@ use std::sync::Arc;
 
 /// Requests in one answer.
 const AT_ONCE_MAX: usize = 200;
+
+/// Lines of a diff in one answer, and in all parts.
+const DIFF_LINES_AT_ONCE: usize = 4_000;
+const DIFF_LINES_MAX: usize = 40_000;
 
 /// Requests of one status that a list looks at, the newest first. Fewer of them wait: each agent has a bound.
 const READ_MAX: usize = 1000;
@@ -80,6 +90,61 @@ pub async fn show(
     Path(named): Path<String>,
 ) -> Reply<CallRequest> {
     Ok(Json(whole(&api, &person, known(&named)?).await?))
+}
+
+/// Query of `GET /v1/requests/{id}/diff`.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(utoipa::ToSchema))]
+pub struct DiffQuery {
+    /// The first line; 0 without it.
+    #[serde(default)]
+    from: u64,
+}
+
+/// `GET /v1/requests/{id}/diff?from=N`: a part of the diff of a push, read again from the workspace and compared with the digest of the call.
+pub async fn diff(
+    State(api): State<Api>,
+    Extension(person): Extension<Person>,
+    Path(named): Path<String>,
+    Query(DiffQuery { from }): Query<DiffQuery>,
+) -> Reply<PushDiff> {
+    let (request, all) = (known(&named)?, Arc::clone(&api.requests));
+    let found = api.state().read(move |tx| {
+        let row = seen(tx, &all, &person, request)?;
+        if row.tool != GIT_PUSH {
+            return Err(no_diff("the call is no push").into());
+        }
+        let session =
+            store::find(tx, row.session).map_err(Error::from)?.ok_or_else(|| no_diff("its conversation was erased"))?;
+        Ok::<_, Denied<Error>>((requests::arguments(tx, &all.record, &row)?, session))
+    });
+    let (arguments, session) = found.await?;
+    let diff = git_push::diff(&*api.command_jails, &session, &arguments).await.map_err(|why| no_diff(&why))?;
+    Ok(Json(part(&diff, from)))
+}
+
+fn no_diff(why: &str) -> Refusal {
+    Refusal::new(DenialCode::RequestDiff, format!("there is no diff to show: {why}"))
+}
+
+/// Returns the lines of a part of a diff, each safe to read.
+fn part(diff: &Diff, from: u64) -> PushDiff {
+    let mut page = Page::default();
+    for line in diff.text.lines() {
+        let (sign, words) = line.split_at(line.len().min(1));
+        review_page::put_text(&mut page, &format!("  {sign} "), words);
+    }
+    let text = page.finish();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let end = lines.len().min(DIFF_LINES_MAX);
+    let from = usize::try_from(from).unwrap_or(usize::MAX).min(end);
+    let to = (from + DIFF_LINES_AT_ONCE).min(end);
+    PushDiff {
+        digest: diff.digest,
+        text: lines[from..to].concat(),
+        next: (to < end).then_some(to as u64),
+        left_off: (lines.len() - end) as u64,
+    }
 }
 
 /// `POST /v1/requests/{id}/approve`: approves exactly the shown page.
@@ -149,13 +214,21 @@ async fn whole(api: &Api, person: &Person, request: RequestId) -> Result<CallReq
 /// # Errors
 /// Refuses any other one as unknown.
 fn look(tx: &ReadTx<'_>, all: &Requests, person: &Person, request: RequestId) -> Result<CallRequest, Denied<Error>> {
-    let row = requests::known(tx, request)?;
-    let policy = &all.settings.now().policy;
-    if !requests::may_read(policy, person, &row)? {
-        return Err(requests::unknown(request).into());
-    }
+    let row = seen(tx, all, person, request)?;
     let shown = requests::show_or_damage(tx, all, &row)?;
     Ok(view(tx, all, person, &row, shown)?)
+}
+
+/// Returns the row of a request that a person may see.
+///
+/// # Errors
+/// Refuses any other one as unknown.
+fn seen(tx: &ReadTx<'_>, all: &Requests, person: &Person, request: RequestId) -> Result<Row, Denied<Error>> {
+    let row = requests::known(tx, request)?;
+    match requests::may_read(&all.settings.now().policy, person, &row)? {
+        true => Ok(row),
+        false => Err(requests::unknown(request).into()),
+    }
 }
 
 /// Returns the requests of a message's task and of its turn in the view for this person, without those that they may not see. Those of

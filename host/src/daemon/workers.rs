@@ -49,14 +49,7 @@ impl Workers {
         let Parts { record, changes, executor, questions, jails, models, dispatch, .. } = parts;
         let Parts { sessions, inbound, stops, reloader, backups, .. } = parts;
         let (latch, logins, shutdown) = (&stops.latch, Arc::clone(&executor.servers.logins), Shutdown::default());
-        let worker = ChangeWorker::new(
-            Arc::clone(changes),
-            sessions.clone(),
-            Arc::clone(jails),
-            Arc::clone(&executor.servers),
-            Arc::clone(latch),
-        );
-        tokio::spawn(worker.run());
+        start_changes(parts);
         tokio::spawn(Retention { record: Arc::clone(record) }.run(shutdown.clone()));
         start_due(parts, &shutdown);
         let dispatcher = Dispatcher {
@@ -86,6 +79,7 @@ impl Workers {
             sessions: sessions.clone(),
             changes: Arc::clone(changes),
             requests: Arc::clone(&executor.requests),
+            command_jails: Arc::clone(&executor.command_jails),
             questions: Arc::clone(questions),
             read_replies: ReadReplies::new(&record.state),
             servers: Arc::clone(&executor.servers),
@@ -117,6 +111,19 @@ impl Workers {
             let _ = self.sending.await;
         }
     }
+}
+
+/// Starts the worker that applies approved changes.
+fn start_changes(parts: &Parts) {
+    let Parts { changes, executor, jails, sessions, stops, .. } = parts;
+    let worker = ChangeWorker::new(
+        Arc::clone(changes),
+        sessions.clone(),
+        Arc::clone(jails),
+        Arc::clone(&executor.servers),
+        Arc::clone(&stops.latch),
+    );
+    tokio::spawn(worker.run());
 }
 
 /// Starts the workers of calls and of questions that wait for people, of logins, of revoked skills and of schedules.

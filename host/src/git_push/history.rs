@@ -27,6 +27,13 @@ impl FromStr for Hash {
     }
 }
 
+impl Hash {
+    /// Reads the 20 bytes of a name in a directory.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        hex(bytes).parse()
+    }
+}
+
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -83,7 +90,7 @@ impl Log {
             let body = bytes.get(..size).ok_or_else(cut)?;
             bytes = bytes.get(size + 1..).ok_or_else(cut)?;
             let hash: Hash = hash.parse()?;
-            if hash_of(body) != hash {
+            if hash_of("commit", body) != hash {
                 return Err(format!("the workspace gave other bytes for commit {hash}"));
             }
             commits.insert(hash, Commit::read(body)?);
@@ -158,19 +165,24 @@ fn plain(text: &str) -> String {
     lookalike::neutralise(&one_line).replace(['\u{2028}', '\u{2029}', '\u{85}'], " ")
 }
 
-/// Returns the name that git gives to a commit with these bytes.
-fn hash_of(body: &[u8]) -> Hash {
+/// Returns the name that git gives to an object of this kind with these bytes.
+pub(super) fn hash_of(kind: &str, body: &[u8]) -> Hash {
     let mut context = Context::new(&SHA1_FOR_LEGACY_USE_ONLY);
-    context.update(format!("commit {}\0", body.len()).as_bytes());
+    context.update(format!("{kind} {}\0", body.len()).as_bytes());
     context.update(body);
-    let mut text = String::new();
-    for byte in context.finish().as_ref() {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Hash(text)
+    Hash(hex(context.finish().as_ref()))
 }
 
-fn line<'b>(bytes: &mut &'b [u8]) -> Result<&'b str, String> {
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Takes the next line off.
+pub(super) fn line<'b>(bytes: &mut &'b [u8]) -> Result<&'b str, String> {
     let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(cut)?;
     let text = std::str::from_utf8(&bytes[..end]).map_err(|_| cut())?;
     *bytes = &bytes[end + 1..];
@@ -191,7 +203,7 @@ mod tests {
             "tree {}\n{parents}author A <a@b> 1 +0000\ncommitter C <c@d> 1 +0000\n\n{subject}\n",
             "1".repeat(40)
         );
-        (hash_of(body.as_bytes()), body)
+        (hash_of("commit", body.as_bytes()), body)
     }
 
     fn log(new: &Hash, old: Option<&Hash>, known: &[&Hash], objects: &[&(Hash, String)]) -> String {
@@ -213,7 +225,7 @@ mod tests {
     fn name_of_a_commit_is_that_of_git() {
         let body =
             "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nx\n";
-        assert_eq!(hash_of(body.as_bytes()).to_string(), "7b8051db3dcc0fcfd006919cfa7376ddbd7bdc1a");
+        assert_eq!(hash_of("commit", body.as_bytes()).to_string(), "7b8051db3dcc0fcfd006919cfa7376ddbd7bdc1a");
     }
 
     #[test]

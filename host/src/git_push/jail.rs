@@ -1,9 +1,11 @@
 //! The jail in which git reads a repository of the workspace: its commits, and the pack of a push.
 //!
-//! It has no gateway, so git reaches nothing. Everything that it says is checked by [`super::history`].
+//! It has no gateway, so git reaches nothing. Everything that it says is checked by [`super::history`] and [`super::objects`].
 
 use super::Arguments;
+use super::changes::Range;
 use super::history::{Hash, Log};
+use super::objects::Objects;
 use crate::network_command::CommandJails;
 use crate::session::store::Session;
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
@@ -49,6 +51,49 @@ if [ "$from" = server ]; then
 fi
 "#;
 
+/// Reads the objects of a diff. Its arguments: directory, the commit of the branch before or `-`, and the commits of the push, the newest
+/// first. git only compares the names of directories and files; the host compares the rest. A file over 1 MiB, or over 8 MiB together with
+/// those before it, is named only.
+const DIFF_SCRIPT: &str = r#"
+exec 2>/dev/null
+set -eu
+cd -- "$1"
+g() { git -c safe.directory='*' -c core.hooksPath=/dev/null -c core.fsmonitor=false "$@"; }
+d() { g diff-tree -r -t --no-commit-id --no-renames --no-ext-diff --no-textconv --ignore-submodules=none "$@"; }
+old=$2
+shift 2
+list=$(mktemp)
+{
+    for one in "$@"; do
+        echo "$one^{tree}"
+        for parent in $(g rev-parse "$one^@"); do echo "$parent"; echo "$parent^{tree}"; done
+    done
+    if [ "$old" != - ]; then echo "$old"; echo "$old^{tree}"; fi
+    printf '%s\n' "$@"
+    {
+        printf '%s\n' "$@" | d --stdin -m --root
+        if [ "$old" != - ]; then d "$old" "$1"; fi
+    } | sed -n 's/^:[0-7]* [0-7]* \([0-9a-f]*\) \([0-9a-f]*\) .*/\1\n\2/p'
+} | sort -u | g cat-file --batch-check='%(objectname) %(objecttype) %(objectsize)' | {
+    sum=0
+    while read -r id kind size; do
+        case $kind in
+        commit | tree) echo "$id" ;;
+        blob)
+            if [ "$size" -gt 1048576 ] || [ $((sum + size)) -gt 8388608 ]; then
+                echo "large $id $size"
+            else
+                sum=$((sum + size))
+                echo "$id"
+            fi
+            ;;
+        esac
+    done
+} | sort -u | head -n 8001 >"$list"
+grep '^large' "$list" || :
+grep -v ' ' "$list" | g cat-file --batch
+"#;
+
 /// The commits that the server has.
 pub(super) enum Known {
     /// As the workspace says.
@@ -81,9 +126,24 @@ pub(super) async fn read(
     Ok(log)
 }
 
+/// Reads the objects of the diff of a push.
+pub(super) async fn objects(
+    jails: &dyn CommandJails,
+    session: &Session,
+    directory: Option<&str>,
+    range: &Range,
+    until: Instant,
+) -> Result<Objects, String> {
+    let mut args = vec![directory.unwrap_or(".").to_owned()];
+    args.push(range.old.as_ref().map_or("-".to_owned(), ToString::to_string));
+    args.extend(range.commits.iter().map(ToString::to_string));
+    let output = timeout_at(until, output(jails, session, git(DIFF_SCRIPT, args)));
+    let output = output.await.map_err(|_| "git did not read the changes in time".to_owned())??;
+    Objects::read(&output)
+}
+
 fn client(wanted: &Arguments, known: &Known) -> Client {
-    let directory = wanted.directory.as_deref().unwrap_or(".");
-    let mut args = vec!["-c".to_owned(), SCRIPT.to_owned(), "sh".to_owned(), directory.to_owned()];
+    let mut args = vec![wanted.directory.as_deref().unwrap_or(".").to_owned()];
     args.extend([wanted.commit.clone().unwrap_or_else(|| "HEAD".to_owned()), wanted.branch.clone()]);
     match known {
         Known::Workspace => args.push("workspace".to_owned()),
@@ -92,6 +152,11 @@ fn client(wanted: &Arguments, known: &Known) -> Client {
             args.extend(all.iter().take(KNOWN_MAX).map(ToString::to_string));
         }
     }
+    git(SCRIPT, args)
+}
+
+/// Returns the program of a script that runs git, without settings other than those of the repository.
+fn git(script: &str, args: Vec<String>) -> Client {
     let environment = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", "/nonexistent"),
@@ -106,7 +171,7 @@ fn client(wanted: &Arguments, known: &Known) -> Client {
     ];
     Client {
         program: "/bin/sh".to_owned(),
-        args,
+        args: ["-c", script, "sh"].into_iter().map(str::to_owned).chain(args).collect(),
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned().into())).into(),
         directory: WORKSPACE.to_owned(),
         streams: Streams::Output,

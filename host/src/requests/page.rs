@@ -75,7 +75,7 @@ pub(super) fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments:
 ///
 /// # Errors
 /// Errors of the record and of the key, and damaged arguments.
-pub(super) fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Map<String, Value>, Error> {
+pub fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Map<String, Value>, Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("{}: its arguments", row.id));
     let session = sessions::find(tx, row.session)?.ok_or_else(damaged)?;
     let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;

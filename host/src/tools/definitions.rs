@@ -143,6 +143,9 @@ pub(super) fn git_push() -> Tool {
                 "commit": text("The commit; HEAD if absent."),
                 "over": of_host("Leave it out: the host writes the commit of the branch before."),
                 "commits": of_host("Leave it out: the host writes the list of commits."),
+                "summary": of_host("Leave it out: the host counts the changes."),
+                "changes": of_host("Leave it out: the host lists the changed files."),
+                "diff": of_host("Leave it out: the host writes the digest of the diff."),
             }),
         ),
     }

@@ -156,9 +156,14 @@ fn is_pushed_once(forge: &Forge) {
     let effect = request["effect"].as_str().unwrap_or_default();
     let head = forge.run("git -C w rev-parse HEAD");
     let head = head.split_whitespace().find(|word| word.len() == 40).expect("a hash").to_owned();
-    for shown in [forge.url().as_str(), "branch \"main\"", &head, "Ada <ada@example.org>: paint it blue"] {
+    let arguments = &request["arguments"];
+    for shown in
+        [forge.url().as_str(), "branch \"main\"", "1 commit, 0 files", arguments["diff"].as_str().expect("a digest")]
+    {
         assert!(effect.contains(shown), "{shown}: {effect}");
     }
+    let commits = arguments["commits"].as_str().expect("the commits");
+    assert_eq!(commits, format!("{head} Ada <ada@example.org>: paint it blue"));
     assert_eq!(forge.pushes(), 0);
     is_shown_again(forge, &request);
     // A commit after the request, and settings of the workspace that would lead elsewhere.
@@ -246,4 +251,71 @@ fn push_that_is_not_exact_is_refused_by_name() {
     ));
     refused(&format!("push w to {} branch main", forge.url()), "egress_push");
     assert_eq!((forge.pushes(), forge.subjects()), (0, vec!["first".to_owned()]));
+}
+
+#[test]
+fn page_of_a_push_has_its_diff_and_the_yes_is_bound_to_it() {
+    let forge = Forge::on(TestHost::with(current_user(), Build::Plain, None), &[]);
+    // Programs of the workspace that git would run for a diff, and names that look like lines of the page.
+    forge.run(
+        "cd w && printf '* diff=evil\\n' > .git/info/attributes && git config diff.external 'touch /workspace/ran;' && \
+         git config diff.evil.textconv 'touch /workspace/ran;' && git config diff.renames copies",
+    );
+    forge.run(&format!(
+        "cd w && printf 'blue\\n' > tulip.txt && printf '\\000\\001' > bulb.bin && printf 'echo\\n' > run.sh && chmod +x run.sh && \
+         printf 'x\\n' > \"$(printf 'a\\nALL ARGUMENTS')\" && ln -s /etc/passwd link && printf 'hush\\n' > key && git add -A && \
+         git {IDENTITY} commit --quiet -m more && git rm --quiet key && git {IDENTITY} commit --quiet -m fewer"
+    ));
+    let request = forge.ask();
+    let id = request["id"].as_str().expect("an id");
+    let arguments = &request["arguments"];
+    let changes = arguments["changes"].as_str().expect("the changed files");
+    for line in [
+        "changed \"tulip.txt\": +1 -1",
+        "new \"run.sh\": EXECUTABLE, +1 -0",
+        "new \"link\": LINK, +1 -0",
+        "new \"a\\u{a}ALL ARGUMENTS\": +1 -0",
+    ] {
+        assert!(changes.lines().any(|found| found == line), "{line}\n{changes}");
+    }
+    let sha256 = "b413f47d13ee2fe6c845b2ee141af81de858df4ec549a58b7970bb96645bc8d2";
+    assert!(
+        changes.contains(&format!("new \"bulb.bin\": no text, from nothing to 2 bytes with SHA-256 {sha256}")),
+        "{changes}"
+    );
+    let first = changes.lines().nth(1).unwrap_or_default();
+    assert!(first.starts_with("new \"key\": IN THE HISTORY ONLY"), "a removed secret leaves too: {changes}");
+    let page = forge.host.ctl(&["--json", "approve", id, "--digest", &"0".repeat(64)]);
+    assert!(page.stderr.contains("shown_differs"), "{}", page.stderr);
+    let shown = Raw::of(&forge.host).get(&format!("/v1/requests/{id}")).1["shown"].as_str().expect("a page").to_owned();
+    let first_screen: String = shown.lines().take(21).collect::<Vec<_>>().join("\n");
+    let summary = arguments["summary"].as_str().expect("a summary");
+    assert!(summary.starts_with("2 commits, 5 files, +4 -1 lines"), "{summary}");
+    let digest = arguments["diff"].as_str().expect("a digest");
+    for words in [digest, "IN THE HISTORY ONLY", "run.sh"] {
+        assert!(first_screen.contains(words), "{words} is not on the first screen:\n{first_screen}");
+    }
+    let diff = forge.host.ctl(&["--json", "why", id, "--diff"]).ok().json();
+    assert_eq!((diff["digest"].as_str(), &diff["left_off"]), (Some(digest), &json!(0)));
+    let text = diff["text"].as_str().expect("a text");
+    for line in ["  + | blue", "  + | hush", "  + | /etc/passwd"] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    forge.host.ctl(&["person", "add", "eve"]).ok();
+    let eve = Raw::of_person(&forge.host, "eve");
+    assert_eq!(eve.get(&format!("/v1/requests/{id}/diff")).0, 404, "another person does not see it");
+    let none = forge.run("ls /workspace; ls /workspace/ran");
+    assert!(none.contains("cannot access"), "a program of the workspace ran: {none}");
+    // Another content under the same subjects is another page.
+    forge.run("cp -r w kept");
+    forge.run(&format!("cd w && printf 'green\\n' > tulip.txt && git {IDENTITY} commit --quiet -a --amend -m fewer"));
+    forge.ask();
+    let other = forge.host.ctl(&["--json", "inbox"]).ok().json()[1].clone();
+    assert_ne!((&other["arguments"]["diff"], &other["shown_digest"]), (&arguments["diff"], &request["shown_digest"]));
+    assert!(forge.approve(&request).contains("pushed: the branch main"), "the commits of the yes are there still");
+    assert_eq!(forge.subjects(), ["fewer", "more", "first"]);
+    assert_eq!(git(&forge.bare, &["show", "main:tulip.txt"]), "blue\n");
+    // The workspace loses the commits of the other one.
+    forge.run("rm -rf w && mv kept w && git -C w reflog expire --expire=now --all && git -C w gc --quiet --prune=now");
+    forge.host.ctl(&["--json", "why", other["id"].as_str().expect("an id"), "--diff"]).refused("request_diff");
 }

@@ -4,7 +4,7 @@
 
 use super::{Client, segment};
 use crate::failure::Error;
-use ironclaw_contract::operator::{CallRequest, Decision, Digest, InboxEntry, Rejection};
+use ironclaw_contract::operator::{CallRequest, Decision, Digest, InboxEntry, PushDiff, Rejection};
 
 impl Client {
     /// Returns the calls and changes that wait and that the caller may decide or asked for, the oldest first.
@@ -15,6 +15,20 @@ impl Client {
     /// Returns an approval request of a call, with its page.
     pub async fn call_request(&self, id: &str) -> Result<CallRequest, Error> {
         self.get(&format!("requests/{}", segment(id))).await
+    }
+
+    /// Returns the whole diff of a push, with the text of all its parts.
+    pub async fn push_diff(&self, id: &str) -> Result<PushDiff, Error> {
+        let mut whole: PushDiff = self.get(&format!("requests/{}/diff", segment(id))).await?;
+        while let Some(from) = whole.next {
+            let part: PushDiff = self.get(&format!("requests/{}/diff?from={from}", segment(id))).await?;
+            if part.digest != whole.digest || part.next.is_some_and(|next| next <= from) {
+                return Err(Error::failed("diff_changed", format!("the diff of {id} changed while it was read")));
+            }
+            whole.text.push_str(&part.text);
+            whole.next = part.next;
+        }
+        Ok(whole)
     }
 
     /// Approves the call on the page of this digest.

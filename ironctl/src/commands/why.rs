@@ -26,11 +26,17 @@ const CALL_PREFIX: &str = "call_";
 pub struct Args {
     /// Id of the message, the call, the approval request or the question [default: your newest message]
     id: Option<String>,
+    /// Print the whole diff of a push instead; the id is that of its approval request
+    #[arg(long, requires = "id")]
+    diff: bool,
 }
 
 /// Prints the stages of a message and a summary.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let id = args.id.as_deref().unwrap_or(LAST);
+    if args.diff {
+        return diff(at, id).await;
+    }
     if id.starts_with(CALL_PREFIX) {
         return call(at, id).await;
     }
@@ -88,6 +94,20 @@ async fn request(at: &At, id: &str) -> Result<(), Error> {
     }
     at.out.line(standing(&request))?;
     at.out.line(format!("each stage of the call: ironctl why {call_id}"))
+}
+
+/// Prints every line of the diff of a push.
+async fn diff(at: &At, id: &str) -> Result<(), Error> {
+    if !id.starts_with(REQUEST_PREFIX) {
+        return Err(Error::usage(format!("{id} is no approval request"), "name the request of a push: ironctl inbox"));
+    }
+    let diff = at.client()?.push_diff(id).await?;
+    at.out.json(&diff)?;
+    at.out.exact(&diff.text)?;
+    match diff.left_off {
+        0 => at.out.line(format!("digest of the diff: {}", diff.digest)),
+        more => at.out.line(format!("{more} more lines; the digest covers them: {}", diff.digest)),
+    }
 }
 
 async fn question(at: &At, id: &str) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
     Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, CallRequest, EntryId, InboxEntry, MessageCall,
-    NewAllowance, NewAnswer, QuestionWhy, RequestReason, ValueOrigin,
+    NewAllowance, NewAnswer, PushDiff, QuestionWhy, RequestReason, ValueOrigin,
 };
 use serde_json::json;
 
@@ -111,6 +111,8 @@ pub(super) fn shapes() -> Vec<Shape> {
         free_text: Some(false),
         ..change.clone()
     };
+    let diff =
+        PushDiff { digest: Digest::of(b"diff"), text: "  + | added\n".to_owned(), next: Some(4000), left_off: 0 };
     let request = CallRequest {
         id: id::<RequestId>("req", 1),
         agent: "clerk".to_owned(),
@@ -178,5 +180,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.new_answer", NewAnswer { option: Some(2), text: None }),
         shape("operator.new_answer.text", NewAnswer { option: None, text: Some("staging".to_owned()) }),
         shape("operator.call_request", request),
+        shape("operator.push_diff", diff.clone()),
+        shape("operator.push_diff.end", PushDiff { next: None, left_off: 7, ..diff }),
     ]
 }
