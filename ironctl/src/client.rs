@@ -85,6 +85,7 @@ pub async fn is_listening(transport: &Transport) -> bool {
 }
 
 /// A client for one host, with a token.
+#[derive(Clone)]
 pub struct Client {
     home: PathBuf,
     transport: Transport,

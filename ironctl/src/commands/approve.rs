@@ -51,7 +51,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
 
 /// Shows a change or a call and applies the decision of the person.
 async fn ask(at: &At, client: &Client, id: &str, waiting: &Decidable) -> Result<Decidable, Error> {
-    match waiting.ask(at.out, Words::One, 0).await? {
+    match waiting.ask(at.out, client, Words::One, 0).await? {
         Choice::Approve(shown) => Decidable::approve(client, id, shown).await,
         Choice::Reject(reason) => Decidable::reject(client, id, reason).await,
         Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", format!("{id} was not decided"))),

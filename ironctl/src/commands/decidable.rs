@@ -59,8 +59,8 @@ impl Decidable {
     }
 
     /// Shows the page and asks for a decision.
-    pub async fn ask(&self, out: Output, words: Words, above: usize) -> Result<Choice, Error> {
-        review::ask(out, &self.subject(), words, above).await
+    pub async fn ask(&self, out: Output, client: &Client, words: Words, above: usize) -> Result<Choice, Error> {
+        review::ask(out, &self.subject().with_diff(client), words, above).await
     }
 
     /// Prints the page and returns its digest, for an approval without a question.

@@ -221,7 +221,7 @@ async fn decide(out: Output, client: &Client, id: &str, words: Words, above: usi
         return answer(out, client, id).await;
     }
     let waiting = Decidable::read(client, id).await?;
-    let decided = match waiting.ask(out, words, above).await {
+    let decided = match waiting.ask(out, client, words, above).await {
         Ok(Choice::Quit) => return Ok(Next::Quit),
         Ok(Choice::Skip) => {
             out.line("")?;

@@ -1,23 +1,26 @@
 //! The review of a change or a call on a terminal: the page, the question, and the decision of a person.
 //!
-//! A page that does not fit is shown screen by screen, and its effect again directly above the question. The word `details` shows ids
-//! and digests. Accepts only whole words, and never those that were typed before the question. See [`crate::commands::inbox`],
-//! [`crate::commands::approve`] and [`crate::commands::chat`].
+//! A page that does not fit is shown screen by screen. A yes counts once each line with an effect or a value was on the screen; the words
+//! of the question are words at every prompt. The word `details` shows ids and digests, and the diff of a push. Accepts only whole
+//! words, and never those that were typed before the question. See [`crate::commands::inbox`], [`crate::commands::approve`] and
+//! [`crate::commands::chat`].
 
+mod sections;
+mod words;
+
+pub use words::Words;
+
+use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
 use ironclaw_contract::operator::{CallRequest, Change, Digest};
+use sections::Sections;
 use std::io::{self, IsTerminal};
+use words::Word;
 
-/// The section of a page that only the word `details` shows.
-const DETAILS: &str = "IDENTIFIERS";
-
-/// The sections of a page that are repeated above the question if the page does not fit.
-const EFFECTS: [&str; 2] = ["EFFECT", "WARNINGS"];
-
-/// The beginning of the heading above the effect of a call.
-const CALL_EFFECT: &str = "APPROVAL REQUEST ";
+/// The tool whose call has a diff.
+const PUSH: &str = "git_push";
 
 /// Lines of a screen for the question.
 const QUESTION_ROWS: usize = 3;
@@ -29,26 +32,35 @@ const ANSWER_ROWS: usize = 2;
 const PAGE_ROWS_MIN: usize = 5;
 
 /// The object of a decision.
-#[derive(Debug)]
 pub struct Subject<'a> {
     id: String,
     page: &'a str,
     digest: Digest,
+    /// True if its details have the diff of a push.
+    is_push: bool,
+    client: Option<&'a Client>,
 }
 
 impl<'a> From<&'a Change> for Subject<'a> {
     fn from(change: &'a Change) -> Self {
-        Self { id: change.id.to_string(), page: &change.shown, digest: change.shown_digest }
+        let (page, digest) = (&change.shown, change.shown_digest);
+        Self { id: change.id.to_string(), page, digest, is_push: false, client: None }
     }
 }
 
 impl<'a> From<&'a CallRequest> for Subject<'a> {
     fn from(request: &'a CallRequest) -> Self {
-        Self { id: request.id.to_string(), page: &request.shown, digest: request.shown_digest }
+        let (page, digest) = (&request.shown, request.shown_digest);
+        Self { id: request.id.to_string(), page, digest, is_push: request.tool == PUSH, client: None }
     }
 }
 
-impl Subject<'_> {
+impl<'a> Subject<'a> {
+    /// Lets the details have the diff of a push, which this client asks for.
+    pub fn with_diff(self, client: &'a Client) -> Self {
+        Self { client: Some(client).filter(|_| self.is_push), ..self }
+    }
+
     /// Returns the digest of the page; fails if the host names another digest. [`Output::exact`] checks the text itself.
     pub fn verified(&self) -> Result<Digest, Error> {
         let digest = Digest::of(self.page.as_bytes());
@@ -59,75 +71,20 @@ impl Subject<'_> {
         }
         Ok(digest)
     }
-}
 
-/// The words of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Words {
-    /// For one object.
-    One,
-    /// For one of several objects, which the person may skip.
-    Inbox,
-    /// For a call in a conversation. The number binds the answer to the page, and a model cannot write the brackets.
-    Turn { position: u32, of: u32 },
-}
-
-/// The meaning of a typed line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
-    Approve,
-    Reject,
-    Details,
-    Skip,
-    Quit,
-}
-
-impl Words {
-    fn question(self, has_details: bool) -> String {
-        let details = if has_details { "details, " } else { "" };
-        match self {
-            Self::One => format!("\napprove, reject, {details}quit? "),
-            Self::Inbox => format!("\napprove, reject, {details}skip, quit? "),
-            Self::Turn { position, .. } => {
-                format!("\n{} {position} yes, {position} no, {details}later? ", self.mark())
+    /// Returns the lines of the diff of a push; for a failure a line that says so.
+    async fn diff(&self, out: Output) -> Option<String> {
+        let found = self.client?.push_diff(&self.id).await;
+        Some(match found.and_then(|diff| out.check_exact(&diff.text).map(|()| diff)) {
+            Ok(diff) if diff.left_off > 0 => {
+                format!("DIFF\n{}  {} more lines; the digest covers them\n", diff.text, diff.left_off)
             }
-        }
-    }
-
-    /// Returns the meaning of a whole line; `None` if it decides nothing.
-    fn read(self, line: &str, has_details: bool) -> Option<Word> {
-        let word = match (self, line) {
-            (_, "details") if has_details => Word::Details,
-            (Self::One | Self::Inbox, "approve") => Word::Approve,
-            (Self::One | Self::Inbox, "reject") => Word::Reject,
-            (Self::One | Self::Inbox, "quit") => Word::Quit,
-            (Self::Inbox, "skip") | (Self::Turn { .. }, "later") => Word::Skip,
-            (Self::Turn { .. }, "no") => Word::Reject,
-            (Self::Turn { position, .. }, line) => match line.split_once(' ') {
-                Some((number, "yes")) if number == position.to_string() => Word::Approve,
-                Some((number, "no")) if number == position.to_string() => Word::Reject,
-                Some(_) | None => return None,
-            },
-            (Self::One | Self::Inbox, _) => return None,
-        };
-        Some(word)
-    }
-
-    fn advice(self) -> String {
-        match self {
-            Self::One | Self::Inbox => "nothing was decided: type a whole word".to_owned(),
-            Self::Turn { position, .. } => {
-                format!("nothing was decided: type \"{position} yes\", \"{position} no\" or \"later\"")
+            Ok(diff) => format!("DIFF\n{}", diff.text),
+            Err(error) => {
+                out.failure(&error);
+                String::new()
             }
-        }
-    }
-
-    /// Returns the mark of the host's lines about a request of a turn; empty for other questions.
-    pub fn mark(self) -> String {
-        match self {
-            Self::One | Self::Inbox => String::new(),
-            Self::Turn { position, of } => format!("⟦approval request {position} of {of}⟧"),
-        }
+        })
     }
 }
 
@@ -152,42 +109,174 @@ pub fn is_possible(out: Output) -> bool {
 /// Shows a page and asks for a decision in these words.
 ///
 /// `above` lines of the screen, such as the result of the decision before, stay visible above the page. While the person answers, the
-/// effect and the warnings stay on the screen.
+/// effect and the warnings stay on the screen, if they fit on one.
 pub async fn ask(out: Output, subject: &Subject<'_>, words: Words, above: usize) -> Result<Choice, Error> {
     let digest = subject.verified()?;
     out.check_exact(subject.page)?;
-    let page = Page::of(subject.page);
-    let has_details = !page.details.is_empty();
-    let question = words.question(has_details);
-    let Some(mut shown) = show(out, &page.shown, above).await? else { return Ok(Choice::Quit) };
-    // The lines from the first one of the effect, which is at the top of a page.
-    let mut since_effect = shown.lines;
+    let page = Sections::from(subject.page);
+    let mut reading = Reading { out, words, page: &page, subject, read: 0, since_effect: 0, unread: 0 };
+    reading.show_more(above)?;
     loop {
-        if screen_rows(out).is_some_and(|rows| rows < since_effect) {
-            let Some(effects) = show_effects(out, &page, shown.unread).await? else { return Ok(Choice::Quit) };
-            since_effect = effects.lines;
+        let place = reading.place();
+        if place == Place::Question && reading.show_effects()? {
+            continue;
         }
-        shown.unread = 0;
-        let Some(line) = read_answer(out, &question).await? else { return Ok(Choice::Quit) };
-        match words.read(&line, has_details) {
-            Some(Word::Approve) => return Ok(Choice::Approve(digest)),
-            Some(Word::Reject) => {
+        let Some(line) = read_answer(out, &reading.prompt(place)).await? else { return Ok(Choice::Quit) };
+        reading.since_effect += ANSWER_ROWS;
+        reading.unread = 0;
+        match (words.read(&line, reading.has_details()), place) {
+            (Some(Word::Approve), Place::Question) => return Ok(Choice::Approve(digest)),
+            (Some(Word::Approve), Place::More | Place::Effect) => reading.say(&reading.not_taken())?,
+            (Some(Word::Reject), _) => {
                 let Some(reason) = read_answer(out, "reason (may be empty): ").await? else { return Ok(Choice::Quit) };
                 return Ok(Choice::Reject(reason));
             }
-            Some(Word::Details) => {
-                let Some(details) = show(out, &page.details, 0).await? else { return Ok(Choice::Quit) };
-                since_effect += details.lines;
-                shown = details;
+            (Some(Word::Details), _) => {
+                if let Some(choice) = reading.show_details().await? {
+                    return Ok(choice);
+                }
             }
-            Some(Word::Skip) => return Ok(Choice::Skip),
-            Some(Word::Quit) => return Ok(Choice::Quit),
-            None => {
-                out.line(words.advice())?;
-                since_effect += 1;
+            (Some(Word::Skip), _) => return Ok(Choice::Skip),
+            (Some(Word::Quit), _) => return Ok(Choice::Quit),
+            (None, Place::Effect) if line.is_empty() => reading.clear(),
+            (None, Place::More | Place::Question) if line.is_empty() && reading.left() > 0 => reading.show_more(0)?,
+            (None, Place::More | Place::Effect) => reading.say("nothing was decided: press Enter to read on")?,
+            (None, Place::Question) => reading.say(&words.advice())?,
+        }
+    }
+}
+
+/// The next step of a person who reads a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Read more lines before a yes.
+    More,
+    /// Make room for the effect.
+    Effect,
+    /// Answer.
+    Question,
+}
+
+/// A page while a person reads it.
+struct Reading<'r, 'a> {
+    out: Output,
+    words: Words,
+    page: &'r Sections<'a>,
+    subject: &'r Subject<'a>,
+    /// Lines of the page that were on the screen.
+    read: usize,
+    /// Lines from the first one of the effect.
+    since_effect: usize,
+    /// Lines that no prompt follows.
+    unread: usize,
+}
+
+impl Reading<'_, '_> {
+    fn has_details(&self) -> bool {
+        !self.page.details.is_empty() || self.subject.client.is_some()
+    }
+
+    /// Returns the number of lines that were not shown yet.
+    fn left(&self) -> usize {
+        self.page.shown.len() - self.read
+    }
+
+    fn place(&self) -> Place {
+        if self.read < self.page.needed {
+            return Place::More;
+        }
+        let is_crowded = |rows: usize| rows < self.unread + self.page.effects.len();
+        match self.is_effect_gone() && screen_rows(self.out).is_some_and(is_crowded) && self.unread > 0 {
+            true => Place::Effect,
+            false => Place::Question,
+        }
+    }
+
+    /// Returns whether the effect has left the screen, and fits on one.
+    fn is_effect_gone(&self) -> bool {
+        screen_rows(self.out).is_some_and(|rows| rows < self.since_effect && self.page.effects.len() <= rows)
+    }
+
+    fn prompt(&self, place: Place) -> String {
+        match place {
+            Place::More => format!("-- {} more lines: Enter for more, or reject, quit -- ", self.left()),
+            Place::Effect => "-- Enter for the effect and the question -- ".to_owned(),
+            Place::Question => self.words.question(self.has_details(), self.left()),
+        }
+    }
+
+    /// Returns the answer to a yes before the end of the lines that it needs.
+    fn not_taken(&self) -> String {
+        let more = self.page.needed.saturating_sub(self.read);
+        match more {
+            0 => "nothing was decided: press Enter for the question".to_owned(),
+            more => {
+                format!("nothing was decided: {more} lines of the effect are unread, press Enter until the question")
             }
         }
-        since_effect += ANSWER_ROWS;
+    }
+
+    fn say(&mut self, words: &str) -> Result<(), Error> {
+        self.since_effect += 1;
+        self.out.line(words)
+    }
+
+    fn clear(&mut self) {
+        self.unread = 0;
+    }
+
+    /// Shows the next screen of the page; it keeps `above` lines.
+    fn show_more(&mut self, above: usize) -> Result<(), Error> {
+        let rest = &self.page.shown[self.read..];
+        let room = screen_rows(self.out).map_or(rest.len(), |rows| rows.saturating_sub(above).max(1));
+        let screen = &rest[..room.min(rest.len())];
+        self.put(screen)?;
+        self.read += screen.len();
+        Ok(())
+    }
+
+    fn put(&mut self, lines: &[&str]) -> Result<(), Error> {
+        self.since_effect += lines.len();
+        self.unread += lines.len();
+        print(self.out, lines)
+    }
+
+    /// Shows the effect again if it has left the screen. Returns whether it did.
+    fn show_effects(&mut self) -> Result<bool, Error> {
+        if !self.is_effect_gone() {
+            return Ok(false);
+        }
+        self.out.line("")?;
+        print(self.out, &self.page.effects)?;
+        (self.since_effect, self.unread) = (self.page.effects.len(), 0);
+        Ok(true)
+    }
+
+    /// Shows the details screen by screen. Returns the decision of a person who makes one meanwhile; a yes needs the question.
+    async fn show_details(&mut self) -> Result<Option<Choice>, Error> {
+        let diff = self.subject.diff(self.out).await.unwrap_or_default();
+        let lines: Vec<&str> = self.page.details.iter().copied().chain(diff.lines()).collect();
+        let mut rest = lines.as_slice();
+        loop {
+            let room = screen_rows(self.out).unwrap_or(rest.len());
+            let (screen, left) = rest.split_at(room.min(rest.len()));
+            self.put(screen)?;
+            rest = left;
+            if rest.is_empty() {
+                return Ok(None);
+            }
+            let prompt = format!("-- {} more lines: Enter for more, back for the question -- ", rest.len());
+            let Some(line) = read_answer(self.out, &prompt).await? else { return Ok(Some(Choice::Quit)) };
+            self.since_effect += 1;
+            self.unread = 0;
+            match (line.as_str(), self.words.read(&line, false)) {
+                ("", _) => {}
+                (_, Some(Word::Skip)) => return Ok(Some(Choice::Skip)),
+                (_, Some(Word::Quit)) => return Ok(Some(Choice::Quit)),
+                // Every other word leads back to the question, which takes it.
+                _ => return Ok(None),
+            }
+        }
     }
 }
 
@@ -197,95 +286,6 @@ pub fn print_whole(out: Output, subject: &Subject<'_>) -> Result<Digest, Error> 
     out.exact(subject.page)?;
     out.line("")?;
     Ok(digest)
-}
-
-/// Shows the effect again, after a pause if `unread` lines would leave the screen. Returns `None` if the person leaves.
-async fn show_effects(out: Output, page: &Page<'_>, unread: usize) -> Result<Option<Shown>, Error> {
-    if screen_rows(out).is_some_and(|rows| rows < unread + page.effects.len())
-        && read_answer(out, "-- Enter for the effect and the question -- ").await?.is_none()
-    {
-        return Ok(None);
-    }
-    out.line("")?;
-    show(out, &page.effects, above_first(out, page.effects.len())).await
-}
-
-/// The parts of a review page.
-#[derive(Debug, PartialEq, Eq)]
-struct Page<'a> {
-    /// The page without the details.
-    shown: Vec<&'a str>,
-    /// The sections of `shown` about the effect.
-    effects: Vec<&'a str>,
-    details: Vec<&'a str>,
-}
-
-impl<'a> Page<'a> {
-    /// Splits the text into sections. Only the host writes without an indent, so such a line is the heading of a section.
-    fn of(text: &'a str) -> Self {
-        let (mut shown, mut effects, mut details) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut is_effect, mut is_detail) = (false, false);
-        for line in text.lines() {
-            if !line.is_empty() && !line.starts_with(' ') {
-                is_effect = EFFECTS.contains(&line) || line.starts_with(CALL_EFFECT);
-                is_detail = line == DETAILS;
-            }
-            if is_effect {
-                effects.push(line);
-            }
-            if is_detail { details.push(line) } else { shown.push(line) }
-        }
-        if shown.is_empty() {
-            return Self { shown: details, effects, details: Vec::new() };
-        }
-        for section in [&mut shown, &mut effects, &mut details] {
-            while section.last().is_some_and(|line| line.is_empty()) {
-                section.pop();
-            }
-        }
-        Self { shown, effects, details }
-    }
-}
-
-/// The result of [`show`].
-#[derive(Debug)]
-struct Shown {
-    /// Printed lines.
-    lines: usize,
-    /// The last of them, which no prompt of a screen follows.
-    unread: usize,
-}
-
-/// Prints lines, one screen at a time if they do not fit; the first screen keeps `above` lines. Returns `None` if the person leaves.
-async fn show(out: Output, lines: &[&str], above: usize) -> Result<Option<Shown>, Error> {
-    let Some(rows) = screen_rows(out).filter(|rows| *rows < lines.len() + above) else {
-        print(out, lines)?;
-        return Ok(Some(Shown { lines: lines.len(), unread: lines.len() }));
-    };
-    let mut rest = lines;
-    let mut room = rows.saturating_sub(above).max(1);
-    let mut printed = 0;
-    loop {
-        let (screen, left) = rest.split_at(room.min(rest.len()));
-        print(out, screen)?;
-        printed += screen.len();
-        if left.is_empty() {
-            return Ok(Some(Shown { lines: printed, unread: screen.len() }));
-        }
-        let question = format!("-- {} more lines: Enter for more, end for the last screen -- ", left.len());
-        let Some(line) = read_answer(out, &question).await? else { return Ok(None) };
-        printed += 1;
-        rest = match line.as_str() {
-            "end" => &left[left.len().saturating_sub(rows)..],
-            _ => left,
-        };
-        room = rows;
-    }
-}
-
-/// Returns the number of lines to keep on the first screen of so many lines, so that the last screen is full.
-fn above_first(out: Output, lines: usize) -> usize {
-    screen_rows(out).filter(|rows| *rows < lines).map_or(0, |rows| (rows - lines % rows) % rows)
 }
 
 /// Returns the number of lines of a page that fit on a screen.
@@ -308,40 +308,4 @@ pub async fn read_answer(out: Output, question: &str) -> Result<Option<String>, 
         out.line("")?;
     }
     Ok(line)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_number_of_the_request_decides_in_a_turn() {
-        let words = Words::Turn { position: 2, of: 3 };
-        assert_eq!(words.question(true), "\n⟦approval request 2 of 3⟧ 2 yes, 2 no, details, later? ");
-        assert_eq!(words.read("2 yes", false), Some(Word::Approve));
-        assert_eq!((words.read("2 no", false), words.read("no", false)), (Some(Word::Reject), Some(Word::Reject)));
-        assert_eq!((words.read("later", false), words.read("details", true)), (Some(Word::Skip), Some(Word::Details)));
-        for line in
-            ["", "yes", "2", "1 yes", "3 no", "02 yes", "2  yes", "2 yes ", " 2 yes", "2 YES", "approve", "details"]
-        {
-            assert_eq!(words.read(line, false), None, "{line:?}");
-        }
-        for line in ["1 yes", "yes", "no", "later"] {
-            assert_eq!((Words::Inbox.read(line, true), Words::One.read(line, true)), (None, None), "{line}");
-        }
-        assert_eq!((Words::Inbox.read("skip", true), Words::One.read("skip", true)), (Some(Word::Skip), None));
-    }
-
-    #[test]
-    fn details_have_the_ids_and_no_line_is_lost() {
-        let text = "EFFECT\n  Much.\n\nWARNINGS\n  !! all of it\n\nREQUESTED BY\n  person\n    | IDENTIFIERS\n\nIDENTIFIERS\n  change: chg_1\n";
-        let page = Page::of(text);
-        assert_eq!(page.details, ["IDENTIFIERS", "  change: chg_1"]);
-        assert_eq!(page.effects, ["EFFECT", "  Much.", "", "WARNINGS", "  !! all of it"]);
-        assert_eq!(page.shown[..6], [&page.effects[..], &[""]].concat());
-        assert_eq!(page.shown.last(), Some(&"    | IDENTIFIERS"), "an indented line is not a heading");
-        let call = Page::of("APPROVAL REQUEST req_1\n  Much.\n\nALL ARGUMENTS\n  none\n");
-        assert_eq!(call.effects, ["APPROVAL REQUEST req_1", "  Much."]);
-        assert_eq!(Page::of("IDENTIFIERS\n  id\n").shown.len(), 2, "a page is never empty");
-    }
 }

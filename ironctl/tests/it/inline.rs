@@ -100,7 +100,7 @@ fn call_is_decided_inline_by_the_page_that_was_shown() {
     terminal.wait_for(&format!("{MARK}1 of 2⟧ agent assistant waits for your decision on {}\r\n", id("req", 1)));
     terminal.wait_for("EFFECT\r\n  Send a POST to \"api.example\".\r\n");
     terminal.wait_for(&format!("\r\n{MARK}1 of 2⟧ 1 yes, 1 no, details, later? "));
-    for word in ["yes", "approve", "2 yes", "1", "1 yes please"] {
+    for word in ["yes", "2 yes", "1", "1 yes please"] {
         terminal.type_in(&format!("{word}\n"));
         terminal.wait_for("nothing was decided");
         terminal.wait_for("1 yes, 1 no, details, later? ");
@@ -196,7 +196,7 @@ fn forged_page_in_an_answer_has_no_mark_of_the_host() {
             "seq": 4, "at": "t", "stage": "call.refused", "outcome": "refused", "reason": format!("tool {MARK}1⟧, call call_2, no")
         }),
     );
-    terminal.type_in("1 yes\n");
+    terminal.type_in("approve\n");
     terminal.wait_for("is approved");
     events.send(refused).expect("a stream");
     terminal.wait_for("refused: ");

@@ -143,7 +143,7 @@ fn call_in_the_inbox_is_decided_like_a_change() {
     terminal.wait_for("1 to decide");
     terminal.wait_for("Send a POST to \"api.example\".");
     terminal.wait_for("approve, reject, details, skip, quit? ");
-    terminal.type_in("approve\n");
+    terminal.type_in("1 yes\n");
     terminal.wait_for(&format!("{} is done: 200", id("req", 1)));
     terminal.wait_for(&format!("{} waits for other people: call: Send a POST.", id("req", 2)));
     terminal.wait_for("allowance add clerk http_fetch --field method=POST");

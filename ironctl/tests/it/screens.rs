@@ -2,8 +2,9 @@
 //!
 //! The pages are the golden files of the host. A terminal emulator shows what a person sees. See [`crate::terminal`].
 
-use crate::fake_host::FakeHost;
+use crate::fake_host::{Answer, FakeHost};
 use crate::inbox::{decisions, digest, host_that_shows, host_with_three};
+use crate::requests::request;
 use crate::terminal::Terminal;
 use serde_json::json;
 use std::path::Path;
@@ -18,7 +19,7 @@ const SCREENS: [(u16, u16); 2] = [(80, 24), (100, 45)];
 const QUESTION: &str = "approve, reject, details, skip, quit? ";
 
 /// The ends of the prompts between two parts of a page.
-const MORE: &str = "end for the last screen -- ";
+const MORE: &str = "or reject, quit -- ";
 const EFFECT_NEXT: &str = "the question -- ";
 
 /// Returns the name and the text of each golden page.
@@ -46,6 +47,12 @@ fn section<'a>(page: &'a str, headings: &[&str]) -> Vec<&'a str> {
             is_in && !line.is_empty()
         })
         .collect()
+}
+
+/// Returns the lines that a person has to see before a yes.
+fn needed(page: &str) -> Vec<&str> {
+    let changes = "CHANGES (- before, + after)";
+    section(page, &["EFFECT", "WARNINGS", changes, "REFERENCED NAMES"])
 }
 
 /// Returns the position of these lines on a screen, in their order and without another line between them.
@@ -79,14 +86,24 @@ fn effect_and_warnings_are_visible_at_the_question() {
         let host = host_that_shows(page, digest(page));
         for size in SCREENS {
             let mut terminal = inbox_on(&host, size);
-            let screens = read_on(&mut terminal);
+            let mut screens = read_on(&mut terminal);
             let last = screens.last().expect("a screen");
-            let (effect, warnings) = (section(page, &["EFFECT", "WARNINGS"]), section(page, &["WARNINGS"]));
-            assert_eq!(last.last().map(String::as_str), Some(QUESTION.trim_end()), "{name} {size:?}");
-            // A longer effect is shown in parts. The names on this page are an attack.
+            let effect = section(page, &["EFFECT", "WARNINGS"]);
+            assert!(last.last().is_some_and(|line| line.ends_with(QUESTION.trim_end())), "{name} {size:?}");
+            // A longer effect is shown in parts, and not again. The names on this page are an attack.
             let is_too_long = name == "hostile" && size.1 == 24;
-            let wanted = if is_too_long { &warnings } else { &effect };
-            assert!(position(last, wanted).is_some(), "{name} {size:?}:\n{}", last.join("\n"));
+            assert!(is_too_long || position(last, &effect).is_some(), "{name} {size:?}:\n{}", last.join("\n"));
+            for line in needed(page) {
+                let is_shown = screens.iter().any(|screen| screen.iter().any(|shown| shown == line));
+                assert!(is_shown, "{name} {size:?}: {line:?} was on no screen before the question");
+            }
+            let is_more = |screen: &Vec<String>| {
+                screen.iter().rev().nth(1).is_some_and(|line| line.ends_with("Enter shows them --"))
+            };
+            while screens.last().is_some_and(is_more) {
+                terminal.type_in("\n");
+                screens.extend(read_on(&mut terminal));
+            }
             for line in page.lines().take_while(|line| *line != "IDENTIFIERS") {
                 let is_shown = screens.iter().any(|screen| screen.iter().any(|shown| shown == line));
                 assert!(is_shown, "{name} {size:?}: {line:?} was on no screen");
@@ -136,25 +153,34 @@ fn result_of_a_decision_stays_above_the_next_page() {
 fn long_page() -> String {
     let lines: String = (0..60).map(|line| format!("    | line {line}\n")).collect();
     format!(
-        "EFFECT\n  Much.\n\nWARNINGS\n  !! Harm.\n\nREASON GIVEN BY THE PERSON (unverified)\n{lines}\nIDENTIFIERS\n  change: chg_00000000000000000000000001\n"
+        "EFFECT\n  Much.\n\nWARNINGS\n  !! Harm.\n\nCHANGES (- before, + after)\n{lines}\nIDENTIFIERS\n  change: chg_00000000000000000000000001\n"
     )
 }
 
 #[test]
-fn effect_of_a_long_page_is_above_the_question() {
+fn yes_counts_only_after_every_line_of_the_effect() {
     let text: &'static str = long_page().leak();
     let host = host_that_shows(text, digest(text));
     let mut terminal = Terminal::sized(&host, &["approve", "chg_00000000000000000000000001"], 80, 24);
     terminal.wait_for("  !! Harm.");
-    terminal.wait_for("| line 0");
-    terminal.wait_for("-- 46 more lines");
+    terminal.wait_for("-- 46 more lines: Enter for more, or reject, quit -- ");
+    for (word, answer) in [
+        ("approve", "nothing was decided: 46 lines of the effect are unread, press Enter until the question"),
+        ("1 yes", "nothing was decided: 46 lines of the effect are unread"),
+        ("end", "nothing was decided: press Enter to read on"),
+        ("skip", "nothing was decided: press Enter to read on"),
+    ] {
+        terminal.type_in(&format!("{word}\n"));
+        terminal.wait_for(answer);
+        terminal.wait_for("-- 46 more lines: ");
+    }
+    assert_eq!(decisions(&host), []);
+    for more in ["-- 25 more lines: ", "-- 4 more lines: "] {
+        terminal.type_in("\n");
+        terminal.wait_for(more);
+    }
     terminal.type_in("\n");
-    terminal.wait_for("| line 25");
-    terminal.wait_for("more lines");
-    terminal.type_in("end\n");
     terminal.wait_for("| line 59");
-    terminal.wait_for("Enter for the effect and the question -- ");
-    terminal.type_in("\n");
     terminal.wait_for("EFFECT");
     terminal.wait_for("  !! Harm.");
     terminal.wait_for("approve, reject, details, quit? ");
@@ -169,4 +195,67 @@ fn effect_of_a_long_page_is_above_the_question() {
     terminal.wait_for("chg_00000000000000000000000001 is applied");
     assert_eq!(terminal.end(), 0);
     assert_eq!(decisions(&host)[0].1, json!({"shown": digest(text)}), "the digest covers all of it");
+}
+
+#[test]
+fn word_at_the_pager_is_that_word_and_no_enter() {
+    let text: &'static str = long_page().leak();
+    for (command, word, line) in [
+        (&["approve", "chg_00000000000000000000000001"][..], "quit", None),
+        (&["inbox"], "quit", None),
+        (&["inbox"], "skip", None),
+        (&["inbox"], "later", None),
+        (&["inbox"], "reject", Some("POST /v1/changes/chg_00000000000000000000000001/reject")),
+    ] {
+        let host = host_that_shows(text, digest(text));
+        let mut terminal = Terminal::sized(&host, command, 80, 24);
+        terminal.wait_for(MORE);
+        terminal.type_in(&format!("{word}\n"));
+        if word == "reject" {
+            terminal.wait_for("reason (may be empty): ");
+            terminal.type_in("\n");
+        }
+        let seen_of = terminal.end_with_screen();
+        assert!(!seen_of.contains("| line 25"), "{command:?} {word}: {seen_of}");
+        let posted: Vec<String> = decisions(&host).into_iter().map(|(line, _)| line).collect();
+        assert_eq!(posted, line.map(str::to_owned).into_iter().collect::<Vec<_>>(), "{command:?} {word}");
+    }
+}
+
+#[test]
+fn diff_of_a_push_is_shown_by_details_or_why() {
+    const PAGE: &str =
+        "APPROVAL REQUEST req_00000000000000000000000001\n  It pushes 1 commit.\n\nIDENTIFIERS\n  request: one\n";
+    let lines = |from: u32, to: u32| (from..to).map(|line| format!("  + | added {line}\n")).collect::<String>();
+    let part = move |from: u32, to: u32, next: Option<u32>| json!({ "digest": digest("diff"), "text": lines(from, to), "next": next, "left_off": if next.is_none() { 7 } else { 0 } });
+    let host = FakeHost::new(move |line, _| match line {
+        "GET /v1/requests/req_00000000000000000000000001" => {
+            let mut push = request(1, "pending");
+            push["tool"] = json!("git_push");
+            (push["shown"], push["shown_digest"]) = (json!(PAGE), json!(digest(PAGE)));
+            Answer::json(push)
+        }
+        "GET /v1/requests/req_00000000000000000000000001/diff" => Answer::json(part(0, 20, Some(20))),
+        "GET /v1/requests/req_00000000000000000000000001/diff?from=20" => Answer::json(part(20, 36, None)),
+        _ => Answer::missing("request_unknown", "there is no such approval request"),
+    });
+    let mut terminal = Terminal::sized(&host, &["approve", "req_00000000000000000000000001"], 80, 24);
+    terminal.wait_for("approve, reject, details, quit? ");
+    terminal.type_in("details\n");
+    terminal.wait_for("DIFF");
+    terminal.wait_for("more lines: Enter for more, back for the question -- ");
+    terminal.type_in("approve\n");
+    terminal.wait_for("approve, reject, details, quit? ");
+    terminal.type_in("details\n");
+    terminal.wait_for("back for the question -- ");
+    terminal.type_in("\n");
+    terminal.wait_for("added 35");
+    terminal.wait_for("7 more lines; the digest covers them");
+    terminal.wait_for("approve, reject, details, quit? ");
+    terminal.type_in("quit\n");
+    assert_eq!(terminal.end(), 1);
+    assert_eq!(decisions(&host), [], "a yes below the diff is not at the question");
+    let (code, out, _) = host.ironctl(&["why", "req_00000000000000000000000001", "--diff"]);
+    let end = format!("7 more lines; the digest covers them: {}\n", digest("diff"));
+    assert_eq!((code, out), (0, lines(0, 36) + &end));
 }

@@ -101,6 +101,21 @@ impl Terminal {
         String::from_utf8_lossy(&self.seen).into_owned()
     }
 
+    /// Waits for the end of the process; returns everything that it printed.
+    pub fn end_with_screen(mut self) -> String {
+        // The closed terminal is an error of the device.
+        let mut buffer = [0; 1024];
+        while self.ironctl.try_wait().expect("ironctl ends").is_none() {
+            let mut readable = [PollFd::new(self.screen.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut readable, 100_u16) == Ok(1)
+                && let Ok(read) = self.screen.read(&mut buffer)
+            {
+                self.seen.extend_from_slice(&buffer[..read]);
+            }
+        }
+        self.seen()
+    }
+
     /// Waits for the end of the process; returns its exit code.
     pub fn end(mut self) -> i32 {
         self.ironctl.wait().expect("ironctl ends").code().expect("not killed")

@@ -333,11 +333,12 @@ impl Follower<'_> {
             return Ok(());
         }
         if let Some(request) = self.queue.front() {
-            let (request, out) = (request.clone(), self.out);
+            let (request, out, client) = (request.clone(), self.out, self.client.clone());
             self.turn.end_line()?;
             self.say(&request, &format!("agent {} waits for your decision on {}", request.agent, request.id))?;
             self.question = Some(Box::pin(async move {
-                review::ask(out, &Subject::from(request.as_ref()), words(&request), HEADER_ROWS).await
+                let subject = Subject::from(request.as_ref()).with_diff(&client);
+                review::ask(out, &subject, words(&request), HEADER_ROWS).await
             }));
             return Ok(());
         }
