@@ -77,9 +77,6 @@ pub struct NewChannel {
     pub name: String,
     /// The URL for replies: https anywhere, http on this machine and in private networks.
     pub url: String,
-    /// Name or id of the agent to connect; absent: none until a change of kind `wiring` connects one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
     /// True if the receiver shows a delivery once even if the host sends it twice.
     #[serde(default)]
     pub idempotent: bool,
@@ -110,9 +107,6 @@ pub struct Channel {
     pub waiting: Vec<WaitingSender>,
     /// The URL for its messages on this machine, if the settings open a port for webhooks.
     pub hook: Option<String>,
-    /// Name of the agent that was connected before, if this request connected another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken_from: Option<String>,
     /// RFC 3339.
     pub created_at: String,
 }

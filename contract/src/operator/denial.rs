@@ -331,6 +331,7 @@ denial_codes! {
     WiringNone = "wiring_none", 400, Operator, "The new agent has no wiring.";
     WiringTwice = "wiring_twice", 400, Operator, "The change names a channel twice.";
     WiringUnknown = "wiring_unknown", 404, Operator, "The agent is not connected to the channel.";
+    PageUnseen = "page_unseen", 403, Operator, "The step lets more people or messages in, or gives a person more, and needs a yes to its page.";
 
     // Mounts
     MountsOff = "mounts_off", 400, Operator, "The settings permit no mounts.";

@@ -2,7 +2,7 @@
 //!
 //! Never the text of a token, and never a name in place of an id. See [`crate::operator::tokens`].
 
-use super::{Token, TokenId};
+use super::{Digest, Token, TokenId};
 use crate::ids::{ChangeId, PersonId};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub struct NewPerson {
 pub struct NewRole {
     /// `owner admin member`.
     pub role: String,
+    /// The digest of the page of `POST /v1/people/{person}/role/review`; needed for a higher role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
 }
 
 /// `POST /v1/people/{person}/notify`.
@@ -42,6 +45,19 @@ pub struct NewPlace {
 pub struct NewIdentity {
     /// `channel:id`. The first colon separates the two; the id may have further colons.
     pub identity: String,
+    /// The digest of the page of `POST /v1/people/{person}/identities/review`; needed for a new identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
+}
+
+/// The page of a step that gives a person more: a new identity, or another role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct PersonPage {
+    /// Lines of printable characters, each ended by a line feed.
+    pub shown: String,
+    /// SHA-256 of `shown`, 64 hex characters.
+    pub shown_digest: Digest,
 }
 
 /// A person: the answer of `GET /v1/people/{person}` and of each change of a person, and an entry of `GET /v1/people`.

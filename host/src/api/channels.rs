@@ -8,7 +8,7 @@ use crate::inbound::channel::registration::Registration;
 use crate::inbound::channel::{self, Receiver};
 use crate::inbound::routing::engage;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::channels::{self, Channel, Error};
+use crate::registry::channels::{self, Channel, Error, reach};
 use crate::registry::{self, Person};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -35,19 +35,8 @@ pub async fn add(
     Body(new): Body<NewChannel>,
 ) -> Reply<NewChannelMade> {
     // A channel without an agent opens no turn; connecting an agent is a change of its own.
-    let direct = match new.agent {
-        Some(_) => {
-            let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person);
-            Some(direct.map_err(|refusal| unheard_first(refusal, &new.name))?)
-        }
-        None => None,
-    };
-    let (name, agent) = (new.name.clone(), new.agent.clone());
+    let name = new.name.clone();
     let registration = Registration::read(new)?;
-    let agent = match agent {
-        Some(agent) => Some(agents::find(&api, &person, agent).await?.id),
-        None => None,
-    };
     let said = registration.fresh_secret();
     let draft = registration.draft(name);
     let (record, hooks) = (Arc::clone(&api.record), api.about.hooks);
@@ -56,9 +45,6 @@ pub async fn add(
         .state
         .decide(move |tx| {
             let made = channels::add(tx, &draft, &record.wrapping, &person)?;
-            let Some((agent, direct)) = agent.zip(direct) else { return Ok(view(tx, &made, hooks)?) };
-            channels::wire(tx, &direct, &made, agent, &Wiring::new(made.name.clone(), Engage::All))?;
-            let made = channels::find(tx, &made.name)?.unwrap_or(made);
             Ok::<_, Denied<Error>>(view(tx, &made, hooks)?)
         })
         .await?;
@@ -129,7 +115,7 @@ fn refuse_if_stopped(api: &Api) -> Result<(), Refusal> {
     Err(refusal.hint("`ironctl resume` ends the stop"))
 }
 
-/// `POST /v1/channels/{channel}/agents`: disconnects the agent that heard it before.
+/// `POST /v1/channels/{channel}/agents`: narrows the connection of an agent. A wider one is a change with a page.
 pub async fn connect(
     State(api): State<Api>,
     Extension(person): Extension<Person>,
@@ -141,10 +127,11 @@ pub async fn connect(
     let (agent, hooks) = (agents::find(&api, &person, new.agent).await?, api.about.hooks);
     let connected = api.state().decide(move |tx| {
         let found = channels::known(tx, Some(&person), &channel)?;
-        let before = view(tx, &found, hooks)?.agent.filter(|before| *before != agent.name);
+        if !reach::is_within(&wanted, &found.wiring(agent.id)) {
+            return Err(widens(&agent, &found).into());
+        }
         channels::wire(tx, &direct, &found, agent.id, &wanted)?;
-        let connected = view(tx, &channels::known(tx, Some(&person), &channel)?, hooks)?;
-        Ok::<_, Denied>(operator::Channel { taken_from: before, ..connected })
+        Ok::<_, Denied>(view(tx, &channels::known(tx, Some(&person), &channel)?, hooks)?)
     });
     Ok(Json(connected.await?))
 }
@@ -207,13 +194,16 @@ fn wanted(channel: &str, new: &NewWiring) -> Result<Wiring, Refusal> {
     }
 }
 
-/// Adds a hint with the two commands that have the same effect if the policy needs approvals of other people.
-fn unheard_first(refusal: Refusal, name: &str) -> Refusal {
-    let name = short(name);
-    let payload = format!(r#"{{"channel":"{name}","engage":"all"}}"#);
+/// Returns the refusal of a connection that lets more messages reach an agent than now.
+fn widens(agent: &registry::Agent, channel: &Channel) -> Refusal {
+    let message = format!(
+        "more messages of channel {} would reach agent {}, which needs a page and a yes",
+        channel.name, agent.name
+    );
+    let refusal = Refusal::new(DenialCode::PageUnseen, message);
     refusal.hint(format!(
-        "create it without --agent, then propose the agent for it: `ironctl change submit --kind wiring --agent AGENT --payload '{payload}' \
-         --reason WHY`"
+        "`ironctl agent connect` proposes it as a change and asks; or: `ironctl change submit --kind wiring --agent {} --payload JSON --reason WHY`",
+        agent.name
     ))
 }
 
@@ -238,11 +228,6 @@ fn view(
         hook: match channel.kind {
             ChannelKind::Webhook => hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
         },
-        taken_from: None,
         created_at: ironclaw_ledger::rfc3339(channel.created_at),
     })
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(64).collect()
 }

@@ -2,13 +2,15 @@
 //!
 //! Never gives an identity to a second person while the first has a conversation under it. See `registry::people`.
 
+pub(super) mod page;
+
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply, tokens};
 use crate::changes::person_removal::{Removal, check_no_sessions};
 use crate::error::Error;
 use crate::inbound::inbox;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::people::{note_refusal, refuse};
+use crate::registry::people::{Linked, note_refusal, refuse};
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
 use crate::requests;
@@ -102,12 +104,23 @@ pub async fn set_role(
     Path(person): Path<String>,
     Body(new): Body<NewRole>,
 ) -> Reply<operator::Person> {
-    let role: Role = new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))?;
+    let (role, shown) = (change_of_role(&new)?, new.shown);
     let giver = Giver { person: by.id, token: Some(current.clone()) };
     change(&api, current, move |tx| {
-        with_known_person(tx, &person, &by, |tx, person| registry::people::set_role(tx, person, role, giver))
+        with_known_person(tx, &person, &by, |tx, person| {
+            // A role that the present one covers gives nothing more.
+            if !person.role.covers(role) {
+                page::check_seen(&page::role(person, role), shown.as_ref())?;
+            }
+            registry::people::set_role(tx, person, role, giver)
+        })
     })
     .await
+}
+
+/// Reads the role of a request.
+fn change_of_role(new: &NewRole) -> Result<Role, Refusal> {
+    new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))
 }
 
 /// `POST /v1/people/{person}/notify`; a member only their own.
@@ -152,6 +165,9 @@ pub async fn link(
                 );
                 let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
                 return refuse(tx, LedgerEvent::IdentityRefused, by.id, refusal);
+            }
+            if registry::people::check_link(tx, person, &identity, by.id)? == Linked::Not {
+                page::check_seen(&page::link(tx, person, &identity)?, new.shown.as_ref())?;
             }
             registry::people::link(tx, person, &identity, by.id)?;
             Ok(person.clone())

@@ -2,6 +2,8 @@
 //!
 //! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::inbound::channel::webhook`].
 
+pub mod reach;
+
 use super::{Identity, LOOPBACK, Person, Role, Unknown, authorised_entry, identities, places};
 use crate::gateway::decide::proof::Authority;
 use crate::refusal::{Denied, Refusal};

@@ -222,13 +222,37 @@ pub fn set_role(tx: &mut WriteTx<'_>, person: &Person, role: Role, by: impl Into
     Ok(Person { role, ..person.clone() })
 }
 
+/// Whether an identity is linked to a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linked {
+    /// It is linked to this person.
+    Already,
+    /// It is linked to no person, and can be linked to this person.
+    Not,
+}
+
 /// Links an identity to a person. Linking it to the same person again changes nothing.
 ///
 /// # Errors
-/// Refuses an identity of another person, and records the refusal in the ledger.
+/// Refuses as [`check_link`] does.
 pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<(), Denied> {
+    match check_link(tx, person, identity, by)? {
+        Linked::Already => return Ok(()),
+        Linked::Not => {}
+    }
+    tables::people::insert_identity(tx, person.id, identity)?;
+    tables::channels::delete_waiting_sender(tx, &identity.channel, &identity.sender)?;
+    identity_entry(LedgerEvent::IdentityLinked, person.id, identity, by).append(tx)?;
+    Ok(())
+}
+
+/// Checks that an identity can be linked to a person.
+///
+/// # Errors
+/// Refuses an identity of another person, and records the refusal in the ledger.
+pub fn check_link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: PersonId) -> Result<Linked, Denied> {
     match person_behind(tx, identity)? {
-        Some(holder) if holder.id == person.id => return Ok(()),
+        Some(holder) if holder.id == person.id => return Ok(Linked::Already),
         Some(holder) => {
             let message = format!("{identity} is linked to {} ({}) already", holder.name, holder.id);
             let hint = format!(
@@ -255,10 +279,7 @@ pub fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pers
         let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentitiesTooMany, message));
     }
-    tables::people::insert_identity(tx, person.id, identity)?;
-    tables::channels::delete_waiting_sender(tx, &identity.channel, &identity.sender)?;
-    identity_entry(LedgerEvent::IdentityLinked, person.id, identity, by).append(tx)?;
-    Ok(())
+    Ok(Linked::Not)
 }
 
 /// Unlinks an identity from a person: messages from it then have no known sender.

@@ -184,7 +184,7 @@ impl Random {
         let places = [Place::start(&is_bad, seed), Place::start(&is_bad, !seed)];
         for ((name, place), more) in CHANNELS.iter().zip(&places).zip([&["--idempotent"][..], &[]]) {
             Hook::add(&host, name, &place.receiver, more);
-            host.ctl(&["person", "link", "ada", &format!("{name}:ada")]).ok();
+            host.ctl(&["person", "link", "ada", &format!("{name}:ada"), "--yes"]).ok();
         }
         host.ctl(&["person", "set", "owner", "--notify", "desk"]).ok();
         host.ctl(&["person", "set", "ada", "--notify", "shop"]).ok();

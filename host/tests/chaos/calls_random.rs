@@ -346,7 +346,7 @@ impl Random {
         match rng.u8(..4) {
             0 => {
                 let role = if rng.bool() { "admin" } else { "member" };
-                self.host.ctl(&["person", "set", "ada", "--role", role]).ok();
+                self.host.ctl(&["person", "set", "ada", "--role", role, "--yes"]).ok();
             }
             // With the token, its approvals end.
             1 => self.renew_token(1 + rng.usize(..2)),

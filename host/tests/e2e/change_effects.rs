@@ -40,7 +40,7 @@ fn non_member_is_refused_on_every_channel() {
     let receiver = Receiver::accepting();
     let hook = Hook::add(&host, "shop", &receiver, &[]);
     let mia = member(&host, "Mia");
-    host.ctl(&["person", "link", "Mia", "shop:mia"]).ok();
+    host.ctl(&["person", "link", "Mia", "shop:mia", "--yes"]).ok();
     let of_mia = || json!({ "sender": "mia", "text": "hello" }).to_string();
     assert_eq!(hook.send("e0", &of_mia()).0, 200, "every member may use the agent");
 
@@ -141,13 +141,12 @@ fn command_cannot_bypass_a_stricter_policy() {
     host.up();
     let agents = host.ctl(&["agent", "add", "b"]).refused("policy of this host asks for more");
     assert!(agents.stderr.contains("--kind create_agent"), "{}", agents.stderr);
-    let add = ["channel", "add", "webhook", "desk", "--url", &receiver.url, "--agent", "a"];
-    for arguments in [["agent", "connect", "a", "shop"].as_slice(), &add] {
-        let refused = host.ctl(arguments).refused("policy of this host asks for more");
-        assert!(refused.stderr.contains("--kind wiring"), "{}", refused.stderr);
+    let add = ["--json", "channel", "add", "webhook", "desk", "--url", &receiver.url, "--agent", "a", "--yes"];
+    let share = ["--json", "agent", "connect", "a", "shop", "--sharing", "shared", "--yes"];
+    for arguments in [&share[..], &add, &["--json", "agent", "disconnect", "a", "shop"]] {
+        let proposed = host.ctl(arguments);
+        assert!(proposed.code == 1 && proposed.stderr.contains("change_pending"), "{}", proposed.stderr);
     }
-    let proposed = host.ctl(&["--json", "agent", "disconnect", "a", "shop"]);
-    assert!(proposed.code == 1 && proposed.stderr.contains("change_pending"), "{}", proposed.stderr);
     let agents = host.ctl(&["--json", "agent", "list"]).ok().json();
     assert_eq!(agents.as_array().map(Vec::len), Some(1), "{agents}");
     assert_eq!(agents[0]["wirings"][0]["channel"], "shop", "{agents}");

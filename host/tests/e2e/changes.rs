@@ -78,9 +78,10 @@ impl ChangeFixture {
         host.agent("a");
         host.ctl_given("s3cret\n", &["secret", "set", "calendar"]).ok();
         host.ctl(&["person", "add", "bob"]).ok();
-        host.ctl(&["person", "link", "bob", "loopback:bob"]).ok();
-        host.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in"]).ok();
-        host.ctl(&["person", "link", "bob", "desk:bob"]).ok();
+        host.ctl(&["person", "link", "bob", "loopback:bob", "--yes"]).ok();
+        host.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in", "--yes"])
+            .ok();
+        host.ctl(&["person", "link", "bob", "desk:bob", "--yes"]).ok();
         Self { host, directory, _calendar: Some(calendar) }
     }
 
@@ -417,8 +418,8 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
 fn role_needs_the_whole_identity_and_not_a_prefix() {
     let fixture = ChangeFixture::new(Build::Plain);
     fixture.host.ctl(&["person", "add", "mallory"]).ok();
-    fixture.host.ctl(&["person", "link", "bob", "matrix:@alice:corp.example"]).ok();
-    fixture.host.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example"]).ok();
+    fixture.host.ctl(&["person", "link", "bob", "matrix:@alice:corp.example", "--yes"]).ok();
+    fixture.host.ctl(&["person", "link", "mallory", "matrix:@alice:evil.example", "--yes"]).ok();
     let grant =
         |identity: &str| fixture.submit("permissions", json!({ "grant": [{ "identity": identity, "role": "admin" }] }));
     for (cut, why) in [
@@ -434,7 +435,7 @@ fn role_needs_the_whole_identity_and_not_a_prefix() {
     assert!(shown.contains("bob") && !shown.contains("mallory"), "{shown}");
     // The directory was granted to another agent meanwhile, so the shown page is outdated.
     fixture.host.ctl(&["person", "unlink", "bob", "matrix:@alice:corp.example"]).ok();
-    fixture.host.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example"]).ok();
+    fixture.host.ctl(&["person", "link", "mallory", "matrix:@alice:corp.example", "--yes"]).ok();
     fixture.host.ctl(&["approve", &id]).refused("differs from the time of the request");
     assert_eq!(fixture.show(&id)["status"], "withdrawn");
     let roles = fixture.agent()["roles"].to_string();
@@ -465,7 +466,7 @@ fn immediate_command_does_not_bypass_the_policy() {
     let carol = Raw::of_person(&fixture.host, "carol");
     let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
-    fixture.host.ctl(&["agent", "connect", "a", "desk"]).ok();
+    fixture.host.ctl(&["agent", "connect", "a", "desk", "--yes"]).ok();
     // To remove the channel of an agent needs as many approvals as to disconnect it.
     let (status, said) = carol.ask("DELETE", "/v1/channels/desk", "");
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");

@@ -4,6 +4,7 @@
 
 mod authority;
 mod senders;
+mod widening;
 
 use crate::support::client::Raw;
 use crate::support::hooks::{Hook, Receiver, new_host};
@@ -34,7 +35,7 @@ fn refused(answer: &(u16, Value), status: u16, code: &str) {
 
 /// Connects agent `a` to `shop` with these options.
 fn connect(host: &TestHost, options: &[&str]) -> Value {
-    host.ctl(&[&["--json", "agent", "connect", "a", "shop"], options].concat()).ok().json()
+    host.ctl(&[&["--json", "agent", "connect", "a", "shop", "--yes"], options].concat()).ok().json()
 }
 
 /// Waits until the receiver has this number of replies, and returns the bodies.

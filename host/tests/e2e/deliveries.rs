@@ -190,7 +190,7 @@ fn stuck_reply_blocks_no_other_reply_and_no_session() {
         }
     });
     let hook = Hook::add(&host, "shop", &receiver, &[]);
-    host.ctl(&["person", "link", "owner", "shop:bob"]).ok();
+    host.ctl(&["person", "link", "owner", "shop:bob", "--yes"]).ok();
     let stuck = hook.send("b1", &json!({ "sender": "bob", "text": "hello" }).to_string()).1;
     let dies = hook.say("e1", "echo dead");
     receipt(&host, &dies, "dead");

@@ -17,7 +17,7 @@ fn host_with(receiver: &Receiver, more: &str) -> TestHost {
     let host = new_host(Build::Plain, more);
     Hook::add(&host, "shop", receiver, &[]);
     host.ctl(&["person", "add", "Ana"]).ok();
-    host.ctl(&["person", "link", "Ana", "shop:ana"]).ok();
+    host.ctl(&["person", "link", "Ana", "shop:ana", "--yes"]).ok();
     host.ctl(&["destination", "add", "a", "ana", "--channel", "shop", "--to", "ana", "--yes"]).ok();
     host
 }

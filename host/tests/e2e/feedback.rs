@@ -242,12 +242,13 @@ fn connecting_a_channel_names_its_former_agent() {
     host.up();
     host.agent("clerk");
     host.agent("nova");
-    let made = ["channel", "add", "webhook", "desk", "--url", "http://127.0.0.1:9/", "--agent", "clerk"];
+    let made = ["channel", "add", "webhook", "desk", "--url", "http://127.0.0.1:9/", "--agent", "clerk", "--yes"];
     host.ctl(&made).ok();
-    let connected = host.ctl(&["--json", "agent", "connect", "nova", "desk"]).ok().json();
-    assert_eq!((&connected["agent"], &connected["taken_from"]), (&json!("nova"), &json!("clerk")));
+    let connected = host.ctl(&["agent", "connect", "nova", "desk", "--yes"]).ok().stdout;
+    assert!(connected.contains("\"clerk\"") && connected.contains("LOSES"), "the page names it: {connected}");
+    assert!(connected.ends_with("connected nova to desk; clerk is disconnected\n"), "{connected}");
     let again = host.ctl(&["--json", "agent", "connect", "nova", "desk"]).ok().json();
-    assert_eq!(again["taken_from"], Value::Null, "{again}");
+    assert_eq!(again["agent"], "nova", "nothing widens, so no page is needed");
 }
 
 #[test]

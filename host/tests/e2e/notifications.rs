@@ -74,13 +74,13 @@ fn place_of_no_own_identity_is_refused() {
     assert_eq!(set_place(&owner, "carol", "desk"), refused(404, "person_unknown"));
     host.ctl(&["person", "set", "owner", "--notify", "desk"]).refused("ironctl person link");
     assert_eq!(host.ctl(&["person", "set", "owner"]).code, 2);
-    host.ctl(&["person", "link", "bob", "desk:bob"]).ok();
+    host.ctl(&["person", "link", "bob", "desk:bob", "--yes"]).ok();
     assert_eq!(set_place(&owner, "owner", "desk:bob"), refused(404, "identity_unknown"), "it is another person's");
     assert_eq!(set_place(&bob, "owner", "none"), refused(403, "role_too_low"));
     assert_eq!((place_of(&host, "bob"), count(&host, "place.set")), (Value::Null, 0));
     assert_eq!(set_place(&bob, "bob", "desk").0, 200, "a person sets their own place");
     assert_eq!(bob.get("/v1/whoami").1["notify"], "desk:bob");
-    host.ctl(&["person", "link", "bob", "desk:bobby"]).ok();
+    host.ctl(&["person", "link", "bob", "desk:bobby", "--yes"]).ok();
     assert_eq!(set_place(&owner, "bob", "desk"), refused(409, "place_ambiguous"));
     host.ctl(&["person", "set", "bob", "--notify", "desk:bobby"]).ok();
     assert_eq!(place_of(&host, "bob"), "desk:bobby");
@@ -106,7 +106,7 @@ fn doctor_names_each_person_without_a_place() {
     assert_eq!((named(&host, "bob"), named(&host, "owner")), (Some(true), Some(true)));
     assert_eq!(host.status()["without_place"], json!(["owner", "bob"]));
     for person in ["bob", "owner"] {
-        host.ctl(&["person", "link", person, &format!("desk:{person}")]).ok();
+        host.ctl(&["person", "link", person, &format!("desk:{person}"), "--yes"]).ok();
         host.ctl(&["person", "set", person, "--notify", "desk"]).ok();
     }
     assert_eq!(note(&host), None);
@@ -251,7 +251,7 @@ fn change_is_told_to_the_people_who_may_decide() {
     let mut host = host_with_place(Build::Failpoints, &site, &receiver, &[]);
     for (name, role) in [("ada", "admin"), ("bob", "member")] {
         host.ctl(&["person", "add", name, "--role", role]).ok();
-        host.ctl(&["person", "link", name, &format!("desk:{name}")]).ok();
+        host.ctl(&["person", "link", name, &format!("desk:{name}"), "--yes"]).ok();
         host.ctl(&["person", "set", name, "--notify", "desk"]).ok();
     }
     // A change that its person decides at once is not told to others.

@@ -40,8 +40,8 @@ fn id_of(host: &TestHost, person: &str) -> String {
 #[test]
 fn whoami_shows_the_person_the_token_and_the_host() {
     let host = with_people(&[("bob", "member")]);
-    host.ctl(&["person", "link", "bob", "chat:b0b"]).ok();
-    host.ctl(&["person", "link", "owner", "chat:bob"]).ok();
+    host.ctl(&["person", "link", "bob", "chat:b0b", "--yes"]).ok();
+    host.ctl(&["person", "link", "owner", "chat:bob", "--yes"]).ok();
     let made = ["--json", "token", "add", "--person", "bob", "--name", "laptop", "--expires", "1d"];
     let made = host.ctl(&made).ok().json();
     let bob = Raw::of(&host).with_token(made["text"].as_str().expect("a token"));
@@ -95,7 +95,7 @@ fn person_is_removed_by_another_owner_and_without_sessions() {
 #[test]
 fn removal_ends_every_right_and_a_new_namesake_gets_none() {
     let host = with_people(&[("bob", "member"), ("mara", "member")]);
-    host.ctl(&["person", "link", "bob", "chat:bob"]).ok();
+    host.ctl(&["person", "link", "bob", "chat:bob", "--yes"]).ok();
     let grant = json!({ "access": "members", "grant": [
         { "identity": "chat:bob", "role": "admin" },
         { "identity": format!("loopback:{}", id_of(&host, "mara")), "role": "member" },

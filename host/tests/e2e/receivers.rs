@@ -163,7 +163,7 @@ fn stub_host(build: Build, site: &Site) -> TestHost {
     grant(&host, site, &json!(["GET", "POST"]), &json!(["/notes"]));
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
     for kind in Principal::ALL {
-        host.ctl(&["person", "link", "owner", &identity(kind)]).ok();
+        host.ctl(&["person", "link", "owner", &identity(kind), "--yes"]).ok();
     }
     host
 }

@@ -227,14 +227,14 @@ fn creator_who_lost_a_right_pauses_the_schedule() {
     let wanted = json!({ "prompt": "hello", "every": "1d", "may": ["exec"] });
     let (status, refused) = propose(wanted.clone());
     assert_eq!((status, &refused["error"]["code"]), (403, &"schedule_role".into()), "{refused}");
-    host.ctl(&["person", "set", "Bob", "--role", "admin"]).ok();
+    host.ctl(&["person", "set", "Bob", "--role", "admin", "--yes"]).ok();
     let (_, submitted) = propose(wanted);
     host.ctl(&["approve", submitted["id"].as_str().unwrap_or_else(|| panic!("{submitted}"))]).ok();
     let (_, own) = bob.get("/v1/schedules");
     let id = own[0]["id"].as_str().unwrap_or_else(|| panic!("{own}")).to_owned();
     let mine = add(&host, "hello", &["--every", "1d"]);
     assert_eq!(code(&host, &["schedule", "set", &id, "--every", "2d", "--yes"]), "schedule_not_yours");
-    host.ctl(&["person", "set", "Bob", "--role", "member"]).ok();
+    host.ctl(&["person", "set", "Bob", "--role", "member", "--yes"]).ok();
     assert_eq!(bob.get(&format!("/v1/schedules/{mine}")).0, 404, "a member sees only their own");
     assert_eq!(host.ctl(&["schedule", "run", &id]).code, 1);
     assert_eq!(newest(&host, &id, "skipped")["reason"], "creator_role");

@@ -207,7 +207,7 @@ fn role_and_direct_changes_install_no_skill() {
         .refused("payload_malformed");
     // An admin of the agent alone decides on no skill.
     host.ctl(&["person", "add", "mia"]).ok();
-    host.ctl(&["person", "link", "mia", "loopback:mia"]).ok();
+    host.ctl(&["person", "link", "mia", "loopback:mia", "--yes"]).ok();
     host.change("a", "permissions", &serde_json::json!({"grant": [{"identity": "loopback:mia", "role": "admin"}]}));
     let mia = client::Raw::of_person(host, "mia");
     let body = serde_json::json!({"agent": "a", "skill": "weather"}).to_string();

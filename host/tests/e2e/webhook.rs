@@ -94,7 +94,7 @@ fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
     refused(&hook.send("e", &body), 503, "channel_unheard");
     assert_eq!(messages(&host), 0);
     assert_eq!(host.status()["sessions"], json!([]));
-    host.ctl(&["agent", "connect", "a", "shop"]).ok();
+    host.ctl(&["agent", "connect", "a", "shop", "--yes"]).ok();
     hook.say("e", "hello");
 }
 
@@ -226,7 +226,8 @@ fn linked_sender_gets_signed_replies_and_threads_are_separate() {
 fn channel_is_for_operators_and_its_secret_is_shown_once() {
     let host = new_host(Build::Plain, "");
     let receiver = Receiver::accepting();
-    let add = |name: &str, url: &str| host.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a"]);
+    let add =
+        |name: &str, url: &str| host.ctl(&["channel", "add", "webhook", name, "--url", url, "--agent", "a", "--yes"]);
     for name in ["loopback", "host", "Shop", "a b", "a:b"] {
         add(name, &receiver.url).refused("name");
     }
@@ -245,7 +246,7 @@ fn channel_is_for_operators_and_its_secret_is_shown_once() {
     host.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
     let eve = client::Raw::of_person(&host, "Eve");
     host.ctl(&["channel", "remove", "shop", "--yes"]).ok();
-    let new = json!({ "kind": "webhook", "name": "shop", "url": receiver.url, "agent": "a" }).to_string();
+    let new = json!({ "kind": "webhook", "name": "shop", "url": receiver.url }).to_string();
     refused(&eve.ask("POST", "/v1/channels", &new), 409, "channel_in_use");
     refused(&hook.send("e", &Hook::words("hello")), 401, "signature_invalid");
     let mut brought = host.command("ironctl");
@@ -257,6 +258,7 @@ fn channel_is_for_operators_and_its_secret_is_shown_once() {
         "shop",
         "--agent",
         "a",
+        "--yes",
         "--secret-stdin",
     ]);
     let child = brought.args(["--url", &receiver.url]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -336,7 +338,7 @@ fn example_of_the_webhook_page_runs_as_written() {
     host.ctl(&["person", "add", "Alice", "--role", "member"]).ok();
     let link =
         manual.lines().find_map(|line| line.strip_prefix("ironctl person link ")).expect("a line with the command");
-    host.ctl(&[&["person", "link"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
+    host.ctl(&[&["person", "link", "--yes"], link.split(' ').collect::<Vec<_>>().as_slice()].concat()).ok();
     let script = example.replace("http://127.0.0.1:8788/hooks/shop", &hook.hook);
     assert_ne!(script, example, "the example has the URL that this test replaces");
     let script = format!("SECRET='{}'\n{script}", hook.secret);

@@ -137,9 +137,9 @@ fn member_token_cannot_read_or_act_for_other_people() {
     let owner_id =
         host.ctl(&["--json", "person", "show", "owner"]).ok().json()["id"].as_str().expect("an id").to_owned();
     let bob = person(&host, "Bob", "member");
-    host.ctl(&["person", "link", "owner", "loopback:ada-work"]).ok();
-    host.ctl(&["person", "link", "Bob", "loopback:bob-work"]).ok();
-    host.ctl(&["person", "link", "Bob", "telegram:4711:x y"]).ok();
+    host.ctl(&["person", "link", "owner", "loopback:ada-work", "--yes"]).ok();
+    host.ctl(&["person", "link", "Bob", "loopback:bob-work", "--yes"]).ok();
+    host.ctl(&["person", "link", "Bob", "telegram:4711:x y", "--yes"]).ok();
 
     let api = Raw::of(&host).with_token(&bob);
     for path in ["", "/why", "/events"] {
@@ -164,10 +164,10 @@ fn member_token_cannot_read_or_act_for_other_people() {
     // No other person gets the sessions of an unlinked identity.
     host.ctl(&["person", "unlink", "owner", "loopback:ada-work"]).ok();
     host.ctl(&["chat", "a", "hello", "--as", "loopback:ada-work"]).refused("is no identity of yours");
-    host.ctl(&["person", "link", "Bob", "loopback:ada-work"]).refused("another person's conversation");
+    host.ctl(&["person", "link", "Bob", "loopback:ada-work", "--yes"]).refused("another person's conversation");
     let session = as_work["session_id"].as_str().expect("an id");
     host.ctl(&["session", "remove", session, "--yes"]).ok();
-    host.ctl(&["person", "link", "Bob", "loopback:ada-work"]).ok();
+    host.ctl(&["person", "link", "Bob", "loopback:ada-work", "--yes"]).ok();
     host.down();
     assert_eq!(refusal_count(&host, "identity_not_yours"), 6 * 2 + 3 + 1);
     assert_eq!(refusal_count(&host, "identity_elsewhere"), 1);
@@ -237,13 +237,13 @@ fn identity_has_one_person_and_the_last_owner_stays() {
     host.ctl(&["person", "add", "B\u{43e}b"]).refused("it looks like the person \"Bob\"");
     host.ctl(&["person", "add", "chat:bob"]).refused("would read as an identity");
     host.ctl(&["person", "add", "Eve", "--role", "king"]).refused("unknown role");
-    host.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
-    host.ctl(&["person", "link", "Bob", "matrix:@bob:example.org"]).ok();
-    host.ctl(&["person", "link", "owner", "matrix:@bob:example.org"]).refused("is linked to Bob");
-    host.ctl(&["person", "link", "Bob", "no-colon"]).refused("is not a valid identity");
-    host.ctl(&["person", "link", "Unknown", "chat:x"]).refused("there is no person");
+    host.ctl(&["person", "link", "Bob", "matrix:@bob:example.org", "--yes"]).ok();
+    host.ctl(&["person", "link", "Bob", "matrix:@bob:example.org", "--yes"]).ok();
+    host.ctl(&["person", "link", "owner", "matrix:@bob:example.org", "--yes"]).refused("is linked to Bob");
+    host.ctl(&["person", "link", "Bob", "no-colon", "--yes"]).refused("is not a valid identity");
+    host.ctl(&["person", "link", "Unknown", "chat:x", "--yes"]).refused("there is no person");
     host.ctl(&["person", "unlink", "Bob", "matrix:@bob"]).refused("is not linked to Bob");
-    let odd = host.ctl(&["person", "link", "owner", "matrix:@b\u{43e}b:example.org"]).ok();
+    let odd = host.ctl(&["person", "link", "owner", "matrix:@b\u{43e}b:example.org", "--yes"]).ok();
     assert!(odd.stderr.contains("look twice") && odd.stderr.contains("looks like"), "{}", odd.stderr);
     let shown = host.ctl(&["person", "show", "owner"]).ok().stdout;
     assert!(
@@ -254,8 +254,8 @@ fn identity_has_one_person_and_the_last_owner_stays() {
     let owner = host.ctl(&["--json", "person", "show", "owner"]).ok().json();
     let own = format!("loopback:{}", owner["id"].as_str().expect("an id"));
     host.ctl(&["person", "unlink", "owner", &own]).refused("stays with the person");
-    host.ctl(&["person", "set", "owner", "--role", "member"]).refused("is the last owner");
-    host.ctl(&["person", "set", "Bob", "--role", "owner"]).ok();
+    host.ctl(&["person", "set", "owner", "--role", "member", "--yes"]).refused("is the last owner");
+    host.ctl(&["person", "set", "Bob", "--role", "owner", "--yes"]).ok();
     let in_use = owner["tokens"][0]["id"].as_str().expect("an id").to_owned();
     host.ctl(&["token", "remove", &in_use]).refused("is the token that asks");
     assert_eq!(refusals(&host, "token_in_use").len(), 1);
@@ -308,9 +308,9 @@ fn every_route_refuses_a_missing_token_and_a_low_role() {
     // A new role applies to the next request.
     let mia = Raw::of(&host).with_token(&member);
     check_refused(&mia.get("/v1/status"), 403, "role_too_low");
-    host.ctl(&["person", "set", "Mia", "--role", "admin"]).ok();
+    host.ctl(&["person", "set", "Mia", "--role", "admin", "--yes"]).ok();
     assert_eq!(mia.get("/v1/status").0, 200);
-    host.ctl(&["person", "set", "Mia", "--role", "member"]).ok();
+    host.ctl(&["person", "set", "Mia", "--role", "member", "--yes"]).ok();
     check_refused(&mia.get("/v1/status"), 403, "role_too_low");
     // A person sees only their own tokens; an owner sees all tokens.
     let tokens = mia.get("/v1/tokens").1;

@@ -108,7 +108,7 @@ fn member_lists_and_reads_own_sessions_only() {
     assert_eq!(people.host.entries("transcript.read").len(), 1, "an owner's look at another session is recorded");
 
     // With an identity, its sessions are lost.
-    people.host.ctl(&["person", "link", "bob", "loopback:bob-work"]).ok();
+    people.host.ctl(&["person", "link", "bob", "loopback:bob-work", "--yes"]).ok();
     assert_eq!(people.bob.say("a", "hello", Some("loopback:bob-work")).0, 202);
     assert_eq!(people.bob.get("/v1/sessions").1.as_array().map(Vec::len), Some(2));
     people.host.ctl(&["person", "unlink", "bob", "loopback:bob-work"]).ok();

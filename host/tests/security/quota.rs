@@ -58,7 +58,7 @@ fn sender_over_a_quota_is_refused_and_no_session_is_parked() {
     assert_eq!(message(&owner, "a", "t9", "hello").0, 202, "another person has a separate quota");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&host, "desk", &receiver, &[]);
-    host.ctl(&["person", "link", "Cem", "desk:cem"]).ok();
+    host.ctl(&["person", "link", "Cem", "desk:cem", "--yes"]).ok();
     let event = |thread: &str| json!({ "sender": "cem", "thread": thread, "text": "hello" }).to_string();
     let sent: Vec<u16> = ["x", "y"].iter().map(|thread| hook.send(thread, &event(thread)).0).collect();
     assert_eq!(sent, [200, 200]);

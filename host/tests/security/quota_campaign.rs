@@ -181,7 +181,7 @@ fn attackers_reach_their_quotas_and_delay_no_other_person() {
     host.ctl(&["memory", "add", "b", "alpha beta gamma delta epsilon zeta eta theta"]).ok();
     let receiver = Receiver::accepting();
     let hook = Hook::add(&host, "desk", &receiver, &[]);
-    host.ctl(&["person", "link", "Dan", "desk:dan"]).ok();
+    host.ctl(&["person", "link", "Dan", "desk:dan", "--yes"]).ok();
     let owner = Raw::of(&host);
     let (bob, cem) = (Raw::of_person(&host, "Bob"), Raw::of_person(&host, "Cem"));
     let campaign = Campaign { host: &host, seed, over: AtomicBool::new(false), answers: Answers::default() };

@@ -278,7 +278,7 @@ fn lost_role_token_or_policy_leaves_a_request_pending() {
     };
     let entry = ask("role");
     first(&ada, &entry);
-    host.ctl(&["person", "set", "ada", "--role", "member"]).ok();
+    host.ctl(&["person", "set", "ada", "--role", "member", "--yes"]).ok();
     first(&owner, &entry);
     assert_eq!(reject(&owner, &entry, "no").0, 200);
     let entry = ask("token");

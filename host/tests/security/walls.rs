@@ -74,7 +74,7 @@ fn api_refuses_link_local_and_metadata_addresses() {
     for host in ["169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "2852039166"] {
         for scheme in ["https", "http"] {
             let url = format!("{scheme}://{host}/x");
-            let channel = ["--json", "channel", "add", "webhook", "desk", "--url", &url, "--agent", "a"];
+            let channel = ["--json", "channel", "add", "webhook", "desk", "--url", &url, "--agent", "a", "--yes"];
             let model = ["--json", "model", "add", "far", "--kind", "openai", "--base-url", &url, "--no-key"];
             let model = [&model[..], &["--model", "m"]].concat();
             for (command, code) in [(&channel[..], "channel_url"), (&model[..], "url_refused")] {

@@ -168,9 +168,9 @@ pub(crate) fn now() -> i64 {
 impl Hook {
     /// Adds a channel of this name for agent `a`, and links its sender `ann` to the owner.
     pub(crate) fn add(host: &TestHost, name: &str, receiver: &Receiver, more: &[&str]) -> Self {
-        let arguments = ["--json", "channel", "add", "webhook", name, "--url", &receiver.url, "--agent", "a"];
+        let arguments = ["--json", "channel", "add", "webhook", name, "--url", &receiver.url, "--agent", "a", "--yes"];
         let made = host.ctl(&[arguments.as_slice(), more].concat()).ok().json();
-        host.ctl(&["person", "link", "owner", &format!("{name}:ann")]).ok();
+        host.ctl(&["person", "link", "owner", &format!("{name}:ann"), "--yes"]).ok();
         let text = |key: &str| made[key].as_str().unwrap_or_else(|| panic!("{key}: {made}")).to_owned();
         receiver.expect(&text("secret"));
         Self { name: name.to_owned(), secret: text("secret"), hook: text("hook") }
@@ -241,7 +241,7 @@ pub(crate) fn add_place(host: &TestHost, receiver: &Receiver, more: &[&str]) {
     let arguments = ["--json", "channel", "add", "webhook", "desk", "--url", &receiver.url];
     let made = host.ctl(&[arguments.as_slice(), more].concat()).ok().json();
     receiver.expect(made["secret"].as_str().expect("a secret"));
-    host.ctl(&["person", "link", "owner", "desk:ann"]).ok();
+    host.ctl(&["person", "link", "owner", "desk:ann", "--yes"]).ok();
     host.ctl(&["person", "set", "owner", "--notify", "desk"]).ok();
 }
 

@@ -7,7 +7,8 @@ use crate::access::Transport;
 use crate::failure::Error;
 use hyper::Method;
 use ironclaw_contract::operator::{
-    IssuedToken, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person, RemovedPerson, Session, Token, Whoami,
+    IssuedToken, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person, PersonPage, RemovedPerson, Session,
+    Token, Whoami,
 };
 use std::time::Duration;
 
@@ -62,6 +63,16 @@ impl Client {
     /// Sets the place where a person is told.
     pub async fn set_place(&self, person: &str, place: &NewPlace) -> Result<Person, Error> {
         self.post(&format!("people/{}/notify", segment(person)), place).await
+    }
+
+    /// Returns the page of another role.
+    pub async fn review_role(&self, person: &str, role: &NewRole) -> Result<PersonPage, Error> {
+        self.post(&format!("people/{}/role/review", segment(person)), role).await
+    }
+
+    /// Returns the page of a new identity.
+    pub async fn review_link(&self, person: &str, identity: &NewIdentity) -> Result<PersonPage, Error> {
+        self.post(&format!("people/{}/identities/review", segment(person)), identity).await
     }
 
     /// Links an identity to a person.

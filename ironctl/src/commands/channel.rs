@@ -4,13 +4,13 @@
 //! [`crate::commands::delivery`] lists replies that did not arrive.
 
 use super::At;
-use super::agent::connection::rules as rules_of;
+use super::agent::connection::{propose_wiring, rules as rules_of};
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel};
+use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel, NewChannelMade};
 use serde_json::json;
 use std::io::{self, Read};
 
@@ -40,6 +40,9 @@ pub enum Action {
         /// Read the secret from stdin [default: create a new one]
         #[arg(long)]
         secret_stdin: bool,
+        /// Approve the connection of the agent without a question
+        #[arg(long, requires = "agent")]
+        yes: bool,
     },
     /// List channels
     #[command(after_help = "Example:\n  ironctl channel list")]
@@ -115,25 +118,20 @@ const fn secret_heading(kind: ChannelKind) -> &'static str {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::Add { kind, name, url, agent, idempotent, secret_stdin } => {
+        Action::Add { kind, name, url, agent, idempotent, secret_stdin, yes } => {
+            // Refuses an unknown agent before a channel exists.
+            let agent = match agent {
+                Some(agent) => Some(client.agent(&agent).await?.name),
+                None => None,
+            };
             let secret = secret_stdin.then(secret_from_stdin).transpose()?;
-            let new = NewChannel { kind: kind.to_string(), name, url, agent, idempotent, secret };
+            let new = NewChannel { kind: kind.to_string(), name, url, idempotent, secret };
             let made = client.add_channel(&new).await?;
-            at.out.json(&made)?;
-            let channel = &made.channel;
-            at.out.remark(format!("added channel {}; replies go to {}", channel.name, channel.url))?;
-            match &channel.hook {
-                Some(hook) => at.out.remark(format!("messages come in at {hook}"))?,
-                None => at.out.remark(missing_step(channel.kind))?,
-            }
-            if channel.agent.is_none() {
-                at.out.remark(format!("no agent is connected: ironctl agent connect AGENT {}", channel.name))?;
-            }
-            at.out.remark(format!("link its senders to people: ironctl person link PERSON {}:SENDER", channel.name))?;
-            match &made.secret {
-                Some(secret) => {
-                    at.out.remark(secret_heading(channel.kind))?;
-                    at.out.line(secret)
+            print_made(at.out, &made, agent.is_none())?;
+            match agent {
+                Some(agent) => {
+                    let wiring = json!({ "channel": made.channel.name, "engage": "all" });
+                    propose_wiring(at, &client, &agent, wiring, yes).await
                 }
                 None => Ok(()),
             }
@@ -162,6 +160,28 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&json!({ "removed": removed.name }))?;
             at.out.line(format!("removed channel {}", removed.name))
         }
+    }
+}
+
+/// Prints a new channel with its secret, which no later answer has.
+fn print_made(out: Output, made: &NewChannelMade, is_unheard: bool) -> Result<(), Error> {
+    out.json(made)?;
+    let channel = &made.channel;
+    out.remark(format!("added channel {}; replies go to {}", channel.name, channel.url))?;
+    match &channel.hook {
+        Some(hook) => out.remark(format!("messages come in at {hook}"))?,
+        None => out.remark(missing_step(channel.kind))?,
+    }
+    if is_unheard {
+        out.remark(format!("no agent is connected: ironctl agent connect AGENT {}", channel.name))?;
+    }
+    out.remark(format!("link its senders to people: ironctl person link PERSON {}:SENDER", channel.name))?;
+    match &made.secret {
+        Some(secret) => {
+            out.remark(secret_heading(channel.kind))?;
+            out.line(secret)
+        }
+        None => Ok(()),
     }
 }
 

@@ -2,13 +2,16 @@
 //!
 //! Never guesses an identity from a name or a prefix: an identity is always a whole `channel:id`. See [`crate::commands::token`].
 
+use super::review::{self, Choice, Subject, Words};
 use super::{At, token};
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, RemovedPerson};
+use ironclaw_contract::operator::{
+    DenialCode, Digest, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, PersonPage, RemovedPerson,
+};
 
 /// The verbs of `ironctl person`.
 #[derive(Debug, Subcommand)]
@@ -44,6 +47,9 @@ pub enum Action {
         /// Where the person is told about requests and incidents: a channel, an identity channel:id, or none
         #[arg(long, value_name = "CHANNEL|none")]
         notify: Option<String>,
+        /// Give a higher role without a question
+        #[arg(long)]
+        yes: bool,
     },
     /// Link an account on a channel to a person
     #[command(
@@ -54,6 +60,9 @@ pub enum Action {
         person: String,
         /// Identity, channel:id; everything after the first colon is the id
         identity: String,
+        /// Link it without a question
+        #[arg(long)]
+        yes: bool,
     },
     /// Unlink an account from a person
     #[command(after_help = "Example:\n  ironctl person unlink Bob telegram:4711")]
@@ -98,9 +107,17 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&person)?;
             show(at.out, person)
         }
-        Action::Set { person, role, notify } => set(at.out, &client, &person, role, notify).await,
-        Action::Link { person, identity } => {
-            let person = client.link(&person, &NewIdentity { identity: identity.clone() }).await?;
+        Action::Set { person, role, notify, yes } => set(at.out, &client, &person, role, notify, yes).await,
+        Action::Link { person, identity, yes } => {
+            let mut new = NewIdentity { identity: identity.clone(), shown: None };
+            let linked = match client.link(&person, &new).await {
+                Err(refused) if is_unseen(&refused) => {
+                    new.shown = Some(agreed(at.out, &client.review_link(&person, &new).await?, yes).await?);
+                    client.link(&person, &new).await
+                }
+                linked => linked,
+            };
+            let person = linked?;
             at.out.json(&person)?;
             at.out.line(format!("linked {identity} to {} ({})", person.name, person.id))?;
             warn(at.out, &person, &identity)
@@ -120,6 +137,27 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
+/// Returns whether the host refused a step because its page was not shown.
+fn is_unseen(refused: &Error) -> bool {
+    matches!(refused, Error::Refused(failure) if failure.error.code == DenialCode::PageUnseen.name())
+}
+
+/// Shows the page of a step and returns its digest after the yes of the person, or with `yes` without a question.
+async fn agreed(out: Output, page: &PersonPage, yes: bool) -> Result<Digest, Error> {
+    let subject = Subject::from(page);
+    if yes {
+        return review::print_whole(out, &subject);
+    }
+    if !review::is_possible(out) {
+        let failure = Error::failed("not_confirmed", "nothing was changed: the step needs your yes");
+        return Err(failure.hinting("repeat the command on a terminal, or with --yes"));
+    }
+    match review::ask(out, &subject, Words::One, 0).await? {
+        Choice::Approve(shown) => Ok(shown),
+        Choice::Reject(_) | Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", "nothing was changed")),
+    }
+}
+
 /// Sets the role first, and then the place.
 async fn set(
     out: Output,
@@ -127,10 +165,18 @@ async fn set(
     person: &str,
     role: Option<String>,
     notify: Option<String>,
+    yes: bool,
 ) -> Result<(), Error> {
     let mut last = None;
     if let Some(role) = role {
-        let set = client.set_role(person, &NewRole { role }).await?;
+        let mut new = NewRole { role, shown: None };
+        let set = match client.set_role(person, &new).await {
+            Err(refused) if is_unseen(&refused) => {
+                new.shown = Some(agreed(out, &client.review_role(person, &new).await?, yes).await?);
+                client.set_role(person, &new).await
+            }
+            set => set,
+        }?;
         out.line(format!("{} now has the role {}", set.name, set.role))?;
         last = Some(set);
     }

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
-use ironclaw_contract::operator::{CallRequest, Change, Digest};
+use ironclaw_contract::operator::{CallRequest, Change, Digest, PersonPage};
 use sections::Sections;
 use std::io::{self, IsTerminal};
 use words::Word;
@@ -52,6 +52,13 @@ impl<'a> From<&'a CallRequest> for Subject<'a> {
     fn from(request: &'a CallRequest) -> Self {
         let (page, digest) = (&request.shown, request.shown_digest);
         Self { id: request.id.to_string(), page, digest, is_push: request.tool == PUSH, client: None }
+    }
+}
+
+impl<'a> From<&'a PersonPage> for Subject<'a> {
+    fn from(page: &'a PersonPage) -> Self {
+        let (shown, digest) = (&page.shown, page.shown_digest);
+        Self { id: "the step".to_owned(), page: shown, digest, is_push: false, client: None }
     }
 }
 

@@ -15,13 +15,11 @@ pub(super) fn shapes() -> Vec<Shape> {
         kind: "webhook".to_owned(),
         name: "shop".to_owned(),
         url: "https://shop.example/replies".to_owned(),
-        agent: None,
         idempotent: false,
         secret: None,
     };
     let secret = format!("whsec_{}=", "A".repeat(43));
-    let agent = Some("assistant".to_owned());
-    let new = NewChannel { agent, idempotent: true, secret: Some(secret.clone()), ..bare.clone() };
+    let new = NewChannel { idempotent: true, secret: Some(secret.clone()), ..bare.clone() };
     let channel = Channel {
         name: "shop".to_owned(),
         kind: ChannelKind::Webhook,
@@ -39,7 +37,6 @@ pub(super) fn shapes() -> Vec<Shape> {
         }),
         waiting: vec![WaitingSender { identity: "shop:eve".to_owned(), since: AT.to_owned() }],
         hook: Some("http://127.0.0.1:8788/hooks/shop".to_owned()),
-        taken_from: None,
         created_at: AT.to_owned(),
     };
     let unheard = Channel { agent: None, wiring: None, waiting: Vec::new(), hook: None, ..channel.clone() };
@@ -70,7 +67,6 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.new_channel.bare", bare),
         shape("operator.channel", channel.clone()),
         shape("operator.channel.unheard", unheard),
-        shape("operator.channel.taken", Channel { taken_from: Some("clerk".to_owned()), ..channel.clone() }),
         shape("operator.new_channel_made", NewChannelMade { channel: channel.clone(), secret: Some(secret) }),
         shape("operator.new_channel_made.brought", NewChannelMade { channel, secret: None }),
         shape("operator.new_wiring.bare", wiring.clone()),

@@ -2,10 +2,11 @@
 
 use super::seam::id;
 use super::{Shape, shape};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::{
     Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person,
-    Readiness, RemovedPerson, Stopping, Token, Whoami,
+    PersonPage, Readiness, RemovedPerson, Stopping, Token, Whoami,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -80,9 +81,14 @@ pub(super) fn shapes() -> Vec<Shape> {
     let new = NewToken { person: "Alice".to_owned(), name: "laptop".to_owned(), expires: Some("30d".to_owned()) };
     vec![
         shape("operator.new_person", NewPerson { name: "Alice".to_owned(), role: "member".to_owned() }),
-        shape("operator.new_role", NewRole { role: "admin".to_owned() }),
+        shape("operator.new_role", NewRole { role: "admin".to_owned(), shown: None }),
+        shape("operator.new_role.shown", NewRole { role: "admin".to_owned(), shown: Some(Digest::of(b"page")) }),
+        shape(
+            "operator.person_page",
+            PersonPage { shown: "EFFECT\n".to_owned(), shown_digest: Digest::of(b"EFFECT\n") },
+        ),
         shape("operator.new_place", NewPlace { notify: "matrix".to_owned() }),
-        shape("operator.new_identity", NewIdentity { identity: "matrix:@alice:example.org".to_owned() }),
+        shape("operator.new_identity", NewIdentity { identity: "matrix:@alice:example.org".to_owned(), shown: None }),
         shape("operator.person", person),
         shape("operator.whoami", whoami),
         shape("operator.removed_person.kept", removed.kept.clone()),

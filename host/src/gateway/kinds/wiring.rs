@@ -80,7 +80,7 @@ impl Page for Wiring {
         }
         page.add(format!("Connect {agent} to channel {channel}."));
         self.answers(&channel, page);
-        self.strangers(&channel, page);
+        self.strangers(agent, &channel, page);
         match self.sharing {
             Sharing::Thread => {}
             Sharing::Shared => page.add("The people of a group share one session, over all its threads.".to_owned()),
@@ -106,7 +106,7 @@ trait Parts {
     fn answers(&self, channel: &str, page: &mut Effects<'_>);
 
     /// Adds the treatment of senders who are linked to no person.
-    fn strangers(&self, channel: &str, page: &mut Effects<'_>);
+    fn strangers(&self, agent: &str, channel: &str, page: &mut Effects<'_>);
 }
 
 impl Parts for Wiring {
@@ -134,14 +134,15 @@ impl Parts for Wiring {
         }
     }
 
-    fn strangers(&self, channel: &str, page: &mut Effects<'_>) {
+    fn strangers(&self, agent: &str, channel: &str, page: &mut Effects<'_>) {
         match (self.unknown, self.from, self.ignored) {
             (UnknownSenders::Strict, ..) => {}
             (UnknownSenders::Request, ..) => page.add(
                 "The host refuses senders who are linked to no person, and tells owners and admins of them.".to_owned(),
             ),
             (UnknownSenders::Public, Senders::All, _) => page.warn(format!(
-                "EVERYONE who can write to channel {channel} gets answers of the agent, without tools and in a session of their own."
+                "EVERYONE who can write to channel {channel} can then speak to {agent}, and gets its answers, without tools and in a session \
+                 of their own."
             )),
             (UnknownSenders::Public, Senders::Known, Ignored::Accumulate) => page.warn(format!(
                 "Text of EVERYONE who can write to channel {channel} can reach its model as context. It answers people of the host only."

@@ -207,7 +207,7 @@ fn unlinked_sender_loses_the_chain_and_its_requests() {
     let hook = Hook::add(&host, "shop", &receiver, &[]);
     host.agent("b");
     host.ctl(&["destination", "add", "b", "ana", "--channel", "shop", "--to", "ann", "--yes"]).ok();
-    host.ctl(&["person", "link", "owner", "shop:desk"]).ok();
+    host.ctl(&["person", "link", "owner", "shop:desk", "--yes"]).ok();
     group(&host, &["a", "b"], "send_message");
     connect(&host, "a", "b");
     let raw = Raw::of(&host);

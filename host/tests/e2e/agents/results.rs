@@ -194,9 +194,9 @@ fn answer_goes_to_the_address_of_the_message_that_asked() {
     let host = crate::support::hooks::new_host(Build::Plain, "");
     let hook = Hook::add(&host, "shop", &receiver, &[]);
     host.agent("b");
-    host.ctl(&["agent", "connect", "a", "shop", "--sharing", "agent"]).ok();
+    host.ctl(&["agent", "connect", "a", "shop", "--sharing", "agent", "--yes"]).ok();
     host.ctl(&["person", "add", "Bob"]).ok();
-    host.ctl(&["person", "link", "Bob", "shop:bob"]).ok();
+    host.ctl(&["person", "link", "Bob", "shop:bob", "--yes"]).ok();
     group(&host, &["a", "b"], "");
     connect(&host, "a", "b");
     let say = |id: &str, sender: &str, text: &str| {

@@ -52,13 +52,13 @@ fn lost_role_ends_allowances_of_the_person() {
     for name in ["mara", "ivy"] {
         host.ctl(&["person", "add", name, "--role", "admin"]).ok();
     }
-    host.ctl(&["person", "link", "mara", "loopback:mara"]).ok();
+    host.ctl(&["person", "link", "mara", "loopback:mara", "--yes"]).ok();
     let (mara, ivy) = (Raw::of_person(&host, "mara"), Raw::of_person(&host, "ivy"));
     let kept = add(&ivy, &site.url("/notes"), 2);
     let lost = add(&mara, &site.url("/notes"), 2);
-    host.ctl(&["person", "set", "mara", "--role", "admin"]).ok();
+    host.ctl(&["person", "set", "mara", "--role", "admin", "--yes"]).ok();
     assert_eq!(listed(&mara).len(), 2, "the same role ends nothing");
-    host.ctl(&["person", "set", "mara", "--role", "member"]).ok();
+    host.ctl(&["person", "set", "mara", "--role", "member", "--yes"]).ok();
     assert_eq!(why(&host, lost), "the person lost a role");
     assert_eq!(listed(&mara), Vec::<Value>::new());
     check_asks(&mara, &site, "one");

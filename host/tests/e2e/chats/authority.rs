@@ -32,7 +32,7 @@ fn host_with(server: &Server, receiver: &Receiver) -> (TestHost, Hook) {
     let hook = Hook::add(&host, "shop", receiver, &[]);
     for (name, identity) in [("Bob", "shop:bob"), ("Ana", "shop:ana")] {
         host.ctl(&["person", "add", name]).ok();
-        host.ctl(&["person", "link", name, identity]).ok();
+        host.ctl(&["person", "link", name, identity, "--yes"]).ok();
     }
     host.ctl(&["destination", "add", "a", "ana", "--channel", "shop", "--to", "ana", "--yes"]).ok();
     (host, hook)

@@ -20,7 +20,7 @@ fn bug_8_two_homes_stay_two_people() {
     let hook = Hook::add(&host, "shop", &receiver, &[]);
     let (corp, evil) = ("@alice:corp.example", "@alice:evil.example");
     host.ctl(&["person", "add", "Alice"]).ok();
-    host.ctl(&["person", "link", "Alice", &format!("shop:{corp}")]).ok();
+    host.ctl(&["person", "link", "Alice", &format!("shop:{corp}"), "--yes"]).ok();
     let none = json!({});
     for stranger in [evil, "@alice", "@alice:corp", "@Alice:corp.example", "Alice"] {
         refused(&send(&hook, "e1", stranger, "hello", &none), 403, "sender_unknown");
@@ -29,7 +29,7 @@ fn bug_8_two_homes_stay_two_people() {
     refused(&send(&hook, "e1", evil, "hello", &json!({ "name": "Alice" })), 400, "request_malformed");
     say(&hook, "e1", corp, "hello", &none);
     host.ctl(&["person", "add", "Mallory"]).ok();
-    host.ctl(&["person", "link", "Mallory", &format!("shop:{evil}")]).ok();
+    host.ctl(&["person", "link", "Mallory", &format!("shop:{evil}"), "--yes"]).ok();
     say(&hook, "e2", evil, "hello", &none);
     replies(&receiver, 2);
     let recorded = host.entries("message.recorded");
@@ -101,7 +101,7 @@ fn stranger_waits_for_a_person_and_the_list_is_bounded() {
     refused(&send(&hook, "e1", "one more", "hello", &none), 403, "senders_too_many");
     assert_eq!(waiting().as_array().map(Vec::len), Some(16));
     host.ctl(&["person", "add", "Eve"]).ok();
-    host.ctl(&["person", "link", "Eve", "shop:eve"]).ok();
+    host.ctl(&["person", "link", "Eve", "shop:eve", "--yes"]).ok();
     assert_eq!(waiting().as_array().map(Vec::len), Some(15));
     // A dismissal ends the wait, and the next message begins another one.
     let dismiss = |sender: &str| host.ctl(&["--json", "channel", "dismiss", &format!("shop:{sender}")]);

@@ -88,7 +88,7 @@ fn removed_person_ends_their_question_in_a_shared_conversation() {
     let hook = Hook::add(&host, "shop", &receiver, &[]);
     host.ctl(&["person", "add", "mara"]).ok();
     host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
-    host.ctl(&["person", "link", "mara", "shop:ann"]).ok();
+    host.ctl(&["person", "link", "mara", "shop:ann", "--yes"]).ok();
     hook.say("e1", "ask me");
     wait_for("the reply", || host.entries("delivery.received").len() == 1);
     // A conversation counts for the person who began it, and no command gives it to another one.

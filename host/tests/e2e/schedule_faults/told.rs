@@ -33,7 +33,7 @@ impl Shop {
             _ => Response::Status(200),
         });
         drop(Hook::add(&clocked.host, "shop", &receiver, &[]));
-        clocked.host.ctl(&["person", "link", "owner", "shop:bob"]).ok();
+        clocked.host.ctl(&["person", "link", "owner", "shop:bob", "--yes"]).ok();
         let id = clocked.add("echo water", &["--every", "1w", "--reply-to", "shop:ann"]);
         let other = clocked.add("echo weed", &["--every", "1w", "--reply-to", "shop:bob"]);
         Self { clocked, receiver, status, id, other }

@@ -3,10 +3,11 @@
 //! Never compiles a pattern: the host does. See [`crate::commands::agent`] and [`crate::commands::propose`].
 
 use crate::client::Client;
-use crate::commands::{At, propose};
+use crate::commands::propose::Wanted;
+use crate::commands::{At, change, propose};
 use crate::failure::Error;
 use clap::{Args, ValueEnum};
-use ironclaw_contract::operator::{AgentWiring, ChangeKind, NewWiring};
+use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, NewWiring};
 use serde_json::{Map, Value, json};
 
 /// The rules of a connection with the default of each.
@@ -77,6 +78,9 @@ pub struct Connect {
     /// Sessions that people share [default: thread]
     #[arg(long, hide_possible_values = true, value_name = "thread|shared|agent")]
     sharing: Option<Sharing>,
+    /// Approve the change without a question
+    #[arg(long)]
+    yes: bool,
 }
 
 /// Returns the word of a value in the contract.
@@ -116,22 +120,41 @@ fn payload(channel: &str, wiring: NewWiring) -> Value {
     Value::Object(fields)
 }
 
-/// Connects an agent to a channel, or submits the change if the policy requires more people.
+/// Connects an agent to a channel: at once if no further message reaches it, else by a change that the caller approves on its page.
 pub async fn connect(at: &At, client: &Client, args: Connect) -> Result<(), Error> {
+    let (name, yes) = (args.channel.clone(), args.yes);
+    let before = channel(client, &name).await?.and_then(|channel| channel.agent);
     let wiring = args.wiring();
-    let connected = match client.connect(&args.channel, &wiring).await {
-        Ok(connected) => connected,
-        Err(refused) => {
-            let wiring = payload(&args.channel, wiring);
-            return Err(propose::instead(at, client, refused, ChangeKind::Wiring, Some(&args.agent), wiring).await);
+    let narrowed = client.connect(&name, &wiring).await;
+    if let Err(refused) = narrowed {
+        if !needs_page(&refused) {
+            return Err(refused);
         }
-    };
+        propose_wiring(at, client, &args.agent, payload(&name, wiring), yes).await?;
+    }
+    let Some(connected) = channel(client, &name).await? else { return Ok(()) };
     at.out.json(&connected)?;
-    let taken = connected.taken_from.map(|from| format!("; {from} is disconnected"));
     let agent = connected.agent.unwrap_or(args.agent);
+    let taken = before.filter(|before| *before != agent).map(|from| format!("; {from} is disconnected"));
     let rules = connected.wiring.as_ref().map(rules).filter(|rules| rules != ALL);
     let rules = rules.map_or_else(String::new, |rules| format!(" ({rules})"));
     at.out.line(format!("connected {agent} to {}{rules}{}", connected.name, taken.unwrap_or_default()))
+}
+
+/// Proposes the connection of an agent and applies the decision of the caller, who has to see its page or to say `yes` before.
+pub async fn propose_wiring(at: &At, client: &Client, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
+    let wanted = Wanted { kind: ChangeKind::Wiring, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
+    propose::decide(at, client, wanted).await.map(drop)
+}
+
+/// Returns whether the host refused a connection because it needs a change.
+fn needs_page(refused: &Error) -> bool {
+    let codes = [DenialCode::PageUnseen, DenialCode::PolicyAsksForMore];
+    matches!(refused, Error::Refused(failure) if codes.iter().any(|code| failure.error.code == code.name()))
+}
+
+async fn channel(client: &Client, name: &str) -> Result<Option<Channel>, Error> {
+    Ok(client.channels().await?.into_iter().find(|channel| channel.name == name))
 }
 
 /// Returns the rules of a connection in one line; those that have their default are left out, except the first.

@@ -1,0 +1,141 @@
+//! The pages of the steps by which a person gets more: another account on a channel, and a higher role.
+//!
+//! A step without the digest of its page changes nothing. Records nothing itself. See [`super`] and [`crate::gateway::review_page`].
+
+use super::{change_of_role, read_identity, with_known_person};
+use crate::api::{Answer, Api, Body, Reply};
+use crate::gateway::review_page::Page;
+use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::{self, Identity, Person, Role, channels};
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::{DenialCode, NewIdentity, NewRole, PersonPage};
+use ironclaw_state::ReadTx;
+use ironclaw_text::{confusable, visible};
+
+/// `POST /v1/people/{person}/identities/review`: the page of a new identity. Links nothing.
+pub async fn review_link(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(person): Path<String>,
+    Body(new): Body<NewIdentity>,
+) -> Reply<PersonPage> {
+    let shown = api.state().decide(move |tx| {
+        with_known_person(tx, &person, &by, |tx, person| {
+            let identity = read_identity(tx, &new.identity, by.id)?;
+            Ok(link(tx, person, &identity)?)
+        })
+    });
+    let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
+    Ok(Json(view(shown)))
+}
+
+/// `POST /v1/people/{person}/role/review`: the page of another role. Sets nothing.
+pub async fn review_role(
+    State(api): State<Api>,
+    Extension(by): Extension<Person>,
+    Path(person): Path<String>,
+    Body(new): Body<NewRole>,
+) -> Reply<PersonPage> {
+    let wanted = change_of_role(&new)?;
+    let shown = api.state().decide(move |tx| with_known_person(tx, &person, &by, |_, person| Ok(role(person, wanted))));
+    let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
+    Ok(Json(view(shown)))
+}
+
+fn view(shown: String) -> PersonPage {
+    PersonPage { shown_digest: Digest::of(shown.as_bytes()), shown }
+}
+
+/// Checks that a person was shown exactly this page.
+///
+/// # Errors
+/// Refuses a step without the digest of a page, and one with the digest of another page.
+pub(super) fn check_seen(page: &str, shown: Option<&Digest>) -> Result<(), Refusal> {
+    match shown {
+        Some(shown) if *shown == Digest::of(page.as_bytes()) => Ok(()),
+        Some(_) => {
+            let refusal = Refusal::new(DenialCode::ShownDiffers, "the step differs from the page that was shown");
+            Err(refusal.hint("repeat the command, and read the page again"))
+        }
+        None => {
+            let refusal =
+                Refusal::new(DenialCode::PageUnseen, "the step gives a person more, and needs a page and a yes");
+            Err(refusal.hint("`ironctl person link` and `person set --role` show the page; in a script add --yes"))
+        }
+    }
+}
+
+/// Returns the page of a new identity of a person.
+pub(super) fn link(tx: &ReadTx<'_>, person: &Person, identity: &Identity) -> Result<String, ironclaw_state::Error> {
+    let (name, account) = (visible::name(&person.name), visible::name(&identity.to_string()));
+    let mut page = Page::default();
+    page.heading("EFFECT");
+    page.sentence(
+        "  ",
+        &format!("Link the account {account} to {name}, who is {} of this host.", in_words(person.role)),
+    );
+    let channel = channels::find(tx, &identity.channel)?;
+    let hearer = channel.as_ref().and_then(|channel| channel.agent).map(|agent| registry::agent_by_id(tx, agent));
+    page.sentence(
+        "  ",
+        &match (hearer.transpose()?.flatten(), channel) {
+            (Some(agent), _) => format!("Its messages reach agent {} at once.", visible::name(&agent.name)),
+            (None, Some(_)) => "No agent hears this channel now.".to_owned(),
+            (None, None) => "This host has no channel of this name now.".to_owned(),
+        },
+    );
+    page.heading("WARNINGS");
+    page.sentence(
+        "  !! ",
+        &format!("EVERYONE who can write from this account then speaks as {name}: agents act on its words as on those of {name}."),
+    );
+    let people = registry::people(tx)?;
+    let whose = |id| people.iter().find(|person| person.id == id).map_or("", |person| person.name.as_str());
+    let known: Vec<(String, &str)> =
+        registry::identities(tx)?.into_iter().map(|(known, of)| (known.to_string(), whose(of))).collect();
+    let others = known.iter().map(|(text, whose)| (text.as_str(), *whose));
+    for mark in confusable::warnings(&identity.to_string(), others) {
+        page.sentence("  !! ", &format!("Look twice: the account {}.", visible::name(&mark)));
+    }
+    page.heading("IDENTIFIERS");
+    page.sentence("  ", &format!("person {}", person.id));
+    Ok(page.finish())
+}
+
+/// Returns the page of another role of a person.
+pub(super) fn role(person: &Person, wanted: Role) -> String {
+    let name = visible::name(&person.name);
+    let mut page = Page::default();
+    page.heading("EFFECT");
+    page.sentence(
+        "  ",
+        &format!("{name} becomes {} of this host, and is {} now.", in_words(wanted), in_words(person.role)),
+    );
+    page.heading("WARNINGS");
+    page.sentence(
+        "  !! ",
+        match wanted {
+            Role::Member => "A member may talk to every agent that is open to the people of this host.",
+            Role::Admin => {
+                "An ADMIN may talk to and run every agent, read the conversations of others, and decide on changes and calls where \
+                 the policy says so."
+            }
+            Role::Owner => {
+                "An OWNER may do everything on this host, also give roles and tokens to others and store secrets."
+            }
+        },
+    );
+    page.heading("IDENTIFIERS");
+    page.sentence("  ", &format!("person {}", person.id));
+    page.finish()
+}
+
+const fn in_words(role: Role) -> &'static str {
+    match role {
+        Role::Owner => "an owner",
+        Role::Admin => "an admin",
+        Role::Member => "a member",
+    }
+}
