@@ -80,6 +80,7 @@ impl Page for Egress {
         page.add(format!("Let {agent} ask this host of the network for pages: {host}, with {methods}."));
         match self.paths.as_slice() {
             [] => page.add("Only whole addresses that a person typed; no other path.".to_owned()),
+            _ if self.commands == Some(Commands::Git) => put_repositories(self, page),
             paths => page.add(format!(
                 "On these paths, where each word in braces is one free part: {}.",
                 page.list(paths.iter().map(String::as_str))
@@ -114,16 +115,38 @@ impl Page for Egress {
     }
 }
 
+/// Returns the repositories of which a grant admits both paths of a service of git.
+fn repositories<'e>(egress: &'e Egress, service: &str) -> Vec<&'e str> {
+    let of_service = |path: &'e String| path.strip_suffix(service)?.strip_suffix('/');
+    let refs = |repository: &&str| egress.paths.contains(&format!("{repository}/info/refs?service={service}"));
+    egress.paths.iter().filter_map(of_service).filter(refs).collect()
+}
+
+/// Describes the paths of a grant for git by their repositories; the changes below have each path.
+fn put_repositories(egress: &Egress, page: &mut Effects<'_>) {
+    let services = ["git-upload-pack", "git-receive-pack"].map(|service| (service, repositories(egress, service)));
+    let is_known = |path: &&String| {
+        services.iter().any(|(service, repositories)| {
+            repositories.iter().any(|one| {
+                **path == format!("{one}/{service}") || **path == format!("{one}/info/refs?service={service}")
+            })
+        })
+    };
+    let rest: Vec<&str> = egress.paths.iter().filter(|path| !is_known(path)).map(String::as_str).collect();
+    page.add(format!(
+        "It may fetch these repositories, where each word in braces is one free part: {}.",
+        page.list(services[0].1.iter().copied())
+    ));
+    if !rest.is_empty() {
+        page.add(format!("It may use these paths too: {}.", page.list(rest)));
+    }
+}
+
 /// Describes the pushes that a grant for git permits.
 fn put_pushes(egress: &Egress, agent: &str, page: &mut Effects<'_>) {
-    let pushed: Vec<&str> = egress.paths.iter().filter_map(|path| path.strip_suffix("/git-receive-pack")).collect();
-    let may_push = |repository: &&str| {
-        let refs = format!("{repository}/info/refs?service=git-receive-pack");
-        egress.paths.contains(&refs) && egress.methods.iter().any(|method| method == "POST")
-    };
-    let repositories: Vec<&str> = pushed.into_iter().filter(may_push).collect();
-    if repositories.is_empty() {
-        return page.add("It may fetch and clone, and push nothing.".to_owned());
+    let repositories = repositories(egress, "git-receive-pack");
+    if repositories.is_empty() || !egress.methods.iter().any(|method| method == "POST") {
+        return page.add("It may push nothing.".to_owned());
     }
     let repositories = page.list(repositories);
     page.warn(format!(

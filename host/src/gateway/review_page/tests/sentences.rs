@@ -238,6 +238,16 @@ fn grant_for_pushes_says_so_and_any_other_says_that_it_has_none() {
         &["  !! PUSHES of agent \"helper\" may change any branch of these repositories: \"/ada/tulip\"."],
     );
     let fetches = grant(&["git-upload-pack"]);
-    assert_shown(&fetches, &["It may fetch and clone, and push nothing."]);
+    assert_shown(
+        &fetches,
+        &[
+            "It may fetch these repositories, where each word in braces is one free part: \"/ada/tulip\".",
+            "It may push nothing.",
+        ],
+    );
     assert_not_shown(&fetches, "PUSH");
+    for asked in [&pushes, &fetches] {
+        let text = whole_lines(asked);
+        assert_eq!(text.matches("/ada/tulip/info/refs?service=git-upload-pack").count(), 1, "{text}");
+    }
 }
