@@ -20,6 +20,7 @@ use ironclaw_host::turns::calls::{self, Judgement, TurnFacts};
 use ironclaw_host::turns::context::{self, Checked, Item};
 use ironclaw_host::turns::items::Recorded;
 use ironclaw_judge::egress::{Grant, GrantText, Loopback};
+use ironclaw_judge::spans::TypedSpan;
 use ironclaw_judge::typed::Typed;
 use ironclaw_judge::{Class, Classes, Principal};
 use ironclaw_model::WantedCall;
@@ -148,7 +149,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
         network: Network {
             grants,
             loopback: Loopback::Refused,
-            typed: Typed::new([typed.as_str()], Loopback::Refused),
+            typed: Typed::new([TypedSpan::whole(typed.as_str())], Loopback::Refused),
         },
         of_agents: Vec::new(),
         is_of_schedule: false,
