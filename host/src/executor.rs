@@ -206,14 +206,15 @@ impl Executor {
             Err(Denied::Failed(error)) => return Err(error),
         };
         let code = judged.judgement.refusal_code().unwrap_or(refusal.code);
+        // The end of its request may have refused the call already, with an entry.
+        if calls::refuse_before_result(tx, row.id, code)? {
+            entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
+        }
         self.withdraw_approved(tx, place, code.meaning())?;
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
         denied::tell(tx, (&open, facts.position.as_ref()), &agent, (&call, code), keys)?;
         sent_files::end(tx, row.id)?;
-        // The end of a request refuses its call with an entry, unless an open turn waits for it.
-        let now = calls::find(tx, row.id)?.unwrap_or_else(|| row.clone());
-        let is_refused = now.state == CallState::Refused;
-        let told = match now.result {
+        let told = match calls::find(tx, row.id)?.and_then(|row| row.result) {
             Some(told) => told,
             None => {
                 let (target, result) = (self.target(place), calls::refusal(code, &refusal.message));
@@ -221,9 +222,6 @@ impl Executor {
             }
         };
         calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), told)?;
-        if !is_refused {
-            entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
-        }
         Ok(None)
     }
 
@@ -278,14 +276,12 @@ impl Executor {
     /// Records the attempts of a server during a call that was given up. The end of its turn marks the call as unknown.
     fn lose(&self, tx: &mut WriteTx<'_>, place: &Place, tried: Option<&ResultBody>) -> Result<(), Error> {
         let is_lost = |row: &CallRow| matches!(row.state, CallState::Running | CallState::Unknown);
-        if let Some(row) = calls::find(tx, place.call)?.filter(|row| is_lost(row) && row.result.is_none()) {
-            if let Some(tried) = tried {
-                let author = Author::Tool { tool: row.tool.clone() };
-                let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
-                turns::set_late_result(tx, row.id, item.tuple.item)?;
-            }
-            let lost = entry(LedgerEvent::CallLost, place, &row).reason("the host gave it up");
-            lost.with("outcome", CallOutcome::Unknown.name()).append(tx)?;
+        if let Some(tried) = tried
+            && let Some(row) = calls::find(tx, place.call)?.filter(|row| is_lost(row) && row.result.is_none())
+        {
+            let author = Author::Tool { tool: row.tool.clone() };
+            let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
+            turns::set_late_result(tx, row.id, item.tuple.item)?;
         }
         if let Some(request) = requests::of_call(tx, place.call)?.filter(|row| row.status == Status::Running) {
             requests::tell_unknown(tx, &self.record, &request)?;

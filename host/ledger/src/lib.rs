@@ -19,7 +19,7 @@ pub mod sink;
 mod stages;
 mod table;
 
-pub use stages::stages;
+pub use stages::{stages, turns_of};
 
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};

@@ -43,6 +43,14 @@ pub fn stages(
     Ok(stages)
 }
 
+/// Returns the ids of the turns that the live chain names with a message.
+///
+/// # Errors
+/// Errors of the record.
+pub fn turns_of(tx: &ReadTx<'_>, message: MessageId) -> Result<Vec<String>, ironclaw_state::Error> {
+    table::turns_of(tx, message)
+}
+
 /// Returns the stage for an unreadable archive that may name the message.
 pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -> Stage {
     Stage {

@@ -11,7 +11,7 @@ use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role, destinations, egress, mcp};
 use crate::requests;
 use crate::session::store;
-use crate::tables::messages::{self, Message};
+use crate::tables::messages::Message;
 use crate::tables::schedules::OfTurn;
 use crate::tools;
 use crate::turns::calls::http::Network;
@@ -320,7 +320,7 @@ pub async fn test(
 /// Returns the calls of every attempt at a message for its view, in their order.
 pub(super) fn of_message(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<MessageCall>, Error> {
     let mut all = Vec::new();
-    for turn in messages::attempts_at(tx, message)? {
+    for turn in turn::attempts_at(tx, message)? {
         all.extend(of_turn(tx, turn)?);
     }
     Ok(all)

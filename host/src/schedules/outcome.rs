@@ -7,9 +7,9 @@ use crate::notifications::{self, About, Notification};
 use crate::outbound::delivery;
 use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::session::store::{self, SessionState};
+use crate::tables::deliveries;
 use crate::tables::schedules as table;
 use crate::tables::turns::{self, CallState};
-use crate::tables::{deliveries, messages};
 use crate::turns::turn;
 use ironclaw_contract::ids::{DeliveryId, TurnId};
 use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent};
@@ -90,7 +90,7 @@ fn of_turn(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outc
 /// of its work is not plainly done.
 fn of_calls(tx: &ReadTx<'_>, message: &Message) -> Result<(OccurrenceState, Option<&'static str>), Error> {
     let (mut unknown, mut refused, mut failed) = (false, false, false);
-    for attempt in messages::attempts_at(tx, message)? {
+    for attempt in turn::attempts_at(tx, message)? {
         for (call, judgement) in turns::calls_of(tx, attempt)? {
             unknown |= call.state == CallState::Unknown;
             failed |= call.state == CallState::Failed;

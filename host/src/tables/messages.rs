@@ -12,9 +12,6 @@ use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, params};
 
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
-
 fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
         id: row.get("id")?,
@@ -309,13 +306,11 @@ pub fn is_requeued(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
     tx.get(&sql, [turn], |row| row.get(0))
 }
 
-/// Returns the turns that worked at a message, in their order: its attempts.
-pub fn attempts_at(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<TurnId>, Error> {
-    let sql = "SELECT id FROM turns WHERE session_id = ?1 AND opened_at >= ?2 \
-               AND EXISTS (SELECT 1 FROM json_each(message_ids) WHERE value = ?3) ORDER BY ordinal";
-    // The clock may have been set back between the message and its turn.
-    let since = message.received_at.min(tx.wall()) - DAY_MS;
-    tx.list(sql, params![message.session, since, message.id], |row| row.get(0))
+/// Returns whether a message that was in a turn may have been in an earlier one too.
+pub fn is_retried(tx: &ReadTx<'_>, id: MessageId) -> Result<bool, Error> {
+    let sql = "SELECT moved_seq IS NOT NULL OR first_ordinal IS NOT (SELECT ordinal FROM turns WHERE turns.id = turn_id) \
+               FROM messages WHERE id = ?1";
+    Ok(tx.find(sql, [id], |row| row.get(0))?.unwrap_or(false))
 }
 
 /// Returns whether a message of a turn is older than this generation of the record.

@@ -370,6 +370,12 @@ pub fn refuse_call(
     Ok(())
 }
 
+/// Marks a call that has not begun as refused with a code, before it has the text of its refusal. Returns whether it was one.
+pub fn refuse_before_result(tx: &mut WriteTx<'_>, id: CallId, code: DenialCode) -> Result<bool, Error> {
+    let sql = "UPDATE calls SET state = 'refused', code = ?2 WHERE id = ?1 AND state IN ('permitted', 'asked')";
+    Ok(tx.execute(sql, params![id, code.name()])? == 1)
+}
+
 /// Marks a call that waited for people as refused with a code, if no open turn waits for it: the turn refuses such a call itself.
 ///
 /// Returns whether it was one.
@@ -386,14 +392,16 @@ pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Res
 }
 
 /// Ends the calls of a turn without a result: calls that run in the sandbox get the state `local`, and calls that were running become
-/// `unknown`. The host records the start of every other call, so those that have not begun become `void`.
-pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState) -> Result<(), Error> {
+/// `unknown`. The host records the start of every other call, so those that have not begun become `void`. Returns those that were
+/// running.
+pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState) -> Result<Vec<CallRow>, Error> {
+    let running = tx.list("SELECT * FROM calls WHERE turn_id = ?1 AND state = 'running'", [turn], call)?;
     tx.execute(
         "UPDATE calls SET state = CASE WHEN state = 'running' THEN 'unknown' WHEN runs = 'local' THEN ?2 ELSE 'void' END \
          WHERE turn_id = ?1 AND state IN ('permitted', 'running')",
         params![turn, local],
     )?;
-    Ok(())
+    Ok(running)
 }
 
 /// Returns the id of the session's open turn.

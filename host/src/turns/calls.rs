@@ -14,7 +14,8 @@ mod send;
 
 pub use crate::tables::turns::{
     CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, promise,
-    refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle, start_call as start,
+    refuse_before_result, refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle,
+    start_call as start,
 };
 pub use crate::tables::turns::{CallOutcome, CallRow, CallState, Runs};
 pub use action::{action_in, action_of};

@@ -15,8 +15,8 @@ pub use crate::tables::turns::{
 };
 
 use crate::tables::items;
-use crate::tables::messages;
-use crate::tables::turns::{self, CallState};
+use crate::tables::messages::{self, Message};
+use crate::tables::turns::{self, CallOutcome, CallState};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
@@ -26,6 +26,7 @@ use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 /// Messages that one turn answers at most; the rest waits for the next turn.
 const TURN_MESSAGES_MAX: usize = 16;
@@ -212,7 +213,10 @@ pub fn close(
         Close::Answered => CallState::Void,
         Close::Requeued | Close::Cancelled => CallState::Unknown,
     };
-    turns::end_calls(tx, id, local)?;
+    for lost in turns::end_calls(tx, id, local)? {
+        let entry = Entry::new(LedgerEvent::CallLost).session(turn.session).turn(id).with("call", lost.id);
+        entry.with("tool", lost.tool).with("outcome", CallOutcome::Unknown.name()).reason(outcome).append(tx)?;
+    }
     let messages = messages_of(tx, id)?;
     if messages.is_empty() {
         return Err(ironclaw_state::Error::Stored(format!("{id} names none of its messages")));
@@ -233,6 +237,20 @@ pub fn close(
     };
     entry.session(turn.session).turn(turn.id).reason(outcome).append(tx)?;
     Ok(messages)
+}
+
+/// Returns the turns that worked at a message, in their order: its attempts. Those that a rotation of the ledger archived are left out.
+///
+/// # Errors
+/// Errors of the record.
+pub fn attempts_at(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<TurnId>, ironclaw_state::Error> {
+    let Some(last) = message.turn else { return Ok(Vec::new()) };
+    if !messages::is_retried(tx, message.id)? {
+        return Ok(vec![last]);
+    }
+    let named = ironclaw_ledger::turns_of(tx, message.id)?;
+    let turns: BTreeSet<TurnId> = named.iter().filter_map(|turn| turn.parse().ok()).chain([last]).collect();
+    Ok(turns.into_iter().collect())
 }
 
 /// Returns the newest message that a turn answers.

@@ -222,9 +222,10 @@ fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails if a call of the message waits for a person, because a script cannot decide, or if its outcome is unknown.
+/// Fails if a call of the message waits for a person, because a script cannot decide, or if a call may have had an effect.
 fn check_calls(view: &MessageView) -> Result<(), Error> {
-    if let Some(lost) = view.calls.iter().find(|call| call.status == "unknown") {
+    if let Some(lost) = view.calls.iter().find(|call| call.status == "unknown" && call.class.as_deref() != Some("read"))
+    {
         let message = format!("it is unknown if the call {} ({}) had its effect", lost.id, lost.tool);
         return Err(Error::failed("call_unknown", message).hinting(format!("ironctl why {}", lost.id)));
     }
