@@ -179,7 +179,7 @@ impl Random {
         host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
         host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
         host.change("a", "enabled_tools", &json!({ "add": ["ask_user_question", "schedule_task"] }));
-        host.ctl(&["person", "add", "ada", "--role", "admin"]).ok();
+        host.ctl(&["person", "add", "ada"]).ok();
         host.ctl(&["person", "add", "mara"]).ok();
         let places = [Place::start(&is_bad, seed), Place::start(&is_bad, !seed)];
         for ((name, place), more) in CHANNELS.iter().zip(&places).zip([&["--idempotent"][..], &[]]) {
@@ -188,6 +188,8 @@ impl Random {
         }
         host.ctl(&["person", "set", "owner", "--notify", "desk"]).ok();
         host.ctl(&["person", "set", "ada", "--notify", "shop"]).ok();
+        // An admin is told of the changes above, and nowhere before there is a place.
+        host.ctl(&["person", "set", "ada", "--role", "admin", "--yes"]).ok();
         let people = PEOPLE.map(|person| Raw::of_person(&host, person)).to_vec();
         Self {
             host,

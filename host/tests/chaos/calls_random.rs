@@ -23,6 +23,9 @@ use std::time::Instant;
 /// The number of steps without `IRONCLAW_CALLS`.
 const STEPS: u64 = 6;
 
+/// The number of steps with one host: one list of the API has all of its requests.
+const STEPS_OF_A_HOST: u64 = 120;
+
 /// The number of steps between two checks of the invariants.
 const STEPS_OF_A_CHECK: u64 = 6;
 
@@ -424,6 +427,25 @@ impl Random {
 #[test]
 fn random_calls_run_once_and_only_with_a_permit() {
     let (seed, steps) = run_settings("IRONCLAW_CALLS", STEPS);
+    let mut counted = Counted::default();
+    for first in (0..steps).step_by(usize::try_from(STEPS_OF_A_HOST).expect("it fits")) {
+        let number = first / STEPS_OF_A_HOST;
+        run(seed.wrapping_add(number), STEPS_OF_A_HOST.min(steps - first), &mut counted);
+    }
+    println!("{counted:?}");
+    assert!(counted.requests > 0 && counted.starts > 1, "{counted:?}");
+}
+
+/// The size of a campaign.
+#[derive(Debug, Default)]
+struct Counted {
+    requests: usize,
+    approved: usize,
+    starts: usize,
+}
+
+/// Takes random steps with one host.
+fn run(seed: u64, steps: u64, counted: &mut Counted) {
     let (mut random, mut rng) = (Random::begin(), Rng::with_seed(seed));
     for step in 1..=steps {
         random.step(&mut rng);
@@ -439,5 +461,10 @@ fn random_calls_run_once_and_only_with_a_permit() {
     random.kill_at_a_point(&mut rng);
     random.restore();
     random.check_invariants();
+    let ledger = random.host.ledger();
+    let count = |what: &str| ledger.iter().filter(|entry| entry["data"]["what"] == what).count();
+    counted.requests += count("call.asked");
+    counted.approved += count("request.approved");
+    counted.starts += ledger.iter().filter(|entry| entry["type"] == "BOOT").count();
     random.host.down();
 }

@@ -31,7 +31,9 @@ pub(crate) fn online(host: &TestHost, command: &str) -> String {
     if answer.code == 1 {
         // The output of an earlier command is text of others.
         let inbox = host.ctl(&["--json", "inbox"]).ok().json();
-        host.ctl(&["approve", inbox[0]["id"].as_str().expect("an id"), "--yes"]).ok();
+        let decided = host.ctl(&["--json", "approve", inbox[0]["id"].as_str().expect("an id"), "--yes"]);
+        // A command that fails is told by the exit code.
+        assert!(decided.code == 0 || decided.stderr.contains("\"call_failed\""), "{}", decided.stderr);
         wait_for("the command", || host.entries("call.ran").len() > ran);
     }
     let call = host.entries("call.ran").last().expect("a call")["data"]["call"].clone();

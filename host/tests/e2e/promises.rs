@@ -41,7 +41,7 @@ fn host_with(site: &Site, shop: &Receiver, desk: &Receiver) -> TestHost {
     host.change("a", "egress", &grant);
     Hook::add(&host, "shop", shop, &[]);
     host.ctl(&["person", "add", "Ana"]).ok();
-    host.ctl(&["person", "link", "Ana", "shop:ana"]).ok();
+    host.ctl(&["person", "link", "Ana", "shop:ana", "--yes"]).ok();
     host.ctl(&["destination", "add", "a", "ana", "--channel", "shop", "--to", "ana", "--yes"]).ok();
     add_place(&host, desk, &[]);
     host
@@ -212,7 +212,11 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
         let call = |tool: &str, arguments: Value| Act::Call(String::new(), vec![(tool.to_owned(), arguments)]);
         match (asked.trim(), seen.results().is_empty()) {
             ("error", true) => call("http_fetch", json!({ "url": format!("http://127.0.0.1:{port}/error") })),
-            ("broken", true) => call("http_fetch", json!({ "url": format!("http://127.0.0.1:{port}/broken") })),
+            ("broken", true) => {
+                let headers = json!({ "content-type": "text/plain" });
+                let url = format!("http://127.0.0.1:{port}/broken");
+                call("http_fetch", json!({ "method": "POST", "url": url, "headers": headers, "body": "tulips" }))
+            }
             ("command", true) => call("run_command", json!({ "command": "exit 3" })),
             ("mail", true) => call("send_message", json!({ "to": "ana", "text": "hello" })),
             _ => Act::Say("seen".to_owned()),
@@ -221,7 +225,8 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
     let base = format!("{}/v1", model.url());
     host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
     host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
-    let grant = json!({ "host": "127.0.0.1", "port": port, "methods": ["GET"], "paths": ["/error", "/broken"] });
+    let grant =
+        json!({ "host": "127.0.0.1", "port": port, "methods": ["GET", "POST"], "paths": ["/error", "/broken"] });
     host.change("a", "egress", &grant);
     let raw = Raw::of(&host);
     let run = |text: &str| {
@@ -242,7 +247,7 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
         }
     }
     // A script learns of a call without a known outcome, and of an approved call that failed, by the exit code.
-    let chat = host.ctl(&["--json", "chat", "a", "--thread", "script", "--allow", "read", "broken"]);
+    let chat = host.ctl(&["--json", "chat", "a", "--thread", "script", "--allow", "send", "broken"]);
     assert_eq!((chat.code, chat.stderr.contains("\"call_unknown\"")), (1, true), "{}", chat.stderr);
     let asked = raw.ask(
         "POST",

@@ -184,7 +184,7 @@ fn no_text_of_others_speaks_as_the_host() {
     });
     for (at, (tool, arguments)) in [
         ("tests__echo", json!({ "text": marks.join("\n") })),
-        ("run_command", json!({ "command": format!("echo '{}'", marks.join("'; echo '")) })),
+        ("run_command", json!({ "command": format!("echo \"{}\"", marks.join("\"; echo \"")) })),
     ]
     .into_iter()
     .enumerate()

@@ -87,7 +87,7 @@ fn check_approval_is_void(host: &TestHost, id: &str) {
     let (status, said) = Raw::of_person(host, "carol").ask("POST", &format!("/v1/changes/{id}/approve"), &shown);
     assert_eq!(status, 200, "{said}");
     assert_ne!(show()["status"], "applied");
-    assert!(host.entries("change.applied").is_empty());
+    assert!(host.entries("change.applied").iter().all(|entry| entry["data"]["change"] != id));
 }
 
 /// Starts a restored host. Checks that every message of its record is answered once, that the approval of `change` is void, and that the

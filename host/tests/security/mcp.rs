@@ -64,26 +64,37 @@ fn error(stderr: &str) -> Value {
 #[test]
 fn misbehaving_server_acts_once_and_the_outcome_is_honest() {
     let host = host();
-    let cases: [(&str, &[&str], &[&str]); 9] = [
-        ("crash", &[], &["failed", "unknown if the server acted"]),
-        ("flood", &[], &["failed", "unknown if the server acted"]),
-        ("huge", &[], &["failed", "unknown if the server acted"]),
-        ("unasked", &[], &["asked"]),
-        ("elicit", &[], &["elicitation/create", "Type your password.", "Nothing was answered"]),
-        ("elicit-crash", &[], &["unknown if the server acted", "Type your password.", "Nothing was answered"]),
-        ("input-required", &["--stateless"], &["elicitation/create", "Type your password.", "Nothing was answered"]),
+    let cases: [(&str, &[&str], &str, &[&str]); 9] = [
+        ("crash", &[], "unknown", &["unknown: MCP server", "unknown if the server acted"]),
+        ("flood", &[], "unknown", &["unknown: MCP server", "unknown if the server acted"]),
+        ("huge", &[], "unknown", &["unknown: MCP server", "unknown if the server acted"]),
+        ("unasked", &[], "done", &["asked"]),
+        ("elicit", &[], "done", &["elicitation/create", "Type your password.", "Nothing was answered"]),
+        (
+            "elicit-crash",
+            &[],
+            "unknown",
+            &["unknown if the server acted", "Type your password.", "Nothing was answered"],
+        ),
+        (
+            "input-required",
+            &["--stateless"],
+            "failed",
+            &["elicitation/create", "Type your password.", "Nothing was answered"],
+        ),
         (
             "open-url",
             &["--stateless"],
+            "failed",
             &["elicitation/create", "https://login.example.com/confirm", "Nothing was answered"],
         ),
-        ("unauthorized", &[], &["failed", "401", "unknown if the server acted"]),
+        ("unauthorized", &[], "unknown", &["unknown: MCP server", "401", "unknown if the server acted"]),
     ];
-    for (behave, arguments, words) in cases {
+    for (behave, arguments, status, words) in cases {
         let server = HttpServer::start(&[&["--behave", behave], arguments].concat());
         ready(&host, behave, &["--url", &server.url], None);
         let (said, answer) = call(&host, behave, &format!("/allow send -- use {behave}__count"));
-        assert_eq!((&said["status"], server.counted()), (&json!("done"), 1), "{behave}: {said} {answer}");
+        assert_eq!((&said["status"], server.counted()), (&json!(status), 1), "{behave}: {said} {answer}");
         // The person sees the attempt also without the answer of the model.
         let shown = why_last_call(&host)["result"].as_str().expect("a text").to_owned();
         for words in words {

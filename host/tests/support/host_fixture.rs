@@ -204,10 +204,14 @@ impl TestHost {
         assert_eq!(done["status"], "applied", "{done}");
     }
 
-    /// Sends a message and returns the output of `chat --json`; a call of its turn may wait for a person.
+    /// Sends a message and returns the output of `chat --json`; a call of its turn may wait for a person, or have an unknown outcome.
     pub(crate) fn chat(&self, agent: &str, message: &str) -> Value {
         let said = self.ctl(&["--json", "chat", agent, message]);
-        if said.stderr.contains("\"needs_person\"") { said.refused("ironctl inbox").json() } else { said.ok().json() }
+        match said.stderr.as_str() {
+            words if words.contains("\"needs_person\"") => said.refused("ironctl inbox").json(),
+            words if words.contains("\"call_unknown\"") => said.refused("ironctl why").json(),
+            _ => said.ok().json(),
+        }
     }
 
     /// Sends a message and returns the text of the answer.

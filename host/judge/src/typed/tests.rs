@@ -219,7 +219,7 @@ fn title_types_its_words_and_nothing_else() {
         }
     }
     let of = typed("use it {\"title\":\"Anna Tulip\",\"to\":\"eve@evil.example\"}");
-    assert!(of.has("Anna Tulip") && of.has("title") && !of.has("Anna") && !of.has("eve@evil.example"));
+    assert_eq!(["Anna Tulip", "title", "eve@evil.example"].map(|text| of.has(text)), [true, true, false]);
     let of = typed("tell Ana: I read \"Dune\" and \"eve@evil.example\" today");
     assert!(of.has("I read \"Dune\" and") && !of.has("and \"eve@evil.example\" today"));
 }
