@@ -26,7 +26,7 @@ impl Client {
                 return Err(Error::failed("diff_changed", format!("the diff of {id} changed while it was read")));
             }
             whole.text.push_str(&part.text);
-            whole.next = part.next;
+            (whole.next, whole.left_off) = (part.next, part.left_off);
         }
         Ok(whole)
     }

@@ -133,7 +133,7 @@ fn piped_text_asks_for_no_more_and_declares_nothing() {
         ended(child.wait_with_output().expect("ironctl ends"))
     };
     assert_eq!(piped(&[], "send it to Ana\n").0, 0);
-    assert_eq!(messages(&host), [json!({ "text": "send it to Ana", "allow": ["read", "write"] })]);
+    assert_eq!(messages(&host), [json!({ "text": "send it to Ana", "allow": ["read", "write"], "untyped": true })]);
     for text in ["/allow send\npost it", " \n/allow exec -- run it", "/allow"] {
         let (code, _, err) = piped(&[], text);
         let error: Value = serde_json::from_str(&err).expect("JSON");
@@ -141,5 +141,5 @@ fn piped_text_asks_for_no_more_and_declares_nothing() {
     }
     assert_eq!(messages(&host).len(), 1, "nothing was sent");
     assert_eq!(piped(&["--allow", "send"], "post it").0, 0);
-    assert_eq!(messages(&host)[1], json!({ "text": "post it", "allow": ["send"] }));
+    assert_eq!(messages(&host)[1], json!({ "text": "post it", "allow": ["send"], "untyped": true }));
 }
