@@ -59,6 +59,8 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
     let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;
     workers.shutdown.begin();
+    // A turn that waits for a person closes now, and its request waits for the next start.
+    parts.executor.requests.presence.close();
     // New clients are not accepted; open requests end; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");

@@ -1,4 +1,4 @@
-//! The shutdown of the host, as one value with two phases: stopping, then stopped.
+//! The shutdown of the host, as one value with three phases: stopping, then stopped, then over.
 //!
 //! The daemon and an operator's request move it, and only forward. It is not the emergency stop, which the record keeps: see
 //! [`crate::latch`].
@@ -12,6 +12,7 @@ enum Phase {
     Running,
     Stopping,
     Stopped,
+    Over,
 }
 
 /// The shutdown of this host, shared by all tasks that end with it.
@@ -35,22 +36,36 @@ impl Shutdown {
         self.advance(Phase::Stopped);
     }
 
-    /// Returns true in either of the two phases.
+    /// Begins the last phase, in which no session works: streams of events end.
+    pub fn end(&self) {
+        self.advance(Phase::Over);
+    }
+
+    /// Returns true in each of the three phases.
     pub fn is_stopping(&self) -> bool {
         *self.0.borrow() >= Phase::Stopping
     }
 
-    /// Returns true in the second phase.
+    /// Returns true from the second phase on.
     pub fn is_stopped(&self) -> bool {
         *self.0.borrow() >= Phase::Stopped
     }
 
     /// Waits for the second phase.
     pub fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.reached(Phase::Stopped)
+    }
+
+    /// Waits for the last phase.
+    pub fn over(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.reached(Phase::Over)
+    }
+
+    fn reached(&self, aim: Phase) -> impl Future<Output = ()> + Send + use<> {
         let mut phase = self.0.subscribe();
         async move {
             // Without a sender no stop can come, and the wait ends as well.
-            let _ = phase.wait_for(|phase| *phase >= Phase::Stopped).await;
+            let _ = phase.wait_for(|phase| *phase >= aim).await;
         }
     }
 
@@ -85,5 +100,8 @@ mod tests {
         assert_eq!(phases(), (true, true), "it does not go back");
         stopped.await.expect("woken");
         shutdown.stopped().await;
+        timeout(Duration::from_millis(20), shutdown.over()).await.expect_err("its sessions may work still");
+        shutdown.end();
+        shutdown.over().await;
     }
 }

@@ -96,7 +96,7 @@ impl Workers {
 
     /// Ends the servers, the renewals of tokens and the delivery worker.
     pub async fn end(self) {
-        self.shutdown.finish();
+        self.shutdown.end();
         let _ = tokio::time::timeout(REQUESTS_TIME_MAX, async {
             let _ = self.serving.await;
             for receiving in self.receiving {

@@ -5,17 +5,19 @@
 
 use ironclaw_contract::ids::{MessageId, PersonId};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// The present people of each message, each with the number of their stream.
 type People = HashMap<MessageId, Vec<(u64, PersonId)>>;
 
-/// The present people of each message.
+/// The present people of each message. No one is present while the host stops.
 #[derive(Debug, Clone, Default)]
 pub struct Presence {
     people: Arc<Mutex<People>>,
     changed: Arc<watch::Sender<u64>>,
+    is_closed: Arc<AtomicBool>,
 }
 
 /// A present person. Its drop ends the presence.
@@ -37,7 +39,21 @@ impl Presence {
 
     /// Returns the people who are present at a message.
     pub fn of(&self, message: MessageId) -> Vec<PersonId> {
+        if self.is_closed() {
+            return Vec::new();
+        }
         self.lock().get(&message).map_or_else(Vec::new, |present| present.iter().map(|(_, person)| *person).collect())
+    }
+
+    /// Ends the presence of everyone, because the host stops: no turn waits for them any longer.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        self.announce();
+    }
+
+    /// Returns whether the host stops.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::SeqCst)
     }
 
     /// Watches for people who come or go.
@@ -87,6 +103,17 @@ mod tests {
         drop(first);
         assert_eq!(presence.of(message), [person]);
         drop(second);
+        assert!(presence.of(message).is_empty());
+    }
+
+    #[test]
+    fn no_one_is_present_while_the_host_stops() {
+        let (presence, message, person) = (Presence::default(), MessageId::new(), PersonId::new());
+        let _first = presence.enter(message, person);
+        let watched = presence.watch();
+        presence.close();
+        assert!(presence.of(message).is_empty() && watched.has_changed().expect("it is open"));
+        let _second = presence.enter(message, person);
         assert!(presence.of(message).is_empty());
     }
 }

@@ -45,7 +45,7 @@ pub async fn events(
     let id = found.id;
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
-        // Ends when the client disconnects, the token ends, or the host cannot read.
+        // Ends when the client disconnects, the token ends, the host stops, or it cannot read.
         let _ = follow(&api, id, (&person, &current), &sender).await;
         drop(present);
     });
@@ -67,6 +67,7 @@ async fn follow(
     let (mut last, mut said) = (None, None);
     let mut words: Option<PartialOutput> = None;
     let mut progress = ProgressOfCalls::new(api.sessions.call_progress());
+    let mut over = std::pin::pin!(api.about.shutdown.over());
     loop {
         let stages = stages(api, id, last).await?;
         for stage in stages {
@@ -110,6 +111,7 @@ async fn follow(
                 Ok(()) = shortages.changed() => break,
                 Ok(()) = changed.changed() => break,
                 () = to.closed() => return Ok(()),
+                () = &mut over => return Ok(()),
             }
         }
     }

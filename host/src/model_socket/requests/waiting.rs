@@ -131,6 +131,9 @@ impl Server {
 
     /// Returns the rest of the time in which a client may still come for this turn.
     fn arrival_time(&self, turn: TurnId) -> Duration {
+        if self.shared.executor.requests.presence.is_closed() {
+            return Duration::ZERO;
+        }
         let whole = Duration::from_secs(u64::from(self.shared.turns.config.seconds_max));
         let age = whole.saturating_sub(self.shared.turns.deadlines.left(self.session, turn));
         ARRIVAL_TIME_MAX.saturating_sub(age)
