@@ -121,6 +121,31 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
     insert(tx, asking, root, person.id, reasons, &settings.policy).map(Asked::Waits)
 }
 
+/// Finds what the request of an equal call of the same task means for a call that needs no person now. So no act happens twice: once
+/// without people, and once with the approvals of its request. Returns `None` if the call may run.
+///
+/// # Errors
+/// Errors of the record.
+pub fn ask_nobody(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<Asked>, Error> {
+    let Asking { turn, output, call, digest, .. } = asking;
+    let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
+    let Some(equal) = requests::equal(tx, turn.session, root, *digest)? else { return Ok(None) };
+    match equal.status {
+        // A person finds each approval used.
+        Status::Approved => {
+            requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
+            Ok(Some(Asked::Waits(equal.id)))
+        }
+        Status::Pending => {
+            ending::end_for_permitted(tx, &equal)?;
+            Ok(None)
+        }
+        Status::Running | Status::Unknown => Ok(Some(Asked::Refused(DenialCode::CallRepeated))),
+        Status::Rejected => Ok(Some(Asked::Refused(DenialCode::CallRejected))),
+        Status::Expired | Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => Ok(None),
+    }
+}
+
 /// Records a new request, with its ledger entry.
 fn insert(
     tx: &mut WriteTx<'_>,

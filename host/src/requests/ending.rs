@@ -32,13 +32,7 @@ pub fn end(
     if !close(tx, row, status, by, outcome)? {
         return Ok(());
     }
-    sent_files::end(tx, row.call)?;
-    if let Some(code) = code_of_call(status)
-        && turns::refuse_late_call(tx, row.call, code)?
-    {
-        let refused = Entry::new(LedgerEvent::CallRefused).session(row.session).turn(row.turn).with("call", row.call);
-        refused.with("tool", row.tool.clone()).reason(code.name()).append(tx)?;
-    }
+    end_call(tx, row, status)?;
     if row.status == Status::Approved {
         return notice::tell_unused(tx, record, row, outcome);
     }
@@ -62,6 +56,29 @@ pub(super) fn end_before_another(tx: &mut WriteTx<'_>, record: &Record, row: &Ro
         true => notice::tell_replaced(tx, record, row, why),
         false => Ok(()),
     }
+}
+
+/// Withdraws a pending request because an equal call of its task runs without people. The model reads the result of that call.
+///
+/// # Errors
+/// Errors of the record.
+pub(super) fn end_for_permitted(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), ironclaw_state::Error> {
+    if close(tx, row, Status::Withdrawn, None, "an equal call of its task needs no person now, and took its place")? {
+        end_call(tx, row, Status::Withdrawn)?;
+    }
+    Ok(())
+}
+
+/// Refuses the call of a request that ended so, and drops its copy of a file.
+fn end_call(tx: &mut WriteTx<'_>, row: &Row, status: Status) -> Result<(), ironclaw_state::Error> {
+    sent_files::end(tx, row.call)?;
+    if let Some(code) = code_of_call(status)
+        && turns::refuse_late_call(tx, row.call, code)?
+    {
+        let refused = Entry::new(LedgerEvent::CallRefused).session(row.session).turn(row.turn).with("call", row.call);
+        refused.with("tool", row.tool.clone()).reason(code.name()).append(tx)?;
+    }
+    Ok(())
 }
 
 /// Ends an open request with its ledger entry, and voids its approvals. Returns whether it was open.

@@ -3,7 +3,7 @@
 //! They use the real programs with the scripted model, a server on loopback that records its requests, and a receiver of webhooks. See
 //! `requests`, and `calls_random` for random moments.
 
-use super::requests::{Stream, answered, approve, delivered, request, waiting};
+use super::requests::{Stream, answered, approve, delivered, reject, request, waiting};
 use crate::security::mcp::ends::kill_all;
 use crate::support::client::{self, Raw};
 use crate::support::hooks::{Hook, Receiver, Response, add_place};
@@ -202,7 +202,7 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
         for mut stream in faulty.incoming().flatten() {
             let mut request = [0; 1024];
             let read = std::io::Read::read(&mut stream, &mut request).unwrap_or(0);
-            if request[..read].starts_with(b"GET /error") {
+            if String::from_utf8_lossy(&request[..read]).contains(" /error ") {
                 let _ = stream.write_all(b"HTTP/1.1 500 Error\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             }
         }
@@ -212,9 +212,9 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
         let call = |tool: &str, arguments: Value| Act::Call(String::new(), vec![(tool.to_owned(), arguments)]);
         match (asked.trim(), seen.results().is_empty()) {
             ("error", true) => call("http_fetch", json!({ "url": format!("http://127.0.0.1:{port}/error") })),
-            ("broken", true) => {
+            (path @ ("broken" | "error late"), true) => {
                 let headers = json!({ "content-type": "text/plain" });
-                let url = format!("http://127.0.0.1:{port}/broken");
+                let url = format!("http://127.0.0.1:{port}/{}", path.trim_end_matches(" late"));
                 call("http_fetch", json!({ "method": "POST", "url": url, "headers": headers, "body": "tulips" }))
             }
             ("command", true) => call("run_command", json!({ "command": "exit 3" })),
@@ -252,14 +252,71 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
     let asked = raw.ask(
         "POST",
         "/v1/agents/a/messages",
-        &json!({ "text": "error", "thread": "late", "allow": ["write"] }).to_string(),
+        &json!({ "text": "error late", "thread": "late", "allow": ["read"] }).to_string(),
     );
     delivered(&raw, asked.1["message_id"].as_str().expect("an id"));
-    let inbox = raw.get("/v1/inbox").1;
-    if let Some(entry) = inbox.as_array().and_then(|all| all.first()) {
-        let decided = host.ctl(&["--json", "approve", entry["id"].as_str().expect("an id"), "--yes"]);
-        assert_eq!((decided.code, decided.stderr.contains("\"call_failed\"")), (1, true), "{}", decided.stderr);
+    let id = waiting(&raw)["id"].as_str().expect("an id").to_owned();
+    let decided = host.ctl(&["--json", "approve", &id, "--yes"]);
+    assert_eq!((decided.code, decided.stderr.contains("\"call_failed\"")), (1, true), "{}", decided.stderr);
+}
+
+/// What happens to the request of a call before the model makes an equal call, which a grant permits by then.
+#[derive(Debug, Clone, Copy)]
+enum Meanwhile {
+    HostKilled,
+    Rejected,
+}
+
+#[test]
+fn permitted_call_follows_the_request_of_an_equal_call() {
+    let site = Site::start();
+    let host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    host.configure(LOOPBACK);
+    host.up();
+    host.agent("a");
+    host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
+    let url = site.url("/");
+    let model = Server::start(move |seen| match (seen.results().len(), seen.asked()) {
+        (0 | 1, text) if !seen.results().iter().any(|result| result.contains("tulip")) => {
+            let headers = json!({ "content-type": "text/plain" });
+            let arguments =
+                json!({ "method": "POST", "url": format!("{url}{text}"), "headers": headers, "body": text });
+            Act::Call(String::new(), vec![("http_fetch".to_owned(), arguments)])
+        }
+        (_, _) => Act::Say(format!("{:?}", seen.results())),
+    });
+    let base = format!("{}/v1", model.url());
+    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
+    let mut raw = Raw::of(&host);
+    for (path, meanwhile, status, arrived, last) in [
+        ("roses", Meanwhile::HostKilled, "withdrawn", 1, "done"),
+        ("lilies", Meanwhile::Rejected, "rejected", 0, "refused"),
+    ] {
+        let body = json!({ "text": path, "thread": path, "allow": ["send"] });
+        let message = raw.ask("POST", "/v1/agents/a/messages", &body.to_string()).1["message_id"].clone();
+        let message = message.as_str().expect("an id").to_owned();
+        let mut stream = Stream::open(&raw, &message);
+        let asked = stream.next("request");
+        pauses(&raw, &asked);
+        let grant =
+            json!({ "host": "127.0.0.1", "port": site.port, "methods": ["POST"], "paths": [format!("/{path}")] });
+        host.change("a", "egress", &grant);
+        match meanwhile {
+            Meanwhile::HostKilled => {
+                host.kill_host();
+                drop(stream);
+                host.up();
+                raw = Raw::of(&host);
+            }
+            Meanwhile::Rejected => assert_eq!(reject(&raw, &asked, "not now").0, 200),
+        }
+        delivered(&raw, &message);
+        ends(&raw, &asked, status);
+        assert_eq!(sent(&site, path), arrived, "{path}: {}", view(&raw, &message));
+        assert_eq!(calls(&raw, &message).last().map(String::as_str), Some(last), "{}", view(&raw, &message));
     }
+    host.ctl(&["audit", "verify"]).ok();
 }
 
 #[test]

@@ -422,9 +422,14 @@ impl Asks<'_> {
     }
 
     /// Records the request of a call that needs people. A call for which no person is asked becomes a refused one. A call that an
-    /// allowance covers becomes a permitted one; returns the number of that allowance.
+    /// allowance covers becomes a permitted one; returns the number of that allowance. A permitted call follows the request of an
+    /// equal call of its task.
     fn ask(&self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<Option<i64>, Error> {
-        let Judgement::NeedsPerson { class, reasons, detail } = &judged.judgement else { return Ok(None) };
+        let (class, reasons, detail) = match &judged.judgement {
+            Judgement::NeedsPerson { class, reasons, detail } => (*class, reasons.clone(), detail.clone()),
+            Judgement::Permitted { class, runs: Runs::Await | Runs::Row } => (*class, Vec::new(), String::new()),
+            Judgement::Permitted { .. } | Judgement::Refused { .. } => return Ok(None),
+        };
         let asking = Asking {
             turn: self.turn,
             agent: self.agent,
@@ -433,16 +438,20 @@ impl Asks<'_> {
             typed: &self.facts.network.typed,
             key: self.key,
             call: &judged.call,
-            class: *class,
+            class,
             digest: judged.digest,
-            reasons,
+            reasons: &reasons,
         };
-        let asked = requests::ask(tx, &self.shared.executor.requests, &asking)?;
+        let asked = match &judged.judgement {
+            Judgement::NeedsPerson { .. } => Some(requests::ask(tx, &self.shared.executor.requests, &asking)?),
+            Judgement::Permitted { .. } | Judgement::Refused { .. } => requests::ask_nobody(tx, &asking)?,
+        };
         let (judgement, allowance) = match asked {
-            Asked::Waits(_) => return Ok(None),
-            Asked::Allowed(allowance) => (Judgement::Permitted { class: *class, runs: Runs::Await }, Some(allowance)),
-            Asked::Refused(DenialCode::CallNeedsPerson) => (calls::needs_person(reasons, detail), None),
-            Asked::Refused(code) => (Judgement::Refused { code, detail: String::new() }, None),
+            None => return Ok(None),
+            Some(Asked::Waits(_)) => (Judgement::NeedsPerson { class, reasons, detail }, None),
+            Some(Asked::Allowed(allowance)) => (Judgement::Permitted { class, runs: Runs::Await }, Some(allowance)),
+            Some(Asked::Refused(DenialCode::CallNeedsPerson)) => (calls::needs_person(&reasons, &detail), None),
+            Some(Asked::Refused(code)) => (Judgement::Refused { code, detail: String::new() }, None),
         };
         judged.judgement = judgement;
         Ok(allowance)
