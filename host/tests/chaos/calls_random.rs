@@ -24,10 +24,16 @@ use std::time::Instant;
 const STEPS: u64 = 6;
 
 /// The number of steps with one host: one list of the API has all of its requests.
-const STEPS_OF_A_HOST: u64 = 120;
+const STEPS_OF_A_HOST: u64 = 60;
+
+/// Most of the time of a run is a wait for its host.
+const HOSTS_AT_ONCE: usize = 3;
+
+/// The most posts of a step, and the most decisions.
+const BATCH_MAX: usize = 8;
 
 /// The number of steps between two checks of the invariants.
-const STEPS_OF_A_CHECK: u64 = 6;
+const STEPS_OF_A_CHECK: u64 = 10;
 
 /// A time after which a pending request expires. A day has a bound on the requests of a person.
 const OVER_MS: i64 = 25 * 3_600_000;
@@ -35,7 +41,7 @@ const OVER_MS: i64 = 25 * 3_600_000;
 /// The most equal calls of a message.
 const CALLS_MAX: usize = 3;
 
-const AGENTS: [&str; 2] = ["a", "b"];
+const AGENTS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// The owner, an admin whose role the run changes, and a member.
 const PEOPLE: [&str; 3] = ["owner", "ada", "mara"];
@@ -67,9 +73,30 @@ struct Backup {
     known: Known,
     /// The requests that waited at the time of the backup.
     open: Vec<String>,
+    recorded: Counted,
+}
+
+/// The size of a campaign.
+#[derive(Debug, Clone, Default)]
+struct Counted {
+    requests: usize,
+    approved: usize,
+    /// Starts of a host.
+    starts: usize,
+    restores: usize,
+}
+
+impl Counted {
+    /// Adds the requests of `end` that are not in `begun`.
+    fn add(&mut self, begun: &Self, end: &Self) {
+        self.requests += end.requests - begun.requests;
+        self.approved += end.approved - begun.approved;
+    }
 }
 
 struct Random {
+    /// The number of this host in the campaign.
+    number: u64,
     host: TestHost,
     site: Site,
     _model: Server,
@@ -81,6 +108,7 @@ struct Random {
     permitted: BTreeSet<String>,
     shift_ms: i64,
     backup: Option<Backup>,
+    counted: Counted,
 }
 
 /// Makes the call of a message, and an equal one as long as the results do not tell an outcome, also in another try at the message.
@@ -101,7 +129,7 @@ fn respond(seen: &Seen) -> Act {
 }
 
 impl Random {
-    fn begin() -> Self {
+    fn begin(number: u64) -> Self {
         let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
         let data = outside(&host);
         host.set_env("XDG_DATA_HOME", data.to_str());
@@ -119,9 +147,10 @@ impl Random {
         host.ctl(&["person", "add", "ada", "--role", "admin"]).ok();
         host.ctl(&["person", "add", "mara"]).ok();
         let people = PEOPLE.map(|person| Raw::of_person(&host, person)).to_vec();
-        let known = Known { granted: [false, true], ..Known::default() };
+        let known = Known { granted: [false; AGENTS.len()], ..Known::default() };
         let permitted = BTreeSet::new();
         let mut random = Self {
+            number,
             host,
             site: Site::start(),
             _model: model,
@@ -131,6 +160,7 @@ impl Random {
             permitted,
             shift_ms: 0,
             backup: None,
+            counted: Counted::default(),
         };
         (0..AGENTS.len()).for_each(|agent| random.switch_grant(agent));
         random
@@ -140,6 +170,7 @@ impl Random {
     fn up(&mut self, point: Option<&str>) {
         self.host.set_env("IRONCLAW_FAILPOINT", point);
         self.host.up();
+        self.counted.starts += 1;
         self.host.set_env("IRONCLAW_FAILPOINT", None);
         let host = Raw::of(&self.host);
         self.people = self.people.iter().map(|person| host.clone().with_token(&person.token)).collect();
@@ -168,11 +199,11 @@ impl Random {
         self.made += 1;
         let (text, agent, person) =
             (format!("text{}", self.made), rng.usize(..AGENTS.len()), rng.usize(..PEOPLE.len()));
-        let url = self.site.url(if rng.u8(..4) > 0 { "/notes" } else { "/other" });
+        let url = self.site.url(if rng.u8(..8) > 0 { "/notes" } else { "/other" });
         // Other words ask for nothing, and the lexicon decides about these.
         let words = format!("post {text} at {url}");
         let mut body = json!({ "text": words, "event_id": text });
-        if rng.bool() {
+        if rng.u8(..4) == 0 {
             body["allow"] = json!(["send"]);
         }
         match rng.u8(..3) {
@@ -217,8 +248,8 @@ impl Random {
         }
         if let Some(entry) = asked {
             let id = entry["id"].as_str().expect("an id");
-            let what = rng.u8(..5);
-            println!("{text} is asked for: {what}");
+            let what = rng.u8(..6);
+            println!("{}: {text} is asked for: {what}", self.number);
             match what {
                 // The host ends while the turn waits, and the rights change before another try.
                 0 => {
@@ -227,7 +258,14 @@ impl Random {
                     drop(stream);
                     return self.up(None);
                 }
-                1 => {}
+                // An orderly stop keeps the turn that waits.
+                1 => {
+                    self.host.down();
+                    drop(stream);
+                    self.up(None);
+                    return self.decide_on(id, person, rng, may_die);
+                }
+                2 => {}
                 _ => self.decide_on(id, person, rng, may_die),
             }
         }
@@ -302,7 +340,7 @@ impl Random {
     /// Sends posts and decisions to a host that dies at a random fail point.
     fn kill_at_a_point(&mut self, rng: &mut Rng) {
         let point = if rng.u8(..7) == 0 { "call_recorded" } else { POINTS[rng.usize(..POINTS.len())] };
-        println!("at {point}");
+        println!("{}: at {point}", self.number);
         self.host.down();
         self.up(Some(point));
         let started = self.host.pid();
@@ -380,13 +418,24 @@ impl Random {
         let ids = requests.as_array().expect("a list").iter().filter_map(|request| request["id"].as_str());
         let open = ids.map(str::to_owned).collect();
         self.host.ctl(&["backup", "create", file.to_str().expect("UTF-8"), "--force"]).ok();
-        self.backup = Some(Backup { file, known: self.known.clone(), open });
+        // Requests of the time between the two lines count in no sum.
+        let recorded = self.recorded();
+        self.backup = Some(Backup { file, known: self.known.clone(), open, recorded });
+    }
+
+    /// Counts the requests of the present record.
+    fn recorded(&self) -> Counted {
+        let ledger = self.host.ledger();
+        let count = |what: &str| ledger.iter().filter(|entry| entry["data"]["what"] == what).count();
+        Counted { requests: count("call.asked"), approved: count("request.approved"), ..Counted::default() }
     }
 
     /// Restores the last backup in place. No request of it can be decided, because the heads outside are newer.
     fn restore(&mut self) {
         self.check_invariants();
-        let Some(Backup { file, known, open }) = self.backup.take() else { return };
+        let Some(Backup { file, known, open, recorded }) = self.backup.take() else { return };
+        self.counted.add(&recorded, &self.recorded());
+        self.counted.restores += 1;
         self.host.down();
         let name = file.to_str().expect("UTF-8");
         let restored = self.host.ctl(&["--json", "backup", "restore", name, "--replace", "--yes"]).ok().json();
@@ -405,18 +454,20 @@ impl Random {
     /// Takes one random step.
     fn step(&mut self, rng: &mut Rng) {
         let what = rng.u64(..20);
-        println!("step {what}");
+        println!("{}: step {what}", self.number);
         match what {
-            0..=4 => drop(self.post(rng, false)),
-            5 | 6 => self.post_in_presence(rng, false),
-            7..=11 => self.decide(rng, false),
-            12 => {
+            0..=8 => {
+                (0..=rng.usize(..BATCH_MAX)).for_each(|_| drop(self.post(rng, false)));
+                (0..rng.usize(..BATCH_MAX)).for_each(|_| self.decide(rng, false));
+            }
+            9 | 10 => self.post_in_presence(rng, false),
+            11 | 12 => {
                 self.host.down();
                 self.up(None);
             }
             13 => self.kill_at_random(rng),
-            14 | 15 => self.kill_at_a_point(rng),
-            16 => self.wait_a_day(),
+            14 => self.kill_at_a_point(rng),
+            15 | 16 => self.wait_a_day(),
             17 => self.change_rights(rng),
             18 => self.back_up(),
             _ => self.restore(),
@@ -428,25 +479,29 @@ impl Random {
 fn random_calls_run_once_and_only_with_a_permit() {
     let (seed, steps) = run_settings("IRONCLAW_CALLS", STEPS);
     let mut counted = Counted::default();
-    for first in (0..steps).step_by(usize::try_from(STEPS_OF_A_HOST).expect("it fits")) {
-        let number = first / STEPS_OF_A_HOST;
-        run(seed.wrapping_add(number), STEPS_OF_A_HOST.min(steps - first), &mut counted);
+    let hosts: Vec<u64> = (0..steps.div_ceil(STEPS_OF_A_HOST)).collect();
+    for at_once in hosts.chunks(HOSTS_AT_ONCE) {
+        let runs = std::thread::scope(|scope| {
+            let of_host = |number: &u64| {
+                let (number, steps) = (*number, STEPS_OF_A_HOST.min(steps - number * STEPS_OF_A_HOST));
+                scope.spawn(move || run(number, seed.wrapping_add(number), steps))
+            };
+            let running: Vec<_> = at_once.iter().map(of_host).collect();
+            running.into_iter().map(|run| run.join().expect("the run holds")).collect::<Vec<_>>()
+        });
+        for of_host in runs {
+            counted.starts += of_host.starts;
+            counted.restores += of_host.restores;
+            counted.add(&Counted::default(), &of_host);
+        }
     }
     println!("{counted:?}");
     assert!(counted.requests > 0 && counted.starts > 1, "{counted:?}");
 }
 
-/// The size of a campaign.
-#[derive(Debug, Default)]
-struct Counted {
-    requests: usize,
-    approved: usize,
-    starts: usize,
-}
-
 /// Takes random steps with one host.
-fn run(seed: u64, steps: u64, counted: &mut Counted) {
-    let (mut random, mut rng) = (Random::begin(), Rng::with_seed(seed));
+fn run(number: u64, seed: u64, steps: u64) -> Counted {
+    let (mut random, mut rng) = (Random::begin(number), Rng::with_seed(seed));
     for step in 1..=steps {
         random.step(&mut rng);
         if step % STEPS_OF_A_CHECK == 0 {
@@ -461,10 +516,8 @@ fn run(seed: u64, steps: u64, counted: &mut Counted) {
     random.kill_at_a_point(&mut rng);
     random.restore();
     random.check_invariants();
-    let ledger = random.host.ledger();
-    let count = |what: &str| ledger.iter().filter(|entry| entry["data"]["what"] == what).count();
-    counted.requests += count("call.asked");
-    counted.approved += count("request.approved");
-    counted.starts += ledger.iter().filter(|entry| entry["type"] == "BOOT").count();
+    let recorded = random.recorded();
+    random.counted.add(&Counted::default(), &recorded);
     random.host.down();
+    random.counted
 }
