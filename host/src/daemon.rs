@@ -58,9 +58,7 @@ async fn serve(opened: &Opened, launcher: Handle) -> Result<(), Error> {
     tokio::spawn(parts.stops.clone().watch_for_panic_file());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), %boot, home = %home.path().display(), "listening");
     let reason = supervise::wait(&mut workers, &parts.jails.launcher).await?;
-    workers.shutdown.begin();
-    // A turn that waits for a person closes now, and its request waits for the next start.
-    parts.executor.requests.presence.close();
+    workers.begin_end();
     // New clients are not accepted; open requests end; then the record is closed.
     let _ = std::fs::remove_file(home.run_file());
     tracing::info!("stopping");

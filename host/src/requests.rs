@@ -25,7 +25,7 @@ pub use crate::tables::requests::{
     Row, Status, ended, find, finish, is_any_due, list, next_end, next_reminder, of_call, of_task, of_turn,
     pending_count, running,
 };
-pub use ask::{Asked, Asking, ask, ask_nobody};
+pub use ask::{Asked, Asking, ask, follow_equal};
 pub use decide::{approve, known, may_decide, may_read, reject, unknown};
 pub use ending::{end, end_all, end_of_sender, end_of_task, inform, withdraw_approved};
 pub use notice::{note_unknown, tell_stopped, tell_unknown};

@@ -13,6 +13,7 @@ use crate::maintenance::HeadPublisher;
 use crate::mcp::oauth::{LoginRenewal, Logins};
 use crate::outbound::dispatch::Dispatcher;
 use crate::questions::QuestionWorker;
+use crate::requests::Presence;
 use crate::retention_worker::Retention;
 use crate::schedules::worker::ScheduleWorker;
 use crate::shutdown::Shutdown;
@@ -35,6 +36,7 @@ pub(super) struct Workers {
     logins: Arc<Logins>,
     serving: JoinHandle<std::io::Result<()>>,
     receiving: Vec<JoinHandle<std::io::Result<()>>>,
+    presence: Presence,
 }
 
 impl Workers {
@@ -91,7 +93,14 @@ impl Workers {
             about: Arc::new(about),
         };
         let serving = tokio::spawn(api.serve(listener, port, shutdown.clone()));
-        Self { shutdown, reloader: Arc::clone(reloader), sending, logins, serving, receiving }
+        let presence = executor.requests.presence.clone();
+        Self { shutdown, reloader: Arc::clone(reloader), sending, logins, serving, receiving, presence }
+    }
+
+    /// Begins the shutdown. A turn that waits for a person closes, and its request waits for the next start.
+    pub fn begin_end(&self) {
+        self.shutdown.begin();
+        self.presence.close();
     }
 
     /// Ends the servers, the renewals of tokens and the delivery worker.

@@ -126,7 +126,7 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
 ///
 /// # Errors
 /// Errors of the record.
-pub fn ask_nobody(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<Asked>, Error> {
+pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<Asked>, Error> {
     let Asking { turn, output, call, digest, .. } = asking;
     let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
     let Some(equal) = requests::equal(tx, turn.session, root, *digest)? else { return Ok(None) };

@@ -444,7 +444,7 @@ impl Asks<'_> {
         };
         let asked = match &judged.judgement {
             Judgement::NeedsPerson { .. } => Some(requests::ask(tx, &self.shared.executor.requests, &asking)?),
-            Judgement::Permitted { .. } | Judgement::Refused { .. } => requests::ask_nobody(tx, &asking)?,
+            Judgement::Permitted { .. } | Judgement::Refused { .. } => requests::follow_equal(tx, &asking)?,
         };
         let (judgement, allowance) = match asked {
             None => return Ok(None),
