@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 mod invariants;
+mod restores;
 
 use crate::chaos::kill::run_settings;
 use crate::security::requests::POINTS;
@@ -15,9 +16,9 @@ use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive};
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::site::{LOOPBACK, Site};
 use fastrand::Rng;
+use restores::{Backup, Counted};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// The number of steps without `IRONCLAW_CALLS`.
@@ -68,32 +69,6 @@ struct Known {
     granted: [bool; AGENTS.len()],
 }
 
-struct Backup {
-    file: PathBuf,
-    known: Known,
-    /// The requests that waited at the time of the backup.
-    open: Vec<String>,
-    recorded: Counted,
-}
-
-/// The size of a campaign.
-#[derive(Debug, Clone, Default)]
-struct Counted {
-    requests: usize,
-    approved: usize,
-    /// Starts of a host.
-    starts: usize,
-    restores: usize,
-}
-
-impl Counted {
-    /// Adds the requests of `end` that are not in `begun`.
-    fn add(&mut self, begun: &Self, end: &Self) {
-        self.requests += end.requests - begun.requests;
-        self.approved += end.approved - begun.approved;
-    }
-}
-
 struct Random {
     /// The number of this host in the campaign.
     number: u64,
@@ -104,8 +79,12 @@ struct Random {
     people: Vec<Raw>,
     known: Known,
     made: u64,
-    /// The texts at the site whose permit was checked.
-    permitted: BTreeSet<String>,
+    /// The arrivals at the site of each text whose permit was checked.
+    arrived: BTreeMap<String, usize>,
+    /// The arrivals of each text in histories that a restore replaced.
+    replaced: BTreeMap<String, usize>,
+    /// Whether the next check is the first one after a restore.
+    is_restored: bool,
     shift_ms: i64,
     backup: Option<Backup>,
     counted: Counted,
@@ -148,7 +127,6 @@ impl Random {
         host.ctl(&["person", "add", "mara"]).ok();
         let people = PEOPLE.map(|person| Raw::of_person(&host, person)).to_vec();
         let known = Known { granted: [false; AGENTS.len()], ..Known::default() };
-        let permitted = BTreeSet::new();
         let mut random = Self {
             number,
             host,
@@ -157,7 +135,9 @@ impl Random {
             people,
             known,
             made: 0,
-            permitted,
+            arrived: BTreeMap::new(),
+            replaced: BTreeMap::new(),
+            is_restored: false,
             shift_ms: 0,
             backup: None,
             counted: Counted::default(),
@@ -410,45 +390,6 @@ impl Random {
         std::fs::write(self.host.home.with_file_name("shift"), self.shift_ms.to_string()).expect("written");
         self.host.kill_host();
         self.up(None);
-    }
-
-    fn back_up(&mut self) {
-        let file = self.host.home.with_file_name("calls.backup");
-        let requests = self.get(0, "/v1/requests?status=pending");
-        let ids = requests.as_array().expect("a list").iter().filter_map(|request| request["id"].as_str());
-        let open = ids.map(str::to_owned).collect();
-        self.host.ctl(&["backup", "create", file.to_str().expect("UTF-8"), "--force"]).ok();
-        // Requests of the time between the two lines count in no sum.
-        let recorded = self.recorded();
-        self.backup = Some(Backup { file, known: self.known.clone(), open, recorded });
-    }
-
-    /// Counts the requests of the present record.
-    fn recorded(&self) -> Counted {
-        let ledger = self.host.ledger();
-        let count = |what: &str| ledger.iter().filter(|entry| entry["data"]["what"] == what).count();
-        Counted { requests: count("call.asked"), approved: count("request.approved"), ..Counted::default() }
-    }
-
-    /// Restores the last backup in place. No request of it can be decided, because the heads outside are newer.
-    fn restore(&mut self) {
-        self.check_invariants();
-        let Some(Backup { file, known, open, recorded }) = self.backup.take() else { return };
-        self.counted.add(&recorded, &self.recorded());
-        self.counted.restores += 1;
-        self.host.down();
-        let name = file.to_str().expect("UTF-8");
-        let restored = self.host.ctl(&["--json", "backup", "restore", name, "--replace", "--yes"]).ok().json();
-        std::fs::remove_dir_all(restored["former"].as_str().expect("the former home")).expect("removed");
-        self.known = known;
-        self.up(None);
-        self.host.ctl(&["audit", "accept", "--reason", "restored a backup"]).ok();
-        for id in open {
-            let status = self.get(0, &format!("/v1/requests/{id}"))["status"].clone();
-            assert!(status != "pending" && status != "approved", "{id} is {status} after a restore");
-        }
-        // A token of the backup may be one that was revoked later.
-        (1..PEOPLE.len()).for_each(|person| self.renew_token(person));
     }
 
     /// Takes one random step.

@@ -61,13 +61,12 @@ async fn follow(
     to: &EventSender,
 ) -> Result<(), Answer> {
     let mut changed = api.requests.watch();
-    let mut shown = Vec::new();
     let mut events = api.record.state.events();
     let mut shortages = api.sessions.shortages();
-    let (mut last, mut said) = (None, None);
+    let (mut shown, mut last, mut said) = (Vec::new(), None, None);
     let mut words: Option<PartialOutput> = None;
     let mut progress = ProgressOfCalls::new(api.sessions.call_progress());
-    let mut over = std::pin::pin!(api.about.shutdown.over());
+    let mut gone = std::pin::pin!(gone(api, to));
     loop {
         let stages = stages(api, id, last).await?;
         for stage in stages {
@@ -110,10 +109,17 @@ async fn follow(
                 progress = progress.next(view.turn_id) => send_event(api, current, to, "progress", progress).await?,
                 Ok(()) = shortages.changed() => break,
                 Ok(()) = changed.changed() => break,
-                () = to.closed() => return Ok(()),
-                () = &mut over => return Ok(()),
+                () = &mut gone => return Ok(()),
             }
         }
+    }
+}
+
+/// Waits until the client leaves, or until the host has stopped its sessions.
+async fn gone(api: &Api, to: &EventSender) {
+    tokio::select! {
+        () = to.closed() => {}
+        () = api.about.shutdown.over() => {}
     }
 }
 
