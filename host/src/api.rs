@@ -258,8 +258,7 @@ macro_rules! breakdown {
     };
 }
 breakdown!(
-    crate::turns::items::BodyError,
-    crate::registry::channels::Error,
+    crate::error::ContentError,
     ironclaw_state::keys::Error,
     crate::secrets::Error,
     ironclaw_model::Error,

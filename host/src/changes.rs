@@ -6,19 +6,15 @@
 pub(crate) mod at_once;
 pub(crate) mod person_removal;
 pub(crate) mod skills;
-mod worker;
-
-pub use worker::ChangeWorker;
 
 use crate::error::Error;
 use crate::gateway::decide::{self, DecisionContext, Vote};
-use crate::gateway::live_settings::LiveSettings;
 use crate::gateway::proposals::{Proposals, notify};
 use crate::gateway::store::{self, Row, Submitted};
 use crate::gateway::{Proposed, Requester, review_page};
-use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::live_settings::LiveSettings;
 use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -67,7 +63,12 @@ impl Changes {
         self.bell.notify_one();
     }
 
-    pub(super) fn record(&self) -> &Arc<Record> {
+    /// Returns the bell of the worker.
+    pub fn bell(&self) -> &Notify {
+        &self.bell
+    }
+
+    pub(crate) fn record(&self) -> &Arc<Record> {
         &self.proposals.record
     }
 
@@ -237,13 +238,4 @@ fn check_requester(tx: &ReadTx<'_>, by: &Person, kind: ChangeKind, agent: Option
     }
     let message = format!("a change of kind {kind} cannot be requested by {}", by.name);
     Err(Refusal::new(DenialCode::RoleTooLow, message).hint("ask the agent or an admin to request it").into())
-}
-
-impl From<decide::Error> for Error {
-    fn from(error: decide::Error) -> Self {
-        match error {
-            decide::Error::State(error) => Self::State(error),
-            decide::Error::Key(error) => Self::Record(inbox::Error::Key(error)),
-        }
-    }
 }

@@ -457,7 +457,7 @@ fn uninstall(at: &At, remove: bool) -> Done {
 fn check_config(at: &At) -> Done {
     let home = home::Home::open(&at.home)?;
     let (config, file) = config::load(&home)?;
-    let policy = crate::gateway::policy::load(&home.policy())?;
+    let policy = crate::registry::policy::load(&home.policy())?;
     let mut warnings = Vec::new();
     for unmet in unmet(&home, &config, &policy)? {
         if unmet.is_refused {
@@ -484,7 +484,7 @@ fn check_config(at: &At) -> Done {
 fn unmet(
     home: &home::Home,
     config: &config::Config,
-    policy: &crate::gateway::policy::Policy,
+    policy: &crate::registry::policy::Policy,
 ) -> Result<Vec<crate::gateway::quorum::Unmet>, Box<dyn Error>> {
     if !home.state_db().exists() {
         return Ok(Vec::new());

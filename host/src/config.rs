@@ -38,7 +38,7 @@ pub struct Config {
     /// `[webhook]`
     pub webhook: crate::inbound::channel::webhook::Config,
     /// `[mounts]`
-    pub mounts: crate::gateway::MountsConfig,
+    pub mounts: crate::registry::live_settings::MountsConfig,
     /// `[keys]`
     pub keys: ironclaw_state::keys::Config,
     /// `[ledger]`
@@ -48,7 +48,7 @@ pub struct Config {
     /// `[egress]`
     pub egress: crate::registry::egress::Config,
     /// `[approval]`
-    pub approval: crate::gateway::ApprovalConfig,
+    pub approval: crate::registry::live_settings::ApprovalConfig,
     /// `[quota]`
     pub quota: crate::quota::Config,
     /// `[agents]`

@@ -1,22 +1,31 @@
 //! The failures of the host in one type. A deliberate refusal is a [`crate::refusal::Refusal`].
 
-use crate::gateway::decide;
-use crate::inbound::inbox;
 use crate::refusal::Denied;
-use crate::turns::items::BodyError;
+use ironclaw_state::keys;
+
+/// The reason that content is not available.
+#[derive(Debug, thiserror::Error)]
+pub enum ContentError {
+    /// The record failed.
+    #[error(transparent)]
+    State(#[from] ironclaw_state::Error),
+    /// The key is wrong, the stored bytes are damaged, or there are no random bytes.
+    #[error(transparent)]
+    Key(#[from] keys::Error),
+}
 
 /// The reason that a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A message could not be recorded.
-    #[error(transparent)]
-    Record(#[from] inbox::Error),
     /// The record could not be read or written.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// A body could not be read, or its key does not open.
+    /// A key does not open its content, or there are no random bytes.
     #[error(transparent)]
-    Body(#[from] BodyError),
+    Key(#[from] keys::Error),
+    /// No session could be made, because each uid of the range belongs to one.
+    #[error("all uids of sessions are taken: remove sessions, or widen jail.uid_count")]
+    SessionsFull,
     /// A model endpoint cannot be opened.
     #[error(transparent)]
     Model(#[from] ironclaw_model::Error),
@@ -28,8 +37,23 @@ pub enum Error {
     Stopping,
 }
 
+impl From<ContentError> for Error {
+    fn from(error: ContentError) -> Self {
+        match error {
+            ContentError::State(error) => Self::State(error),
+            ContentError::Key(error) => Self::Key(error),
+        }
+    }
+}
+
 impl From<Error> for Denied<Error> {
     fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<ContentError> for Denied<ContentError> {
+    fn from(error: ContentError) -> Self {
         Self::Failed(error)
     }
 }
@@ -40,14 +64,14 @@ impl From<Denied> for Denied<Error> {
     }
 }
 
-impl From<Denied<inbox::Error>> for Denied<Error> {
-    fn from(denied: Denied<inbox::Error>) -> Self {
+impl From<Denied> for Denied<ContentError> {
+    fn from(denied: Denied) -> Self {
         denied.widen()
     }
 }
 
-impl From<Denied<decide::Error>> for Denied<Error> {
-    fn from(denied: Denied<decide::Error>) -> Self {
+impl From<Denied<ContentError>> for Denied<Error> {
+    fn from(denied: Denied<ContentError>) -> Self {
         denied.widen()
     }
 }

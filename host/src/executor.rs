@@ -15,7 +15,6 @@ pub use late::LateCalls;
 
 use crate::agent_messages::{Keys, denied};
 use crate::error::Error;
-use crate::gateway::live_settings::Live;
 use crate::jail_network::Fetchers;
 use crate::latch::Latch;
 use crate::mcp::Servers;
@@ -24,6 +23,7 @@ use crate::open_turns::OpenTurns;
 use crate::outbound::delivery::sent_files;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::Live;
 use crate::registry::{self, Agent};
 use crate::requests::{self, Requests, Status};
 use crate::session::store;

@@ -1,7 +1,7 @@
 //! The approval gateway: a capability or a setting of an agent changes only if people approve exactly the text that they were shown.
 //!
 //! Checks can only refuse. No check approves a change, and no setting removes the person from a decision. See
-//! [`crate::gateway::checks`], [`crate::gateway::policy`], [`crate::gateway::decide`], and [`crate::gateway::kinds`] for the check and
+//! [`crate::gateway::checks`], [`crate::registry::policy`], [`crate::gateway::decide`], and [`crate::gateway::kinds`] for the check and
 //! the effect of each kind of change.
 //!
 //! ```text
@@ -14,26 +14,22 @@ pub mod current_settings;
 pub mod decide;
 pub mod independence;
 pub mod kinds;
-pub mod live_settings;
-pub mod policy;
 pub mod proposals;
 pub mod quorum;
 pub mod review_page;
 pub mod store;
 pub mod told;
+pub mod writers;
 
 pub use crate::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};
 pub use kinds::schedule::{Lost as LostRight, lost as lost_right};
 
+use crate::registry::policy::{Policy, Rule};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_jail::mount_table::Mounts;
-use serde::Deserialize;
 use serde_json::Value;
-use std::io;
-use std::path::{Path, PathBuf};
 
 /// A proposed change that no check has passed yet.
 #[derive(Debug, Clone)]
@@ -49,83 +45,6 @@ pub struct Proposed {
     pub reason: String,
     /// The labels of the output that made the request; empty for a person.
     pub labels: Vec<Label>,
-}
-
-/// The settings of the operator for the check of a proposal, and the directories that no agent gets.
-#[derive(Debug, Clone)]
-pub struct HostPolicy {
-    /// Canonical directories; a source of a mount is one of them or below one.
-    pub mounts: Vec<PathBuf>,
-    /// The allowed directories that the settings name by a link: that name, and the canonical path.
-    pub linked: Vec<(PathBuf, PathBuf)>,
-    /// Paths of the host itself, as named and canonical: the home, sockets, settings, keys, heads. No mount contains one of them, or a
-    /// part of one.
-    pub private: Vec<PathBuf>,
-    /// The settings for fetching packages.
-    pub packages: crate::packages::Config,
-    /// The ceilings of the settings; they hold for an agent without ceilings of its own.
-    pub budget: crate::turns::budget::Config,
-    /// The settings about hosts of the network.
-    pub egress: crate::registry::egress::Config,
-}
-
-impl HostPolicy {
-    /// Returns whether the present settings admit a directory into a jail, by its path and the table of mounts. Such a directory is one
-    /// of the allowed directories or below one, and is not above, below or equal to a private path of the host.
-    ///
-    /// # Errors
-    /// Fails if the table of mounts cannot be read.
-    pub fn admits(&self, source: &Path) -> io::Result<bool> {
-        Ok(self.allows(source) && !self.keeps(&Mounts::read()?, source))
-    }
-
-    fn allows(&self, source: &Path) -> bool {
-        self.mounts.iter().any(|allowed| source.starts_with(allowed))
-    }
-
-    fn keeps(&self, mounts: &Mounts, source: &Path) -> bool {
-        self.private.iter().any(|own| mounts.is_within(source, own) || mounts.is_within(own, source))
-    }
-}
-
-/// `[mounts]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MountsConfig {
-    /// Directories that mounts into a jail are of or below; an empty list allows no mount.
-    pub allow: Vec<PathBuf>,
-}
-
-/// The bound on the hours in which a question can be answered: a year.
-const QUESTION_HOURS_MAX: u32 = 8760;
-
-/// `[approval]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ApprovalConfig {
-    /// Seconds that the calls of one turn wait for people who are present; 0 for none.
-    pub wait_seconds: u32,
-    /// Hours in which a person can answer a question of an agent.
-    pub question_hours: u32,
-}
-
-impl Default for ApprovalConfig {
-    fn default() -> Self {
-        Self { wait_seconds: 120, question_hours: 168 }
-    }
-}
-
-impl ApprovalConfig {
-    /// Refuses values outside their bounds.
-    pub fn check(&self) -> Result<(), String> {
-        if self.wait_seconds > 600 {
-            return Err("approval.wait_seconds must be 0 to 600".to_owned());
-        }
-        if !(1..=QUESTION_HOURS_MAX).contains(&self.question_hours) {
-            return Err(format!("approval.question_hours must be 1 to {QUESTION_HOURS_MAX}"));
-        }
-        Ok(())
-    }
 }
 
 /// The present state of the setting that a change would alter.
@@ -151,7 +70,7 @@ impl Checked {
     }
 
     /// Returns the rule for its decision.
-    pub fn rule(&self, policy: &policy::Policy) -> policy::Rule {
+    pub fn rule(&self, policy: &Policy) -> Rule {
         kinds::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
     }
 }

@@ -3,6 +3,7 @@
 //! At every moment one of the two keys opens the record, and each start finds out which one. Never prints a key, and never writes one to
 //! the operator's own key storage; it tells the operator how instead. See [`ironclaw_state::rekey`].
 
+use crate::error::ContentError;
 use crate::gateway::store as changes;
 use crate::registry::{channels, mcp::login};
 use crate::secrets;
@@ -38,7 +39,7 @@ pub enum Error {
     Session(#[from] store::NewError),
     /// A channel's secret.
     #[error(transparent)]
-    Channel(#[from] channels::Error),
+    Channel(#[from] ContentError),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),

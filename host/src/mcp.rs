@@ -11,7 +11,6 @@ mod progress;
 
 pub use answer::not_reached;
 
-use crate::gateway::live_settings::Live;
 use crate::jail_network::{Fetchers, Gateway, Traffic};
 use crate::latch::Latch;
 use crate::mcp_jail::{DemoLayer, McpJails};
@@ -19,6 +18,7 @@ use crate::open_turns::progress::RunningCall;
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::Live;
 use crate::registry::mcp::{self, Registration, listing::Listing, login};
 use crate::turns::calls::{CallOutcome, ResultBody};
 use connect::{Connected, Failed};

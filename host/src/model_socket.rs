@@ -10,13 +10,13 @@ pub mod requests;
 pub mod versions;
 
 use crate::executor::Executor;
-use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::model_socket::endpoints::Models;
 use crate::model_socket::requests::{Answer, refuse};
 use crate::model_socket::versions::VersionKeeper;
 use crate::open_turns::OpenTurns;
 use crate::record::Record;
+use crate::registry::live_settings::Live;
 use crate::turns::context::{self, Refused, Unanswered};
 use crate::turns::{items, turn};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};

@@ -3,7 +3,5 @@
 //! [`crate::pipeline::Outbound`] accepts rows and delivers on the loopback; the worker in [`dispatch`] sends over a network. Never
 //! delivers an answer that is not recorded first.
 
-pub mod accept;
 pub mod delivery;
 pub mod dispatch;
-pub mod receipts;

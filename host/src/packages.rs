@@ -3,7 +3,6 @@
 //! Never runs a script of a package, and never keeps a file that could lead out of the layer. See `packages::layer`.
 
 mod client;
-mod config;
 mod fetch;
 mod layer;
 mod names;
@@ -13,7 +12,7 @@ mod source;
 mod unpack;
 mod verified;
 
-pub use config::Config;
+pub use crate::registry::live_settings::packages::Config;
 pub(crate) use fetch::ROOTS;
 pub use layer::verify;
 pub use verified::VerifiedLayers;
@@ -36,7 +35,7 @@ use tokio::time::Instant;
 /// Names in one change; a person reads no longer list.
 pub const NAMES_MAX: usize = 64;
 /// Directory of the machine's programs; jails of clients only see clients in it.
-const PROGRAMS: &str = "/usr";
+pub use crate::registry::live_settings::packages::PROGRAMS;
 /// Program that unpacks an archive for apt.
 const UNPACKER: &str = "/usr/bin/dpkg-deb";
 /// apt's list of the machine's own packages.

@@ -6,20 +6,20 @@
 mod retry;
 
 use crate::error::Error;
-use crate::gateway::live_settings::Live;
 use crate::gateway::proposals::Proposals;
 use crate::inbound::channel::Received;
 use crate::inbound::inbox::{self, Recorded, events};
 use crate::inbound::{identity, routing};
 use crate::latch::Latch;
 use crate::open_turns::OpenTurns;
-use crate::outbound::accept::{self, Acceptance, Accepted};
 use crate::outbound::delivery::{self, Delivery};
 use crate::outbound::dispatch::Dispatch;
-use crate::outbound::receipts::Unreceipted;
 use crate::questions::Questions;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
+use crate::registry::live_settings::Live;
+use crate::runtime::accept::{self, Acceptance, Accepted};
+use crate::runtime::receipts::Unreceipted;
 use crate::session::Wake;
 use crate::session::store::{Session, SessionState};
 use ironclaw_contract::canonical::Digest;

@@ -19,14 +19,14 @@ pub use decide::{Given, known, may_answer, may_read, unknown};
 pub use due::QuestionWorker;
 pub use ending::{doubt_all, end_of_person, end_of_turn};
 
+use crate::error::ContentError;
 use crate::error::Error;
-use crate::gateway::live_settings::Live;
 use crate::inbound::inbox::Recorded;
 use crate::record::Record;
 use crate::refusal::{Decide, Denied};
 use crate::registry::Person;
+use crate::registry::live_settings::Live;
 use crate::session::store;
-use crate::turns::items::BodyError;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_state::{ReadTx, failpoint, keys};
@@ -60,9 +60,10 @@ impl Body {
 pub fn body(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Body, Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("{}: its text", row.id));
     let session = store::find(tx, row.session)?.ok_or_else(damaged)?;
-    let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
-    let text = key.open(row.id.item(), &row.sealed_text).map_err(BodyError::from)?;
-    let text = String::from_utf8(text).map_err(|_| BodyError::from(keys::Error::Sealed("the text of a question")))?;
+    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+    let text = key.open(row.id.item(), &row.sealed_text).map_err(ContentError::from)?;
+    let text =
+        String::from_utf8(text).map_err(|_| ContentError::from(keys::Error::Sealed("the text of a question")))?;
     Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
 }
 

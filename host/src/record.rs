@@ -2,12 +2,30 @@
 //!
 //! Decides nothing: each transaction belongs to the module that starts it. See [`crate::pipeline`].
 
-use crate::turns::items;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
+use serde::Deserialize;
+
+/// `[items]`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ItemsConfig {
+    /// Items that a session keeps.
+    pub session_items_max: u32,
+    /// Bytes of the bodies that a session keeps.
+    pub session_bytes_max: u64,
+    /// Age in days after which items are dropped; 0 sets no age.
+    pub keep_days: u32,
+}
+
+impl Default for ItemsConfig {
+    fn default() -> Self {
+        Self { session_items_max: 20_000, session_bytes_max: 256 << 20, keep_days: 0 }
+    }
+}
 
 /// The record of one host.
 pub struct Record {
@@ -18,7 +36,7 @@ pub struct Record {
     /// Opens the keys of sessions, secrets and channels.
     pub wrapping: WrappingKey,
     /// `[items]`
-    pub retention: items::Config,
+    pub retention: ItemsConfig,
 }
 
 impl Record {

@@ -2,15 +2,22 @@
 //!
 //! Decides nothing. See `runtime::life` and `runtime::work` for the decisions about sessions, and [`actor`] for their execution.
 
+pub mod accept;
 pub mod actor;
 pub mod actors;
 pub mod admission;
 pub mod cancel;
+pub mod changes;
 pub mod command;
 pub mod containment_check;
 pub mod launch;
 mod life;
+pub mod link;
+pub mod projection;
+pub mod receipts;
 pub mod recovery;
+#[cfg(feature = "relay")]
+pub mod relay;
 pub mod rows;
 pub mod session_state;
 pub mod sessions;
@@ -21,11 +28,11 @@ mod work;
 pub mod workspace;
 pub mod workspace_files;
 
-use crate::gateway::live_settings::Live;
 use crate::latch::Latch;
 use crate::model_socket::ModelServers;
 use crate::open_turns::OpenTurns;
 use crate::pipeline::Outbound;
+use crate::registry::live_settings::Live;
 use crate::runtime::admission::Admission;
 use crate::runtime::launch::Jails;
 use crate::runtime::workspace::Workspaces;

@@ -8,9 +8,9 @@ pub mod outcome;
 mod start;
 pub mod worker;
 
-use crate::gateway::live_settings::LiveSettings;
 use crate::notifications::{self, About, Notification};
 use crate::record::Record;
+use crate::registry::live_settings::LiveSettings;
 use crate::registry::schedules::catch_up::{self, Fate};
 use crate::registry::schedules::{self, OccurrenceState, Schedule, State};
 use crate::tables::schedules::{self as table, NewOccurrence};

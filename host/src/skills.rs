@@ -18,10 +18,10 @@ pub use named::{named, resolved};
 pub use resolve::Wanted;
 pub use shelf::Shelf;
 
-use crate::gateway::live_settings::Live;
 use crate::jail_network::Fetchers;
 use crate::record::Record;
 use crate::refusal::Refusal;
+use crate::registry::live_settings::Live;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;

@@ -1,6 +1,6 @@
 //! Strict reading of the operator's TOML files, with the nearest known key for an unknown one.
 //!
-//! Knows no setting itself. See [`crate::config`], [`crate::gateway::policy`].
+//! Knows no setting itself. See [`crate::config`], [`crate::registry::policy`].
 
 use ironclaw_state::home;
 use ironclaw_text::nearest::nearest;

@@ -1,7 +1,7 @@
 //! The loop of a worker: it does due work, then waits for a bell, a task in flight, a jump of the clock, or the next due time.
 //!
 //! [`Due::process_due`] has the rules of the work. The loop continues after an error of the host, and ends with a closed record or the
-//! shutdown. Without a bell or a finished task it always pauses. See [`crate::shutdown`] for its end, and `changes::worker`,
+//! shutdown. Without a bell or a finished task it always pauses. See [`crate::shutdown`] for its end, and `runtime::changes`,
 //! `outbound::dispatch` and [`crate::retention_worker`] for the workers.
 
 mod clock;

@@ -1,7 +1,7 @@
 //! The reader: the jailed process that parses an outbound queue, and the host's end of its socket.
 //!
 //! The daemon itself never opens an outbound queue. The reader's answers are bounded and typed, but still untrusted. See
-//! `outbound::accept` of the host.
+//! `runtime::accept` of the host.
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::crypt::{Error as QueueError, SessionKey};

@@ -7,6 +7,7 @@ use super::{Answer, Api, Body, Reply};
 use crate::changes::Changes;
 use crate::changes::at_once::mention_erased_conversations;
 use crate::error::Error;
+use crate::gateway::writers;
 use crate::gateway::{Direct, decide};
 use crate::inbound::routing;
 use crate::refusal::{Decide, Denied, Refusal};
@@ -73,7 +74,7 @@ pub async fn create(
         .record
         .state
         .decide(move |tx| {
-            let agent = registry::create_agent(tx, &direct, draft)?;
+            let agent = writers::agents::create_agent(tx, &direct, draft)?;
             Ok::<_, Denied<Error>>(view(tx, &agent, &person)?)
         })
         .await?;

@@ -4,10 +4,11 @@
 
 use super::named::id;
 use super::{Answer, Api, Body, Reply};
+use crate::error::ContentError;
 use crate::error::Error;
-use crate::gateway::policy::{self, Policy};
 use crate::outbound::delivery::sent_files;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::policy::{self, Policy};
 use crate::registry::{self, Person, Role, destinations, egress, mcp};
 use crate::requests;
 use crate::session::store;
@@ -16,7 +17,7 @@ use crate::tables::schedules::OfTurn;
 use crate::tools;
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, Sendable, TurnFacts};
-use crate::turns::items::{self, BodyError};
+use crate::turns::items;
 use crate::turns::turn;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -92,7 +93,7 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
 fn result(tx: &ReadTx<'_>, wrapping: &WrappingKey, row: &CallRow) -> Result<Option<String>, Error> {
     let item = row.result.map(|item| items::find(tx, item)).transpose()?.flatten();
     let (Some(item), Some(session)) = (item, store::find(tx, row.session)?) else { return Ok(None) };
-    let key = session.content_key(wrapping).map_err(BodyError::from)?;
+    let key = session.content_key(wrapping).map_err(ContentError::from)?;
     let body = items::body(tx, &item, &key)?;
     let text = match item.tuple.kind {
         // The outcome of a late call is a message.

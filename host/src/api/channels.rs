@@ -3,12 +3,14 @@
 //! A secret is only in the answer to the request that made it. See `registry::channels`, `inbound::channel`.
 
 use super::{Answer, Api, Body, Reply, agents};
+use crate::error::ContentError;
+use crate::gateway::writers;
 use crate::inbound::channel::outgoing::Outcome;
 use crate::inbound::channel::registration::Registration;
 use crate::inbound::channel::{self, Receiver};
 use crate::inbound::routing::engage;
 use crate::refusal::{Decide, Denied, Refusal};
-use crate::registry::channels::{self, Channel, Error, reach};
+use crate::registry::channels::{self, Channel, reach};
 use crate::registry::{self, Person};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -45,7 +47,7 @@ pub async fn add(
         .state
         .decide(move |tx| {
             let made = channels::add(tx, &draft, &record.wrapping, &person)?;
-            Ok::<_, Denied<Error>>(view(tx, &made, hooks)?)
+            Ok::<_, Denied<ContentError>>(view(tx, &made, hooks)?)
         })
         .await?;
     Ok(Json(NewChannelMade { channel: made, secret: said }))
@@ -130,7 +132,7 @@ pub async fn connect(
         if !reach::is_within(&wanted, &found.wiring(agent.id)) {
             return Err(widens(&agent, &found).into());
         }
-        channels::wire(tx, &direct, &found, agent.id, &wanted)?;
+        writers::channels::wire(tx, &direct, &found, agent.id, &wanted)?;
         Ok::<_, Denied>(view(tx, &channels::known(tx, Some(&person), &channel)?, hooks)?)
     });
     Ok(Json(connected.await?))
@@ -150,7 +152,7 @@ pub async fn disconnect(
             let message = format!("agent {} does not hear {}", agent.name, found.name);
             return Err(Refusal::new(DenialCode::WiringUnknown, message).into());
         }
-        channels::wire(tx, &direct, &found, agent.id, &Wiring::new(found.name.clone(), Engage::None))?;
+        writers::channels::wire(tx, &direct, &found, agent.id, &Wiring::new(found.name.clone(), Engage::None))?;
         Ok::<_, Denied>(view(tx, &channels::known(tx, Some(&person), &channel)?, hooks)?)
     });
     Ok(Json(disconnected.await?))

@@ -270,7 +270,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         && delivery.state == "received"
         && let Some(item) = items::find(tx, delivery.item)?
     {
-        let key = session.keys(wrapping).map_err(items::BodyError::from)?.content;
+        let key = session.keys(wrapping).map_err(crate::error::ContentError::from)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }

@@ -169,7 +169,7 @@ async fn accept(
     let (record, asked) = (&hooks.record, name.to_owned());
     let channel = record.state.read(move |tx| Ok::<_, Error>(find_webhook(tx, &asked)?)).await?;
     let secret = channel.as_ref().map(|channel| channel.secret(&record.wrapping)).transpose();
-    let secret = secret.map_err(|error| Error::Record(error.into()))?.and_then(|text| Secret::read(&text).ok());
+    let secret = secret.map_err(|error| Error::Key(error))?.and_then(|text| Secret::read(&text).ok());
     let claimed = claimed(headers);
     // Before any limit: unsigned requests of others never block a sender with the secret.
     if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {

@@ -174,7 +174,7 @@ fn agent_name(tx: &ReadTx<'_>, row: &Row) -> Result<String, ironclaw_state::Erro
 fn entry(tx: &ReadTx<'_>, all: &Questions, person: &Person, row: &Row) -> Result<InboxEntry, Error> {
     let body = match questions::body(tx, &all.record, row) {
         Ok(body) => Some(body),
-        Err(Error::Body(_) | Error::State(ironclaw_state::Error::Stored(_))) => None,
+        Err(Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_))) => None,
         Err(error) => return Err(error),
     };
     let agent = agent_name(tx, row)?;

@@ -181,7 +181,7 @@ fn known(named: &str) -> Result<ScheduleId, Answer> {
     id(named, DenialCode::ScheduleUnknown, "schedule")
 }
 
-fn context<'a>(api: &'a Api, settings: &'a crate::gateway::live_settings::LiveSettings) -> Context<'a> {
+fn context<'a>(api: &'a Api, settings: &'a crate::registry::live_settings::LiveSettings) -> Context<'a> {
     Context {
         record: &api.record,
         settings,

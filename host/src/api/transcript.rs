@@ -3,6 +3,7 @@
 //! Never shows an item without its author and labels. A read of another person's conversation leaves a ledger entry. See `turns::items`.
 
 use super::{Answer, Api, Reply, sessions};
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::inbound::inbox;
 use crate::outbound::delivery;
@@ -11,7 +12,7 @@ use crate::session::store::{self, Session};
 use crate::tables;
 use crate::turns::calls::{self, ResultBody};
 use crate::turns::context::OutputBody;
-use crate::turns::items::{self, BodyError, Recorded};
+use crate::turns::items::{self, Recorded};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::SessionId;
@@ -53,7 +54,7 @@ pub async fn show(
     let by = person.id;
     let read = move |tx: &ReadTx<'_>| {
         let Some((session, others)) = readable(tx, &person, id)? else { return Ok::<_, Error>(None) };
-        let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
+        let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, others)))
     };
     let found = api.record.state.read(read).await?;

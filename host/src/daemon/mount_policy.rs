@@ -3,8 +3,8 @@
 //! Read once at a start: a later caller holds the record, and a disk that hangs would block the record too. See [`crate::gateway`].
 
 use crate::config::Config;
-use crate::gateway::HostPolicy;
 use crate::packages;
+use crate::registry::live_settings::HostPolicy;
 use ironclaw_jail as jail;
 use ironclaw_jail::mount_table::{Mounts, canonical};
 use ironclaw_ledger::sink::Sink;

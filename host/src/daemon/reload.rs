@@ -1,7 +1,7 @@
 //! The reload of `config.toml` and `policy.toml` while the host runs.
 //!
 //! Checks both files as a start does, and changes nothing if one of them is wrong. It applies the settings that need no restart, and
-//! names the others. See [`crate::gateway::live_settings`] for the cell with the settings.
+//! names the others. See [`crate::registry::live_settings`] for the cell with the settings.
 
 use super::mount_policy;
 use super::sockets::Paths;
@@ -10,12 +10,13 @@ use crate::api::{Reload, Reloading};
 use crate::changes::Changes;
 use crate::config::{self, Applies, Config, Values};
 use crate::error::Error;
-use crate::gateway::live_settings::LiveSettings;
-use crate::gateway::policy::{self, Policy};
-use crate::gateway::{HostPolicy, decide, quorum};
+use crate::gateway::{decide, quorum};
 use crate::inbound::channel;
 use crate::observe::{Level, LogLevel};
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
+use crate::registry::live_settings::LiveSettings;
+use crate::registry::policy::{self, Policy};
 use crate::registry::{self, mounts};
 use crate::runtime::sessions::Sessions;
 use crate::toml_file;

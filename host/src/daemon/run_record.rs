@@ -2,10 +2,10 @@
 
 use super::error::Error;
 use super::history;
-use crate::gateway::policy::{self, Policy};
 use crate::gateway::quorum;
 use crate::record::Record;
 use crate::registry;
+use crate::registry::policy::{self, Policy};
 use crate::tables::facts::{self, Fact};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;

@@ -4,7 +4,7 @@
 
 use crate::agent_messages::chain;
 use crate::error::Error;
-use crate::gateway::live_settings::Live;
+use crate::registry::live_settings::Live;
 use crate::registry::{self, Agent, destinations, egress, mcp};
 use crate::tables::destinations as addresses;
 use crate::tables::messages;

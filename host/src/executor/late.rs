@@ -6,6 +6,7 @@
 //! [`crate::worker`] for the loop.
 
 use super::{Executor, Place, When};
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::record::Record;
 use crate::requests::{self, Row, Status};
@@ -14,7 +15,7 @@ use crate::session::{Wake, store};
 use crate::shutdown::Shutdown;
 use crate::tables::{deliveries, messages, turns};
 use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody};
-use crate::turns::items::{BodyError, NewItem};
+use crate::turns::items::NewItem;
 use crate::turns::turn;
 use crate::worker::{self, Due, Wait};
 use ironclaw_contract::canonical::Digest;
@@ -164,7 +165,7 @@ impl LateCalls {
                 let Some(session) = store::find(tx, row.session)?.filter(|session| session.wrapped.is_some()) else {
                     continue;
                 };
-                let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
+                let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
                 all.push((row, Arc::new(key)));
             }
             Ok::<_, Error>(all)
@@ -338,5 +339,5 @@ fn record_result(
 fn follow_item(place: &Place, text: &str, author: Author, labels: Vec<Label>, scope: String) -> Result<NewItem, Error> {
     let spans = vec![Span { author, bytes: text.len() }];
     let item = NewItem::new(MessageId::new().item(), ItemKind::Message, text, spans, labels, &place.key);
-    Ok(item.map_err(BodyError::from)?.scope(scope))
+    Ok(item.map_err(ContentError::from)?.scope(scope))
 }

@@ -4,8 +4,9 @@
 //! them. A completed change is completed to itself. See [`crate::gateway::kinds`] for the check of each kind.
 
 use super::kinds::{self, concerns_agent};
-use super::{Checked, HostPolicy, Proposed, Requester, current_settings};
+use super::{Checked, Proposed, Requester, current_settings};
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent};
 use crate::session::store;
 use ironclaw_contract::operator::DenialCode;

@@ -3,9 +3,10 @@
 //! Only reads, and returns the same for the same state: a different result later invalidates the change. See
 //! [`crate::gateway::kinds`].
 
-use super::policy::{Policy, Rule};
-use super::{CurrentSettings, HostPolicy, kinds};
+use super::{CurrentSettings, kinds};
 use crate::registry::Agent;
+use crate::registry::live_settings::HostPolicy;
+use crate::registry::policy::{Policy, Rule};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_state::ReadTx;
 

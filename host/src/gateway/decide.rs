@@ -10,12 +10,14 @@ mod undecided;
 use super::checks;
 use super::independence::{self, NOT_INDEPENDENT};
 use super::kinds::is_of_agent;
-use super::policy::{Policy, Rule};
 use super::review_page::{self, PageRequester, View};
 use super::store::{self, Row, Status};
-use super::{Checked, HostPolicy, Requester};
+use super::{Checked, Requester};
 use crate::approval::{self, Approver, Domain, Subject, SubjectNames};
+use crate::error::ContentError;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
+use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Giver, Person, Role, roles};
 pub use undecided::Undecided;
 
@@ -26,7 +28,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
-use ironclaw_state::keys::{self, ApprovalRoot};
+use ironclaw_state::keys::ApprovalRoot;
 use ironclaw_state::{ReadTx, WriteTx};
 use proof::{Approved, Direct};
 use std::collections::BTreeSet;
@@ -42,29 +44,6 @@ pub struct DecisionContext<'a> {
     pub host_policy: &'a HostPolicy,
     /// The root of the keys of approvals.
     pub root: &'a ApprovalRoot,
-}
-
-/// The reason that a decision failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The record failed.
-    #[error(transparent)]
-    State(#[from] ironclaw_state::Error),
-    /// A key or the source of random bytes failed.
-    #[error(transparent)]
-    Key(#[from] keys::Error),
-}
-
-impl From<Error> for Denied<Error> {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<Denied> for Denied<Error> {
-    fn from(denied: Denied) -> Self {
-        denied.widen()
-    }
 }
 
 /// The result of an approval by one person.
@@ -386,7 +365,7 @@ pub fn reject(
 
 /// Withdraws the other open changes of the agent and the kind that are stale after this change was applied. The caller notifies their
 /// requesters.
-pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
+pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, ContentError> {
     let mut ended = Vec::new();
     for row in store::find_similar(tx, applied)? {
         if let Some(outcome) = why_stale(tx, context.host_policy, &row)? {
@@ -397,7 +376,7 @@ pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &
 }
 
 /// Takes back the approvals of waiting changes that are no longer valid, for example after a change of the policy.
-pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<(), Error> {
+pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<(), ContentError> {
     for row in store::partially_approved(tx)? {
         let (_, shown) = show(tx, context.policy, &row)?;
         count(tx, context, &row, shown)?;
@@ -409,7 +388,11 @@ pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<()
 ///
 /// # Errors
 /// Refuses as [`still_approved`] does, and if an approval is already used; nothing is applied then.
-pub fn approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
+pub fn approved(
+    tx: &mut WriteTx<'_>,
+    context: &DecisionContext<'_>,
+    row: &Row,
+) -> Result<Approved, Denied<ContentError>> {
     let StillApproved { row, approvals } = still_approved(tx, context, row)?;
     for approval in &approvals {
         if !store::use_approval(tx, approval.given.id)? {
@@ -436,7 +419,7 @@ pub fn still_approved(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
     row: &Row,
-) -> Result<StillApproved, Denied<Error>> {
+) -> Result<StillApproved, Denied<ContentError>> {
     let refuse = |code, words: String| Err(Refusal::new(code, words).into());
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
         return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or is already applied", row.id));

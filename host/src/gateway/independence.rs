@@ -4,8 +4,8 @@
 //! See [`crate::gateway::decide`].
 
 use super::kinds::is_of_agent;
-use super::policy::Rule;
 use super::store::Row;
+use crate::registry::policy::Rule;
 use crate::registry::{self, Giver, Person, TokenId};
 use crate::tables;
 use crate::tables::people::Provenance;

@@ -23,12 +23,13 @@ mod wiring;
 
 pub(super) use settings::for_default_model;
 
+use super::Requester;
 use super::decide::proof::Approved;
-use super::policy::{Policy, Rule};
 use super::review_page::effects::Effects;
-use super::{HostPolicy, Requester};
 use crate::packages::Layer;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
+use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Agent, Person};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, McpRegister, Packages};

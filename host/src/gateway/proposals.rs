@@ -2,13 +2,13 @@
 //!
 //! Decides on no change. See [`crate::gateway::store`].
 
-use crate::gateway::live_settings::Live;
 use crate::gateway::store::{self, Row, Status, Submitted};
 use crate::gateway::{Proposed, Requester, checks, kinds, told};
 use crate::inbound::inbox;
 use crate::record::Record;
 use crate::refusal::Denied;
 use crate::registry;
+use crate::registry::live_settings::Live;
 use crate::session::store as sessions;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;

@@ -1,9 +1,9 @@
 //! The check that a host has enough people for the approvals that its policy requires.
 //!
-//! Only counts people and refuses nothing. See [`crate::gateway::policy`], and [`crate::gateway::decide`] for the approvals that count.
+//! Only counts people and refuses nothing. See [`crate::registry::policy`], and [`crate::gateway::decide`] for the approvals that count.
 
 use super::kinds::{self, is_of_agent};
-use super::policy::{Policy, Rule};
+use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Role, roles};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::ChangeKind;
@@ -163,7 +163,7 @@ fn of_host(found: &People, rule: &Rule) -> BTreeSet<PersonId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::policy;
+    use crate::registry::policy;
 
     fn of(roles: &[Role]) -> People {
         People { all: roles.iter().map(|role| (PersonId::new(), *role)).collect(), of_agents: Vec::new() }

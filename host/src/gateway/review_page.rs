@@ -25,8 +25,8 @@ mod tests;
 pub use page::{Page, WIDTH};
 
 use super::kinds;
-use super::policy::Rule;
 use crate::registry::Role;
+use crate::registry::policy::Rule;
 use effects::Effects;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};

@@ -14,10 +14,10 @@ pub use crate::tables::facts::generation;
 pub use approvals::{add_approval, rewrap};
 pub use generation::begin_generation;
 
-use super::policy::Policy;
 use super::{Checked, Origin, Proposed, Requester};
 use crate::notifications;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Role, roles};
 use crate::tables::changes::{self, Ending, NewChange, Scope};
 use ironclaw_contract::canonical::{self, Digest};

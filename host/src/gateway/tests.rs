@@ -8,10 +8,11 @@ use self::decision_fixture::{AGENT, DecisionFixture, block_on, context, host_pol
 use super::apply;
 use super::decide::{self, Vote};
 use super::kinds::Prepared;
-use super::policy::{Policy, Rule};
 use super::store::{self, Status};
 use crate::approval::{self, Token};
+use crate::error::ContentError;
 use crate::refusal::Refusal;
+use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Person, Role};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -355,7 +356,7 @@ fn state_error_while_applying_leaves_the_approval_unused() {
         let row = store::known(tx, id).expect("it is there");
         let approved = decide::approved(tx, &context(&policy, 1, &host_policy()), &row).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
-        Err::<(), _>(decide::Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
+        Err::<(), _>(ContentError::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
     failed.expect_err("the transaction was rolled back");
     assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("old", Status::Approved));

@@ -2,11 +2,11 @@
 //!
 //! Decides nothing, and sends nothing itself. See [`crate::notifications`].
 
-use super::policy::Policy;
 use super::store::{self, AT_ONCE_MAX, Row};
 use super::{Requester, decide};
 use crate::notifications::{self, About, Notification};
 use crate::registry;
+use crate::registry::policy::Policy;
 use crate::tables::changes;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_state::{Error, ReadTx, WriteTx};

@@ -10,6 +10,7 @@ pub mod webhook;
 
 use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::Channel;
+pub use crate::registry::live_settings::channels::Config;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, MessageFile};
@@ -17,7 +18,9 @@ use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::Classes;
 use ironclaw_judge::spans::Telling;
 use ironclaw_state::keys::{self, WrappingKey};
-use outgoing::{Attempts, Body, Outcome};
+
+use crate::registry::live_settings::channels::Attempts;
+use outgoing::{Body, Outcome};
 use std::net::SocketAddr;
 use webhook::signature::Secret;
 
@@ -76,6 +79,13 @@ pub enum Receiver {
 }
 
 impl Receiver {
+    /// Returns how often a delivery to it is tried.
+    pub const fn attempts(&self, settings: &Config) -> Attempts {
+        match self {
+            Self::Webhook { .. } => settings.webhook.attempts(),
+        }
+    }
+
     /// Makes the receiver of replies on this channel.
     ///
     /// # Errors
@@ -99,22 +109,6 @@ impl Receiver {
 pub async fn probe(to: &Receiver) -> Result<SocketAddr, String> {
     match to {
         Receiver::Webhook { url, .. } => webhook::outgoing::probe(url).await,
-    }
-}
-
-/// The settings of each kind of channel.
-#[derive(Debug, Clone, Default)]
-pub struct Config {
-    /// `[webhook]`
-    pub webhook: webhook::Config,
-}
-
-impl Config {
-    /// Returns how often a delivery to this receiver is tried.
-    pub const fn attempts(&self, to: &Receiver) -> Attempts {
-        match to {
-            Receiver::Webhook { .. } => self.webhook.attempts(),
-        }
     }
 }
 

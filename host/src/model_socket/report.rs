@@ -2,11 +2,12 @@
 //!
 //! Never accepts a sandbox's word for the outcome of an action. See [`crate::model_socket::requests`].
 
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::registry::Mode;
 use crate::tools::Runs;
 use crate::turns::calls::{self, CallState};
-use crate::turns::items::{BodyError, NewItem, Recorded};
+use crate::turns::items::{NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -51,6 +52,6 @@ pub(crate) fn quote(
 ) -> Result<Recorded, Error> {
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
     let labels = vec![Label::External];
-    let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(BodyError::from)?;
+    let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(ContentError::from)?;
     Ok(new.turn(turn).record(tx, session, sealer)?)
 }

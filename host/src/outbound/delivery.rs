@@ -9,6 +9,7 @@ pub mod sent_files;
 
 pub use crate::tables::deliveries::{Delivery, is_any_open_here, of_turn, open_of, received_of, sessions_with_open};
 
+use crate::error::ContentError;
 use crate::inbound::channel;
 use crate::registry::LOOPBACK;
 use crate::session::store::{OriginKind, Session};
@@ -18,7 +19,7 @@ use crate::tables::destinations::{self, ReplyAddress};
 use crate::tables::messages;
 use crate::tools::SEND_FILE;
 use crate::turns::context::OutputBody;
-use crate::turns::items::{self, BodyError, NewItem, Recorded};
+use crate::turns::items::{self, NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
@@ -215,7 +216,7 @@ pub fn text_to_send(
     delivery: &Delivery,
     item: &Recorded,
     key: &ContentKey,
-) -> Result<String, BodyError> {
+) -> Result<String, ContentError> {
     let Some(call) = delivery.call else { return text_of(tx, item, key) };
     let damaged = || ironclaw_state::Error::Stored(format!("{call} has no text"));
     let output: OutputBody = serde_json::from_str(&items::body(tx, item, key)?).map_err(|_| damaged())?;
@@ -229,7 +230,7 @@ pub fn text_to_send(
 }
 
 /// Returns the text of an item for a person: the text of an output, or the whole body of a notice.
-pub fn text_of(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
+pub fn text_of(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, ContentError> {
     let body = items::body(tx, item, key)?;
     if item.tuple.kind != ItemKind::Output {
         return Ok(body);

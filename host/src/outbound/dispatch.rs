@@ -10,8 +10,7 @@ mod wake;
 
 use crate::agent_messages::AGENT;
 use crate::error::Error;
-use crate::gateway::live_settings::Live;
-use crate::inbound::channel::outgoing::{self, Attempts, Body};
+use crate::inbound::channel::outgoing::{self, Body};
 use crate::inbound::channel::{Receiver, Sender};
 use crate::latch::Latch;
 use crate::notifications::{self, Stored};
@@ -21,8 +20,10 @@ use crate::outbound::delivery::{self, Delivery};
 use crate::record::Record;
 use crate::registry::channels::{self, Channel};
 use crate::registry::destinations::{self, State};
+use crate::registry::live_settings::Live;
+use crate::registry::live_settings::channels::Attempts;
 use crate::registry::{self, Identity};
-use crate::requests;
+use crate::tables::requests;
 use crate::session::Wake;
 use crate::session::store::{self, Origin, Session};
 use crate::shutdown::Shutdown;
@@ -119,7 +120,7 @@ impl Dispatcher {
             let sent = self.dispatch.sender.send(&outgoing.to, &id, now, &body).await;
             outgoing.letter.reach_sent();
             // Without random bytes the retries have no jitter, which is no reason to lose a delivery.
-            let attempts = self.settings.now().channels.attempts(&outgoing.to);
+            let attempts = outgoing.to.attempts(&self.settings.now().channels);
             let chance = keys::random().map_or(0, u32::from_le_bytes);
             judge(sent, outgoing.attempt, outgoing.idempotent, attempts, chance)
         };
@@ -319,7 +320,10 @@ impl Dispatch {
         let text = match delivery::text_to_send(tx, &delivery, &item, &key) {
             Ok(text) => text,
             // A later attempt cannot read it either.
-            Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
+            Err(
+                crate::error::ContentError::Key(_)
+                | crate::error::ContentError::State(ironclaw_state::Error::Stored(_)),
+            ) => {
                 return failed(tx, "cannot read its text");
             }
             Err(error) => return Err(error.into()),
@@ -407,7 +411,7 @@ impl Dispatch {
         let own = Identity::own(person);
         let origin = Origin::of_sender(own.channel, own.sender, String::new());
         let session = store::of_origin_or_new(tx, &agent, &origin, (person, self.sessions_max), &self.record.wrapping)?;
-        let key = session.content_key(&self.record.wrapping).map_err(items::BodyError::from)?;
+        let key = session.content_key(&self.record.wrapping).map_err(crate::error::ContentError::from)?;
         let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;
         delivery::receive(tx, &notice)?;
         items::enforce_retention(tx, session.id, &self.record.retention)?;

@@ -3,6 +3,7 @@
 //! An equal call for the same message is the same question, also in a later try. Bounds keep an agent from asking too often.
 
 use super::{Body, Questions, Row, Status};
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::notifications::{self, About, Notification};
 use crate::registry;
@@ -10,7 +11,6 @@ use crate::session::store::Session;
 use crate::tables::{messages, questions};
 use crate::tools::QUESTION_OPTIONS_MAX;
 use crate::turns::calls::{self, CallRow, ResultBody};
-use crate::turns::items::BodyError;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::QuestionId;
@@ -94,7 +94,7 @@ pub fn ask(
         principal_kind: turn.principal_kind,
         scope: turn.scope,
         digest: call.digest,
-        sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes()).map_err(BodyError::from)?,
+        sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes()).map_err(ContentError::from)?,
         labels: asking.labels.to_vec(),
         status: Status::Waiting,
         created_at: now,

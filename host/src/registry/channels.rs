@@ -4,11 +4,11 @@
 
 pub mod reach;
 
-use super::{Identity, LOOPBACK, Person, Role, Unknown, authorised_entry, identities, places};
-use crate::gateway::decide::proof::Authority;
+use super::{Identity, LOOPBACK, Person, Role, Unknown, identities, places};
+use crate::error::ContentError;
 use crate::refusal::{Denied, Refusal};
 use crate::tables::channels::{self as table, NewChannel};
-use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Engage, UnknownSenders, Wiring};
@@ -74,23 +74,6 @@ pub struct ChannelDraft {
     pub secret: SecretText,
 }
 
-/// The reason that a channel could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The state.
-    #[error(transparent)]
-    State(#[from] ironclaw_state::Error),
-    /// Its secret.
-    #[error(transparent)]
-    Key(#[from] keys::Error),
-}
-
-impl From<Error> for Denied<Error> {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// Returns the channel of this name, from a request of `by`; `None` for a request of an agent.
 ///
 /// # Errors
@@ -118,7 +101,7 @@ pub fn add(
     draft: &ChannelDraft,
     wrapping: &WrappingKey,
     by: &Person,
-) -> Result<Channel, Denied<Error>> {
+) -> Result<Channel, Denied<ContentError>> {
     let name = &draft.name;
     check_name(name)?;
     let channels = all(tx)?;
@@ -140,7 +123,7 @@ pub fn add(
             .hint("ask an owner to make the channel, or to unlink them first: `ironctl person unlink`")
             .into());
     }
-    let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret).map_err(Error::from)?;
+    let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret).map_err(ContentError::from)?;
     let (url, idempotent, created_at) = (draft.url.as_str(), draft.idempotent, tx.now());
     table::insert(tx, &NewChannel { name, kind: draft.kind, url, idempotent, wrapped: &wrapped, created_at })?;
     Entry::new(LedgerEvent::ChannelAdded)
@@ -173,55 +156,6 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), iron
     places::end_of_channel(tx, name, by)?;
     table::delete(tx, name)?;
     Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
-    Ok(())
-}
-
-/// Connects an agent to a channel or disconnects it, for a command or a change. Only one agent hears a channel.
-///
-/// # Errors
-/// Errors of the record, and a wiring that the contract does not allow.
-pub fn wire<'a>(
-    tx: &mut WriteTx<'_>,
-    authority: impl Into<Authority<'a>>,
-    channel: &Channel,
-    agent: AgentId,
-    wiring: &Wiring,
-) -> Result<(), ironclaw_state::Error> {
-    let hears = match (wiring.engage, &wiring.pattern) {
-        (Engage::All, None) => Some(Hears::All),
-        (Engage::Pattern, Some(pattern)) => Some(Hears::Pattern(pattern.clone())),
-        (Engage::Mention, None) => Some(Hears::Mention),
-        (Engage::MentionSticky, None) => Some(Hears::MentionSticky),
-        (Engage::None, None) => None,
-        (Engage::All | Engage::Mention | Engage::MentionSticky | Engage::None, Some(_)) | (Engage::Pattern, None) => {
-            return Err(ironclaw_state::Error::Stored(format!(
-                "a wiring of {} that the contract does not allow",
-                channel.name
-            )));
-        }
-    };
-    let Wiring { from, unknown, ignored, sharing, .. } = *wiring;
-    let event = match hears {
-        Some(hears) => {
-            table::connect(tx, &channel.name, agent, &Rules { hears, from, unknown, ignored, sharing })?;
-            LedgerEvent::ChannelConnected
-        }
-        None => {
-            table::disconnect(tx, &channel.name, agent)?;
-            LedgerEvent::ChannelDisconnected
-        }
-    };
-    let authority = authority.into();
-    let entry = authorised_entry(event, authority).with("channel", channel.name.clone()).with("agent", agent);
-    let digest = |wiring: &Wiring| Digest::of(&canonical::to_vec(wiring)).to_string();
-    let entry = match authority {
-        Authority::Approved(_) => entry
-            .with("generation", channel.generation)
-            .with("before", digest(&channel.wiring(agent)))
-            .with("after", digest(wiring)),
-        Authority::Direct(_) => entry,
-    };
-    entry.append(tx)?;
     Ok(())
 }
 
@@ -272,7 +206,7 @@ pub fn has_room(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ir
 }
 
 /// Wraps every secret under another key; returns their number.
-pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, ContentError> {
     let mut count = 0;
     for channel in all(tx)? {
         let wrapped = old.rewrap_secret(new, &secret_name(&channel.name), &channel.wrapped)?;

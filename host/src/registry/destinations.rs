@@ -4,15 +4,11 @@
 //! only while a trust group has both. See
 //! [`crate::turns::calls`] for the judgement of a message.
 
-use super::changed_entry;
-use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
-use crate::tables::destinations::{self as table, NewDestination};
-use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change;
-use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_state::{Error, ReadTx};
 
 pub use crate::tables::destinations::{AGENT, Destination, State, all, has_any, of};
 
@@ -70,39 +66,4 @@ pub enum Receiver {
     },
     /// Another agent.
     Agent(AgentId),
-}
-
-/// Sets a destination of an agent with its receiver, or removes it without one.
-pub fn set(
-    tx: &mut WriteTx<'_>,
-    approved: &Approved,
-    agent: AgentId,
-    wanted: &change::Destination,
-    receiver: Option<Receiver>,
-) -> Result<(), Error> {
-    let had = find(tx, agent, &wanted.name)?;
-    let before = had.map(|had| canonical::to_string(&had.payload())).unwrap_or_default();
-    let (name, thread) = (wanted.name.as_str(), wanted.thread.as_deref().unwrap_or_default());
-    let channel = wanted.channel.as_deref().unwrap_or_default();
-    let new = NewDestination { agent, name, channel, generation: 0, address: "", thread, person: None, to_agent: None };
-    let after = match receiver {
-        Some(Receiver::Address { generation, person }) => {
-            let address = wanted.address.as_deref().unwrap_or_default();
-            table::put(tx, NewDestination { generation, address, person: Some(person), ..new })?;
-            canonical::to_string(wanted)
-        }
-        Some(Receiver::Agent(to)) => {
-            let address = to.to_string();
-            table::put(tx, NewDestination { channel: AGENT, address: &address, to_agent: Some(to), ..new })?;
-            canonical::to_string(wanted)
-        }
-        None => {
-            table::delete(tx, agent, name)?;
-            String::new()
-        }
-    };
-    changed_entry(LedgerEvent::DestinationSet, approved, agent, before.as_bytes(), after.as_bytes())
-        .with("channel", if matches!(receiver, Some(Receiver::Agent(_))) { AGENT } else { channel })
-        .append(tx)?;
-    Ok(())
 }

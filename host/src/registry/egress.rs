@@ -2,18 +2,14 @@
 //!
 //! Never sends a request and never reads a secret. See [`ironclaw_judge::egress`] for the judgement of one request.
 
-use super::changed_entry;
-use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::SecretName;
-use crate::tables::agents as table;
 use crate::tools::catalogue::CommandReach;
-use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
-use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_state::ReadTx;
 use serde::Deserialize;
 
 pub use crate::tables::agents::{EgressGrant, egress_of, egress_of_all};
@@ -81,27 +77,6 @@ pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, host: &str) -> Result<(), Den
     let message = format!("the agent has {GRANTS_MAX} granted hosts already");
     let refusal = Refusal::new(DenialCode::EgressTooMany, message);
     Err(refusal.hint("revoke one: `ironctl egress revoke AGENT HOST`").into())
-}
-
-/// Sets the grant of a host to an agent, or removes it.
-pub fn set(
-    tx: &mut WriteTx<'_>,
-    approved: &Approved,
-    agent: AgentId,
-    egress: &Egress,
-) -> Result<(), ironclaw_state::Error> {
-    let had = egress_of(tx, agent)?.into_iter().find(|grant| grant.host == egress.host);
-    let before = had.map(|grant| canonical::to_string(&grant.granted)).unwrap_or_default();
-    let after = if egress.removes() { String::new() } else { canonical::to_string(egress) };
-    if egress.removes() {
-        table::delete_egress(tx, agent, &egress.host)?;
-    } else {
-        table::put_egress(tx, agent, egress)?;
-    }
-    changed_entry(LedgerEvent::EgressGranted, approved, agent, before.as_bytes(), after.as_bytes())
-        .with("host", egress.host.clone())
-        .append(tx)?;
-    Ok(())
 }
 
 /// Returns the agents with a grant that sends a secret, for people.

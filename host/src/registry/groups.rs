@@ -2,15 +2,10 @@
 //!
 //! Never sends a message, and gives no agent a tool: a member uses at a request only tools that it has itself.
 
-use super::approved_entry;
-use crate::gateway::decide::proof::Approved;
 use crate::refusal::{Denied, Refusal};
-use crate::tables::groups as table;
-use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change;
-use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_state::ReadTx;
 
 pub use crate::tables::groups::{Group, all, find, shared_tools};
 
@@ -32,30 +27,4 @@ pub fn check_room(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {
     }
     let refusal = Refusal::new(DenialCode::GroupTooMany, format!("the host has {GROUPS_MAX} groups already"));
     Err(refusal.hint("remove one: `ironctl group remove NAME`").into())
-}
-
-/// Sets a group with these members, or removes it without them.
-pub fn set(
-    tx: &mut WriteTx<'_>,
-    approved: &Approved,
-    wanted: &change::Group,
-    members: Option<&[AgentId]>,
-) -> Result<(), Error> {
-    let before = find(tx, &wanted.name)?.map(|had| canonical::to_string(&had.payload())).unwrap_or_default();
-    let after = match members {
-        Some(members) => {
-            table::put(tx, &wanted.name, &wanted.tools, members)?;
-            canonical::to_string(wanted)
-        }
-        None => {
-            table::delete(tx, &wanted.name)?;
-            String::new()
-        }
-    };
-    approved_entry(LedgerEvent::GroupSet, approved)
-        .with("group", wanted.name.clone())
-        .with("before", Digest::of(before.as_bytes()).to_string())
-        .with("after", Digest::of(after.as_bytes()).to_string())
-        .append(tx)?;
-    Ok(())
 }

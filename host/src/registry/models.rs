@@ -3,14 +3,12 @@
 //! Never opens an endpoint and never holds a key: an endpoint names the secret with the key. See [`ironclaw_model::endpoint`] and
 //! `crate::model_socket::endpoints`.
 
-use super::{Agent, agents, approved_entry};
-use crate::gateway::decide::proof::Approved;
+use super::agents;
 use crate::refusal::{Denied, Refusal};
 use crate::secrets::{self, SecretName};
-use crate::tables::agents as agents_table;
 use crate::tables::facts::{self, Fact};
 use crate::tables::models::{self as table, Model};
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
 use ironclaw_ledger::Entry;
@@ -285,32 +283,6 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
     Ok(())
 }
 
-/// Makes an endpoint the default, and moves the agents that follow the default to it. Returns their names.
-///
-/// # Errors
-/// Refuses an endpoint that does not exist.
-pub fn set_default(tx: &mut WriteTx<'_>, approved: &Approved, name: &str) -> Result<Vec<String>, Denied> {
-    known(tx, name)?;
-    facts::set(tx, Fact::DefaultModel, name)?;
-    approved_entry(LedgerEvent::ModelDefaultSet, approved).with("name", name).append(tx)?;
-    let moving: Vec<Agent> =
-        agents(tx)?.into_iter().filter(|agent| agent.follows_default && agent.model != name).collect();
-    for agent in &moving {
-        assign(tx, approved, agent.id, name, true)?;
-    }
-    Ok(moving.into_iter().map(|agent| agent.name).collect())
-}
-
-/// Sets the endpoint of an agent; with `default` the agent follows the default. Returns the endpoint's name.
-///
-/// # Errors
-/// Refuses an endpoint that does not exist.
-pub fn set_model(tx: &mut WriteTx<'_>, approved: &Approved, agent: AgentId, wanted: &str) -> Result<String, Denied> {
-    let (model, follows) = choose(tx, Some(wanted))?;
-    assign(tx, approved, agent, &model, follows)?;
-    Ok(model)
-}
-
 /// Returns the name of a requested endpoint, and whether the request was for the default.
 ///
 /// # Errors
@@ -320,22 +292,6 @@ pub fn choose(tx: &ReadTx<'_>, wanted: Option<&str>) -> Result<(String, bool), D
         None | Some(DEFAULT_MODEL) => Ok((default(tx)?, true)),
         Some(name) => known(tx, name).map(|()| (name.to_owned(), false)),
     }
-}
-
-fn assign(
-    tx: &mut WriteTx<'_>,
-    approved: &Approved,
-    agent: AgentId,
-    model: &str,
-    follows: bool,
-) -> Result<(), ironclaw_state::Error> {
-    agents_table::set_model(tx, agent, model, follows)?;
-    approved_entry(LedgerEvent::AgentModelSet, approved)
-        .with("agent", agent)
-        .with("model", model)
-        .with("follows_default", follows)
-        .append(tx)?;
-    Ok(())
 }
 
 /// Returns whether requests may reach this endpoint: it is an agent's, the default, or a fallback.

@@ -5,11 +5,10 @@
 
 pub use crate::tables::agents::{administered, role_of, roles_of as of};
 
+use super::Agent;
 use super::people::{Person, Role};
-use super::{Agent, allowances, approved_entry, changed_entry};
-use crate::gateway::decide::proof::Approved;
 use crate::tables;
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
 use ironclaw_ledger::Entry;
@@ -58,35 +57,6 @@ pub fn role_for(tx: &ReadTx<'_>, person: &Person, agent: &Agent) -> Result<Agent
     Ok(AgentStanding { host: person.role, own: role_of(tx, agent.id, person.id)?, access: agent.access })
 }
 
-/// Sets the role of a person with an agent, or removes it.
-pub fn set(
-    tx: &mut WriteTx<'_>,
-    approved: &Approved,
-    agent: AgentId,
-    person: PersonId,
-    role: Option<AgentRole>,
-) -> Result<(), ironclaw_state::Error> {
-    let before = role_of(tx, agent, person)?;
-    match role {
-        Some(role) => tables::agents::set_role(tx, agent, person, role)?,
-        None => tables::agents::delete_role(tx, agent, person)?,
-    }
-    let seq = approved_entry(LedgerEvent::AgentRoles, approved)
-        .with("agent", agent)
-        .with("person", person)
-        .with("before", before.map(AgentRole::name))
-        .with("after", role.map(AgentRole::name))
-        .append(tx)?;
-    let is_lower = before.is_some_and(|before| role != Some(before) && role != Some(AgentRole::Admin));
-    if is_lower {
-        allowances::end_of_role(tx, person, Some(agent))?;
-    }
-    if before != role {
-        tables::agents::note_role_giver(tx, agent, person, seq, approved.givers())?;
-    }
-    Ok(())
-}
-
 /// Ends every role of a person who is removed, and returns the names of the agents. It only takes rights away, so it needs no approved
 /// change.
 pub(super) fn end_all(
@@ -107,19 +77,6 @@ pub(super) fn end_all(
         agents.push(agent.name);
     }
     Ok(agents)
-}
-
-/// Sets the access rule of an agent.
-pub fn set_access(
-    tx: &mut WriteTx<'_>,
-    approved: &Approved,
-    agent: &Agent,
-    access: Access,
-) -> Result<(), ironclaw_state::Error> {
-    tables::agents::set_access(tx, agent.id, access)?;
-    let (before, after) = (agent.access.name(), access.name());
-    changed_entry(LedgerEvent::AgentAccess, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@
 
 pub mod catch_up;
 
-use super::{Agent, Identity, Person, Role, approved_entry, person_by_id};
-use crate::gateway::decide::proof::Approved;
+use super::{Agent, Identity, Person, Role, person_by_id};
 use crate::refusal::{Denied, Refusal};
 use crate::tables::schedules as table;
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
@@ -123,31 +122,8 @@ pub fn check_room(tx: &ReadTx<'_>, creator: PersonId) -> Result<(), Denied> {
     Err(refusal.hint("remove some: `ironctl schedule remove ID`").into())
 }
 
-/// Adds a schedule with its first time.
-pub fn add(tx: &mut WriteTx<'_>, approved: &Approved, new: &Schedule) -> Result<(), Error> {
-    table::insert(tx, new)?;
-    approved_entry(LedgerEvent::ScheduleAdded, approved)
-        .with("schedule", new.id)
-        .with("agent", new.agent)
-        .with("creator", new.creator)
-        .with("digest", digest(new))
-        .append(tx)?;
-    Ok(())
-}
-
-/// Replaces the settings of a schedule, with its next time.
-pub fn replace(tx: &mut WriteTx<'_>, approved: &Approved, was: &Schedule, new: &Schedule) -> Result<(), Error> {
-    table::update(tx, new)?;
-    approved_entry(LedgerEvent::ScheduleChanged, approved)
-        .with("schedule", new.id)
-        .with("agent", new.agent)
-        .with("before", digest(was))
-        .with("after", digest(new))
-        .append(tx)?;
-    Ok(())
-}
-
-fn digest(row: &Schedule) -> Digest {
+/// Returns the digest of the settings of a schedule, for the ledger.
+pub fn digest(row: &Schedule) -> Digest {
     Digest::of(&canonical::to_vec(&payload(row)))
 }
 

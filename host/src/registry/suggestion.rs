@@ -61,9 +61,10 @@ impl Unknown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::writers::agents::create_agent;
     use crate::gateway::{Approved, Direct};
     use crate::record;
-    use crate::registry::{self, AgentDraft, create_agent, roles};
+    use crate::registry::{self, AgentDraft};
     use ironclaw_contract::operator::{DenialCode, LedgerEvent};
     use ironclaw_contract::seam::change::Access;
     use ironclaw_ledger::Entry;
@@ -114,7 +115,8 @@ mod tests {
             // A member of the agent may list it.
             let agent = registry::find_agent(tx, "secret").expect("read").expect("an agent");
             let role = Some(ironclaw_contract::seam::change::AgentRole::Member);
-            roles::set(tx, &Approved::by_test(owner.id), agent.id, member.id, role).expect("a role");
+            crate::gateway::writers::roles::set(tx, &Approved::by_test(owner.id), agent.id, member.id, role)
+                .expect("a role");
             assert_eq!(hint(tx, &member, Unknown::Agent("secert")), "did you mean secret? look");
         });
     }

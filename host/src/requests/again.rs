@@ -4,12 +4,12 @@
 
 use super::ask::HOUR_MS;
 use super::{Requests, Row, Status, ending, page, told};
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::notifications::{self, About};
 use crate::requests::reasons::StoredReason;
 use crate::session::store as sessions;
 use crate::tables::requests;
-use crate::turns::items::BodyError;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::RequestId;
 use ironclaw_contract::operator::LedgerEvent;
@@ -37,12 +37,12 @@ pub(super) fn withdraw_and_ask(
         return Ok(why.to_owned());
     };
     let id = RequestId::new();
-    let key = session.content_key(&all.record.wrapping).map_err(BodyError::from)?;
+    let key = session.content_key(&all.record.wrapping).map_err(ContentError::from)?;
     let arguments = canonical::to_string(&page::arguments(tx, &all.record, old)?);
     let new = Row {
         id,
         class: class.name().to_owned(),
-        arguments: key.seal(id.item(), arguments.as_bytes()).map_err(BodyError::from)?,
+        arguments: key.seal(id.item(), arguments.as_bytes()).map_err(ContentError::from)?,
         reasons: canonical::to_string(&reasons),
         ..old.clone()
     };

@@ -5,13 +5,13 @@
 use super::allowance::{self, Calling};
 use super::reasons::{Origin, StoredReason, codes, is_for_grant};
 use super::{Requests, Row, Status, decide, ending, told};
+use crate::error::ContentError;
 use crate::error::Error;
-use crate::gateway::policy::Policy;
 use crate::notifications::{self, About};
+use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp};
 use crate::tables::{facts, messages, requests};
 use crate::turns::calls::Call;
-use crate::turns::items::BodyError;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
@@ -189,7 +189,7 @@ fn insert(
         tool: call.tool.clone(),
         class: class.name().to_owned(),
         digest: *digest,
-        arguments: key.seal(id.item(), call.arguments.as_bytes()).map_err(BodyError::from)?,
+        arguments: key.seal(id.item(), call.arguments.as_bytes()).map_err(ContentError::from)?,
         labels: labels.to_vec(),
         reasons: canonical::to_string(&reasons),
         origins: canonical::to_string(&origins),

@@ -4,13 +4,13 @@
 //! [`crate::notifications`].
 
 use super::Row;
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::notifications::{self, About, Notification};
 use crate::outbound::delivery;
 use crate::record::Record;
 use crate::session::store::{self, Session};
 use crate::tables::turns;
-use crate::turns::items::BodyError;
 use ironclaw_state::WriteTx;
 use ironclaw_text::lookalike;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ pub fn tell_stopped(
          most that one message may have. Say \"continue\" to go on.",
         row.tool, row.id, row.root
     );
-    let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
+    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
     delivery::notify(tx, session, None, &words, &key, &record.sealer)?;
     let now = tx.wall();
     Ok(notifications::add(tx, row.principal, Notification::new(About::TaskStopped, row.root), now)?)
@@ -80,7 +80,7 @@ fn tell_conversation(tx: &mut WriteTx<'_>, record: &Record, row: &Row, words: &s
     let Some(session) = store::find(tx, row.session)?.filter(|session| session.wrapped.is_some()) else {
         return Ok(());
     };
-    let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
+    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
     let notice = delivery::notify(tx, &session, None, &lookalike::neutralise(words), &key, &record.sealer)?;
     // In place of the text that the call waits.
     if turns::find_call(tx, row.call)?.is_some_and(|call| call.result.is_some()) {

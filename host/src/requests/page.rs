@@ -7,19 +7,19 @@
 use super::facts::{self, Facts, Reading};
 use super::reasons::{Origin, StoredReason, is_for_grant};
 use super::{Requests, Row};
+use crate::error::ContentError;
 use crate::error::Error;
-use crate::gateway::policy::Rule;
 use crate::gateway::review_page::{self, Page};
 use crate::record::Record;
+use crate::registry::policy::Rule;
 use crate::registry::{self, mcp};
 use crate::session::store as sessions;
 use crate::tables::{agent_messages, requests};
 use crate::tools::catalogue::{OfServer, Terms};
-use crate::turns::items::BodyError;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::Class;
 use ironclaw_state::keys;
-use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_state::ReadTx;
 use ironclaw_text::visible;
 use serde_json::{Map, Value};
 
@@ -78,9 +78,10 @@ pub(super) fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments:
 pub fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Map<String, Value>, Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("{}: its arguments", row.id));
     let session = sessions::find(tx, row.session)?.ok_or_else(damaged)?;
-    let key = session.content_key(&record.wrapping).map_err(BodyError::from)?;
-    let text = key.open(row.id.item(), &row.arguments).map_err(BodyError::from)?;
-    let text = String::from_utf8(text).map_err(|_| BodyError::from(keys::Error::Sealed("the arguments of a call")))?;
+    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+    let text = key.open(row.id.item(), &row.arguments).map_err(ContentError::from)?;
+    let text =
+        String::from_utf8(text).map_err(|_| ContentError::from(keys::Error::Sealed("the arguments of a call")))?;
     if crate::turns::calls::digest(&row.tool, &text) != row.digest {
         return Err(damaged().into());
     }
@@ -128,7 +129,7 @@ pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state:
 /// Errors of the record.
 pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
     let damaged = match show(tx, all, row) {
-        Err(error @ (Error::Body(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,
+        Err(error @ (Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,
         shown => return shown,
     };
     let effect = format!("The arguments of this call of {} cannot be read ({damaged}). Reject it.", row.tool);
@@ -249,17 +250,4 @@ fn decides(reason: &StoredReason, rule: &Rule, person: &str) -> String {
     let count = if rule.approvals == 1 { "one person".to_owned() } else { format!("{} people", rule.approvals) };
     let own = if rule.requester_may_approve { String::new() } else { format!(", and not {}", visible::name(person)) };
     format!("{count} with role {}{own}", roles.join(" or "))
-}
-
-/// Adds a place in which people were told of a request.
-///
-/// # Errors
-/// Errors of the record.
-pub fn note_told(tx: &mut WriteTx<'_>, row: &Row, place: &str) -> Result<(), ironclaw_state::Error> {
-    let mut places: Vec<&str> = row.told.split_ascii_whitespace().collect();
-    if places.contains(&place) {
-        return Ok(());
-    }
-    places.push(place);
-    requests::set_told(tx, row.id, &places.join(" "))
 }

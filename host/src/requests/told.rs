@@ -3,9 +3,9 @@
 //! Decides nothing, and sends nothing itself. See [`crate::notifications`].
 
 use super::{Row, decide};
-use crate::gateway::policy::Policy;
 use crate::notifications::{self, About, Notification};
 use crate::registry;
+use crate::registry::policy::Policy;
 use crate::tables::requests;
 use ironclaw_state::{Error, WriteTx};
 

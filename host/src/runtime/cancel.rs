@@ -4,17 +4,17 @@
 //! [`crate::turns::turn::Close`].
 
 use crate::agent_messages::answer;
+use crate::error::ContentError;
 use crate::error::Error;
-use crate::outbound::accept;
 use crate::questions;
 use crate::quota::workspace::Over;
 use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{Person, Role};
 use crate::requests;
+use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Cancelled;
 use crate::session::store;
-use crate::turns::items::BodyError;
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -83,7 +83,7 @@ impl Actor {
                 };
                 let messages = turn::messages_of(tx, open.id)?;
                 questions::end_of_turn(tx, &turns.record, &open)?;
-                let key = session.content_key(&turns.record.wrapping).map_err(|error| Error::Body(error.into()))?;
+                let key = session.content_key(&turns.record.wrapping).map_err(Error::from)?;
                 accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id).append(tx)?;
@@ -102,7 +102,7 @@ impl Actor {
                     open_next(tx, id, &turns.config)?;
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
-                let key = session.content_key(&turns.record.wrapping).map_err(BodyError::from)?;
+                let key = session.content_key(&turns.record.wrapping).map_err(ContentError::from)?;
                 let text = over.notice(&workspaces.settings.now().quota, id);
                 accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
                 Entry::new(LedgerEvent::WorkspaceOver)

@@ -9,7 +9,7 @@ use crate::mcp_jail;
 use crate::runtime::Runtime;
 use crate::runtime::actor::Actor;
 use crate::runtime::launch::{self, Jails, link_pair, make_run_directory};
-use crate::session::link::{self, Link, LinkEvent};
+use crate::runtime::link::{self, Link, LinkEvent};
 use crate::session::store::Session;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};

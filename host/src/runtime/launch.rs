@@ -9,12 +9,12 @@ pub use jails::{Config, Jails};
 
 use crate::error::Error as PipelineError;
 use crate::model_socket::{ModelServers, Server};
-use crate::outbound::receipts::Unreceipted;
 use crate::packages;
 use crate::pipeline::Queue;
 use crate::record::Record;
-use crate::session::link::{self, Link};
-use crate::session::projection::Inbound;
+use crate::runtime::link::{self, Link};
+use crate::runtime::projection::Inbound;
+use crate::runtime::receipts::Unreceipted;
 use crate::session::store::{FailureReason, Session};
 use crate::turns::items;
 use ironclaw_contract::operator::{JailReport, LedgerEvent};
@@ -299,7 +299,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
         sandbox_pid.send_replace(Some(sandbox.pid));
         #[cfg(feature = "relay")]
         let ours =
-            crate::session::relay::put_between(ours).map_err(|source| Error::Socket { session: session.id, source })?;
+            crate::runtime::relay::put_between(ours).map_err(|source| Error::Socket { session: session.id, source })?;
         let mut link = Link::new(session.id, ours);
         // The sandbox starts during this look, so it takes no time of its own.
         let report = sandbox.report();

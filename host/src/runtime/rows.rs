@@ -1,9 +1,9 @@
 //! The taking of rows from an outbound queue, one by one, and the replacement of a dead reader.
 //!
-//! Judges no row. See [`crate::outbound::accept`].
+//! Judges no row. See [`crate::runtime::accept`].
 
 use crate::model_socket::REFUSALS_MAX;
-use crate::outbound::accept::{self, Accepted};
+use crate::runtime::accept::{self, Accepted};
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Phase;
 use crate::runtime::launch::{self, Awake};

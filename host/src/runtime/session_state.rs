@@ -6,7 +6,8 @@
 use crate::error::Error;
 use crate::gateway::store as changes;
 use crate::notifications::{self, About, Notification};
-use crate::outbound::{accept, delivery};
+use crate::outbound::delivery;
+use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::session::files::versions::Store;
 use crate::session::store::{self, FailureReason, Session, SessionState};
@@ -96,7 +97,10 @@ impl Actor {
             dispatch.end_of_session(tx, &erased)?;
             memories::erase_of_session(tx, id)?;
             changes::erase_of_session(tx, id)?;
-            Ok::<_, Error>(store::erase(tx, id, by)?)
+            for object in store::erase(tx, id, by)?.into_iter().chain([id.to_string()]) {
+                notifications::withdraw(tx, object)?;
+            }
+            Ok::<_, Error>(())
         });
         erase.await.map_err(|error| error.to_string())?;
         failpoint::reach("erase");

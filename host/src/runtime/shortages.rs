@@ -56,15 +56,7 @@ impl Error {
 
     /// Returns whether a change was rolled back because the record cannot be written now. This is temporary, and no session's failure.
     pub fn is_unwritten(&self) -> bool {
-        use crate::inbound::inbox::Error as Record;
-        use crate::turns::items::BodyError;
-        use ironclaw_state::Error::Unwritten;
-        matches!(
-            self,
-            Self::State(Unwritten(_))
-                | Self::Record(Record::State(Unwritten(_)))
-                | Self::Body(BodyError::State(Unwritten(_)))
-        )
+        matches!(self, Self::State(ironclaw_state::Error::Unwritten(_)))
     }
 }
 
@@ -73,7 +65,7 @@ mod tests {
     use super::*;
     use crate::packages;
     use crate::runtime::launch::Error as Launch;
-    use crate::session::link;
+    use crate::runtime::link;
     use ironclaw_contract::ids::SessionId;
     use ironclaw_contract::seam::crypt;
     use ironclaw_jail::{launcher, reader};

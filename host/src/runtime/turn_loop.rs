@@ -1,24 +1,24 @@
 //! The execution of an awake session's work: it opens turns, waits for bells, takes rows and delivers.
 //!
 //! Never polls, and never decides. Events of the sandbox have the lowest priority, so that a noisy sandbox cannot delay a stop or a
-//! deadline. See `runtime::work` for the decisions, and [`crate::outbound::accept`].
+//! deadline. See `runtime::work` for the decisions, and [`crate::runtime::accept`].
 
 use crate::agent_messages::{Keys, answer, request};
 use crate::error::Error;
 use crate::open_turns::deadlines::Moves;
-use crate::outbound::accept;
 use crate::outbound::delivery::{self, EndedBy};
 use crate::requests;
+use crate::runtime::accept;
 use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
 use crate::runtime::admission::Slot;
 use crate::runtime::command::Command;
 use crate::runtime::launch::Awake;
 use crate::runtime::life;
+use crate::runtime::link::LinkEvent;
+use crate::runtime::projection::{self, Inbound, Receipt};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{Effect, Event, Opening, Work};
 use crate::runtime::workspace::WorkspaceMonitor;
-use crate::session::link::LinkEvent;
-use crate::session::projection::{self, Inbound, Receipt};
 use crate::session::store;
 use crate::turns::turn::{self, Close, Opened};
 use ironclaw_contract::ids::SessionId;

@@ -2,8 +2,8 @@
 //!
 //! Never delays another session: a walk is bounded, and few of them run at once. See [`crate::quota::workspace`].
 
-use crate::gateway::live_settings::Live;
 use crate::quota::workspace::{self, Over};
+use crate::registry::live_settings::Live;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_state::home::Home;
 use std::sync::Arc;

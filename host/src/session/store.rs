@@ -7,7 +7,7 @@ pub use crate::tables::sessions::{
     of_person, removed, touch, was_of,
 };
 
-use crate::notifications;
+use crate::error::Error;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, Person, Role};
 use crate::tables::sessions::NewSession;
@@ -127,6 +127,22 @@ pub enum NewError {
     Full,
 }
 
+impl From<NewError> for Error {
+    fn from(error: NewError) -> Self {
+        match error {
+            NewError::State(error) => Self::State(error),
+            NewError::Key(error) => Self::Key(error),
+            NewError::Full => Self::SessionsFull,
+        }
+    }
+}
+
+impl From<Denied<NewError>> for Denied<Error> {
+    fn from(denied: Denied<NewError>) -> Self {
+        denied.widen()
+    }
+}
+
 impl From<NewError> for Denied<NewError> {
     /// Refuses the sender if the host has no uid left; every other error is a failure.
     fn from(error: NewError) -> Self {
@@ -189,7 +205,9 @@ pub fn set_session_state(
 }
 
 /// Erases a session: its keys, which makes every body unreadable, and then its rows. Its uid stays taken until [`give_uid_back`].
-pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ironclaw_state::Error> {
+///
+/// Returns the erased requests and questions, whose notifications the caller withdraws.
+pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<Vec<String>, ironclaw_state::Error> {
     set_session_state(tx, id, SessionState::Removed, None, Some(by))?;
     sessions::delete_keys(tx, id)?;
     items::delete_of(tx, id)?;
@@ -197,28 +215,25 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<(), ir
     messages::delete_of(tx, id)?;
     turns::delete_of(tx, id)?;
     turns::delete_calls_of(tx, id)?;
-    for request in requests::delete_of_session(tx, id)? {
-        notifications::withdraw(tx, request)?;
-    }
-    for question in questions::delete_of_session(tx, id)? {
-        notifications::withdraw(tx, question)?;
-    }
-    notifications::withdraw(tx, id)?;
+    let requests = requests::delete_of_session(tx, id)?.into_iter().map(|request| request.to_string());
+    let questions = questions::delete_of_session(tx, id)?.into_iter().map(|question| question.to_string());
     sessions::delete_outbound_rows_of(tx, id)?;
     deliveries::delete_of(tx, id)?;
     // The ids of its events stay, so that a repeated event makes no new session. The digests of their text do not.
-    sessions::delete_event_digests_of(tx, id)
+    sessions::delete_event_digests_of(tx, id)?;
+    Ok(requests.chain(questions).collect())
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::gateway::writers::agents::create_agent;
     use crate::gateway::{Approved, Direct};
     use crate::quota;
     use crate::record;
-    use crate::registry::mounts::{self, Mount};
+    use crate::registry::mounts::Mount;
     use crate::registry::people::create_owner;
-    use crate::registry::{self, AgentDraft, create_agent};
+    use crate::registry::{self, AgentDraft};
     use ironclaw_contract::seam::change::Access;
 
     fn granted(read_only: bool) -> Mount {
@@ -276,9 +291,11 @@ pub(crate) mod tests {
         let ends: [End; 4] = [
             // The grant is still there.
             |_, _, _| {},
-            |tx, yes, agent| mounts::set(tx, yes, agent.id, &[]).expect("revoked"),
-            |tx, yes, agent| mounts::set(tx, yes, agent.id, &[granted(true)]).expect("made read-only"),
-            |tx, yes, agent| registry::remove_agent(tx, yes, agent).expect("removed"),
+            |tx, yes, agent| crate::gateway::writers::mounts::set(tx, yes, agent.id, &[]).expect("revoked"),
+            |tx, yes, agent| {
+                crate::gateway::writers::mounts::set(tx, yes, agent.id, &[granted(true)]).expect("made read-only")
+            },
+            |tx, yes, agent| crate::gateway::writers::agents::remove_agent(tx, yes, agent).expect("removed"),
         ];
         for end in ends {
             on_record(move |tx, owner, agent, wrapping| {
@@ -291,7 +308,7 @@ pub(crate) mod tests {
                     access: Access::Everyone,
                 };
                 let other = create_agent(tx, &Direct::by_test(owner), other).expect("a name");
-                mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
+                crate::gateway::writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
                 let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
                 erase(tx, made.id, owner).expect("erased");
                 end(tx, &yes, agent);
@@ -306,10 +323,10 @@ pub(crate) mod tests {
     fn uid_of_a_session_made_after_a_grant_is_used_again() {
         on_record(|tx, owner, agent, wrapping| {
             let yes = Approved::by_test(owner);
-            mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
-            mounts::set(tx, &yes, agent.id, &[]).expect("revoked");
+            crate::gateway::writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
+            crate::gateway::writers::mounts::set(tx, &yes, agent.id, &[]).expect("revoked");
             let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
-            mounts::set(tx, &yes, agent.id, &[granted(true)]).expect("granted to read");
+            crate::gateway::writers::mounts::set(tx, &yes, agent.id, &[granted(true)]).expect("granted to read");
             erase(tx, made.id, owner).expect("erased");
             give_uid_back(tx, made.id).expect("noted");
             assert_eq!(of_origin_or_new(tx, agent, &origin(1), (owner, 1), wrapping).expect("a uid").uid_offset, 0);

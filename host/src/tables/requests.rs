@@ -248,9 +248,14 @@ pub fn move_to(tx: &mut WriteTx<'_>, id: RequestId, turn: TurnId, call: CallId, 
     Ok(())
 }
 
-/// Adds a place in which people were told.
-pub fn set_told(tx: &mut WriteTx<'_>, id: RequestId, told: &str) -> Result<(), Error> {
-    tx.execute("UPDATE requests SET told = ?2 WHERE id = ?1", params![id, told])?;
+/// Adds a place in which people were told of a request.
+pub fn note_told(tx: &mut WriteTx<'_>, row: &Row, place: &str) -> Result<(), Error> {
+    let mut places: Vec<&str> = row.told.split_ascii_whitespace().collect();
+    if places.contains(&place) {
+        return Ok(());
+    }
+    places.push(place);
+    tx.execute("UPDATE requests SET told = ?2 WHERE id = ?1", params![row.id, places.join(" ")])?;
     Ok(())
 }
 

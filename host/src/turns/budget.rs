@@ -12,46 +12,14 @@ pub mod book;
 use ironclaw_ledger::rfc3339;
 use ironclaw_model::endpoint::Spec;
 use ironclaw_model::{Allowance, Prompt, Usage};
-use serde::Deserialize;
 use std::fmt;
 
+pub use crate::registry::live_settings::budget::Config;
 pub use crate::tables::models::{OwnCeilings, Spent};
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
-
-/// `[budget]`: ceilings; 0 is none.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Tokens of all agents on one day.
-    pub tokens_per_day: u64,
-    /// Cost of all agents on one day, in millionths of the currency of the prices.
-    pub cost_per_day_micros: u64,
-    /// Tokens of one agent on one day, unless the agent has its own ceiling.
-    pub tokens_per_agent_day: u64,
-    /// Cost of one agent on one day, unless the agent has its own ceiling.
-    pub cost_per_agent_day_micros: u64,
-    /// Tokens of one session in its whole life.
-    pub tokens_per_session: u64,
-    /// Tokens of all turns that the messages of agents open in one chain.
-    pub tokens_per_chain: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            tokens_per_day: 0,
-            cost_per_day_micros: 0,
-            tokens_per_agent_day: 0,
-            cost_per_agent_day_micros: 0,
-            tokens_per_session: 0,
-            // No person takes part in a chain, so it has an end by default.
-            tokens_per_chain: 1_000_000,
-        }
-    }
-}
 
 /// A kind of ceiling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

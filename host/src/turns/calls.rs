@@ -28,8 +28,9 @@ pub use schedule::scheduled;
 pub use send::Sendable;
 pub use send::write_file;
 
+use crate::error::ContentError;
 use crate::tables::turns::{self, NewCall};
-use crate::turns::items::{BodyError, NewItem, Recorded};
+use crate::turns::items::{NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
@@ -178,7 +179,7 @@ pub fn record_result(
     tool: &str,
     author: Author,
     result: &ResultBody,
-) -> Result<Recorded, BodyError> {
+) -> Result<Recorded, ContentError> {
     record_labelled_result(tx, target, call, tool, author, vec![Label::External], result)
 }
 
@@ -191,7 +192,7 @@ pub fn record_labelled_result(
     author: Author,
     labels: Vec<Label>,
     result: &ResultBody,
-) -> Result<Recorded, BodyError> {
+) -> Result<Recorded, ContentError> {
     let body = canonical::to_string(result);
     let spans = vec![Span { author, bytes: body.len() }];
     let item = NewItem::new(ItemId::new(), ItemKind::Result, &body, spans, labels, target.key)?;

@@ -12,10 +12,11 @@ mod system;
 
 pub use item_cache::{Item, ItemCache};
 
+use crate::error::ContentError;
 use crate::registry::{Agent, Mode, mcp};
 use crate::tools::catalogue::Offered;
 use crate::turns::calls::Call;
-use crate::turns::items::{self as index, BodyError, Recorded};
+use crate::turns::items::{self as index, Recorded};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::{ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
@@ -351,7 +352,7 @@ pub fn compose(
     checked: Vec<Checked>,
     key: &ContentKey,
     cache: &mut ItemCache,
-) -> Result<Prompt, BodyError> {
+) -> Result<Prompt, ContentError> {
     let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
     let catalogue = mcp::catalogue(tx, reader.agent)?;
     let found = if catalogue.is_large() { found::names(tx, reader.turn.session, key)? } else { Vec::new() };

@@ -8,12 +8,14 @@ mod retention;
 mod rows;
 pub mod summary;
 
-pub use retention::{Config, enforce_before, enforce_retention, sessions_over};
+pub use crate::record::ItemsConfig as Config;
+pub use retention::{enforce_before, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 
 pub use crate::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
 pub use crate::tables::sessions::dropped_upto;
 
+use crate::error::ContentError;
 use crate::tables::{items, sessions};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
@@ -151,7 +153,7 @@ impl Recorded {
 }
 
 /// Returns the body of an item, after a check of its digest.
-pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, BodyError> {
+pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, ContentError> {
     let id = item.tuple.item;
     let stored = items::encrypted_body(tx, id)?;
     let bytes = key.open(id, &stored)?;
@@ -159,15 +161,4 @@ pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String
         return Err(keys::Error::Sealed("the body of an item").into());
     }
     String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the body of an item").into())
-}
-
-/// The reason why a body is not available.
-#[derive(Debug, thiserror::Error)]
-pub enum BodyError {
-    /// The record failed.
-    #[error(transparent)]
-    State(#[from] ironclaw_state::Error),
-    /// The key is wrong, or the stored bytes are damaged.
-    #[error(transparent)]
-    Key(#[from] keys::Error),
 }

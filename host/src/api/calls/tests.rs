@@ -30,7 +30,7 @@ fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, t
         enabled_tools: Vec::new(),
         access: Access::Everyone,
     };
-    registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+    crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let received = Received {
         channel: "loopback".to_owned(),
         kind: Kind::Chat,

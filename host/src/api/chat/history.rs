@@ -57,7 +57,7 @@ pub async fn history(
         .state
         .read(move |tx| {
             let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
-            let key = session.keys(&record.wrapping).map_err(items::BodyError::from)?.content;
+            let key = session.keys(&record.wrapping).map_err(crate::error::ContentError::from)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, query.limit.min(HISTORY_MAX) * 4)? {

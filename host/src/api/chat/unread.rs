@@ -72,7 +72,7 @@ fn take(
         };
         // The text may have been dropped since.
         let Some(item) = items::find(tx, unseen.item)? else { continue };
-        let key = session.content_key(wrapping).map_err(items::BodyError::from)?;
+        let key = session.content_key(wrapping).map_err(crate::error::ContentError::from)?;
         let text = delivery::text_of(tx, &item, &key)?;
         let author = if item.tuple.kind == ItemKind::Notice { "host" } else { "agent" };
         replies.push(UnreadReply {

@@ -5,13 +5,13 @@
 use super::content::FileContent;
 use crate::api::named::id;
 use crate::api::{Answer, Api};
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::outbound::delivery::sent_files;
 use crate::refusal::Refusal;
 use crate::registry::{Person, Role};
 use crate::session::store;
 use crate::turns::calls;
-use crate::turns::items::BodyError;
 use crate::turns::turn;
 use axum::Extension;
 use axum::extract::{Path, State};
@@ -44,7 +44,7 @@ fn read(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: &Person, call: Cal
     if !person.role.covers(Role::Admin) && !is_own {
         return Ok(None);
     }
-    let key = session.content_key(wrapping).map_err(BodyError::from)?;
+    let key = session.content_key(wrapping).map_err(ContentError::from)?;
     let Some((_, content)) = sent_files::read(tx, call, &key)? else { return Ok(None) };
     if !is_own {
         Entry::new(LedgerEvent::FileRead).session(row.session).with("by", person.id).append(tx)?;

@@ -74,7 +74,8 @@ fn change_of_a_removed_channel_or_agent_is_outdated() {
             DenialCode::ChangeOutdated
         );
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::EnabledTools, json!([])));
-        registry::remove_agent(tx, &Approved::by_test(scene.owner), &scene.clerk).expect("removed");
+        crate::gateway::writers::agents::remove_agent(tx, &Approved::by_test(scene.owner), &scene.clerk)
+            .expect("removed");
         assert_eq!(
             apply(tx, &approved, &Prepared::Nothing).expect_err("gone").refusal().code,
             DenialCode::ChangeOutdated

@@ -5,7 +5,7 @@ use crate::gateway::{Approved, Direct, Origin};
 use crate::packages;
 use crate::record;
 use crate::registry::channels::{self, ChannelDraft};
-use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner, software};
+use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner};
 use crate::secrets;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
@@ -42,7 +42,7 @@ fn draft(name: &str) -> AgentDraft {
 pub(crate) fn connect(tx: &mut WriteTx<'_>, name: &str, agent: &Agent, by: PersonId) {
     let channel = channels::find(tx, name).expect("read").expect("there");
     let wiring = Wiring::new(name.to_owned(), Engage::All);
-    channels::wire(tx, &Direct::by_test(by), &channel, agent.id, &wiring).expect("connected");
+    crate::gateway::writers::channels::wire(tx, &Direct::by_test(by), &channel, agent.id, &wiring).expect("connected");
 }
 
 fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
@@ -54,8 +54,10 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
         let identity = name.parse().expect("an identity");
         registry::people::link(tx, &member, &identity, owner).expect("free");
     }
-    let clerk = registry::create_agent(tx, &Direct::by_test(owner), draft("clerk")).expect("a name");
-    let other = registry::create_agent(tx, &Direct::by_test(owner), draft("other")).expect("a name");
+    let clerk =
+        crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft("clerk")).expect("a name");
+    let other =
+        crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft("other")).expect("a name");
     let wrapping = key.wrapping_key();
     for name in ["shop", "desk"] {
         let secret = SecretText::new("secret".to_owned());
@@ -162,7 +164,7 @@ fn same_packages_can_be_requested_again_to_refetch_them() {
         scene.host_policy.packages.npm = Some("/usr/bin/env".into());
         let wanted = Packages { npm: vec!["left-pad".to_owned()], ..Packages::default() };
         let (yes, layer) = (Approved::by_test(scene.owner), Digest::of(b"layer"));
-        software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
+        crate::gateway::writers::software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
         let same = scene.by_owner(ChangeKind::Packages, json!({ "npm": ["left-pad"] }));
         let checked = scene.looked(tx, same).expect("it passes");
         assert_eq!(checked.standing.before, json!(wanted));
@@ -185,7 +187,8 @@ fn agent_requests_changes_for_itself_alone() {
         let mut superfluous = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
         superfluous.agent = Some(scene.clerk.id);
         scene.refused(tx, superfluous, DenialCode::AgentSuperfluous);
-        registry::remove_agent(tx, &Approved::by_test(scene.owner), &scene.other).expect("removed");
+        crate::gateway::writers::agents::remove_agent(tx, &Approved::by_test(scene.owner), &scene.other)
+            .expect("removed");
         let mut gone = scene.by_owner(ChangeKind::Persona, persona());
         gone.agent = Some(scene.other.id);
         scene.refused(tx, gone, DenialCode::AgentGone);
@@ -264,7 +267,8 @@ fn new_agent_gets_only_grants_that_its_creator_has() {
         scene.refused(tx, by_clerk(channel.clone()), DenialCode::CreateAgentGrants);
         let member = json!({ "name": "h", "members": ["chat:mia"] });
         assert!(scene.looked(tx, by_clerk(member.clone())).is_ok(), "the clerk is for everyone");
-        registry::roles::set_access(tx, &Approved::by_test(scene.owner), &scene.clerk, Access::Members).expect("set");
+        crate::gateway::writers::roles::set_access(tx, &Approved::by_test(scene.owner), &scene.clerk, Access::Members)
+            .expect("set");
         scene.refused(tx, by_clerk(member.clone()), DenialCode::CreateAgentGrants);
         let own = json!({ "name": "h", "enabled_tools": ["read_file"], "wirings": [all] });
         assert!(scene.looked(tx, by_clerk(own)).is_ok());
@@ -371,7 +375,7 @@ pub(in crate::gateway) fn confirm(tx: &mut WriteTx<'_>, scene: &Scene, tools: &[
     let listing = registry::mcp::listing::Listing { era: "session".to_owned(), instructions: None, tools };
     registry::mcp::note_listing(tx, "files", &listing).expect("noted");
     let confirmed = McpConfirm { server: "files".to_owned(), digest: listing.digest(), manifest: None };
-    registry::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
+    crate::gateway::writers::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
 }
 
 #[test]
@@ -389,7 +393,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
             url: Some("https://mcp.example/".to_owned()),
             ..McpRegister::default()
         };
-        registry::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
+        crate::gateway::writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
         scene.refused(tx, confirmation(none, None), DenialCode::McpUnseen);
         confirm(tx, &scene, &["read"]);
         let tools = vec![json!({ "name": "read", "inputSchema": { "type": "object" }, "description": "other" })];
@@ -419,7 +423,7 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
         ) else {
             panic!("another kind")
         };
-        registry::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
+        crate::gateway::writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
         scene.refused(tx, access(json!({ "server": "files" })), DenialCode::McpUnconfirmed);
         confirm(tx, &scene, &["read", "write"]);
         scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), DenialCode::McpToolUnknown);
@@ -481,7 +485,7 @@ fn another_meaning_of_a_name_changes_the_facts() {
 #[test]
 fn granted_role_is_part_of_the_comparison() {
     on_record(|tx, scene| {
-        registry::roles::set(
+        crate::gateway::writers::roles::set(
             tx,
             &Approved::by_test(scene.owner),
             scene.clerk.id,

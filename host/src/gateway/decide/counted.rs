@@ -4,9 +4,9 @@
 //! [`crate::gateway::independence`].
 
 use super::super::independence::{self, Asked, Backers, NOT_INDEPENDENT};
-use super::super::policy::Rule;
 use super::super::store::{self, ApprovalRow};
 use crate::approval::{self, Subject, Token};
+use crate::registry::policy::Rule;
 use crate::registry::{self, Person, TokenId, TokenState, tokens};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

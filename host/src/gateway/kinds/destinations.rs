@@ -1,11 +1,12 @@
 //! The kind `destinations`: an address or another agent to which the agent may send messages.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone, identities};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::destinations::{self, Receiver};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Identity, LOOPBACK, channels};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Destination};
@@ -135,18 +136,18 @@ impl Apply for Destination {
         let agent = concerned(tx, approved)?;
         if let Some(to) = &self.agent {
             let receiver = registry::find_agent(tx, to)?.ok_or_else(|| gone(format!("agent {to}")))?;
-            destinations::set(tx, approved, agent.id, self, Some(Receiver::Agent(receiver.id)))?;
+            writers::destinations::set(tx, approved, agent.id, self, Some(Receiver::Agent(receiver.id)))?;
             return Ok(format!("agent {} has the destination {}", agent.name, self.name));
         }
         let Some(identity) = identity(self) else {
-            destinations::set(tx, approved, agent.id, self, None)?;
+            writers::destinations::set(tx, approved, agent.id, self, None)?;
             return Ok(format!("agent {} no longer has the destination {}", agent.name, self.name));
         };
         let channel = channels::find(tx, &identity.channel)?;
         let channel = channel.ok_or_else(|| gone(format!("channel {}", identity.channel)))?;
         let person = identities::person(tx, &identity.to_string())?;
         let receiver = Receiver::Address { generation: channel.generation, person: person.id };
-        destinations::set(tx, approved, agent.id, self, Some(receiver))?;
+        writers::destinations::set(tx, approved, agent.id, self, Some(receiver))?;
         Ok(format!("agent {} has the destination {}", agent.name, self.name))
     }
 }

@@ -1,10 +1,11 @@
 //! The kind `egress`: a host of the network that the host asks for the agent.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, egress};
 use crate::secrets;
 use ironclaw_contract::operator::DenialCode;
@@ -173,7 +174,7 @@ impl Apply for Egress {
 
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
-        egress::set(tx, approved, agent.id, self)?;
+        writers::egress::set(tx, approved, agent.id, self)?;
         let Self { host, methods, commands, .. } = self;
         let name = &agent.name;
         Ok(match commands {

@@ -3,11 +3,12 @@
 use super::{
     Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, incomplete, listed,
 };
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::{self, Agent};
+use crate::registry::Agent;
+use crate::registry::live_settings::HostPolicy;
 use crate::tools::{self, RUN_COMMAND};
 use ironclaw_contract::seam::change::{Change, EnabledTools, ToolDifference};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -121,7 +122,7 @@ impl Apply for EnabledTools {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let EnabledTools::All(tools) = self else { return Err(incomplete().into()) };
         let agent = concerned(tx, approved)?;
-        registry::set_tools(tx, approved, &agent, tools)?;
+        writers::agents::set_tools(tx, approved, &agent, tools)?;
         Ok(format!("agent {} may call {}", agent.name, listed(tools, "no tool")))
     }
 }

@@ -1,10 +1,11 @@
 //! The kind `groups`: agents that may send messages to each other, and the tools that they may ask each other to use.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, gone, listed};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, groups};
 use crate::tools;
 use ironclaw_contract::ids::AgentId;
@@ -104,7 +105,7 @@ impl Apply for Group {
 
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         if self.removes() {
-            groups::set(tx, approved, self, None)?;
+            writers::groups::set(tx, approved, self, None)?;
             return Ok(format!("group {} removed", self.name));
         }
         let find = |name: &String| {
@@ -112,7 +113,7 @@ impl Apply for Group {
             found.map(|agent| agent.id).ok_or_else(|| Denied::from(gone(format!("agent {name}"))))
         };
         let members = self.agents.iter().map(find).collect::<Result<Vec<AgentId>, Denied>>()?;
-        groups::set(tx, approved, self, Some(&members))?;
+        writers::groups::set(tx, approved, self, Some(&members))?;
         Ok(format!("group {} has {}", self.name, self.agents.join(", ")))
     }
 }

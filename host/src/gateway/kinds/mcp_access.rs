@@ -2,10 +2,11 @@
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
 use super::{concerned, gone, incomplete, listed};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mcp};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpAccess};
@@ -150,7 +151,7 @@ impl Apply for McpAccess {
         if mcp::find(tx, server)?.is_none() {
             return Err(gone(format!("MCP server {server}")).into());
         }
-        mcp::grant(tx, approved, agent.id, server, tools)?;
+        writers::mcp::grant(tx, approved, agent.id, server, tools)?;
         Ok(format!("agent {} has {} of MCP server {server}", agent.name, listed(tools, "no tool")))
     }
 }

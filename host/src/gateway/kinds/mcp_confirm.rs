@@ -1,10 +1,11 @@
 //! The kind `mcp_confirm`: the tools of an MCP server as it lists them, with the rules for their calls.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::Denied;
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::{Agent, mcp};
 use ironclaw_contract::seam::change::{Change, McpConfirm};
@@ -135,7 +136,7 @@ impl Apply for McpConfirm {
     }
 
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
-        let losing = mcp::confirm(tx, approved, self)?;
+        let losing = writers::mcp::confirm(tx, approved, self)?;
         let lost = super::mcp_register::lost(losing);
         Ok(format!("the tools of MCP server {} are confirmed{lost}", self.server))
     }

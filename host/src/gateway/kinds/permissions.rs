@@ -2,10 +2,11 @@
 
 use super::enabled_tools::RUNS_PROGRAMS;
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, identities};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::Denied;
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, roles};
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, Grant, Permissions};
 use ironclaw_state::{ReadTx, WriteTx};
@@ -139,13 +140,13 @@ impl Apply for Permissions {
         let agent = concerned(tx, approved)?;
         let Self { access, grant, revoke } = self;
         if let Some(access) = access.filter(|access| *access != agent.access) {
-            roles::set_access(tx, approved, &agent, access)?;
+            writers::roles::set_access(tx, approved, &agent, access)?;
         }
         let given = grant.iter().map(|Grant { identity, role }| (identity, Some(*role)));
         for (identity, role) in given.chain(revoke.iter().map(|identity| (identity, None))) {
             let person = identities::person(tx, identity)?;
             if roles::role_of(tx, agent.id, person.id)? != role {
-                roles::set(tx, approved, agent.id, person.id, role)?;
+                writers::roles::set(tx, approved, agent.id, person.id, role)?;
             }
         }
         let access = match access.unwrap_or(agent.access) {

@@ -1,11 +1,12 @@
 //! The kind `persona`: the text that describes an agent to itself.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::refusal::Denied;
-use crate::registry::{self, Agent};
+use crate::registry::Agent;
+use crate::registry::live_settings::HostPolicy;
 use ironclaw_contract::seam::change::{Change, Persona};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::diff::{self, LineMark};
@@ -60,7 +61,7 @@ impl Apply for Persona {
 
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
-        registry::set_persona(tx, approved, &agent, &self.instructions)?;
+        writers::agents::set_persona(tx, approved, &agent, &self.instructions)?;
         Ok(format!("persona of agent {} replaced", agent.name))
     }
 }

@@ -1,12 +1,13 @@
 //! The kind `wiring`: the channel that an agent hears, and the messages that it answers.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
-use crate::gateway::HostPolicy;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
+use crate::gateway::writers;
 use crate::inbound::routing::engage;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::{self, Channel};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, LOOPBACK};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
@@ -177,7 +178,7 @@ pub(super) fn wire(
 ) -> Result<String, Denied> {
     let channel = channels::find(tx, &wiring.channel)?;
     let channel = channel.ok_or_else(|| gone(format!("channel {}", wiring.channel)))?;
-    channels::wire(tx, approved, &channel, agent.id, wiring)?;
+    writers::channels::wire(tx, approved, &channel, agent.id, wiring)?;
     Ok(match wiring.engage {
         Engage::Mention | Engage::MentionSticky => {
             format!("agent {} hears {} and answers messages that mention it", agent.name, channel.name)

@@ -4,7 +4,7 @@
 
 use super::super::Proposed;
 use super::super::kinds::{self, concerns_agent};
-use super::super::policy::{Policy, Rule};
+use crate::registry::policy::{Policy, Rule};
 use crate::tables::changes::Row;
 use ironclaw_contract::ids::AgentId;
 

@@ -5,10 +5,12 @@
 use super::super::apply;
 use super::super::decide::{self, DecisionContext, Undecided, Vote};
 use super::super::kinds::{Prepared, concerns_agent};
-use super::super::policy::{self, Policy};
 use super::super::store::{self, Status};
-use super::super::{Direct, HostPolicy, Proposed, Requester, checks};
+use super::super::{Direct, Proposed, Requester, checks};
+use crate::error::ContentError;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
+use crate::registry::policy::{self, Policy};
 use crate::registry::{self, AgentDraft, Person, Role};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
@@ -61,7 +63,7 @@ impl DecisionFixture {
                     enabled_tools: Vec::new(),
                     access: Access::Everyone,
                 };
-                registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a good name");
+                crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a good name");
             }
             Ok(())
         });
@@ -91,7 +93,7 @@ impl DecisionFixture {
 
     pub(super) fn write<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, decide::Error> + Send + 'static,
+        change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, ContentError> + Send + 'static,
     ) -> T {
         block_on(self.state().write(change)).expect("written")
     }
@@ -207,7 +209,7 @@ impl DecisionFixture {
 }
 
 fn refusal(undecided: Undecided) -> Refusal {
-    undecided.notifying(|_| Ok::<_, decide::Error>(())).refusal()
+    undecided.notifying(|_| Ok::<_, ContentError>(())).refusal()
 }
 
 pub(super) fn host_policy() -> HostPolicy {

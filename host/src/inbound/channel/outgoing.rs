@@ -60,12 +60,3 @@ pub enum Outcome {
     /// The other side certainly does not have the delivery, and will not take it.
     Refused(String),
 }
-
-/// The bounds on the attempts of a delivery.
-#[derive(Debug, Clone, Copy)]
-pub struct Attempts {
-    /// Attempts of one delivery; after the last it is a dead letter.
-    pub most: u32,
-    /// Wait before the second attempt; each further wait is four times as long, up to six hours.
-    pub backoff_ms: u64,
-}

@@ -4,6 +4,7 @@
 
 use super::{Answer, agent_of, open_turn, pushes, refuse};
 use crate::agent_messages::{Keys, denied};
+use crate::error::ContentError;
 use crate::error::Error;
 use crate::executor::facts;
 use crate::model_socket::ModelServers;
@@ -20,7 +21,7 @@ use crate::tools::Runs;
 use crate::turns::budget::book::Booked;
 use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
-use crate::turns::items::{self, BodyError, NewItem};
+use crate::turns::items::{self, NewItem};
 use crate::turns::memories::{self, Found};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
@@ -210,7 +211,7 @@ impl Server {
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
-                    .map_err(BodyError::from)?;
+                    .map_err(ContentError::from)?;
                 let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
@@ -281,8 +282,8 @@ impl Server {
             context::summary::check_uncovered(tx, session, &covers.items)?;
             let Prepared { labels, .. } = prepared;
             let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-            let new =
-                NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key).map_err(BodyError::from)?;
+            let new = NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)
+                .map_err(ContentError::from)?;
             let item = new.turn(turn).record(tx, session, &shared.record().sealer)?;
             items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
             Entry::new(LedgerEvent::SummarySealed)

@@ -3,9 +3,9 @@
 //! Never sends a file of a workspace itself: the agent may change it at any moment. See [`crate::turns::calls`] for the arguments of
 //! the call, and [`crate::session::files`] for the reading below a workspace.
 
+use crate::error::ContentError;
 use crate::session::files::{self, FilePath, Files};
 use crate::tables::sent_files::{self as table, SentFileRow};
-use crate::turns::items::BodyError;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
 use ironclaw_contract::operator::{SENT_FILE_BYTES_MAX, SentFile};
@@ -73,7 +73,7 @@ pub fn keep(
     (call, session): (CallId, SessionId),
     copied: Copied,
     key: &ContentKey,
-) -> Result<(), BodyError> {
+) -> Result<(), ContentError> {
     let Copied { file: SentFile { name, media_type, bytes, digest }, content } = copied;
     table::delete_oldest_files(tx, session, COPIES_MAX - 1)?;
     let row = SentFileRow { item: ItemId::new(), name, media_type, bytes, digest };
@@ -94,7 +94,7 @@ pub fn find(tx: &ReadTx<'_>, call: CallId) -> Result<Option<SentFile>, ironclaw_
 ///
 /// # Errors
 /// Errors of the record, and of a content that the key does not open.
-pub fn read(tx: &ReadTx<'_>, call: CallId, key: &ContentKey) -> Result<Option<(SentFile, Vec<u8>)>, BodyError> {
+pub fn read(tx: &ReadTx<'_>, call: CallId, key: &ContentKey) -> Result<Option<(SentFile, Vec<u8>)>, ContentError> {
     let (Some(row), Some(content)) = (table::find_file(tx, call)?, table::file_content(tx, call)?) else {
         return Ok(None);
     };

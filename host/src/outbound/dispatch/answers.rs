@@ -27,7 +27,10 @@ impl Dispatch {
         };
         let text = match delivery::text_of(tx, &item, &key) {
             Ok(text) => text,
-            Err(items::BodyError::Key(_) | items::BodyError::State(ironclaw_state::Error::Stored(_))) => {
+            Err(
+                crate::error::ContentError::Key(_)
+                | crate::error::ContentError::State(ironclaw_state::Error::Stored(_)),
+            ) => {
                 return failed(tx, "cannot read its text");
             }
             Err(error) => return Err(error.into()),

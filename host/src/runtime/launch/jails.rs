@@ -4,12 +4,12 @@
 
 use super::Error;
 use crate::error::Error as PipelineError;
-use crate::gateway::live_settings::Live;
 use crate::jail_network;
 use crate::jail_network::roots::Roots;
 use crate::network_command::{CommandJails, Launching};
 use crate::packages::VerifiedLayers;
 use crate::record::Record;
+use crate::registry::live_settings::Live;
 use crate::registry::{self, mounts, skills, software};
 use crate::session::store::Session;
 use crate::skills::Shelf;

@@ -3,13 +3,10 @@
 //! A crash in between leaves the estimate, which may be less than the real use; no request is missing. Never judges. See
 //! [`crate::turns::budget::judge`].
 
-use super::{Ceiling, Config, Limit, OwnCeilings, chain_limit, day_of, limits};
-use crate::gateway::decide::proof::Approved;
-use crate::registry::approved_entry;
+use super::{Ceiling, Config, Limit, chain_limit, day_of, limits};
 use crate::tables::agent_messages;
 use crate::tables::models::{self as table, UsageChange, UsageKey};
 use ironclaw_contract::ids::{AgentId, SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use ironclaw_model::Usage;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -121,22 +118,4 @@ pub fn used(
 pub fn rows(tx: &ReadTx<'_>, days: u32, of: UsagePart) -> Result<Vec<Row>, ironclaw_state::Error> {
     let since = day_of(tx.wall()) - i64::from(days.clamp(1, DAYS_MAX)) + 1;
     table::usage(tx, since, of, ROWS_MAX)
-}
-
-/// Sets an agent's own ceilings.
-pub fn set_own(
-    tx: &mut WriteTx<'_>,
-    approved: &Approved,
-    agent: AgentId,
-    own: OwnCeilings,
-) -> Result<(), ironclaw_state::Error> {
-    let [tokens, cost] =
-        [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(|limit| limit.min(COUNT_MAX)));
-    table::put_own_ceilings(tx, agent, OwnCeilings { tokens_per_day: tokens, cost_per_day_micros: cost })?;
-    approved_entry(LedgerEvent::AgentBudget, approved)
-        .with("agent", agent)
-        .with("tokens_per_day", tokens)
-        .with("cost_per_day_micros", cost)
-        .append(tx)?;
-    Ok(())
 }

@@ -3,10 +3,11 @@
 //! Reads the recorded results, so the tools are the same after a restart, another try and a summary. See [`crate::tools::levels`] for the
 //! bounds.
 
+use crate::error::ContentError;
 use crate::tables::items as table;
 use crate::tools::FIND_TOOLS;
 use crate::turns::calls::ResultBody;
-use crate::turns::items::{self, BodyError};
+use crate::turns::items;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
@@ -27,7 +28,7 @@ struct Named {
 }
 
 /// Returns the names of the tools that the last searches of a session found, the newest first.
-pub fn names(tx: &ReadTx<'_>, session: SessionId, key: &ContentKey) -> Result<Vec<String>, BodyError> {
+pub fn names(tx: &ReadTx<'_>, session: SessionId, key: &ContentKey) -> Result<Vec<String>, ContentError> {
     let mut names = Vec::new();
     for item in table::results_of_tool(tx, session, FIND_TOOLS, RESULTS_MAX)? {
         let result: ResultBody = super::own_json(&items::body(tx, &item, key)?)?;

@@ -7,10 +7,11 @@
 use super::OutputBody;
 use super::own_json;
 use super::system::Now;
+use crate::error::ContentError;
 use crate::registry::Mode;
 use crate::tables::{deliveries, messages, turns};
 use crate::turns::calls::ResultBody;
-use crate::turns::items::{self, BodyError, Recorded};
+use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Span;
@@ -99,7 +100,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    fn read(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Self, BodyError> {
+    fn read(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Self, ContentError> {
         let body = items::body(tx, item, key)?;
         Ok(match item.tuple.kind {
             ItemKind::Message => Self::message(&body, item.spans()),
@@ -200,7 +201,7 @@ impl ItemCache {
         tx: &ReadTx<'_>,
         item: &Item,
         key: &ContentKey,
-    ) -> Result<Arc<Content>, BodyError> {
+    ) -> Result<Arc<Content>, ContentError> {
         if let Some(content) = item.content.get() {
             return Ok(Arc::clone(content));
         }

@@ -5,13 +5,14 @@
 use super::item_cache::{Content, Item, ItemCache};
 use super::system::Now;
 use super::{Checked, OutputBody, Reader, images, order};
+use crate::error::ContentError;
 use crate::tables::agent_messages::{self, AgentMessageKind};
 use crate::tables::requests::{self, Status};
 use crate::tables::turns::CallState;
 use crate::tables::{agents, turns};
 use crate::turns::calls::{Call, ResultBody};
 use crate::turns::items::images::SentImage;
-use crate::turns::items::{self, BodyError, Recorded};
+use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::{AgentId, CallId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
@@ -48,7 +49,7 @@ pub(super) fn compose(
     key: &ContentKey,
     cache: &mut ItemCache,
     dates: Dates,
-) -> Result<(Vec<Part>, i64), BodyError> {
+) -> Result<(Vec<Part>, i64), ContentError> {
     let (ordered, last) = order::order(tx, reader.turn, checked, cache)?;
     let answered: HashSet<CallId> = ordered.iter().filter_map(|(_, part)| call_of(part)).collect();
     let resolved_upto = resolved_upto(tx, reader, &ordered, cache)?;
@@ -132,7 +133,7 @@ struct Composer<'a, 'tx> {
 
 impl Composer<'_, '_> {
     /// Adds the time of a turn, if it differs from the last one, and its date, if that differs too.
-    fn date(&mut self, ordinal: i64) -> Result<(), BodyError> {
+    fn date(&mut self, ordinal: i64) -> Result<(), ContentError> {
         let Some(now) = self.cache.opened_at(self.tx, ordinal, self.reader.zone)? else { return Ok(()) };
         if let Some(text) = now.since(self.now.as_deref()) {
             self.parts.push(Part::Remark { text });
@@ -141,7 +142,7 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    fn item(&mut self, item: &Item) -> Result<(), BodyError> {
+    fn item(&mut self, item: &Item) -> Result<(), ContentError> {
         let content = self.cache.content(self.tx, item, self.key)?;
         match (&*content, item.tuple.kind) {
             (Content::Message(body, spans), _) => self.message(item, body, spans)?,
@@ -154,7 +155,7 @@ impl Composer<'_, '_> {
     }
 
     /// Adds the words and files of a message. An image follows the note about it.
-    fn message(&mut self, item: &Recorded, body: &str, spans: &[Span]) -> Result<(), BodyError> {
+    fn message(&mut self, item: &Recorded, body: &str, spans: &[Span]) -> Result<(), ContentError> {
         let has_files = spans.iter().any(|span| matches!(span.author, Author::File { .. }));
         let mut images = if has_files { items::images::of(self.tx, item.tuple.item, self.key)? } else { Vec::new() }
             .into_iter()
@@ -179,7 +180,7 @@ impl Composer<'_, '_> {
     }
 
     /// Returns the part for a message of another agent.
-    fn of_agent(&self, agent: AgentId, item: &Recorded, text: &str) -> Result<Part, BodyError> {
+    fn of_agent(&self, agent: AgentId, item: &Recorded, text: &str) -> Result<Part, ContentError> {
         let found = agents::agent_by_id(self.tx, agent)?;
         let of_agent = agent_messages::find(self.tx, item.tuple.item.message())?;
         Ok(Part::Agent {
@@ -191,7 +192,7 @@ impl Composer<'_, '_> {
 
     /// Adds a notice, unless a later turn was answered. A remark replaces the notice of a failed model: the next model does not have to
     /// explain the failure.
-    fn notice(&mut self, item: &Recorded, body: &str) -> Result<(), BodyError> {
+    fn notice(&mut self, item: &Recorded, body: &str) -> Result<(), ContentError> {
         if item.tuple.seq < self.resolved_upto {
             return Ok(());
         }
@@ -206,7 +207,7 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    fn output(&mut self, item: &Item, output: &OutputBody) -> Result<(), BodyError> {
+    fn output(&mut self, item: &Item, output: &OutputBody) -> Result<(), ContentError> {
         let is_open = item.tuple.turn == Some(self.reader.turn.id);
         // An answer without a delivery is left out, because no person was to read it.
         if output.calls.is_empty() && !is_open && !self.cache.is_delivered(self.tx, item)? {
@@ -238,7 +239,7 @@ impl Composer<'_, '_> {
     }
 
     /// Returns the words about a call without a result, from its state: a model must never guess the outcome of its call.
-    fn without_result(&self, call: CallId) -> Result<String, BodyError> {
+    fn without_result(&self, call: CallId) -> Result<String, ContentError> {
         let state = turns::find_call(self.tx, call)?.map(|row| row.state);
         Ok(match state {
             Some(CallState::Void) => NOT_MADE.to_owned(),

@@ -4,7 +4,8 @@
 //! [`crate::turns::items::summary`] for the items that it replaces.
 
 use super::{Checked, ItemCache, Reader, Refused, Unanswered, parts};
-use crate::turns::items::{BodyError, summary as covers};
+use crate::error::ContentError;
+use crate::turns::items::summary as covers;
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::ItemKind;
@@ -77,7 +78,7 @@ pub fn compose(
     bytes_max: usize,
     key: &ContentKey,
     cache: &mut ItemCache,
-) -> Result<(Prompt, i64), BodyError> {
+) -> Result<(Prompt, i64), ContentError> {
     let (parts, ordinal) = parts::compose(tx, reader, checked, key, cache, parts::Dates::LeftOut)?;
     let parts = parts.into_iter().map(quoted).collect();
     let system = format!("{SYSTEM} At most {bytes_max} bytes.");

@@ -2,6 +2,7 @@
 //!
 //! Never drops an item that an open turn, a waiting message or an open delivery needs. See [`crate::retention_worker`].
 
+use crate::record::ItemsConfig as Config;
 use crate::tables::items::{self, Measure};
 use crate::tables::sessions::{self, Bounds, Extent};
 use crate::tables::turns;
@@ -9,28 +10,9 @@ use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
-use serde::Deserialize;
 
 /// Items that one transaction drops at most, because other transactions wait for it.
 const DROPPED_AT_ONCE: usize = 256;
-
-/// `[items]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Items that a session keeps.
-    pub session_items_max: u32,
-    /// Bytes of the bodies that a session keeps.
-    pub session_bytes_max: u64,
-    /// Age in days after which items are dropped; 0 sets no age.
-    pub keep_days: u32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { session_items_max: 20_000, session_bytes_max: 256 << 20, keep_days: 0 }
-    }
-}
 
 /// Drops the oldest items of a session that are over its bounds. Returns their number, at most 256.
 ///

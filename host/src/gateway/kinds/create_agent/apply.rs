@@ -2,8 +2,9 @@
 
 use super::super::{Apply, Preparation, Prepared, identities, wiring};
 use crate::gateway::decide::proof::Approved;
+use crate::gateway::writers;
 use crate::refusal::Denied;
-use crate::registry::{self, AgentDraft, roles};
+use crate::registry::AgentDraft;
 use ironclaw_contract::seam::change::{Access, AgentRole, CreateAgent};
 use ironclaw_state::WriteTx;
 
@@ -21,10 +22,10 @@ impl Apply for CreateAgent {
             enabled_tools: enabled_tools.clone(),
             access: Access::Members,
         };
-        let agent = registry::create_agent(tx, approved, draft)?;
+        let agent = writers::agents::create_agent(tx, approved, draft)?;
         for identity in members {
             let person = identities::person(tx, identity)?;
-            roles::set(tx, approved, agent.id, person.id, Some(AgentRole::Member))?;
+            writers::roles::set(tx, approved, agent.id, person.id, Some(AgentRole::Member))?;
         }
         for wanted in wirings {
             wiring::wire(tx, approved, &agent, wanted)?;

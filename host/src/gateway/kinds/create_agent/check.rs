@@ -3,8 +3,9 @@
 //! Never gives it a capability that the change does not name.
 
 use super::super::{Check, CheckContext, enabled_tools, identities, wiring};
-use crate::gateway::{HostPolicy, Requester};
+use crate::gateway::Requester;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Person, Role, channels, roles};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, CreateAgent, Engage};

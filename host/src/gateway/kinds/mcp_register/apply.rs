@@ -2,8 +2,8 @@
 
 use super::super::{Apply, Preparation, Prepared, packages};
 use crate::gateway::decide::proof::Approved;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::mcp;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::WriteTx;
@@ -22,7 +22,7 @@ impl Apply for McpRegister {
                 return Err(Refusal::new(DenialCode::PackagesNotFetched, message).into());
             }
         };
-        let losing = mcp::register(tx, approved, self, layer.map(|layer| layer.digest))?;
+        let losing = writers::mcp::register(tx, approved, self, layer.map(|layer| layer.digest))?;
         let lost = lost(losing);
         if self.remove {
             return Ok(format!("MCP server {} is removed{lost}", self.name));

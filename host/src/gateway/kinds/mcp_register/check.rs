@@ -5,11 +5,11 @@
 use super::super::mounts::{complete as complete_mounts, of_sources};
 use super::super::packages::clients;
 use super::super::{Check, CheckContext};
-use crate::gateway::HostPolicy;
 use crate::jail_network::tunnel_variables;
 use crate::mcp_jail::{self, Process};
 use crate::packages;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::address;
 use crate::registry::{Agent, mcp};
 use crate::secrets::{self, SecretName};

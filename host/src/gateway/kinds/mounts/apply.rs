@@ -2,6 +2,7 @@
 
 use super::super::{Apply, Preparation, Prepared, concerned, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
+use crate::gateway::writers;
 use crate::refusal::Denied;
 use crate::registry::mounts;
 use ironclaw_contract::seam::change::Mount;
@@ -16,7 +17,7 @@ impl Apply for Vec<Mount> {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         let mounts = self.iter().map(mount).collect::<Result<Vec<_>, Denied>>()?;
-        mounts::set(tx, approved, agent.id, &mounts)?;
+        writers::mounts::set(tx, approved, agent.id, &mounts)?;
         let targets: Vec<String> = mounts.into_iter().map(|mount| mount.target).collect();
         Ok(format!("agent {} has {} in its jail", agent.name, listed(&targets, "no directory of this machine")))
     }

@@ -5,8 +5,8 @@
 
 use super::super::{Check, CheckContext};
 use super::mount_source::{self, Found, LookError};
-use crate::gateway::HostPolicy;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mounts};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Mount};

@@ -2,9 +2,9 @@
 
 use super::super::{Apply, Preparation, Prepared, concerned, listed};
 use crate::gateway::decide::proof::Approved;
+use crate::gateway::writers;
 use crate::packages::Layer;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::software;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::WriteTx;
@@ -22,11 +22,11 @@ impl Apply for Packages {
         let names: Vec<String> = self.names().cloned().collect();
         match (names.is_empty(), prepared) {
             (true, _) => {
-                software::set(tx, approved, agent.id, None)?;
+                writers::software::set(tx, approved, agent.id, None)?;
                 Ok(format!("agent {} has no software of its own in its jail", agent.name))
             }
             (false, Prepared::Layer(layer)) => {
-                software::set(tx, approved, agent.id, Some((self, &layer.digest)))?;
+                writers::software::set(tx, approved, agent.id, Some((self, &layer.digest)))?;
                 let fetched = fetched(layer, &names);
                 Ok(format!("agent {} has {} in its jail{fetched}", agent.name, listed(&names, "")))
             }

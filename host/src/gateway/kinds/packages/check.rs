@@ -1,9 +1,9 @@
 //! Checks the software for an agent and the sources of that software.
 
 use super::super::{Check, CheckContext};
-use crate::gateway::HostPolicy;
 use crate::packages;
 use crate::refusal::Denied;
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, software};
 use ironclaw_contract::seam::change::{Change, Packages};
 use ironclaw_state::ReadTx;

@@ -3,6 +3,7 @@
 use super::super::{Apply, Preparation, Prepared, concerned, gone, incomplete};
 use super::{recurrence_text, series};
 use crate::gateway::decide::proof::Approved;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
 use crate::registry::Agent;
 use crate::registry::schedules::{self, State};
@@ -28,7 +29,7 @@ impl Apply for Schedule {
 fn add(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent, wanted: &Schedule) -> Result<String, Denied> {
     let new = row(tx, approved, agent, wanted)?;
     schedules::check_room(tx, new.creator)?;
-    schedules::add(tx, approved, &new)?;
+    writers::schedules::add(tx, approved, &new)?;
     Ok(format!("agent {} has the schedule {}", agent.name, new.id))
 }
 
@@ -52,7 +53,7 @@ fn change(
         created_at: was.created_at,
         ..new
     };
-    schedules::replace(tx, approved, &was, &new)?;
+    writers::schedules::replace(tx, approved, &was, &new)?;
     Ok(format!("schedule {id} of agent {} changed", agent.name))
 }
 

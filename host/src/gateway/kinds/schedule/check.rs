@@ -2,8 +2,9 @@
 
 use super::super::{Check, CheckContext, incomplete};
 use super::{from, malformed, recurrence_text, rights};
-use crate::gateway::{HostPolicy, Requester};
+use crate::gateway::Requester;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Identity, channels, schedules};
 use crate::session::store;
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};

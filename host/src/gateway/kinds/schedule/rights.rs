@@ -1,6 +1,6 @@
 //! The list of a schedule, and the rights of its creator, which are checked at the request and before each run.
 //!
-//! A list never gives a run more than its creator may have decided alone: see [`crate::gateway::policy::Rule::admits_principal`].
+//! A list never gives a run more than its creator may have decided alone: see [`crate::registry::policy::Rule::admits_principal`].
 
 use super::super::Policy;
 use crate::gateway::{Proposed, Requester};

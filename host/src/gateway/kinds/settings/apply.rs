@@ -5,8 +5,9 @@
 use super::super::{Apply, Preparation, Prepared, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::store as changes;
+use crate::gateway::writers;
 use crate::refusal::{Denied, Refusal};
-use crate::registry::{self, Agent, Mode, models};
+use crate::registry::{Agent, Mode};
 use crate::session::store;
 use crate::turns::budget::{OwnCeilings, book};
 use crate::turns::memories;
@@ -27,7 +28,7 @@ impl Apply for Settings {
 fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<String, Denied> {
     let Settings { mode, model, tokens_per_day, cost_per_day_micros, remove, default_model } = wanted;
     if let Some(name) = default_model {
-        let moved = models::set_default(tx, approved, name)?;
+        let moved = writers::models::set_default(tx, approved, name)?;
         return Ok(format!("model endpoint {name} is the default; agents that switch to it: {}", moved.len()));
     }
     let agent = concerned(tx, approved)?;
@@ -36,11 +37,11 @@ fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<S
     }
     let mut settings = Vec::new();
     if let Some(model) = model {
-        settings.push(format!("model endpoint {}", models::set_model(tx, approved, agent.id, model)?));
+        settings.push(format!("model endpoint {}", writers::models::set_model(tx, approved, agent.id, model)?));
     }
     if let Some(mode) = mode {
         let mode = Mode::from(*mode);
-        registry::set_mode(tx, approved, &agent, mode)?;
+        writers::agents::set_mode(tx, approved, &agent, mode)?;
         settings.push(format!("mode {mode}"));
     }
     if tokens_per_day.is_some() || cost_per_day_micros.is_some() {
@@ -50,7 +51,7 @@ fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<S
             tokens_per_day: changed(*tokens_per_day, old.tokens_per_day),
             cost_per_day_micros: changed(*cost_per_day_micros, old.cost_per_day_micros),
         };
-        book::set_own(tx, approved, agent.id, own)?;
+        writers::budget::set_own(tx, approved, agent.id, own)?;
         let shown = |ceiling: Option<u64>| ceiling.map_or_else(|| "none".to_owned(), |ceiling| ceiling.to_string());
         settings.push(format!(
             "ceilings of its own: tokens a day {}, millionths of a currency a day {}",
@@ -71,6 +72,6 @@ fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Res
     memories::erase_of_agent(tx, agent.id)?;
     changes::erase_of_agent(tx, agent.id, approved.id())?;
     book::forget(tx, agent.id)?;
-    registry::remove_agent(tx, approved, agent)?;
+    writers::agents::remove_agent(tx, approved, agent)?;
     Ok(format!("agent {} ({}) removed", agent.name, agent.id))
 }

@@ -1,10 +1,10 @@
 //! Checks settings, reads the current ones, and finds changes that only tighten.
 
 use super::super::{Check, CheckContext};
-use crate::gateway::HostPolicy;
-use crate::gateway::policy::{Policy, Rule};
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::models::{self, kind_name};
+use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Agent, Mode, Role};
 use crate::turns::budget::{self, book};
 use ironclaw_contract::operator::DEFAULT_MODEL;

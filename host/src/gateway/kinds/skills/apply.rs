@@ -3,6 +3,7 @@
 use super::super::{Apply, Preparation, Prepared, concerned, of};
 use super::plan::{Plan, package, plan};
 use crate::gateway::decide::proof::Approved;
+use crate::gateway::writers;
 use crate::refusal::Denied;
 use crate::registry::Agent;
 use crate::registry::schedules::{self, By, State};
@@ -42,12 +43,12 @@ impl Apply for Skill {
         }
         match (new, held) {
             (Some(package), _) => {
-                skills::install(tx, approved, agent.id, &package, &brought)?;
+                writers::skills::install(tx, approved, agent.id, &package, &brought)?;
                 let parts = if self.parts.is_empty() { "" } else { ", with the grants that were shown" };
                 Ok(format!("agent {} has skill {} {}{parts}", agent.name, self.name, package.version))
             }
             (None, Some(held)) => {
-                skills::remove(tx, approved, agent.id, &held)?;
+                writers::skills::remove(tx, approved, agent.id, &held)?;
                 Ok(format!("agent {} no longer has skill {}", agent.name, self.name))
             }
             (None, None) => Err(skills::missing(&agent.name, &self.name).into()),

@@ -2,8 +2,8 @@
 
 use super::super::{Check, CheckContext, Policy, Rule, incomplete, of};
 use super::plan::{Plan, package, plan, written};
-use crate::gateway::HostPolicy;
 use crate::refusal::{Denied, Refusal};
+use crate::registry::live_settings::HostPolicy;
 use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, mcp, mounts, schedules};
 use ironclaw_contract::operator::DenialCode;

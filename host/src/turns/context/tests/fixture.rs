@@ -8,7 +8,7 @@ use crate::outbound::delivery;
 use crate::record;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::mounts::{self, Mount};
-use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels, create_owner, software};
+use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels, create_owner};
 use crate::session::store::{self, Session};
 use crate::tables::channels as table;
 use crate::tools::{Class, Runs};
@@ -81,7 +81,7 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 
         enabled_tools: crate::tools::usual().map(str::to_owned).collect(),
         access: Access::Everyone,
     };
-    let agent = registry::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+    let agent = crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let secret = SecretText::new("secret".to_owned());
     let url = "https://example.org/".to_owned();
     let draft =
@@ -89,7 +89,7 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 
     channels::add(tx, &draft, &wrapping, &by).expect("a name");
     let channel = channels::find(tx, "desk").expect("read").expect("there");
     let wiring = Wiring { pattern: Some("^!".to_owned()), ..Wiring::new("desk".to_owned(), Engage::Pattern) };
-    channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
+    crate::gateway::writers::channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
     Fixture { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
 }
@@ -326,7 +326,7 @@ impl Fixture<'_, '_> {
         let agent = self.agent().id;
         let mut all = mounts::of(self.tx, agent).expect("read");
         all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only });
-        mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
+        crate::gateway::writers::mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
     }
 
     /// Registers and confirms a server with these tools, and grants them.
@@ -348,12 +348,19 @@ impl Fixture<'_, '_> {
         let agent = self.agent().id;
         let packages = Packages { apt: apt.iter().map(|&name| name.to_owned()).collect(), ..Packages::default() };
         let layer = Digest::of(b"layer");
-        software::set(self.tx, &Approved::by_test(self.owner), agent, Some((&packages, &layer))).expect("set");
+        crate::gateway::writers::software::set(
+            self.tx,
+            &Approved::by_test(self.owner),
+            agent,
+            Some((&packages, &layer)),
+        )
+        .expect("set");
     }
 
     pub(super) fn enable(&mut self, tools: &[&str]) {
         let agent = self.agent();
         let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
-        registry::set_tools(self.tx, &Approved::by_test(self.owner), &agent, &tools).expect("set");
+        crate::gateway::writers::agents::set_tools(self.tx, &Approved::by_test(self.owner), &agent, &tools)
+            .expect("set");
     }
 }

@@ -3,9 +3,10 @@
 //! The queue can be rebuilt from the record at any time, so a damaged one is deleted and never trusted. See
 //! [`crate::runtime::actor`].
 
-use super::store::{Origin, Session};
+use crate::error::ContentError;
+use crate::session::store::{Origin, Session};
 use crate::tables::{agent_messages, messages};
-use crate::turns::items::{self, BodyError};
+use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
 use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Routing, Turn};
@@ -145,7 +146,7 @@ pub fn rows(
     awake_since: i64,
     key: &ContentKey,
     sealer: &Sealer,
-) -> Result<Vec<MessageIn>, BodyError> {
+) -> Result<Vec<MessageIn>, ContentError> {
     let mut rows = Vec::with_capacity(messages.len());
     for id in messages {
         let Some(item) = items::find(tx, id.item())? else {

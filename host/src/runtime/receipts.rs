@@ -3,7 +3,7 @@
 //! Never waits for a receipt, and never delivers. See [`crate::outbound::delivery`] for the outcome of an answer.
 
 use crate::outbound::delivery::{self, Delivery};
-use crate::session::projection::Receipt;
+use crate::runtime::projection::Receipt;
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_state::ReadTx;
 use std::collections::VecDeque;

@@ -103,7 +103,7 @@ impl ChangeWorker {
             tracing::error!(%error, "approvals from before the start were not checked; each is checked when it is used");
         }
         let changes = Arc::clone(&self.changes);
-        worker::run(Arc::new(self), &changes.bell, &Shutdown::default()).await;
+        worker::run(Arc::new(self), changes.bell(), &Shutdown::default()).await;
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Never reads the machine. See [`crate::packages`].
 
-use super::PROGRAMS;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The programs of the machine that a client's jail sees.
+pub const PROGRAMS: &str = "/usr";
 
 /// `[packages]`: the clients, their sources, and the limits. Read by `config`, checked by [`Config::check`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -112,7 +114,7 @@ impl Config {
     }
 
     /// Returns every port that a client may connect to.
-    pub(super) fn all_ports(&self) -> Vec<u16> {
+    pub fn all_ports(&self) -> Vec<u16> {
         let named = [&self.npm_registry, &self.pypi_index, &self.proxy]
             .into_iter()
             .flatten()
@@ -123,7 +125,8 @@ impl Config {
         ports
     }
 
-    pub(super) fn fetch_time_max(&self) -> Duration {
+    /// Returns the longest time of all fetching for one change.
+    pub fn fetch_time_max(&self) -> Duration {
         Duration::from_secs(self.fetch_seconds_max)
     }
 }
