@@ -27,7 +27,7 @@ fn main() {
     };
     if let Some(settings) = scenario.strip_prefix("preflight:") {
         outer_filter(stub);
-        let found = ironclaw_host::preflight::run(Path::new(settings), ironclaw_jail::FIRST_HOST_ID);
+        let found = ironclaw_host::daemon::preflight::run(Path::new(settings), ironclaw_jail::FIRST_HOST_ID);
         println!("{}", serde_json::to_string(&found).expect("plain data"));
         return;
     }

@@ -48,18 +48,19 @@ mod tokens;
 mod transcript;
 mod usage;
 
-use crate::changes::Changes;
-use crate::emergency_stop::EmergencyStop;
-use crate::model_socket::endpoints::Models;
-use crate::network_command::CommandJails;
-use crate::outbound::dispatch::Dispatch;
-use crate::pipeline::Inbound;
-use crate::questions::Questions;
-use crate::record::Record;
-use crate::refusal::{Denied, Refusal};
-use crate::requests::Requests;
+use crate::calls::model_socket::endpoints::Models;
+use crate::channels::outbound::dispatch::Dispatch;
+use crate::gateway::changes::Changes;
+use crate::gateway::questions::Questions;
+use crate::gateway::requests::Requests;
+use crate::reach::network_command::CommandJails;
+use crate::runtime::emergency_stop::EmergencyStop;
+use crate::runtime::pipeline::Inbound;
 use crate::runtime::sessions::Sessions;
-use crate::shutdown::Shutdown;
+use crate::store::error::ContentError;
+use crate::store::record::Record;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::shutdown::Shutdown;
 pub use auth::Callers;
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -103,7 +104,7 @@ pub struct Api {
     /// Takes proposals of changes and decisions on them.
     pub changes: Arc<Changes>,
     /// Resolves skills.
-    pub skills: Arc<crate::skills::Skills>,
+    pub skills: Arc<crate::reach::skills::Skills>,
     /// Approval requests of calls.
     pub requests: Arc<Requests>,
     /// Make the jails in which git reads the diff of a push.
@@ -113,7 +114,7 @@ pub struct Api {
     /// Replies that people got.
     pub read_replies: ReadReplies,
     /// The connections to MCP servers.
-    pub servers: Arc<crate::mcp::Servers>,
+    pub servers: Arc<crate::reach::mcp::Servers>,
     /// The model endpoints.
     pub models: Arc<Models>,
     /// Sends deliveries over a network.
@@ -137,9 +138,9 @@ pub struct About {
     /// The address of the port for webhooks, if it is open.
     pub hooks: Option<SocketAddr>,
     /// Maintains the ledger.
-    pub head_publisher: crate::maintenance::HeadPublisher,
+    pub head_publisher: crate::upkeep::maintenance::HeadPublisher,
     /// Makes backups.
-    pub backups: Arc<crate::backup::Maker>,
+    pub backups: Arc<crate::upkeep::backup::Maker>,
     /// Warnings about lowered guards and other conditions.
     pub warnings: Vec<String>,
     /// Stops the daemon when an operator asks for it, and says if it is stopping.
@@ -235,7 +236,7 @@ impl Answer {
         answer.failure = Failure::new(
             DenialCode::StateUnwritable,
             format!("the host failed: {error}"),
-            crate::error::Error::UNWRITTEN_HINT,
+            crate::store::error::Error::UNWRITTEN_HINT,
         );
         answer
     }
@@ -258,9 +259,9 @@ macro_rules! breakdown {
     };
 }
 breakdown!(
-    crate::error::ContentError,
+    ContentError,
     ironclaw_state::keys::Error,
-    crate::secrets::Error,
+    crate::registry::secrets::Error,
     ironclaw_model::Error,
     ironclaw_state::home::Error
 );
@@ -274,15 +275,15 @@ impl<E: Into<Self>> From<Denied<E>> for Answer {
     }
 }
 
-impl From<crate::error::Error> for Answer {
-    fn from(error: crate::error::Error) -> Self {
+impl From<crate::store::error::Error> for Answer {
+    fn from(error: crate::store::error::Error) -> Self {
         if error.is_unwritten() { Self::unwritten(&error) } else { Self::broken(&error) }
     }
 }
 
 impl From<ironclaw_state::Error> for Answer {
     fn from(error: ironclaw_state::Error) -> Self {
-        Self::from(crate::error::Error::from(error))
+        Self::from(crate::store::error::Error::from(error))
     }
 }
 

@@ -1,11 +1,16 @@
 //! The composition root: opens each module in order, runs until a stop, and closes them in the opposite order.
 //!
-//! Has no behaviour of its own. See [`crate::pipeline`].
+//! Has no behaviour of its own. See [`crate::runtime::pipeline`].
 
+pub mod audit;
+pub mod command;
+pub mod config;
 mod error;
 mod history;
 mod mount_policy;
+pub mod observe;
 mod offline;
+pub mod preflight;
 mod reload;
 mod run_record;
 mod socket_directory;
@@ -18,8 +23,8 @@ pub use error::Error;
 pub use mount_policy::{Exposed, refuse_key_file};
 pub use offline::{Made, back_up, init, removal, rotate};
 
-use crate::maintenance::HeadPublisher;
 use crate::runtime::sessions::Sessions;
+use crate::upkeep::maintenance::HeadPublisher;
 use ironclaw_contract::ids::BootId;
 use ironclaw_jail::launcher::Handle;
 use sockets::{Paths, Sockets};

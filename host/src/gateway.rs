@@ -9,19 +9,23 @@
 //! ```
 
 pub mod apply;
+pub mod approval;
+pub mod changes;
 pub mod checks;
 pub mod current_settings;
 pub mod decide;
 pub mod independence;
 pub mod kinds;
 pub mod proposals;
+pub mod questions;
 pub mod quorum;
+pub mod requests;
 pub mod review_page;
 pub mod store;
 pub mod told;
 pub mod writers;
 
-pub use crate::tables::changes::{Origin, Requester};
+pub use crate::store::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};
 pub use kinds::schedule::{Lost as LostRight, lost as lost_right};
 

@@ -1,54 +1,31 @@
 //! The IronClaw daemon, as a library so that its tests and benchmarks run the same code as `main`.
 //!
-//! No other crate depends on it. See [`daemon`] for the order of a start, and [`pipeline`] for the path of a message.
+//! No other crate depends on it. See [`daemon`] for the order of a start, and [`runtime::pipeline`] for the path of a message.
+//!
+//! The list of rooms is their order, lowest first. A room imports only from rooms before it; `tests/layers.rs` reads the list.
 
 #![forbid(unsafe_code)]
 
-pub mod agent_messages;
-pub mod api;
-pub mod approval;
-pub mod audit;
-pub mod backup;
-pub mod changes;
-pub mod command;
-pub mod config;
-pub mod daemon;
-pub mod emergency_stop;
-pub mod error;
-pub mod executor;
-pub mod gateway;
-pub mod git_push;
-pub mod inbound;
-pub mod jail_network;
-pub mod key_rotation;
-pub mod latch;
-pub mod maintenance;
-pub mod mcp;
-pub mod mcp_jail;
-pub mod model_socket;
-pub mod network_command;
-pub mod notifications;
-pub mod observe;
-pub mod open_turns;
-pub mod outbound;
-pub mod packages;
-pub mod pipeline;
-pub mod preflight;
-pub mod questions;
-pub mod quota;
-pub mod record;
-pub mod refusal;
-pub mod registry;
-pub mod requests;
-pub mod retention_worker;
-pub mod runtime;
-pub mod schedules;
-pub mod secrets;
-pub mod session;
-pub mod shutdown;
-pub mod skills;
-pub mod tables;
-pub mod toml_file;
-pub mod tools;
-pub mod turns;
-pub mod worker;
+pub mod store; // the record: SQL, rows, refusals, and the loop of a worker
+
+pub mod registry; // who and what exists, what is allowed, and the settings that a decision reads
+
+pub mod sessions; // the row, the keys and the files of a conversation
+
+pub mod turns; // what a model sees, and what it costs
+
+pub mod channels; // how words come in and go out
+
+pub mod reach; // what comes from other machines for an agent, or goes to them
+
+pub mod gateway; // everything that waits for people
+
+pub mod calls; // the calls of a model, judged and run
+
+pub mod runtime; // the sessions that are awake
+
+pub mod upkeep; // the record kept whole
+
+pub mod api; // HTTP for the operator
+
+pub mod daemon; // start, stop, settings and command line

@@ -1,5 +1,5 @@
-//! The program of the daemon. See [`ironclaw_host::command`].
+//! The program of the daemon. See [`ironclaw_host::daemon::command`].
 
 fn main() -> std::process::ExitCode {
-    ironclaw_host::command::main()
+    ironclaw_host::daemon::command::main()
 }

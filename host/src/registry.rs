@@ -1,13 +1,14 @@
 //! The registry of agents, people, identities and tokens, and of the model endpoints of the agents.
 //!
-//! Never decides about a message, and changes the rights of an agent only with an [`Approved`] or an [`Authority`]. See
-//! [`crate::inbound::identity`] and [`crate::inbound::routing`].
+//! Never decides about a message, and gives an agent no right: see [`crate::gateway::writers`]. See also
+//! [`crate::channels::inbound::identity`] and [`crate::channels::inbound::routing`].
 
 pub mod allowances;
 pub mod channels;
 pub mod destinations;
 pub mod egress;
 pub mod groups;
+pub mod latch;
 pub mod live_settings;
 pub mod mcp;
 pub mod models;
@@ -16,15 +17,18 @@ pub mod people;
 pub mod person_removal;
 pub mod places;
 pub mod policy;
+pub mod quota;
 pub mod roles;
 pub mod schedules;
+pub mod secrets;
 pub mod skills;
 pub mod software;
 mod suggestion;
 pub mod tokens;
+pub mod tools;
 
-pub use crate::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent};
-pub use crate::tables::people::Giver;
+pub use crate::store::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent};
+pub use crate::store::tables::people::Giver;
 pub use ironclaw_contract::operator::TokenId;
 pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
@@ -33,7 +37,7 @@ pub use people::{
 pub use suggestion::Unknown;
 pub use tokens::{FreshToken, Token, TokenState, tokens};
 
-use crate::refusal::{Denied, Refusal};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Access;

@@ -10,15 +10,18 @@ pub mod cancel;
 pub mod changes;
 pub mod command;
 pub mod containment_check;
+pub mod emergency_stop;
 pub mod launch;
 mod life;
 pub mod link;
+pub mod pipeline;
 pub mod projection;
 pub mod receipts;
 pub mod recovery;
 #[cfg(feature = "relay")]
 pub mod relay;
 pub mod rows;
+pub mod schedules;
 pub mod session_state;
 pub mod sessions;
 pub mod shortages;
@@ -28,14 +31,14 @@ mod work;
 pub mod workspace;
 pub mod workspace_files;
 
-use crate::latch::Latch;
-use crate::model_socket::ModelServers;
-use crate::open_turns::OpenTurns;
-use crate::pipeline::Outbound;
+use crate::calls::model_socket::ModelServers;
+use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
 use crate::runtime::admission::Admission;
 use crate::runtime::launch::Jails;
+use crate::runtime::pipeline::Outbound;
 use crate::runtime::workspace::Workspaces;
+use crate::turns::open_turns::OpenTurns;
 use std::sync::Arc;
 
 /// Launches in flight, for all sessions: more would only wait for each other.

@@ -1,10 +1,11 @@
 //! The parts of a turn: its messages, items and context, its calls, its budget, and the notes that an agent keeps.
 //!
-//! They are rows of the record, and the rules about these rows. [`crate::runtime`] and [`crate::model_socket`] work on turns.
+//! They are rows of the record, and the rules about these rows. [`crate::runtime`] and [`crate::calls::model_socket`] work on turns.
 
 pub mod budget;
 pub mod calls;
 pub mod context;
 pub mod items;
 pub mod memories;
+pub mod open_turns;
 pub mod turn;

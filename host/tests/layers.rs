@@ -1,7 +1,7 @@
-//! Tests of the import rules between the crates, and between the layers of the host.
+//! Tests of the import rules between the crates, and between the rooms of the host.
 //!
-//! The tests read the sources as text. Test code may import any module. An import that the tables below do not allow is a mistake, or
-//! it gets a line with its reason. See `docs/architecture.md`.
+//! The tests read the sources as text. Test code may import any module. `host/src/lib.rs` lists the rooms, lowest first; a room imports
+//! only from lower rooms. See `docs/architecture.md`.
 
 mod crates;
 mod map;
@@ -11,78 +11,18 @@ use crates::{CRATES, Crate, WORKSPACE_CRATES};
 use source::{Source, read, sources, workspace};
 use std::collections::BTreeSet;
 
-/// Modules whose children have layers of their own.
-const PARENTS: &[&str] = &["inbound", "outbound", "turns"];
-
-/// The modules of the host, lowest layer first. A module may import from lower layers.
-const LAYERS: &[&[&str]] = &[
-    &["refusal", "toml_file", "observe", "tables", "shutdown"],
-    &["tools", "approval", "maintenance"],
-    &["secrets", "registry"],
-    &["turns::items", "turns::memories", "turns::turn", "preflight", "packages", "mcp_jail", "quota", "notifications"],
-    &["turns::calls", "session", "record", "latch", "backup"],
-    &["turns::context", "turns::budget", "inbound::channel", "inbound::scope", "jail_network"],
-    &["inbound::identity", "inbound::routing", "inbound::inbox", "outbound::delivery", "open_turns"],
-    &["agent_messages"],
-    &["gateway"],
-    &["error", "worker"],
-    &["requests", "questions", "mcp", "network_command", "git_push", "skills"],
-    &["executor"],
-    &["model_socket", "outbound::accept", "outbound::receipts", "outbound::dispatch", "retention_worker"],
-    &["pipeline"],
-    &["schedules"],
-    &["runtime"],
-    &["changes"],
-    &["emergency_stop"],
-    &["api", "key_rotation"],
-    &["config", "audit", "daemon", "command", "main", "lib", "inbound", "outbound", "turns"],
-];
-
-/// Permitted imports within a layer, each with its reason. The test also fails for an unused line.
-const SAME_LAYER: &[(&str, &str, &str)] = &[
-    ("registry", "secrets", "a model endpoint names the secret with its key"),
-    ("inbound::routing", "inbound::identity", "only authenticated messages are routed"),
-    ("inbound::inbox", "inbound::identity", "only authenticated messages are recorded"),
-    ("inbound::inbox", "inbound::routing", "only routed messages are recorded"),
-    ("worker", "error", "a worker ends if the record is closed, and waits after other errors"),
-    (
-        "git_push",
-        "network_command",
-        "a push reads the workspace in a jail of commands, for a host that is granted for them",
-    ),
-    ("audit", "config", "the offline verifier finds the record by the settings of the daemon"),
-    ("daemon", "config", "the daemon starts with the settings"),
-    ("command", "audit", "the command line starts the command"),
-    ("command", "config", "the command line starts the command"),
-    ("command", "daemon", "the command line starts the command"),
-    ("main", "command", "the program runs its command line"),
-];
-
-/// Proofs that a module requires and that only a higher layer can make: module, path, reason. The module may name exactly this path.
-/// The test also fails for an unused line.
-const PROOFS: &[(&str, &[&str], &str)] = &[
-    ("registry", &["gateway", "decide", "proof", "Approved"], "a capability changes only by an approved change"),
-    ("registry", &["gateway", "decide", "proof", "Authority"], "or by a command that the policy permits to one person"),
-    (
-        "turns::budget",
-        &["gateway", "decide", "proof", "Approved"],
-        "the ceilings of an agent change only by an approved change",
-    ),
-];
-
 /// The only crate of the host that may open a database.
 const DATABASE_CRATE: &str = "host/state";
 
 #[test]
 fn every_import_is_allowed() {
     let mut complaints = Vec::new();
-    let mut used = BTreeSet::new();
     for owner in CRATES {
         for (file, source) in sources(owner.directory) {
             let source = Source::of(&file, &source);
             complaints.extend(check_crate(owner, &source));
             if owner.directory == "host" {
-                complaints.extend(check_layers(&source, &mut used));
+                complaints.extend(check_rooms(&source));
             }
             if owner.directory.starts_with("host") {
                 complaints.extend(check_databases(&source));
@@ -91,87 +31,50 @@ fn every_import_is_allowed() {
         let manifest = read(&workspace().join(owner.directory).join("Cargo.toml"));
         complaints.extend(check_manifest(owner, &manifest));
     }
-    for (from, to, reason) in SAME_LAYER {
-        if !used.contains(&(*from, *to)) {
-            complaints
-                .push(format!("SAME_LAYER allows {from} → {to} ({reason}), but no module needs it: delete the line"));
-        }
-    }
-    for (module, proof, reason) in PROOFS {
-        if !used.contains(&(*module, proof[proof.len() - 1])) {
-            complaints.push(format!(
-                "PROOFS allows {module} → {} ({reason}), but no module needs it: delete the line",
-                proof.join("::")
-            ));
-        }
-    }
     assert!(complaints.is_empty(), "\n  {}\n", complaints.join("\n  "));
 }
 
 #[test]
-fn every_module_of_the_host_has_one_layer() {
-    let modules_of = |file: &str| Source::of(file, &read(&workspace().join(file))).modules();
-    let mut declared = modules_of("host/src/lib.rs");
-    declared.extend(["main".to_owned(), "lib".to_owned()]);
-    for parent in PARENTS {
-        let children = modules_of(&format!("host/src/{parent}.rs"));
-        declared.extend(children.into_iter().map(|child| format!("{parent}::{child}")));
-    }
-    let placed: Vec<String> = LAYERS.iter().flat_map(|layer| layer.iter().map(|name| (*name).to_owned())).collect();
-    let distinct: BTreeSet<String> = placed.iter().cloned().collect();
-    assert_eq!(placed.len(), distinct.len(), "a module is in two layers");
-    let unplaced: Vec<_> = declared.difference(&distinct).collect();
-    let missing: Vec<_> = distinct.difference(&declared).collect();
-    assert!(
-        unplaced.is_empty() && missing.is_empty(),
-        "without a layer: {unplaced:?}; in LAYERS but not in lib.rs: {missing:?}"
-    );
+fn host_has_at_most_twelve_rooms() {
+    let rooms = rooms();
+    assert!(rooms.len() <= ROOMS_MAX, "a further room needs a decision record: {rooms:?}");
+    assert_eq!(rooms.iter().collect::<BTreeSet<_>>().len(), rooms.len(), "a room is listed twice");
 }
 
-fn layer(module: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&module))
+/// The most rooms of the host.
+const ROOMS_MAX: usize = 12;
+
+/// Returns the rooms of the host, lowest first, as `lib.rs` lists them.
+fn rooms() -> Vec<String> {
+    let source = read(&workspace().join("host/src/lib.rs"));
+    let names = source.lines().filter_map(|line| line.strip_prefix("pub mod ")?.split_once(';'));
+    names.map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Returns the module of the tables to which a path from the root of the host belongs.
-fn module_of(path: &[String]) -> String {
-    match path {
-        [] => "lib".to_owned(),
-        [parent, module, ..] if PARENTS.contains(&parent.as_str()) => format!("{parent}::{module}"),
-        [module, ..] => module.clone(),
+/// Returns the floor of a module at the root of the host. The program and the root of the crate stand on top.
+fn floor(rooms: &[String], module: &str) -> Option<usize> {
+    match module {
+        "main" | "lib" => Some(rooms.len()),
+        room => rooms.iter().position(|name| name == room),
     }
 }
 
 /// Checks the imports inside the host.
-fn check_layers(source: &Source, used: &mut BTreeSet<(&'static str, &'static str)>) -> Vec<String> {
-    let from = &module_of(&source.module);
-    let Some(own) = layer(from) else { return vec![format!("{}: {from} has no layer", source.file)] };
+fn check_rooms(source: &Source) -> Vec<String> {
+    let rooms = rooms();
+    let from = source.module.first().map_or("lib", String::as_str);
+    let Some(own) = floor(&rooms, from) else { return vec![format!("{}: {from} is no room", source.file)] };
     let mut complaints = BTreeSet::new();
     for path in source.crate_imports() {
-        let to = &module_of(&path);
-        // The root of the crate defines no names except modules.
-        let Some(other) = layer(to) else {
-            complaints.insert(format!("{}: imports crate::{to}, which has no layer", source.file));
-            continue;
-        };
-        if to == from || other < own {
-            continue;
-        }
-        if let Some((module, proof, _)) = PROOFS.iter().find(|(module, proof, _)| *module == from && path == *proof) {
-            used.insert((module, proof[proof.len() - 1]));
-            continue;
-        }
-        match SAME_LAYER.iter().find(|(a, b, _)| *a == from && *b == to) {
-            Some((a, b, _)) if other == own => drop(used.insert((a, b))),
-            _ if other == own => {
-                complaints.insert(format!(
-                    "{}: {from} imports {to} of its own layer: reverse the import, or add a line with the reason to SAME_LAYER",
-                    source.file
-                ));
-            }
-            _ => {
+        let to = path.first().map_or("lib", String::as_str);
+        match floor(&rooms, to) {
+            // The root of the crate defines no names except rooms.
+            None => drop(complaints.insert(format!("{}: imports crate::{to}, which is no room", source.file))),
+            Some(other) if to != from && other >= own => {
                 complaints
-                    .insert(format!("{}: {from} (layer {own}) imports {to} of the higher layer {other}", source.file));
+                    .insert(format!("{}: {from} (floor {own}) imports {to} of the higher floor {other}", source.file));
             }
+            Some(_) => {}
         }
     }
     complaints.into_iter().collect()
@@ -247,7 +150,7 @@ fn check_manifest(owner: &Crate, manifest: &str) -> Vec<String> {
 /// Returns the complaints about one file with this text in the host.
 fn host(file: &str, text: &str) -> String {
     let source = Source::of(file, text);
-    let mut complaints = check_layers(&source, &mut BTreeSet::new());
+    let mut complaints = check_rooms(&source);
     complaints.extend(check_databases(&source));
     complaints.extend(check_crate(&CRATES[1], &source));
     complaints.join("\n")
@@ -260,85 +163,59 @@ fn other(number: usize, text: &str) -> String {
 #[test]
 fn upward_import_is_found_in_every_notation() {
     for text in [
-        "use crate::pipeline;",
-        "use crate::pipeline::Core;",
-        "use crate::{tools, pipeline::{self, Core}};",
-        "use crate::{tools::{Class, Error as E}, pipeline};",
-        "pub use crate :: pipeline :: Core ;",
-        "use ::ironclaw_host::pipeline::Core;",
-        "fn f() { let x = crate::pipeline::accept(1); }",
-        "fn f(x: &dyn Fn(crate::pipeline::Core) -> u8) {}",
-        "fn f() -> Vec<crate::pipeline::Core> { Vec::<crate::pipeline::Core>::new() }",
-        "macro_rules! m { () => { $crate::pipeline::x() } }",
-        "use super::pipeline::Core;",
-        "mod inner { use super::super::pipeline; }",
-        "mod inner { fn f() { super::super::pipeline::x() } }",
-        "fn f() { let c = '\"'; } use crate::pipeline;",
-        "fn f<'a>(x: &'a str) {} use crate::pipeline; // it's",
-        "const T: &str = r#\"a \" b\"#; use crate::pipeline;",
-        "const T: char = '\\''; use crate::pipeline;",
-        "#[cfg(test)] mod tests { use crate::api; } use crate::pipeline;",
-        "#[cfg(test)] use crate::api; use crate::pipeline;",
+        "use crate::runtime;",
+        "use crate::runtime::Core;",
+        "use crate::{store, runtime::{self, Core}};",
+        "use crate::{store::{Class, Error as E}, runtime};",
+        "pub use crate :: runtime :: Core ;",
+        "use ::ironclaw_host::runtime::Core;",
+        "fn f() { let x = crate::runtime::accept(1); }",
+        "fn f(x: &dyn Fn(crate::runtime::Core) -> u8) {}",
+        "fn f() -> Vec<crate::runtime::Core> { Vec::<crate::runtime::Core>::new() }",
+        "macro_rules! m { () => { $crate::runtime::x() } }",
+        "use super::runtime::Core;",
+        "mod inner { use super::super::runtime; }",
+        "mod inner { fn f() { super::super::runtime::x() } }",
+        "fn f() { let c = '\"'; } use crate::runtime;",
+        "fn f<'a>(x: &'a str) {} use crate::runtime; // it's",
+        "const T: &str = r#\"a \" b\"#; use crate::runtime;",
+        "const T: char = '\\''; use crate::runtime;",
+        "#[cfg(test)] mod tests { use crate::api; } use crate::runtime;",
+        "#[cfg(test)] use crate::api; use crate::runtime;",
     ] {
         let complaint = host("host/src/registry.rs", text);
         assert!(
-            complaint.contains("registry (layer 2) imports pipeline of the higher layer 13"),
+            complaint.contains("registry (floor 1) imports runtime of the higher floor 8"),
             "{text}: {complaint:?}"
         );
         assert!(!complaint.contains("imports api"), "{text}: {complaint:?}");
     }
-    let deep = "use super::super::pipeline::Core;";
-    assert!(host("host/src/registry/agents.rs", deep).contains("imports pipeline"));
-    assert!(host("host/src/registry/agents.rs", "use super::pipeline;").is_empty(), "a module of its own parent");
+    let deep = "use super::super::runtime::Core;";
+    assert!(host("host/src/registry/agents.rs", deep).contains("imports runtime"));
+    assert!(host("host/src/registry/agents.rs", "use super::runtime;").is_empty(), "a module of its own parent");
     assert!(host("host/src/registry.rs", "use crate::*;").contains("crate::*"));
     assert!(host("host/src/registry.rs", "use super::*;").contains("crate::*"));
     assert!(host("host/src/registry.rs", "use crate as everything;").contains("crate::*"));
     assert!(host("host/src/registry.rs", "use crate::unknown_module::X;").contains("unknown_module"));
-    assert!(host("host/src/unknown_module.rs", "").contains("no layer"));
-}
-
-#[test]
-fn import_within_a_layer_is_refused_unless_it_is_listed() {
-    assert!(
-        host("host/src/turns/turn.rs", "use crate::quota::X;").contains("turns::turn imports quota of its own layer")
-    );
-    assert!(
-        host("host/src/inbound/identity.rs", "use crate::inbound::routing::X;").contains("of its own layer"),
-        "the table allows only the opposite import"
-    );
-    assert!(host("host/src/inbound/routing.rs", "use crate::inbound::identity::X;").is_empty());
-}
-
-#[test]
-fn proof_of_a_higher_layer_is_allowed_by_its_full_path_only() {
-    let proof = "use crate::gateway::decide::proof::Approved;";
-    assert_eq!(host("host/src/registry/mounts.rs", proof), "");
-    assert_eq!(host("host/src/registry.rs", "use crate::gateway::decide::proof::{Approved, Authority};"), "");
-    assert!(host("host/src/session.rs", proof).contains("imports gateway"), "the table names another module");
-    for other in ["use crate::gateway;", "use crate::gateway::decide::proof;", "use crate::gateway::decide::proof::*;"]
-    {
-        assert!(host("host/src/registry.rs", other).contains("imports gateway"), "{other}");
-    }
+    assert!(host("host/src/unknown_module.rs", "").contains("is no room"));
 }
 
 #[test]
 fn downward_imports_and_plain_mentions_are_allowed() {
     for text in [
         "use crate::registry::{self, Agent}; use ironclaw_state::Tx;",
-        "use crate::turns::turn::X; use super::super::tools; mod inner { use super::Y; }",
-        "//! See crate::pipeline::Core.\n/* crate::pipeline /* nested */ crate::api */",
-        "const T: &str = \"crate::pipeline \\\" crate::api\"; const U: &[u8] = br##\"crate::api\"# \"##;",
+        "use crate::turns::turn::X; use super::super::store; mod inner { use super::Y; }",
+        "//! See crate::runtime::Core.\n/* crate::runtime /* nested */ crate::api */",
+        "const T: &str = \"crate::runtime \\\" crate::api\"; const U: &[u8] = br##\"crate::api\"# \"##;",
         "pub(crate) fn f() {} pub(crate) struct S;",
-        "#[cfg(test)]\nmod tests { use crate::pipeline::X; fn f() { rusqlite::Connection::open(1); } }",
-        "#[test]\nfn t() { crate::pipeline::x(); }",
+        "#[cfg(test)]\nmod tests { use crate::runtime::X; fn f() { rusqlite::Connection::open(1); } }",
+        "#[test]\nfn t() { crate::runtime::x(); }",
     ] {
         assert_eq!(host("host/src/turns/turn.rs", text), "", "{text}");
     }
-    assert_eq!(host("host/src/turns/turn/tests.rs", "use crate::pipeline::X;"), "");
-    assert_eq!(host("host/src/main.rs", "use ironclaw_host::pipeline;"), "");
-    assert!(
-        host("host/src/bin/other.rs", "use ironclaw_host::daemon;").contains("main imports daemon of its own layer")
-    );
+    assert_eq!(host("host/src/turns/turn/tests.rs", "use crate::runtime::X;"), "");
+    assert_eq!(host("host/src/main.rs", "use ironclaw_host::runtime;"), "");
+    assert_eq!(host("host/src/bin/other.rs", "use ironclaw_host::daemon;"), "");
 }
 
 #[test]

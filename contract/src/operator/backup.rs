@@ -1,6 +1,6 @@
 //! Backups of a home: the reports of their creation, verification and restore.
 //!
-//! Plain data. `host/src/backup` writes and reads the files; `docs/decisions/0049-backups-are-one-encrypted-stream.md` has their format.
+//! Plain data. `host/src/upkeep/backup` writes and reads the files; `docs/decisions/0049-backups-are-one-encrypted-stream.md` has their format.
 
 use super::LedgerWhole;
 use serde::{Deserialize, Serialize};

@@ -141,8 +141,8 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
     grants.push(grant("api.example.com".to_owned()));
     let typed = format!("please post the summary of today to {url} and use a short title");
     TurnFacts {
-        catalogue: ironclaw_host::tools::catalogue::Catalogue::default(),
-        of_schedule: ironclaw_host::tables::schedules::OfTurn::default(),
+        catalogue: ironclaw_host::registry::tools::catalogue::Catalogue::default(),
+        of_schedule: ironclaw_host::store::tables::schedules::OfTurn::default(),
         principal: Principal::Person,
         scope: Classes::of(&[Class::Read, Class::Send, Class::Write]),
         has_external: labels.contains(&Label::External),

@@ -21,7 +21,7 @@ use host_fixture::TestHost;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::socket::Context;
 use ironclaw_host::registry::{self, Agent};
-use ironclaw_host::session::store::{self, Session};
+use ironclaw_host::sessions::store::{self, Session};
 use ironclaw_host::turns::context::{self, ItemCache, Reader};
 use ironclaw_host::turns::items;
 use ironclaw_host::turns::turn::{self, Turn};

@@ -4,19 +4,19 @@
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
-use crate::changes::Changes;
-use crate::changes::at_once::mention_erased_conversations;
-use crate::error::Error;
+use crate::channels::inbound::routing;
+use crate::gateway::changes::Changes;
+use crate::gateway::changes::at_once::mention_erased_conversations;
 use crate::gateway::writers;
 use crate::gateway::{Direct, decide};
-use crate::inbound::routing;
-use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::channels::{self, Channel, Rules};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};
+use crate::registry::tools;
 use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
-use crate::session::store;
-use crate::tools;
+use crate::sessions::store;
+use crate::store::error::Error;
+use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::AgentId;

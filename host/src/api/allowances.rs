@@ -1,13 +1,13 @@
 //! Allowances over the API: the page of a new one, and the list.
 //!
-//! Decides nothing: see [`crate::requests::allowance`]. Each caller adds allowances for their own turns alone.
+//! Decides nothing: see [`crate::gateway::requests::allowance`]. Each caller adds allowances for their own turns alone.
 
 use super::{Answer, Api, Body, Reply, agents, tokens};
-use crate::error::Error;
-use crate::refusal::{Decide, Denied, Refusal};
+use crate::gateway::requests::allowance::{self, New};
 use crate::registry::allowances::Allowance as Row;
 use crate::registry::{self, Person, mcp, roles};
-use crate::requests::allowance::{self, New};
+use crate::store::error::Error;
+use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::AgentId;
@@ -141,7 +141,7 @@ async fn read(api: &Api, person: &Person, draft: AllowanceDraft) -> Result<New, 
     let (by, of) = (person.clone(), agent.clone());
     let talks = api.state().read(move |tx| Ok::<_, Error>(roles::role_for(tx, &by, &of)?.may_talk()));
     if !talks.await? {
-        return Err(crate::inbound::routing::not_yours(&agent).into());
+        return Err(crate::channels::inbound::routing::not_yours(&agent).into());
     }
     let until = tokens::end_of(&until, ironclaw_state::wall_clock())?;
     let Value::Object(fields) = fields else {

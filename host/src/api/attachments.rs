@@ -1,13 +1,13 @@
 //! The bytes in messages: the host puts them into the inbox of the workspace, and a note takes their place in the message.
 //!
-//! Never overwrites a file. Names and types are checked before, by [`crate::inbound::channel::checks`].
+//! Never overwrites a file. Names and types are checked before, by [`crate::channels::inbound::channel::checks`].
 
-use crate::error::Error;
-use crate::inbound::channel::Received;
-use crate::inbound::channel::checks::decode;
-use crate::pipeline::{Inbound, Place};
-use crate::refusal::Denied;
+use crate::channels::inbound::channel::Received;
+use crate::channels::inbound::channel::checks::decode;
+use crate::runtime::pipeline::{Inbound, Place};
 use crate::runtime::sessions::Sessions;
+use crate::store::error::Error;
+use crate::store::refusal::Denied;
 use ironclaw_contract::operator::{MessageFile, MessageImage};
 use ironclaw_text::file::{is_image, media_type};
 use ironclaw_text::lookalike;

@@ -1,11 +1,11 @@
 //! The ledger over the API: its signed head, and rotating it.
 //!
-//! The host does not verify itself: `ironclaw-host audit` does that. See [`crate::maintenance`].
+//! The host does not verify itself: `ironclaw-host audit` does that. See [`crate::upkeep::maintenance`].
 
 use super::{Answer, Api, Body, Reply};
-use crate::maintenance::AcceptError;
-use crate::refusal::Refusal;
 use crate::registry::Person;
+use crate::store::refusal::Refusal;
+use crate::upkeep::maintenance::AcceptError;
 use axum::extract::State;
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;

@@ -1,11 +1,11 @@
 //! Backups over the API: the file is the body of the answer, and its description is the trailer.
 //!
-//! An answer without the trailer is incomplete. See [`crate::backup`].
+//! An answer without the trailer is incomplete. See [`crate::upkeep::backup`].
 
 use super::{Answer, Api};
-use crate::backup::{Error, Prepared};
-use crate::refusal::Refusal;
 use crate::registry::Person;
+use crate::store::refusal::Refusal;
+use crate::upkeep::backup::{Error, Prepared};
 use axum::Extension;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;

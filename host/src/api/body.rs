@@ -3,8 +3,8 @@
 //! A handler only gets values that strictly match its type. Large bodies are parsed off the async threads. See `api::routes` for the sizes.
 
 use super::{Answer, Api};
-use crate::refusal::Refusal;
 use crate::registry::Person;
+use crate::store::refusal::Refusal;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;

@@ -4,17 +4,17 @@
 
 use super::named::id;
 use super::{Answer, Api, Body, Reply};
-use crate::error::ContentError;
-use crate::error::Error;
-use crate::outbound::delivery::sent_files;
-use crate::refusal::{Denied, Refusal};
+use crate::channels::outbound::delivery::sent_files;
+use crate::gateway::requests;
 use crate::registry::policy::{self, Policy};
+use crate::registry::tools;
 use crate::registry::{self, Person, Role, destinations, egress, mcp};
-use crate::requests;
-use crate::session::store;
-use crate::tables::messages::Message;
-use crate::tables::schedules::OfTurn;
-use crate::tools;
+use crate::sessions::store;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::messages::Message;
+use crate::store::tables::schedules::OfTurn;
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, Sendable, TurnFacts};
 use crate::turns::items;

@@ -6,11 +6,11 @@
 use super::auth::{Current, check_still_valid};
 use super::named::{self, id};
 use super::{Answer, Api, Body, Reply, agents};
-use crate::changes::Shown;
-use crate::error::Error;
+use crate::gateway::changes::Shown;
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};
 use crate::registry::{self, Person, Role, roles};
+use crate::store::error::Error;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};

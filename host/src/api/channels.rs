@@ -1,17 +1,17 @@
 //! Channels over the API: list, add, remove, test, and the agent that hears one.
 //!
-//! A secret is only in the answer to the request that made it. See `registry::channels`, `inbound::channel`.
+//! A secret is only in the answer to the request that made it. See `registry::channels`, `channels::inbound::channel`.
 
 use super::{Answer, Api, Body, Reply, agents};
-use crate::error::ContentError;
+use crate::channels::inbound::channel::outgoing::Outcome;
+use crate::channels::inbound::channel::registration::Registration;
+use crate::channels::inbound::channel::{self, Receiver};
+use crate::channels::inbound::routing::engage;
 use crate::gateway::writers;
-use crate::inbound::channel::outgoing::Outcome;
-use crate::inbound::channel::registration::Registration;
-use crate::inbound::channel::{self, Receiver};
-use crate::inbound::routing::engage;
-use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::channels::{self, Channel, reach};
 use crate::registry::{self, Person};
+use crate::store::error::ContentError;
+use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 
@@ -69,7 +69,7 @@ pub async fn remove(
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
         dispatch.give_up(tx, &found.name)?;
-        Ok::<_, Denied<crate::error::Error>>(view)
+        Ok::<_, Denied<crate::store::error::Error>>(view)
     });
     let removed = removed.await?;
     api.dispatch.wake();

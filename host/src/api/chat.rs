@@ -1,6 +1,6 @@
 //! The operator's chat over the API: send, wait, follow, history, and the reasons of an outcome.
 //!
-//! All answers come from the record; memory only holds the waits. See `inbound::channel::loopback`, `outbound::delivery`.
+//! All answers come from the record; memory only holds the waits. See `channels::inbound::channel::loopback`, `channels::outbound::delivery`.
 
 mod conversation;
 mod follow;
@@ -23,17 +23,18 @@ pub use why::why;
 use super::auth::Current;
 use super::named::id;
 use super::{Answer, Api, Body, Reply, attachments};
-use crate::error::Error;
-use crate::inbound::channel::checks::check_files;
-use crate::inbound::channel::{Received, loopback};
-use crate::inbound::identity;
-use crate::inbound::inbox::{self, Message};
-use crate::latch;
-use crate::outbound::delivery;
-use crate::pipeline::Confirmation;
-use crate::refusal::Refusal;
+use crate::channels::inbound::channel::checks::check_files;
+use crate::channels::inbound::channel::{Received, loopback};
+use crate::channels::inbound::identity;
+use crate::channels::inbound::inbox::{self, Message};
+use crate::channels::outbound::delivery;
+use crate::registry::latch;
 use crate::registry::{self, Identity, Person, Role, tokens};
-use crate::session::store::{self, SessionState};
+use crate::runtime::pipeline::Confirmation;
+use crate::sessions::store::{self, SessionState};
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::refusal::Refusal;
 use crate::turns::items;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
@@ -270,7 +271,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         && delivery.state == "received"
         && let Some(item) = items::find(tx, delivery.item)?
     {
-        let key = session.keys(wrapping).map_err(crate::error::ContentError::from)?.content;
+        let key = session.keys(wrapping).map_err(ContentError::from)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }

@@ -4,8 +4,8 @@
 //! give way, the longest idle first. One person has a share of the connections. One extra connection may be reserved for questions about
 //! the host itself, and only those are answered on it. See `api::port`, `api::auth`.
 
-use crate::refusal::Refusal;
 use crate::registry::TokenId;
+use crate::store::refusal::Refusal;
 use axum::body::HttpBody;
 use axum::serve::Listener;
 use http_body::Frame;

@@ -1,12 +1,12 @@
 //! Dead letters over the API: a member sees their own, an operator all.
 //!
-//! Never sends one again by itself; a person asks for that. See `outbound::delivery::journal`.
+//! Never sends one again by itself; a person asks for that. See `channels::outbound::delivery::journal`.
 
 use super::{Answer, Api, Reply};
-use crate::outbound::delivery::journal::{self, Lost};
-use crate::outbound::delivery::{self, Delivery};
-use crate::refusal::Refusal;
+use crate::channels::outbound::delivery::journal::{self, Lost};
+use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry::{Person, Role};
+use crate::store::refusal::Refusal;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
@@ -69,7 +69,7 @@ fn find(tx: &ReadTx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state
         return journal::find(tx, id);
     }
     let Ok(id) = named.parse::<MessageId>() else { return Ok(None) };
-    let turn = crate::inbound::inbox::find(tx, id)?.and_then(|message| message.turn);
+    let turn = crate::channels::inbound::inbox::find(tx, id)?.and_then(|message| message.turn);
     Ok(turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten())
 }
 

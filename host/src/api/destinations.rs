@@ -3,9 +3,9 @@
 //! Never sets one: the change goes through the gateway. See [`crate::registry::destinations`].
 
 use super::{Api, Reply};
-use crate::error::Error;
-use crate::refusal::Denied;
 use crate::registry::{self, Person, destinations};
+use crate::store::error::Error;
+use crate::store::refusal::Denied;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::Destination;

@@ -3,9 +3,9 @@
 //! Answers only the person on whose behalf the message was recorded. See `ironclaw_ledger::forgotten`.
 
 use super::{Answer, Api};
-use crate::error::Error;
 use crate::registry::Person;
-use crate::session::store::{self, SessionState};
+use crate::sessions::store::{self, SessionState};
+use crate::store::error::Error;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::{LedgerEvent, MessageView, Why};
 use ironclaw_ledger::forgotten;

@@ -3,8 +3,8 @@
 //! Never sets one: the change goes through the gateway. See [`crate::registry::groups`].
 
 use super::{Api, Reply};
-use crate::error::Error;
 use crate::registry::groups;
+use crate::store::error::Error;
 use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::operator::AgentGroup;

@@ -4,9 +4,9 @@
 //! `ironclaw_state::Metrics`.
 
 use super::{Answer, Api, Reply};
-use crate::refusal::Refusal;
-use crate::tables::facts::{self, Fact};
-use crate::tables::{deliveries, messages, sessions, turns};
+use crate::store::refusal::Refusal;
+use crate::store::tables::facts::{self, Fact};
+use crate::store::tables::{deliveries, messages, sessions, turns};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;

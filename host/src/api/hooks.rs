@@ -1,7 +1,7 @@
 //! The entrance for webhooks: a port of its own with one path, `POST /hooks/NAME`.
 //!
 //! Accepts a message only after the record has it, and does not reveal the names of channels without their secret. The order of checks:
-//! size, signature, age, replay, limit, agent, shape, sender, record. See `inbound::channel::webhook`, `inbound::inbox`.
+//! size, signature, age, replay, limit, agent, shape, sender, record. See `channels::inbound::channel::webhook`, `channels::inbound::inbox`.
 
 use super::attachments;
 use super::body::LargeBodies;
@@ -9,18 +9,18 @@ use super::connections::ConnectionHandle;
 use super::port::Port;
 use super::refusals::Refusals;
 use super::{Answer, RETRY_AFTER_SECONDS};
-use crate::error::Error;
-use crate::inbound::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
-use crate::inbound::channel::webhook::signature::{self, Claimed, Secret};
-use crate::inbound::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
-use crate::inbound::inbox::events::Event;
-use crate::inbound::routing;
-use crate::pipeline::{Confirmation, Inbound};
-use crate::record::Record;
-use crate::refusal::{Denied, Refusal};
+use crate::channels::inbound::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
+use crate::channels::inbound::channel::webhook::signature::{self, Claimed, Secret};
+use crate::channels::inbound::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use crate::channels::inbound::inbox::events::Event;
+use crate::channels::inbound::routing;
 use crate::registry::channels::{self, Channel};
+use crate::runtime::pipeline::{Confirmation, Inbound};
 use crate::runtime::sessions::Sessions;
-use crate::shutdown::Shutdown;
+use crate::store::error::Error;
+use crate::store::record::Record;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::shutdown::Shutdown;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
@@ -169,7 +169,7 @@ async fn accept(
     let (record, asked) = (&hooks.record, name.to_owned());
     let channel = record.state.read(move |tx| Ok::<_, Error>(find_webhook(tx, &asked)?)).await?;
     let secret = channel.as_ref().map(|channel| channel.secret(&record.wrapping)).transpose();
-    let secret = secret.map_err(|error| Error::Key(error))?.and_then(|text| Secret::read(&text).ok());
+    let secret = secret.map_err(Error::Key)?.and_then(|text| Secret::read(&text).ok());
     let claimed = claimed(headers);
     // Before any limit: unsigned requests of others never block a sender with the secret.
     if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
@@ -246,8 +246,8 @@ fn refused(refusal: Refusal) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record;
-    use crate::tables::channels::{NewChannel, insert};
+    use crate::store::record;
+    use crate::store::tables::channels::{NewChannel, insert};
 
     #[test]
     fn channel_of_another_kind_is_unknown_here() {

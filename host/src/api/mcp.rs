@@ -8,9 +8,9 @@ mod login;
 pub use login::{begin_login, finish_login, log_out};
 
 use super::{Answer, Api, Body, Reply};
-use crate::error::Error;
-use crate::refusal::Denied;
 use crate::registry::mcp::{self, Server, listing::Listing};
+use crate::store::error::Error;
+use crate::store::refusal::Denied;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::{

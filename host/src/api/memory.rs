@@ -4,8 +4,8 @@
 
 use super::named::id;
 use super::{Answer, Api, Body, Reply, agents};
-use crate::refusal::{Decide, Denied};
 use crate::registry::Person;
+use crate::store::refusal::{Decide, Denied};
 use crate::turns::memories::{self, Kept, NewMemory};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -70,7 +70,7 @@ pub async fn add(
         Ok::<_, Denied>(memories::find(tx, agent, kept)?)
     });
     let missing =
-        || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, "the note was removed meanwhile"));
+        || Answer::from(crate::store::refusal::Refusal::new(DenialCode::NoteUnknown, "the note was removed meanwhile"));
     Ok(Json(shown(kept.await?.ok_or_else(missing)?)))
 }
 
@@ -92,7 +92,7 @@ pub async fn forget(
         Ok::<_, Denied>(before)
     });
     let missing =
-        || Answer::from(crate::refusal::Refusal::new(DenialCode::NoteUnknown, format!("there is no note {id}")));
+        || Answer::from(crate::store::refusal::Refusal::new(DenialCode::NoteUnknown, format!("there is no note {id}")));
     let forgotten = forgotten.await?.ok_or_else(missing)?;
     Ok(Json(shown(forgotten)))
 }

@@ -1,19 +1,19 @@
 //! Model endpoints over the API: add after a test, list, test, set as the default, remove.
 //!
 //! Only an owner decides on the destination of a secret. An endpoint whose test fails leaves no trace, not even the key that came with it.
-//! See `registry::models`, `model_socket::endpoints`.
+//! See `registry::models`, `calls::model_socket::endpoints`.
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply};
-use crate::changes::Changes;
+use crate::gateway::changes::Changes;
 use crate::gateway::decide;
-use crate::record::Record;
-use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::models::{self, EndpointRequest, Stored, kind_name};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::policy::Policy;
+use crate::registry::secrets::{self, PREFIX, SecretName};
 use crate::registry::{self, Giver, Person};
-use crate::secrets::{self, PREFIX, SecretName};
+use crate::store::record::Record;
+use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
@@ -186,7 +186,7 @@ pub async fn set_default(
         let moved = agents_that_move(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         changes.apply_at_once(tx, &giver, None, wanted)?;
-        Ok::<_, Denied<crate::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
+        Ok::<_, Denied<crate::store::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
         Ok(kept) => Ok(Json(kept)),
@@ -273,7 +273,9 @@ async fn change<T: Send + 'static>(
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
             let opened = models.open_recorded(tx).map_err(|error| match error {
-                crate::error::Error::Model(error) => Refusal::new(DenialCode::ModelUnusable, error.sentence()).into(),
+                crate::store::error::Error::Model(error) => {
+                    Refusal::new(DenialCode::ModelUnusable, error.sentence()).into()
+                }
                 error => Undone::from(error),
             });
             Ok::<_, Denied<Undone>>((made, opened.map_err(Denied::Failed)?))

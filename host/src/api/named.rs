@@ -3,7 +3,7 @@
 //! Looks nothing up. See [`super::routes`].
 
 use super::Answer;
-use crate::refusal::Refusal;
+use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use std::fmt::Display;
 use std::str::FromStr;

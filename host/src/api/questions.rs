@@ -1,13 +1,13 @@
 //! Questions of agents over the API: the list, one question, its origin and end, the answer and the cancellation.
 //!
-//! Decides nothing: see [`crate::questions`]. The text is the agent's own; a client marks it as such.
+//! Decides nothing: see [`crate::gateway::questions`]. The text is the agent's own; a client marks it as such.
 
 use super::named::{self, id};
 use super::{Answer, Api, Body, Reply, agents, chat};
-use crate::error::Error;
-use crate::questions::{self, Given, Questions, Row, Status};
-use crate::refusal::Denied;
+use crate::gateway::questions::{self, Given, Questions, Row, Status};
 use crate::registry::{self, Person};
+use crate::store::error::Error;
+use crate::store::refusal::Denied;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::{Extension, Json};

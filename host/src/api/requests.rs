@@ -1,18 +1,18 @@
 //! Approval requests over the API: the inbox of calls, questions and changes, the page of a request, and the decisions of people.
 //!
-//! Decides nothing: a decision goes to [`crate::requests`] with the digest of the shown page.
+//! Decides nothing: a decision goes to [`crate::gateway::requests`] with the digest of the shown page.
 
 use super::auth::Current;
 use super::named::{self, id};
 use super::{Answer, Api, Body, Reply, agents, changes, questions};
-use crate::error::Error;
+use crate::gateway::requests::{self, Requests, Row, Shown, Status};
 use crate::gateway::review_page::{self, Page};
-use crate::git_push::{self, Diff};
-use crate::refusal::{Denied, Refusal};
+use crate::reach::git_push::{self, Diff};
+use crate::registry::tools::GIT_PUSH;
 use crate::registry::{self, Person};
-use crate::requests::{self, Requests, Row, Shown, Status};
-use crate::session::store;
-use crate::tools::GIT_PUSH;
+use crate::sessions::store;
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{AgentId, RequestId};

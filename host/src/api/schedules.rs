@@ -1,14 +1,14 @@
 //! Schedules over the API: the list, the history, the next times, and commands that start, pause, resume or remove one.
 //!
-//! Adds and changes none: that is a change of kind `schedule`. See [`crate::schedules`] for the runs.
+//! Adds and changes none: that is a change of kind `schedule`. See [`crate::runtime::schedules`] for the runs.
 
 use super::named::id;
 use super::{Answer, Api, Reply, agents};
-use crate::error::Error;
-use crate::refusal::{Decide, Denied};
 use crate::registry::schedules::{self, By, Schedule as Row};
 use crate::registry::{self, Person};
-use crate::schedules::{Context, refused_now, run_by_hand};
+use crate::runtime::schedules::{Context, refused_now, run_by_hand};
+use crate::store::error::Error;
+use crate::store::refusal::{Decide, Denied};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_calendar::Series;

@@ -1,10 +1,10 @@
 //! The measure of the lexicon that finds the scope of a message.
 //!
-//! Never records a request. See [`crate::inbound::scope`].
+//! Never records a request. See [`crate::channels::inbound::scope`].
 
 use super::{Answer, Body, Reply};
-use crate::inbound::scope;
-use crate::refusal::Refusal;
+use crate::channels::inbound::scope;
+use crate::store::refusal::Refusal;
 use axum::Json;
 use ironclaw_contract::operator::{
     DenialCode, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, TestedScope, WrongScope,

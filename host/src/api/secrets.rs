@@ -3,10 +3,10 @@
 //! A value comes in and never goes out: no answer has a field for one. See `secrets`.
 
 use super::{Api, Body, Reply};
-use crate::error::Error;
-use crate::refusal::{Decide, Denied, Refusal};
+use crate::registry::secrets::{self, SecretName};
 use crate::registry::{self, Person};
-use crate::secrets::{self, SecretName};
+use crate::store::error::Error;
+use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;

@@ -3,11 +3,11 @@
 //! The actor of each session does the work. See `runtime::actor`.
 
 use super::{Answer, Api, Reply, status};
-use crate::error::Error;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Person, Role};
 use crate::runtime::command::Command;
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{PersonId, SessionId};

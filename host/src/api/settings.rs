@@ -3,9 +3,9 @@
 //! Only passes requests on. See `daemon::reload`.
 
 use super::{Answer, Api, Reply};
-use crate::error::Error;
-use crate::refusal::Denied;
 use crate::registry::Person;
+use crate::store::error::Error;
+use crate::store::refusal::Denied;
 use axum::extract::State;
 use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;

@@ -3,12 +3,12 @@
 //! Installs nothing: a request names a skill, the host resolves it, and the answer is a change that people decide on.
 
 use super::{Api, Body, Reply};
-use crate::error::Error;
 use crate::gateway::store::Status;
-use crate::refusal::{Decide, Denied};
+use crate::reach::skills::Wanted;
 use crate::registry::skills::{self, Installed, Key, Revoker};
 use crate::registry::{self, Person};
-use crate::skills::Wanted;
+use crate::store::error::Error;
+use crate::store::refusal::{Decide, Denied};
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::AgentId;

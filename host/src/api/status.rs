@@ -3,16 +3,16 @@
 //! Shows observed state, never an intention. See `ironclaw_jail::inspect`.
 
 use super::{Api, Reply, models, stops, usage};
-use crate::error::Error;
+use crate::channels::inbound::inbox;
+use crate::channels::outbound::delivery::journal;
+use crate::gateway::questions;
+use crate::gateway::requests;
 use crate::gateway::store as store_of_changes;
-use crate::inbound::inbox;
-use crate::outbound::delivery::journal;
-use crate::questions;
 use crate::registry::{self, Person};
-use crate::requests;
 use crate::runtime::command::{ActorView, Phase};
-use crate::session::store::{self, Origin, OriginKind, SessionState};
-use crate::tables::{deliveries, turns};
+use crate::sessions::store::{self, Origin, OriginKind, SessionState};
+use crate::store::error::Error;
+use crate::store::tables::{deliveries, turns};
 use crate::turns::items;
 use axum::extract::State;
 use axum::{Extension, Json};

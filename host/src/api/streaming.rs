@@ -1,9 +1,9 @@
 //! The partial answer of a turn and the progress of its calls, as streams for clients that follow its message.
 //!
 //! Never lets through a look-alike of the host's wrappers, not even in pieces. A slow client gets more text at once. See `api::chat`,
-//! `open_turns::streaming`.
+//! `turns::open_turns::streaming`.
 
-use crate::open_turns::progress::Newest;
+use crate::turns::open_turns::progress::Newest;
 use ironclaw_contract::ids::{CallId, TurnId};
 use ironclaw_contract::operator::{CallProgress, Draft};
 use ironclaw_model::streaming::PartialText;
@@ -113,7 +113,7 @@ impl Neutralizer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::open_turns::progress::RunningCalls;
+    use crate::turns::open_turns::progress::RunningCalls;
     use ironclaw_model::streaming;
 
     /// Returns the events for text that comes in these pieces.

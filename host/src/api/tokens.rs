@@ -5,13 +5,13 @@
 use super::auth::Current;
 use super::connections::Connections;
 use super::{Answer, Api, Body, Reply};
-use crate::error::Error;
-use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::people::note_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, FreshToken, Giver, Person, Role, Token, TokenId, TokenState};
-use crate::shutdown::Shutdown;
-use crate::worker::{self, Due, Wait};
+use crate::store::error::Error;
+use crate::store::refusal::{Decide, Denied, Refusal};
+use crate::store::shutdown::Shutdown;
+use crate::store::worker::{self, Due, Wait};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;

@@ -3,13 +3,13 @@
 //! Never shows an item without its author and labels. A read of another person's conversation leaves a ledger entry. See `turns::items`.
 
 use super::{Answer, Api, Reply, sessions};
-use crate::error::ContentError;
-use crate::error::Error;
-use crate::inbound::inbox;
-use crate::outbound::delivery;
+use crate::channels::inbound::inbox;
+use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};
-use crate::session::store::{self, Session};
-use crate::tables;
+use crate::sessions::store::{self, Session};
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::tables;
 use crate::turns::calls::{self, ResultBody};
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, Recorded};

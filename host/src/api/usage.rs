@@ -4,10 +4,10 @@
 
 use super::auth::Current;
 use super::{Answer, Api, Body, Reply, agents};
-use crate::error::Error;
-use crate::refusal::Refusal;
 use crate::registry::{self, Person, Role};
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::error::Error;
+use crate::store::refusal::Refusal;
 use crate::turns::budget::book::UsagePart;
 use crate::turns::budget::{self, Ceiling, Limit, OwnCeilings, book};
 use axum::extract::{Path, Query, State};

@@ -1,5 +1,5 @@
 //! The daemon with fail points, for tests; never installed in place of the real one.
 
 fn main() -> std::process::ExitCode {
-    ironclaw_host::command::main()
+    ironclaw_host::daemon::command::main()
 }

@@ -1,7 +1,8 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
 use super::mount_policy::Exposed;
-use crate::{key_rotation, toml_file};
+use crate::store::toml_file;
+use crate::upkeep::key_rotation;
 use ironclaw_ledger::{archive, head};
 use ironclaw_state::home;
 use ironclaw_state::keys;
@@ -31,7 +32,7 @@ pub enum Error {
     Seal(#[from] seal::Error),
     /// The stages.
     #[error(transparent)]
-    Pipeline(#[from] crate::error::Error),
+    Pipeline(#[from] crate::store::error::Error),
     /// The signing key of the ledger.
     #[error(transparent)]
     Head(#[from] head::Error),
@@ -43,7 +44,7 @@ pub enum Error {
     Rotation(#[from] key_rotation::Error),
     /// A backup.
     #[error(transparent)]
-    Backup(#[from] crate::backup::Error),
+    Backup(#[from] crate::upkeep::backup::Error),
     /// The set-up of the home did not finish.
     #[error("the record of {0} is empty: it has no genesis")]
     NoGenesis(PathBuf),

@@ -1,16 +1,16 @@
 //! Detection of a lost or restored record at a start, and its consequences: another generation of the record, entries, a warning.
 //!
 //! The evidence comes from `ironclaw_state::log`, heads and archives. See [`crate::gateway::store`] and
-//! [`crate::outbound::delivery::journal`].
+//! [`crate::channels::outbound::delivery::journal`].
 
-use crate::error::Error;
+use crate::channels::notifications::{self, About, Notification};
+use crate::channels::outbound::delivery::{self, journal};
+use crate::gateway::questions;
+use crate::gateway::requests;
 use crate::gateway::store;
-use crate::notifications::{self, About, Notification};
-use crate::outbound::delivery::{self, journal};
-use crate::questions;
-use crate::record::Record;
-use crate::requests;
-use crate::schedules;
+use crate::runtime::schedules;
+use crate::store::error::Error;
+use crate::store::record::Record;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;

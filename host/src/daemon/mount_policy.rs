@@ -2,8 +2,8 @@
 //!
 //! Read once at a start: a later caller holds the record, and a disk that hangs would block the record too. See [`crate::gateway`].
 
-use crate::config::Config;
-use crate::packages;
+use crate::daemon::config::Config;
+use crate::reach::packages;
 use crate::registry::live_settings::HostPolicy;
 use ironclaw_jail as jail;
 use ironclaw_jail::mount_table::{Mounts, canonical};

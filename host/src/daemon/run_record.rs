@@ -3,10 +3,10 @@
 use super::error::Error;
 use super::history;
 use crate::gateway::quorum;
-use crate::record::Record;
 use crate::registry;
 use crate::registry::policy::{self, Policy};
-use crate::tables::facts::{self, Fact};
+use crate::store::record::Record;
+use crate::store::tables::facts::{self, Fact};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -26,7 +26,7 @@ pub(super) async fn begin(
         .state
         .write(move |tx| {
             if registry::owner(tx)?.is_none() {
-                return Ok::<_, crate::error::Error>(None);
+                return Ok::<_, crate::store::error::Error>(None);
             }
             let previous = facts::get(tx, Fact::Running)?;
             facts::set(tx, Fact::Running, boot)?;

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::socket_directory;
 use crate::api::port::{self, Port, Socket};
-use crate::config::Config;
+use crate::daemon::config::Config;
 use ironclaw_contract::operator::Run;
 use ironclaw_state::home::{self, Home};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 
 use super::decide::proof::Approved;
 use super::kinds::{self, Prepared};
-use crate::refusal::Denied;
+use crate::store::refusal::Denied;
 use ironclaw_state::WriteTx;
 
 /// The result of an applied change.

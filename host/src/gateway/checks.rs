@@ -5,10 +5,10 @@
 
 use super::kinds::{self, concerns_agent};
 use super::{Checked, Proposed, Requester, current_settings};
-use crate::refusal::{Denied, Refusal};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent};
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_state::ReadTx;

@@ -1,7 +1,7 @@
 //! Decisions of people. An approval is used once, for exactly the page that was shown, and only while its subject is unchanged.
 //!
 //! No flag counts as an approval: the transaction that applies a change counts the approvals in the record again. See `counted` for the
-//! count, [`crate::approval`] for the subject of an approval, [`crate::gateway::apply`] for its effect.
+//! count, [`crate::gateway::approval`] for the subject of an approval, [`crate::gateway::apply`] for its effect.
 
 pub mod counted;
 pub mod proof;
@@ -13,12 +13,12 @@ use super::kinds::is_of_agent;
 use super::review_page::{self, PageRequester, View};
 use super::store::{self, Row, Status};
 use super::{Checked, Requester};
-use crate::approval::{self, Approver, Domain, Subject, SubjectNames};
-use crate::error::ContentError;
-use crate::refusal::{Denied, Refusal};
+use crate::gateway::approval::{self, Approver, Domain, Subject, SubjectNames};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Giver, Person, Role, roles};
+use crate::store::error::ContentError;
+use crate::store::refusal::{Denied, Refusal};
 pub use undecided::Undecided;
 
 use counted::{Ballot, ValidApproval};

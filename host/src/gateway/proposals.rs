@@ -2,14 +2,14 @@
 //!
 //! Decides on no change. See [`crate::gateway::store`].
 
+use crate::channels::inbound::inbox;
 use crate::gateway::store::{self, Row, Status, Submitted};
 use crate::gateway::{Proposed, Requester, checks, kinds, told};
-use crate::inbound::inbox;
-use crate::record::Record;
-use crate::refusal::Denied;
 use crate::registry;
 use crate::registry::live_settings::Live;
-use crate::session::store as sessions;
+use crate::sessions::store as sessions;
+use crate::store::record::Record;
+use crate::store::refusal::Denied;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;

@@ -1,25 +1,25 @@
 //! The record of changes and approvals, with their bounds, digests and ledger entries.
 //!
-//! Never decides on a change and never applies one. See [`crate::gateway::decide`], and [`crate::tables::changes`] for the rows.
+//! Never decides on a change and never applies one. See [`crate::gateway::decide`], and [`crate::store::tables::changes`] for the rows.
 
 mod approvals;
 mod generation;
 mod row;
 
-pub use crate::tables::changes::{
+pub use crate::store::tables::changes::{
     ApprovalRow, Filter, Row, Status, approvals, find, find_similar, list, next_end, partially_approved, use_approval,
     void_approval, waiting,
 };
-pub use crate::tables::facts::generation;
+pub use crate::store::tables::facts::generation;
 pub use approvals::{add_approval, rewrap};
 pub use generation::begin_generation;
 
 use super::{Checked, Origin, Proposed, Requester};
-use crate::notifications;
-use crate::refusal::{Denied, Refusal};
+use crate::channels::notifications;
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Role, roles};
-use crate::tables::changes::{self, Ending, NewChange, Scope};
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::changes::{self, Ending, NewChange, Scope};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

@@ -1,13 +1,13 @@
 //! Tells the people who can decide on a change that it waits, or that it expires soon.
 //!
-//! Decides nothing, and sends nothing itself. See [`crate::notifications`].
+//! Decides nothing, and sends nothing itself. See [`crate::channels::notifications`].
 
 use super::store::{self, AT_ONCE_MAX, Row};
 use super::{Requester, decide};
-use crate::notifications::{self, About, Notification};
+use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use crate::registry::policy::Policy;
-use crate::tables::changes;
+use crate::store::tables::changes;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 

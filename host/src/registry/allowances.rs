@@ -1,14 +1,14 @@
 //! The end of allowances, each with its ledger entry.
 //!
-//! Never makes one and never counts a use: [`crate::requests::allowance`] does.
+//! Never makes one and never counts a use: [`crate::gateway::requests::allowance`] does.
 
-use crate::tables::agents as table;
+use crate::store::tables::agents as table;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, WriteTx};
 
-pub use crate::tables::agents::{
+pub use crate::store::tables::agents::{
     Allowance, allowances, allowances_for, insert_allowance, promised_uses, use_allowance,
 };
 

@@ -1,13 +1,13 @@
 //! The channels besides the loopback: the signing secret of each, and the agent that hears it.
 //!
-//! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::inbound::channel::webhook`].
+//! Never gives a channel a reserved name, and stores a secret only under the master key. See [`crate::channels::inbound::channel::webhook`].
 
 pub mod reach;
 
 use super::{Identity, LOOPBACK, Person, Role, Unknown, identities, places};
-use crate::error::ContentError;
-use crate::refusal::{Denied, Refusal};
-use crate::tables::channels::{self as table, NewChannel};
+use crate::store::error::ContentError;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::channels::{self as table, NewChannel};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
@@ -16,7 +16,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
 
-pub use crate::tables::channels::{Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders};
+pub use crate::store::tables::channels::{Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders};
 
 /// Channels of one host.
 const CHANNELS_MAX: usize = 64;

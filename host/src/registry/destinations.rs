@@ -4,13 +4,13 @@
 //! only while a trust group has both. See
 //! [`crate::turns::calls`] for the judgement of a message.
 
-use crate::refusal::{Denied, Refusal};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change;
 use ironclaw_state::{Error, ReadTx};
 
-pub use crate::tables::destinations::{AGENT, Destination, State, all, has_any, of};
+pub use crate::store::tables::destinations::{AGENT, Destination, State, all, has_any, of};
 
 /// Destinations of one agent.
 const DESTINATIONS_MAX: usize = 64;

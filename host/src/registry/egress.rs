@@ -2,9 +2,9 @@
 //!
 //! Never sends a request and never reads a secret. See [`ironclaw_judge::egress`] for the judgement of one request.
 
-use crate::refusal::{Denied, Refusal};
-use crate::secrets::SecretName;
-use crate::tools::catalogue::CommandReach;
+use crate::registry::secrets::SecretName;
+use crate::registry::tools::catalogue::CommandReach;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Egress;
@@ -12,7 +12,7 @@ use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
 
-pub use crate::tables::agents::{EgressGrant, egress_of, egress_of_all};
+pub use crate::store::tables::agents::{EgressGrant, egress_of, egress_of_all};
 
 /// Grants of one agent.
 const GRANTS_MAX: usize = 64;

@@ -2,12 +2,12 @@
 //!
 //! Never sends a message, and gives no agent a tool: a member uses at a request only tools that it has itself.
 
-use crate::refusal::{Denied, Refusal};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change;
 use ironclaw_state::ReadTx;
 
-pub use crate::tables::groups::{Group, all, find, shared_tools};
+pub use crate::store::tables::groups::{Group, all, find, shared_tools};
 
 /// Groups of the host.
 const GROUPS_MAX: usize = 64;

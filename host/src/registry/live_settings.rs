@@ -8,8 +8,8 @@ pub mod channels;
 pub mod packages;
 pub mod session;
 
-use crate::quota;
 use crate::registry::policy::Policy;
+use crate::registry::quota;
 use ironclaw_jail::mount_table::Mounts;
 use serde::Deserialize;
 use std::io;

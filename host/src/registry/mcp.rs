@@ -11,11 +11,11 @@ mod registration;
 mod tools;
 
 use super::{Agent, destinations, egress, skills};
-use crate::refusal::{Denied, Refusal};
-use crate::secrets::SecretName;
-use crate::tables::channels as table;
-use crate::tools::RUN_COMMAND;
-use crate::tools::catalogue::{Catalogue, CommandReach, Terms};
+use crate::registry::secrets::SecretName;
+use crate::registry::tools::RUN_COMMAND;
+use crate::registry::tools::catalogue::{Catalogue, CommandReach, Terms};
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::channels as table;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 pub use registration::{Credential, Login, Place, Registration, registration};
 
-pub use crate::tables::channels::{
+pub use crate::store::tables::channels::{
     McpGrant as Grant, McpServer as Server, grants_of, holders, server as find, servers,
 };
 

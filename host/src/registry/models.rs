@@ -1,13 +1,13 @@
 //! The model endpoints of the operator, the default endpoint, and the endpoint of each agent.
 //!
 //! Never opens an endpoint and never holds a key: an endpoint names the secret with the key. See [`ironclaw_model::endpoint`] and
-//! `crate::model_socket::endpoints`.
+//! `crate::calls::model_socket::endpoints`.
 
 use super::agents;
-use crate::refusal::{Denied, Refusal};
-use crate::secrets::{self, SecretName};
-use crate::tables::facts::{self, Fact};
-use crate::tables::models::{self as table, Model};
+use crate::registry::secrets::{self, SecretName};
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::facts::{self, Fact};
+use crate::store::tables::models::{self as table, Model};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};

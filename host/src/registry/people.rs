@@ -1,15 +1,15 @@
 //! People, their roles, and their identities on channels.
 //!
 //! An identity is a whole, opaque pair: never a prefix, never a display name, and never of two people. See
-//! [`mod@crate::registry::tokens`] and [`crate::inbound::identity`].
+//! [`mod@crate::registry::tokens`] and [`crate::channels::inbound::identity`].
 
-pub use crate::tables::people::{
+pub use crate::store::tables::people::{
     Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,
 };
 
 use super::{Giver, LOOPBACK, Unknown, allowances, places};
-use crate::refusal::{Denied, Refusal};
-use crate::tables;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

@@ -1,12 +1,12 @@
 //! The removal of a person: the tokens end, the identities are unlinked, and every role is lost.
 //!
 //! Never gives the id to another person, so a person of the same name has none of the rights and approvals. Erases no session; see
-//! `crate::changes` for the order.
+//! `crate::gateway::changes` for the order.
 
 use super::people::{Identity, Person, Role, identity_entry, person_by_id};
 use super::{allowances, places, roles, tokens};
-use crate::refusal::{Denied, Refusal};
-use crate::tables;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;

@@ -1,16 +1,16 @@
 //! The places where people are told: for each person at most one of their identities on a channel.
 //!
-//! A place ends with its identity, its channel or its person. Sends nothing. See [`crate::notifications`].
+//! A place ends with its identity, its channel or its person. Sends nothing. See [`crate::channels::notifications`].
 
 use super::people::{Identity, Person, identity_entry};
 use super::{LOOPBACK, channels};
-use crate::refusal::{Denied, Refusal};
-use crate::tables::{notifications as table, people};
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::{notifications as table, people};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 
-pub use crate::tables::notifications::{Place, place_of, places};
+pub use crate::store::tables::notifications::{Place, place_of, places};
 
 /// The word for no place.
 const NONE: &str = "none";

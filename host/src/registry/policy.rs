@@ -7,7 +7,7 @@ mod calls;
 pub use calls::{Calls, decided_classes};
 
 use crate::registry::Role;
-use crate::toml_file::{self, Error};
+use crate::store::toml_file::{self, Error};
 use calls::CallRules;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::ChangeKind;

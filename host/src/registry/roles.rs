@@ -1,13 +1,13 @@
 //! The roles of people with one agent: the right to talk to it, and the right to decide on changes of it alone.
 //!
-//! Never reduces the roles of the host: its owners and admins may talk to every agent. See [`crate::inbound::routing`] and
+//! Never reduces the roles of the host: its owners and admins may talk to every agent. See [`crate::channels::inbound::routing`] and
 //! [`crate::gateway`].
 
-pub use crate::tables::agents::{administered, role_of, roles_of as of};
+pub use crate::store::tables::agents::{administered, role_of, roles_of as of};
 
 use super::Agent;
 use super::people::{Person, Role};
-use crate::tables;
+use crate::store::tables;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};

@@ -1,13 +1,13 @@
 //! Schedules of agents: their rows, times and states, each change with its ledger entry.
 //!
-//! Never runs one and never decides who may have one. See `crate::schedules` for the runs, `gateway::kinds` for the changes, and
+//! Never runs one and never decides who may have one. See `crate::runtime::schedules` for the runs, `gateway::kinds` for the changes, and
 //! [`ironclaw_calendar`] for the times.
 
 pub mod catch_up;
 
 use super::{Agent, Identity, Person, Role, person_by_id};
-use crate::refusal::{Denied, Refusal};
-use crate::tables::schedules as table;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::schedules as table;
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId, ScheduleId};
@@ -18,7 +18,7 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use serde_json::Value;
 use std::fmt::Display;
 
-pub use crate::tables::schedules::{
+pub use crate::store::tables::schedules::{
     Occurrence, OccurrenceState, Schedule, State, all, find, occurrences_of, of_agent_and_creator, of_change,
     of_message,
 };
@@ -184,7 +184,7 @@ fn entry(event: LedgerEvent, row: &Schedule, by: By) -> Entry {
 /// # Errors
 /// Errors of the record.
 pub fn identity(tx: &ReadTx<'_>, row: &Schedule) -> Result<Option<Identity>, Error> {
-    let own = crate::tables::people::identities_of(tx, row.creator)?;
+    let own = crate::store::tables::people::identities_of(tx, row.creator)?;
     let on_channel = || own.iter().filter(|identity| identity.channel == row.channel);
     let same = on_channel().find(|identity| identity.sender == row.platform_id);
     Ok(same.or_else(|| on_channel().next()).cloned())

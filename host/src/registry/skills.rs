@@ -1,9 +1,9 @@
 //! Skills in the record: sources, keys, verified packages, and the skills of agents.
 //!
-//! Never reads a package and never reaches a source: see [`crate::skills`]. Gives an agent a skill only with an [`Approved`].
+//! Never reads a package and never reaches a source: see [`crate::reach::skills`]. Gives no agent a skill: see [`crate::gateway::writers`].
 
-use crate::refusal::{Denied, Refusal};
-use crate::tables::skills as table;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::skills as table;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -13,7 +13,7 @@ use ironclaw_skill::{Manifest, Name, Version};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use std::collections::BTreeSet;
 
-pub use crate::tables::skills::{
+pub use crate::store::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys, of,
     package_by_digest, package_of, set_brought, set_serial as saw_serial, signed_names, sources, text, text_paths,
     unused_since, used_digests as used,

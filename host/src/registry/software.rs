@@ -1,10 +1,10 @@
 //! The software in an agent's jail: the requested packages, and the layer made from them.
 //!
-//! Never makes a layer. See [`crate::packages`].
+//! Never makes a layer. See [`crate::reach::packages`].
 
-pub use crate::tables::agents::{Software, software_of as of};
+pub use crate::store::tables::agents::{Software, software_of as of};
 
-use crate::tables::{agents, channels};
+use crate::store::tables::{agents, channels};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_state::ReadTx;

@@ -5,8 +5,8 @@
 
 use super::people::{Person, Role};
 use super::roles::role_for;
-use crate::refusal::Refusal;
-use crate::tables;
+use crate::store::refusal::Refusal;
+use crate::store::tables;
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_text::nearest::nearest;
 
@@ -61,10 +61,10 @@ impl Unknown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::writers::agents::create_agent;
+    use crate::gateway::writers::{self, agents::create_agent};
     use crate::gateway::{Approved, Direct};
-    use crate::record;
     use crate::registry::{self, AgentDraft};
+    use crate::store::record;
     use ironclaw_contract::operator::{DenialCode, LedgerEvent};
     use ironclaw_contract::seam::change::Access;
     use ironclaw_ledger::Entry;
@@ -115,8 +115,7 @@ mod tests {
             // A member of the agent may list it.
             let agent = registry::find_agent(tx, "secret").expect("read").expect("an agent");
             let role = Some(ironclaw_contract::seam::change::AgentRole::Member);
-            crate::gateway::writers::roles::set(tx, &Approved::by_test(owner.id), agent.id, member.id, role)
-                .expect("a role");
+            writers::roles::set(tx, &Approved::by_test(owner.id), agent.id, member.id, role).expect("a role");
             assert_eq!(hint(tx, &member, Unknown::Agent("secert")), "did you mean secret? look");
         });
     }

@@ -3,13 +3,13 @@
 //! Never stores the text of a token, and never revives one: expired and revoked are stored states, not a comparison with the clock. See
 //! [`mod@crate::registry::people`] and `crate::api::auth`.
 
-pub use crate::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
+pub use crate::store::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
 
 use super::Giver;
 use super::people::{Person, refuse};
-use crate::refusal::{Denied, Refusal};
-use crate::tables;
-use crate::tables::people::NewToken;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables;
+use crate::store::tables::people::NewToken;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};

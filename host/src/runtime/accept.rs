@@ -1,21 +1,21 @@
 //! The acceptance of rows that a sandbox wrote: each row once, in one transaction with the cursor and its effects.
 //!
 //! Never trusts a row: the record decides. The session is notified of a refused row, and the ledger has it. See
-//! [`crate::outbound::delivery`] and [`crate::turns::calls`].
+//! [`crate::channels::outbound::delivery`] and [`crate::turns::calls`].
 
+use crate::channels::inbound::inbox;
+use crate::channels::outbound::delivery::{self, Delivery};
 use crate::gateway::proposals::Proposals;
+use crate::gateway::questions::{self, Questions};
 use crate::gateway::store::Submitted;
 use crate::gateway::{Origin, Proposed, Requester};
-use crate::inbound::inbox;
-use crate::outbound::delivery::{self, Delivery};
-use crate::questions::{self, Questions};
-use crate::record::Record;
-use crate::refusal::Denied;
+use crate::reach::skills;
+use crate::registry::tools::Runs;
 use crate::registry::{self, skills::Asker};
-use crate::session::store::{self, Session};
-use crate::skills;
-use crate::tables::sessions;
-use crate::tools::Runs;
+use crate::sessions::store::{self, Session};
+use crate::store::record::Record;
+use crate::store::refusal::Denied;
+use crate::store::tables::sessions;
 use crate::turns::calls::{self, CallState, ResultBody, ResultTarget};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -121,7 +121,11 @@ impl Acceptance<'_> {
     }
 
     /// Takes one row above the cursor: records its digest, moves the cursor, and applies the permitted effects. Returns the new cursor too.
-    pub fn accept(&self, tx: &mut WriteTx<'_>, row: Untrusted<RawRow>) -> Result<(Accepted, u64), crate::error::Error> {
+    pub fn accept(
+        &self,
+        tx: &mut WriteTx<'_>,
+        row: Untrusted<RawRow>,
+    ) -> Result<(Accepted, u64), crate::store::error::Error> {
         match row.check(parse) {
             Ok(row) => {
                 let cursor = row.seq;
@@ -132,7 +136,7 @@ impl Acceptance<'_> {
         }
     }
 
-    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, crate::error::Error> {
+    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, crate::store::error::Error> {
         let Self { session, key, .. } = *self;
         let cursor = sessions::cursor(tx, session.id)?;
         let numbers = cursor + 1..=cursor + SEQ_STEP_MAX;
@@ -172,7 +176,7 @@ impl Acceptance<'_> {
         open: &Turn,
         row: &Outbound,
         item: ItemId,
-    ) -> Result<Accepted, crate::error::Error> {
+    ) -> Result<Accepted, crate::store::error::Error> {
         let Self { session, key, .. } = *self;
         let found = items::find(tx, item)?;
         let seq = found.as_ref().map_or(0, |found| found.tuple.seq);
@@ -202,7 +206,7 @@ impl Acceptance<'_> {
         self.closed(tx, delivery)
     }
 
-    fn closed(&self, tx: &ReadTx<'_>, delivery: Delivery) -> Result<Accepted, crate::error::Error> {
+    fn closed(&self, tx: &ReadTx<'_>, delivery: Delivery) -> Result<Accepted, crate::store::error::Error> {
         let is_waiting = turn::has_next(tx, self.session.id)?;
         Ok(Accepted::Closed { delivery: Box::new(delivery), is_waiting })
     }
@@ -214,7 +218,7 @@ impl Acceptance<'_> {
         row: &Outbound,
         call: Option<&str>,
         action: &Action,
-    ) -> Result<Accepted, crate::error::Error> {
+    ) -> Result<Accepted, crate::store::error::Error> {
         let Self { session, key, .. } = *self;
         let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
             Some(call) => calls::find(tx, call)?,
@@ -274,7 +278,7 @@ impl Acceptance<'_> {
         call: &calls::CallRow,
         output: &items::Recorded,
         action: &Action,
-    ) -> Result<(ResultBody, Option<&'static str>), crate::error::Error> {
+    ) -> Result<(ResultBody, Option<&'static str>), crate::store::error::Error> {
         let Self { session, key, .. } = *self;
         Ok(match action {
             Action::Change { change, reason } => {
@@ -322,7 +326,7 @@ impl Acceptance<'_> {
         call: &calls::CallRow,
         output: &items::Recorded,
         change: Change,
-    ) -> Result<Proposed, crate::error::Error> {
+    ) -> Result<Proposed, crate::store::error::Error> {
         let message = turn::messages_of(tx, open.id)?.first().copied();
         let origin = Origin { session: self.session.id, turn: open.id, message, call: call.id };
         Ok(Proposed {
@@ -340,7 +344,7 @@ impl Acceptance<'_> {
         row: &Outbound,
         open: Option<&Turn>,
         why: &'static str,
-    ) -> Result<Accepted, crate::error::Error> {
+    ) -> Result<Accepted, crate::store::error::Error> {
         let Self { session, .. } = *self;
         let entry = Entry::new(LedgerEvent::RowRefused)
             .session(session.id)
@@ -415,7 +419,7 @@ pub fn close_with_notice(
     open: &Turn,
     text: &str,
     outcome: &'static str,
-) -> Result<Delivery, crate::error::Error> {
+) -> Result<Delivery, crate::store::error::Error> {
     close_as(tx, record, session, key, open, text, Close::Answered, outcome)
 }
 
@@ -430,7 +434,7 @@ pub fn close_as(
     text: &str,
     how: Close,
     outcome: &'static str,
-) -> Result<Delivery, crate::error::Error> {
+) -> Result<Delivery, crate::store::error::Error> {
     let delivery = delivery::notify(tx, session, Some(open.id), text, key, &record.sealer)?;
     turn::close(tx, open, how, outcome)?;
     items::enforce_retention(tx, session.id, &record.retention)?;

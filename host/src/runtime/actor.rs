@@ -4,8 +4,7 @@
 //! Performs the effects of `runtime::life`, and decides nothing. No work waits in memory only: a restart reads everything from the
 //! record. See [`crate::runtime::turn_loop`] for an awake session.
 
-use crate::error::Error;
-use crate::requests;
+use crate::gateway::requests;
 use crate::runtime::actors::{Actors, Start};
 use crate::runtime::admission::Slot;
 use crate::runtime::command::{ActorView, Command, Phase};
@@ -13,7 +12,8 @@ use crate::runtime::launch::{self, Awake};
 use crate::runtime::life::{Effect, Ending, Event, Life, Note};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::{Runtime, shortages};
-use crate::session::store::{self, FailureReason, Session};
+use crate::sessions::store::{self, FailureReason, Session};
+use crate::store::error::Error;
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;

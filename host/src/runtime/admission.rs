@@ -8,7 +8,7 @@ mod fair;
 
 pub use fair::Limits;
 
-use crate::session;
+use crate::sessions;
 use fair::{Awake, Step, Waiting};
 use ironclaw_contract::ids::{AgentId, SessionId};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 impl Limits {
     /// Returns the limits of the settings. A limit that is not set is derived from this machine.
-    pub fn of(config: &session::Config) -> Self {
+    pub fn of(config: &sessions::Config) -> Self {
         let awake_max = match config.awake_max {
             0 => capacity::awake_max(),
             set => set as usize,

@@ -3,18 +3,18 @@
 //! Needs nothing from the sandbox, which may be busy or hostile: the record closes the turn first. See
 //! [`crate::turns::turn::Close`].
 
-use crate::agent_messages::answer;
-use crate::error::ContentError;
-use crate::error::Error;
-use crate::questions;
-use crate::quota::workspace::Over;
-use crate::refusal::{Decide, Denied, Refusal};
+use crate::channels::agent_messages::answer;
+use crate::gateway::questions;
+use crate::gateway::requests;
+use crate::registry::quota::workspace::Over;
 use crate::registry::{Person, Role};
-use crate::requests;
 use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Cancelled;
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::refusal::{Decide, Denied, Refusal};
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

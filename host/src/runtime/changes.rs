@@ -1,26 +1,26 @@
 //! The worker that applies approved changes and ends expired ones, until the host stops.
 //!
-//! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway::apply`], and [`crate::worker`] for the
+//! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway::apply`], and [`crate::store::worker`] for the
 //! loop.
 
-use crate::changes::Changes;
-use crate::changes::at_once::mention_erased_conversations;
-use crate::error::Error;
 use crate::gateway::apply::{self, Applied};
+use crate::gateway::changes::Changes;
+use crate::gateway::changes::at_once::mention_erased_conversations;
 use crate::gateway::decide;
 use crate::gateway::kinds::{self, Preparation, Prepared};
 use crate::gateway::proposals::notify;
 use crate::gateway::store::{self, Row, Status};
 use crate::gateway::told;
-use crate::latch::Latch;
-use crate::mcp::Servers;
-use crate::mcp_jail;
-use crate::packages::{self, Layer};
-use crate::refusal::{Denied, Refusal};
+use crate::reach::mcp::Servers;
+use crate::reach::mcp_jail;
+use crate::reach::packages::{self, Layer};
+use crate::registry::latch::Latch;
 use crate::runtime::launch::{Jails, LAUNCHER_END_TIME};
 use crate::runtime::sessions::Sessions;
-use crate::shutdown::Shutdown;
-use crate::worker::{self, Due, Wait};
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::shutdown::Shutdown;
+use crate::store::worker::{self, Due, Wait};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Packages, Skill};

@@ -2,8 +2,8 @@
 //!
 //! Decides nothing. See [`crate::runtime::actor`].
 
-use crate::refusal::Refusal;
 use crate::registry::Person;
+use crate::store::refusal::Refusal;
 use ironclaw_contract::ids::{MessageId, PersonId, TurnId};
 use ironclaw_contract::operator::Proof;
 use ironclaw_contract::seam::outbound::Progress;

@@ -4,13 +4,13 @@
 //! Gives the probe no key that opens anything, and touches neither the session's queues nor its turns. The ledger has the result. See
 //! [`ironclaw_jail::self_test`].
 
-use crate::error::Error;
-use crate::mcp_jail;
+use crate::reach::mcp_jail;
 use crate::runtime::Runtime;
 use crate::runtime::actor::Actor;
 use crate::runtime::launch::{self, Jails, link_pair, make_run_directory};
 use crate::runtime::link::{self, Link, LinkEvent};
-use crate::session::store::Session;
+use crate::sessions::store::Session;
+use crate::store::error::Error;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
 use ironclaw_contract::seam::crypt::SessionKey;

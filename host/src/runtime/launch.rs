@@ -7,15 +7,15 @@ mod jails;
 
 pub use jails::{Config, Jails};
 
-use crate::error::Error as PipelineError;
-use crate::model_socket::{ModelServers, Server};
-use crate::packages;
-use crate::pipeline::Queue;
-use crate::record::Record;
+use crate::calls::model_socket::{ModelServers, Server};
+use crate::reach::packages;
 use crate::runtime::link::{self, Link};
+use crate::runtime::pipeline::Queue;
 use crate::runtime::projection::Inbound;
 use crate::runtime::receipts::Unreceipted;
-use crate::session::store::{FailureReason, Session};
+use crate::sessions::store::{FailureReason, Session};
+use crate::store::error::Error as PipelineError;
+use crate::store::record::Record;
 use crate::turns::items;
 use ironclaw_contract::operator::{JailReport, LedgerEvent};
 use ironclaw_contract::seam::crypt::{self, SessionKey};
@@ -88,7 +88,7 @@ impl Drop for ServerTask {
 }
 
 impl Awake {
-    /// Returns its outbound queue, for [`crate::pipeline`].
+    /// Returns its outbound queue, for [`crate::runtime::pipeline`].
     pub const fn outbound(&mut self) -> Queue<'_> {
         Queue { session: &self.session, key: &self.key, cursor: &mut self.cursor, unreceipted: &mut self.unreceipted }
     }

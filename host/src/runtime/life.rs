@@ -9,10 +9,10 @@ mod event;
 pub(crate) use effect::{Effect, Ending, Note};
 pub(crate) use event::Event;
 
-use crate::error::Error;
 use crate::runtime::command::{CommandKind, HasKind, Phase};
 use crate::runtime::sleep_reason::SleepReason;
-use crate::session::store::{FailureReason, SessionState};
+use crate::sessions::store::{FailureReason, SessionState};
+use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
 
 /// The life of an actor; `C` is a command, which it passes on and never opens.

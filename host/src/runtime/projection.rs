@@ -3,9 +3,9 @@
 //! The queue can be rebuilt from the record at any time, so a damaged one is deleted and never trusted. See
 //! [`crate::runtime::actor`].
 
-use crate::error::ContentError;
-use crate::session::store::{Origin, Session};
-use crate::tables::{agent_messages, messages};
+use crate::sessions::store::{Origin, Session};
+use crate::store::error::ContentError;
+use crate::store::tables::{agent_messages, messages};
 use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};

@@ -1,8 +1,8 @@
 //! The answers of a session whose receipts its sandbox does not have yet.
 //!
-//! Never waits for a receipt, and never delivers. See [`crate::outbound::delivery`] for the outcome of an answer.
+//! Never waits for a receipt, and never delivers. See [`crate::channels::outbound::delivery`] for the outcome of an answer.
 
-use crate::outbound::delivery::{self, Delivery};
+use crate::channels::outbound::delivery::{self, Delivery};
 use crate::runtime::projection::Receipt;
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_state::ReadTx;
@@ -65,7 +65,7 @@ impl Unreceipted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::store::tests::with_session;
+    use crate::sessions::store::tests::with_session;
     use ironclaw_contract::ids::ItemId;
     use ironclaw_state::WriteTx;
     use std::collections::HashSet;

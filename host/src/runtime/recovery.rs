@@ -2,9 +2,9 @@
 //!
 //! Wakes no session. See [`crate::runtime::sessions`].
 
-use crate::error::Error;
-use crate::record::Record;
-use crate::session;
+use crate::sessions;
+use crate::store::error::Error;
+use crate::store::record::Record;
 use crate::turns::memories;
 use ironclaw_state::home::Home;
 
@@ -20,7 +20,7 @@ pub async fn recover(record: &Record, home: &Home) -> Result<(), Error> {
 /// their directory.
 async fn finish_removals(record: &Record, home: &Home) -> Result<(), Error> {
     record.state.checkpoint().await?;
-    for id in record.state.read(session::store::removed).await? {
+    for id in record.state.read(sessions::store::removed).await? {
         let directory = home.session(id).path().to_owned();
         let is_gone = directory.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
         if !is_gone {
@@ -33,7 +33,7 @@ async fn finish_removals(record: &Record, home: &Home) -> Result<(), Error> {
                 }
             }
         }
-        record.state.write(move |tx| session::store::give_uid_back(tx, id)).await?;
+        record.state.write(move |tx| sessions::store::give_uid_back(tx, id)).await?;
     }
     Ok(())
 }

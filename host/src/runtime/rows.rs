@@ -2,14 +2,14 @@
 //!
 //! Judges no row. See [`crate::runtime::accept`].
 
-use crate::model_socket::REFUSALS_MAX;
+use crate::calls::model_socket::REFUSALS_MAX;
 use crate::runtime::accept::{self, Accepted};
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Phase;
 use crate::runtime::launch::{self, Awake};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::Closed;
-use crate::session::store::FailureReason;
+use crate::sessions::store::FailureReason;
 use ironclaw_jail::reader;
 use std::sync::Arc;
 

@@ -1,16 +1,16 @@
 //! Changes of a session's state: parking, quarantine, release, removal. A notice informs the person.
 //!
 //! Never repeats a stranger's text in the host's voice: the notice and the ledger have the host's own words. See
-//! [`crate::session::store`].
+//! [`crate::sessions::store`].
 
-use crate::error::Error;
+use crate::channels::notifications::{self, About, Notification};
+use crate::channels::outbound::delivery;
 use crate::gateway::store as changes;
-use crate::notifications::{self, About, Notification};
-use crate::outbound::delivery;
 use crate::runtime::accept;
 use crate::runtime::actor::Actor;
-use crate::session::files::versions::Store;
-use crate::session::store::{self, FailureReason, Session, SessionState};
+use crate::sessions::files::versions::Store;
+use crate::sessions::store::{self, FailureReason, Session, SessionState};
+use crate::store::error::Error;
 use crate::turns::{memories, turn};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_state::failpoint;
@@ -97,10 +97,10 @@ impl Actor {
             dispatch.end_of_session(tx, &erased)?;
             memories::erase_of_session(tx, id)?;
             changes::erase_of_session(tx, id)?;
-            for object in store::erase(tx, id, by)?.into_iter().chain([id.to_string()]) {
+            for object in store::erase(tx, id, by)? {
                 notifications::withdraw(tx, object)?;
             }
-            Ok::<_, Error>(())
+            Ok::<_, Error>(notifications::withdraw(tx, id)?)
         });
         erase.await.map_err(|error| error.to_string())?;
         failpoint::reach("erase");

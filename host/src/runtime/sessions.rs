@@ -2,17 +2,17 @@
 //!
 //! Makes the actor of a session on demand. See [`crate::runtime::actor`].
 
-use crate::error::Error;
-use crate::open_turns::progress::Newest;
-use crate::outbound::delivery;
-use crate::refusal::{Denied, Refusal};
+use crate::channels::outbound::delivery;
 use crate::runtime::Runtime;
 use crate::runtime::actor::{self, SHUTDOWN_TIME_MAX};
 use crate::runtime::actors::{Actors, Unsent};
 use crate::runtime::admission::Occupancy;
 use crate::runtime::command::{ActorView, Command};
 use crate::runtime::shortages::storage_shortage;
-use crate::session::{Wake, store};
+use crate::sessions::{Wake, store};
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
+use crate::turns::open_turns::progress::Newest;
 use crate::turns::turn;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::DenialCode;

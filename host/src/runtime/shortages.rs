@@ -2,7 +2,7 @@
 //!
 //! Counts no failure and parks no session; `runtime::life` decides to wait. See [`ironclaw_jail::shortage`].
 
-use crate::error::Error;
+use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_state::home::Home;
 use std::thread;
@@ -63,7 +63,7 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packages;
+    use crate::reach::packages;
     use crate::runtime::launch::Error as Launch;
     use crate::runtime::link;
     use ironclaw_contract::ids::SessionId;

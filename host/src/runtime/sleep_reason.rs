@@ -2,9 +2,9 @@
 //!
 //! Decides nothing: `runtime::work` returns a reason, and `runtime::life` acts on it.
 
-use crate::error::Error;
 use crate::runtime::command::Command;
-use crate::session::store::FailureReason;
+use crate::sessions::store::FailureReason;
+use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
 
 /// A reason for an awake session to go to sleep; `C` is a command.

@@ -3,11 +3,9 @@
 //! Never polls, and never decides. Events of the sandbox have the lowest priority, so that a noisy sandbox cannot delay a stop or a
 //! deadline. See `runtime::work` for the decisions, and [`crate::runtime::accept`].
 
-use crate::agent_messages::{Keys, answer, request};
-use crate::error::Error;
-use crate::open_turns::deadlines::Moves;
-use crate::outbound::delivery::{self, EndedBy};
-use crate::requests;
+use crate::channels::agent_messages::{Keys, answer, request};
+use crate::channels::outbound::delivery::{self, EndedBy};
+use crate::gateway::requests;
 use crate::runtime::accept;
 use crate::runtime::actor::{Actor, EXIT_TIME_MAX};
 use crate::runtime::admission::Slot;
@@ -19,7 +17,9 @@ use crate::runtime::projection::{self, Inbound, Receipt};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{Effect, Event, Opening, Work};
 use crate::runtime::workspace::WorkspaceMonitor;
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::error::Error;
+use crate::turns::open_turns::deadlines::Moves;
 use crate::turns::turn::{self, Close, Opened};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt;

@@ -3,10 +3,10 @@
 //! Pure: it has no clock, no process, no lock and no record; a time is a duration since the work began. [`crate::runtime::turn_loop`]
 //! performs the effects and returns the resulting events. See `runtime::life` for the handling of the reason to sleep.
 
-use crate::open_turns::deadlines::Moves;
-use crate::quota::workspace::Over;
+use crate::registry::quota::workspace::Over;
 use crate::runtime::command::{CommandKind, HasKind};
 use crate::runtime::sleep_reason::SleepReason;
+use crate::turns::open_turns::deadlines::Moves;
 use std::time::Duration;
 
 /// At a stop of the daemon, an open turn has this time to end.

@@ -1,9 +1,9 @@
 //! The measurement of workspaces while their sessions work, to find one that is over its bound.
 //!
-//! Never delays another session: a walk is bounded, and few of them run at once. See [`crate::quota::workspace`].
+//! Never delays another session: a walk is bounded, and few of them run at once. See [`crate::registry::quota::workspace`].
 
-use crate::quota::workspace::{self, Over};
 use crate::registry::live_settings::Live;
+use crate::registry::quota::workspace::{self, Over};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_state::home::Home;
 use std::sync::Arc;

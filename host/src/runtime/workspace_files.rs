@@ -1,14 +1,14 @@
 //! The files of a workspace for people: each operation runs off the async threads, and the ledger has each change before it happens.
 //!
-//! Needs nothing from the sandbox, which may be awake, busy or hostile. See [`crate::session::files`] for the access itself.
+//! Needs nothing from the sandbox, which may be awake, busy or hostile. See [`crate::sessions::files`] for the access itself.
 
-use crate::error::Error;
-use crate::refusal::{Denied, Refusal};
 use crate::runtime::launch;
 use crate::runtime::sessions::Sessions;
-use crate::session::files::versions::{self, History, Restoring, Run, Wanted};
-use crate::session::files::{self, Draft, Entry, FilePath, Files, Removal};
-use crate::session::store::{self, Session};
+use crate::sessions::files::versions::{self, History, Restoring, Run, Wanted};
+use crate::sessions::files::{self, Draft, Entry, FilePath, Files, Removal};
+use crate::sessions::store::{self, Session};
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::ledger_entry::Kind;

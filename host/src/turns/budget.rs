@@ -1,6 +1,6 @@
 //! Ceilings for the use of models by a host, an agent and a session, and the check of a request against them.
 //!
-//! The check runs before the request, and use is never refunded. [`book`] records the use, and [`crate::model_socket::requests`] calls
+//! The check runs before the request, and use is never refunded. [`book`] records the use, and [`crate::calls::model_socket::requests`] calls
 //! the check.
 //!
 //! A request passes if the use so far plus its estimate stays within every ceiling. Its real use is known only at its end. So one
@@ -15,7 +15,7 @@ use ironclaw_model::{Allowance, Prompt, Usage};
 use std::fmt;
 
 pub use crate::registry::live_settings::budget::Config;
-pub use crate::tables::models::{OwnCeilings, Spent};
+pub use crate::store::tables::models::{OwnCeilings, Spent};
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 
 /// Milliseconds of a day.

@@ -12,12 +12,12 @@ mod run;
 mod schedule;
 mod send;
 
-pub use crate::tables::turns::{
+pub use crate::store::tables::turns::{
     CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, promise,
     refuse_before_result, refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle,
     start_call as start,
 };
-pub use crate::tables::turns::{CallOutcome, CallRow, CallState, Runs};
+pub use crate::store::tables::turns::{CallOutcome, CallRow, CallState, Runs};
 pub use action::{action_in, action_of};
 pub use advice::advice;
 pub use canonical_text::digest;
@@ -28,8 +28,8 @@ pub use schedule::scheduled;
 pub use send::Sendable;
 pub use send::write_file;
 
-use crate::error::ContentError;
-use crate::tables::turns::{self, NewCall};
+use crate::store::error::ContentError;
+use crate::store::tables::turns::{self, NewCall};
 use crate::turns::items::{NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;

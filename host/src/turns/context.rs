@@ -12,9 +12,9 @@ mod system;
 
 pub use item_cache::{Item, ItemCache};
 
-use crate::error::ContentError;
+use crate::registry::tools::catalogue::Offered;
 use crate::registry::{Agent, Mode, mcp};
-use crate::tools::catalogue::Offered;
+use crate::store::error::ContentError;
 use crate::turns::calls::Call;
 use crate::turns::items::{self as index, Recorded};
 use crate::turns::turn::{self, Turn};

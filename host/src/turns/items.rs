@@ -8,15 +8,15 @@ mod retention;
 mod rows;
 pub mod summary;
 
-pub use crate::record::ItemsConfig as Config;
+pub use crate::store::record::ItemsConfig as Config;
 pub use retention::{enforce_before, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 
-pub use crate::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
-pub use crate::tables::sessions::dropped_upto;
+pub use crate::store::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
+pub use crate::store::tables::sessions::dropped_upto;
 
-use crate::error::ContentError;
-use crate::tables::{items, sessions};
+use crate::store::error::ContentError;
+use crate::store::tables::{items, sessions};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Span;

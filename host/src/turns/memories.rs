@@ -2,9 +2,9 @@
 //!
 //! Never shares a note between agents, and always keeps the author and the labels of a note. See `turns::calls::run`.
 
-use crate::refusal::{Denied, Refusal};
-use crate::tables::memories::{self as table, NewNote, Numbered};
-use crate::tools::REMEMBERED_BYTES_MAX;
+use crate::registry::tools::REMEMBERED_BYTES_MAX;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::memories::{self as table, NewNote, Numbered};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
@@ -16,7 +16,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-pub use crate::tables::memories::{
+pub use crate::store::tables::memories::{
     Note, count, delete_of_agent as erase_of_agent, delete_of_session as erase_of_session, find, list,
 };
 
@@ -184,7 +184,7 @@ pub fn forget(tx: &mut WriteTx<'_>, agent: AgentId, id: MemoryId, by: PersonId) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refusal::Decide;
+    use crate::store::refusal::Decide;
     use ironclaw_contract::seam::crypt::SessionKey;
     use ironclaw_state::State;
 

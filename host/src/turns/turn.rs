@@ -7,16 +7,16 @@ mod position;
 
 pub use position::Position;
 
-pub use crate::tables::messages::of_turn as messages_of;
-pub use crate::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
-pub use crate::tables::turns::{
+pub use crate::store::tables::messages::of_turn as messages_of;
+pub use crate::store::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
+pub use crate::store::tables::turns::{
     Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
     note_failure, of_principal, open_of, outcome,
 };
 
-use crate::tables::items;
-use crate::tables::messages::{self, Message};
-use crate::tables::turns::{self, CallOutcome, CallState};
+use crate::store::tables::items;
+use crate::store::tables::messages::{self, Message};
+use crate::store::tables::turns::{self, CallOutcome, CallState};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
@@ -161,7 +161,7 @@ pub fn open_next(
     let chosen = choose(&waiting);
     let Some(first) = chosen.first() else { return Ok(None) };
     let id = TurnId::new();
-    // For the sandbox, and for people who read the record. The host itself ends a turn by `open_turns::deadlines`.
+    // For the sandbox, and for people who read the record. The host itself ends a turn by `turns::open_turns::deadlines`.
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
     let kind = first.principal_kind;
     let scope = scope_of(tx, kind, &chosen)?;

@@ -1,7 +1,7 @@
 //! Tests of the facts of a call: the page has the address and the secret that are sent, and a yes holds for these facts alone.
 //!
 //! They use the real programs with the scripted model, and a server on loopback. The properties of all facts are tested beside
-//! `requests::facts`; commands, pushes and servers in `network_commands`, `git_push` and `mcp_hosts`.
+//! `gateway::requests::facts`; commands, pushes and servers in `network_commands`, `git_push` and `mcp_hosts`.
 
 use super::requests::{approve, host_of, post, request, waiting};
 use crate::support::client::Raw;

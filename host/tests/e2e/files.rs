@@ -1,6 +1,6 @@
 //! Tests of the files of a workspace: put and read by the agent, written by the agent and got, and the refusals.
 //!
-//! They use the real programs. The races with a hostile agent are beside `host/src/session/files.rs`.
+//! They use the real programs. The races with a hostile agent are beside `host/src/sessions/files.rs`.
 
 use crate::security::quota::code;
 use crate::support::client::{Raw, current_user};

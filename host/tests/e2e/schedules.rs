@@ -1,6 +1,6 @@
 //! Tests of schedules: refusals, runs with their receipts, lost rights, and the list that limits a run.
 //!
-//! `schedules::deliveries` has the channels that fail, `schedules::clock` the times, `schedules::agents` the tools of agents.
+//! `runtime::schedules::deliveries` has the channels that fail, `runtime::schedules::clock` the times, `runtime::schedules::agents` the tools of agents.
 
 mod agents;
 mod clock;

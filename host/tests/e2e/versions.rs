@@ -1,6 +1,6 @@
 //! Tests of the kept versions of files: an agent overwrites and deletes files of an earlier task, and a person restores them.
 //!
-//! They use the real programs. The bounds are tested beside `host/src/session/files/versions.rs`.
+//! They use the real programs. The bounds are tested beside `host/src/sessions/files/versions.rs`.
 
 use crate::security::quota::code;
 use crate::support::client::{Raw, current_user};

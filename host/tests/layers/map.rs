@@ -1,16 +1,16 @@
-//! Test of the code map in `docs/architecture.md`.
+//! Test of the code map in `docs/contributing.md`.
 
 use super::source::{read, workspace};
 
 #[test]
 fn code_map_names_only_existing_files() {
-    let document = read(&workspace().join("docs/architecture.md"));
-    let files = files_of_the_map(&document).expect("docs/architecture.md");
+    let document = read(&workspace().join("docs/contributing.md"));
+    let files = files_of_the_map(&document).expect("docs/contributing.md");
     let missing: Vec<_> = files.into_iter().filter(|file| !workspace().join(file).exists()).collect();
-    assert!(missing.is_empty(), "docs/architecture.md, \"{MAP}\", names missing files: {missing:?}");
+    assert!(missing.is_empty(), "docs/contributing.md, \"{MAP}\", names missing files: {missing:?}");
 }
 
-/// The heading of the map in `docs/architecture.md`.
+/// The heading of the map in `docs/contributing.md`.
 const MAP: &str = "Where a change goes";
 
 /// Returns the file paths in the last column of the table.

@@ -53,12 +53,6 @@ impl Source {
         }
         found
     }
-
-    /// Returns the modules that the file declares.
-    pub(crate) fn modules(&self) -> BTreeSet<String> {
-        let pairs = self.tokens.windows(3).filter(|three| three[0] == "mod" && three[2] == ";");
-        pairs.map(|three| three[1].clone()).collect()
-    }
 }
 
 /// Returns words, `::` and single characters, without comments, string and character literals, and numbers.

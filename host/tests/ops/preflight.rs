@@ -1,6 +1,6 @@
 //! Tests of preflight on this machine, and on machines with a fault.
 //!
-//! The faults are real (a filter, a user namespace) or values in a copy of `/proc/sys`. See `host/src/preflight/diagnosis.rs`.
+//! The faults are real (a filter, a user namespace) or values in a copy of `/proc/sys`. See `host/src/daemon/preflight/diagnosis.rs`.
 
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::jail_fixture::{HostUser, JailFixture, answer, directory, host_users};

@@ -373,7 +373,7 @@ fn request_of_an_earlier_try_runs_nothing_twice() {
     let recorded = raw.say("a", &text, None).1;
     let message = recorded["message_id"].as_str().expect("an id");
     let mut stream = Stream::open(&raw, message);
-    stream.next("request");
+    let entry = stream.next("request");
     // The next try has the grant, so it needs no person.
     let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["POST"], "paths": ["/notes"] });
     host.change("a", "egress", &grant);
@@ -382,11 +382,12 @@ fn request_of_an_earlier_try_runs_nothing_twice() {
     let raw = Raw::of(&host);
     answered(&host, message);
     assert_eq!(site.lines().len(), 1);
-    let entry = waiting(&raw);
-    assert_eq!(approve(&raw, &entry).0, 200);
-    wait_for("the end of the request", || request(&raw, &entry["id"])["status"] == "withdrawn");
+    // The call of the next try took the place of the request.
+    assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn");
+    let (status, said) = approve(&raw, &entry);
+    assert_eq!((status, said["error"]["code"].as_str()), (409, Some("call_withdrawn")), "{said}");
     assert_eq!(site.lines().len(), 1);
-    assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["reason"], "call_repeated");
+    assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["reason"], "call_withdrawn");
 }
 
 /// Asks for a call until the host dies at a point of its turn. A person is present, unless the call is faster than their stream.

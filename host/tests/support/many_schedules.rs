@@ -8,7 +8,7 @@ use ironclaw_calendar::Series;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, ScheduleId};
 use ironclaw_contract::seam::change::{CatchUp, WrittenBy};
 use ironclaw_host::registry::{self, schedules};
-use ironclaw_host::tables::schedules as table;
+use ironclaw_host::store::tables::schedules as table;
 use ironclaw_state::{Error, State};
 
 /// Returns the row of an active schedule whose first time is after its anchor. Its replies go to a thread of its own.

@@ -5,7 +5,7 @@
 use super::host_fixture::TestHost;
 use super::record;
 use ironclaw_host::registry;
-use ironclaw_host::session::store::{self, NewError, Origin};
+use ironclaw_host::sessions::store::{self, NewError, Origin};
 use ironclaw_state::State;
 
 /// Returns the name of an agent by its number.

@@ -5,8 +5,8 @@
 
 use crate::api::connections::{ConnectionHandle, RequestInFlight};
 use crate::api::port::{Port, Socket};
-use crate::refusal::Refusal;
 use crate::registry::Token;
+use crate::store::refusal::Refusal;
 use axum::extract::Request;
 use axum::extract::connect_info::Connected;
 use axum::http::header::{HOST, ORIGIN};

@@ -1,11 +1,12 @@
 //! A denied call is never silent: each code with the words for the model, the ledger, the answer of `why` and the manual.
 
 use super::*;
+use crate::channels::inbound::channel::Received;
+use crate::channels::inbound::{identity, inbox, routing};
 use crate::gateway::Direct;
-use crate::inbound::channel::Received;
-use crate::inbound::{identity, inbox, routing};
-use crate::record;
+use crate::gateway::writers;
 use crate::registry::{AgentDraft, create_owner};
+use crate::store::record;
 use crate::turns::calls::{Call, Judged, codes_of_calls};
 use ironclaw_contract::ids::{BootId, ItemId};
 use ironclaw_contract::operator::LedgerEvent;
@@ -30,7 +31,7 @@ fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, t
         enabled_tools: Vec::new(),
         access: Access::Everyone,
     };
-    crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+    writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let received = Received {
         channel: "loopback".to_owned(),
         kind: Kind::Chat,
@@ -50,7 +51,8 @@ fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, t
         telling: Telling::Typed,
     };
     let known = identity::authenticate(tx, received).expect("known");
-    let routed = routing::route(tx, known, (&crate::quota::Config::default(), u32::MAX), wrapping).expect("heard");
+    let routed =
+        routing::route(tx, known, (&crate::registry::quota::Config::default(), u32::MAX), wrapping).expect("heard");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
     let session = inbox::record(tx, &routed, wrapping, &sealer).expect("taken").session;
     let opened = turn::open_next(tx, session, &turn::Config::default()).expect("read").expect("a turn");

@@ -4,10 +4,10 @@
 
 use super::{received, speaker, thread};
 use crate::api::{Answer, Api, Body, Reply, agents};
-use crate::inbound::channel::loopback;
-use crate::refusal::Refusal;
+use crate::channels::inbound::channel::loopback;
 use crate::registry::Person;
-use crate::session::store::{self, Origin};
+use crate::sessions::store::{self, Origin};
+use crate::store::refusal::Refusal;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::{Conversation, DenialCode, NewConversation, NewMessage};

@@ -2,15 +2,15 @@
 //! message.
 //!
 //! Stages, requests and messages come from the record. A client that decides counts as present while its stream is open. See
-//! [`crate::requests::Presence`].
+//! [`crate::gateway::requests::Presence`].
 
 use super::super::auth::{Current, check_still_valid};
 use super::super::streaming::{PartialOutput, ProgressOfCalls};
 use super::super::{Answer, Api, requests};
 use super::waiting::{settled, with_wait_reason};
 use super::{mark_read, own_message, read_view};
-use crate::refusal::Refusal;
 use crate::registry::Person;
+use crate::store::refusal::Refusal;
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::response::sse::{Event, KeepAlive, Sse};

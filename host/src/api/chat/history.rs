@@ -1,14 +1,15 @@
 //! The caller's conversation with an agent, line by line.
 //!
-//! Never shows results of tools, summaries, or output that was not delivered. See `outbound::delivery`.
+//! Never shows results of tools, summaries, or output that was not delivered. See `channels::outbound::delivery`.
 
 use super::{speaker, thread};
 use crate::api::{Api, Reply, agents};
-use crate::error::Error;
-use crate::inbound::channel::loopback;
-use crate::outbound::delivery;
+use crate::channels::inbound::channel::loopback;
+use crate::channels::outbound::delivery;
 use crate::registry::Person;
-use crate::session::store::{self, Origin};
+use crate::sessions::store::{self, Origin};
+use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::turns::items;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
@@ -57,7 +58,7 @@ pub async fn history(
         .state
         .read(move |tx| {
             let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
-            let key = session.keys(&record.wrapping).map_err(crate::error::ContentError::from)?.content;
+            let key = session.keys(&record.wrapping).map_err(ContentError::from)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, query.limit.min(HISTORY_MAX) * 4)? {

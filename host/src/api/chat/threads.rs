@@ -4,10 +4,10 @@
 
 use super::speaker;
 use crate::api::{Api, Reply, agents};
-use crate::error::Error;
-use crate::inbound::channel::loopback;
+use crate::channels::inbound::channel::loopback;
 use crate::registry::Person;
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::error::Error;
 use axum::extract::{Path, Query, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::Thread;

@@ -1,14 +1,15 @@
 //! The replies of the caller's conversations that no client of theirs got yet.
 //!
 //! A reply counts as read once the API gave it to its person: as a message, in the stream of one, or in the list here. See
-//! `outbound::delivery`.
+//! `channels::outbound::delivery`.
 
 use crate::api::{Api, Reply, agents};
-use crate::error::Error;
-use crate::outbound::delivery;
+use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};
-use crate::session::store;
-use crate::tables::deliveries;
+use crate::sessions::store;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::tables::deliveries;
 use crate::turns::items;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -72,7 +73,7 @@ fn take(
         };
         // The text may have been dropped since.
         let Some(item) = items::find(tx, unseen.item)? else { continue };
-        let key = session.content_key(wrapping).map_err(crate::error::ContentError::from)?;
+        let key = session.content_key(wrapping).map_err(ContentError::from)?;
         let text = delivery::text_of(tx, &item, &key)?;
         let author = if item.tuple.kind == ItemKind::Notice { "host" } else { "agent" };
         replies.push(UnreadReply {

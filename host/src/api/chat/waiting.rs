@@ -6,10 +6,10 @@
 use super::{is_own, read_for, read_own, recorded, unknown};
 use crate::api::auth::Current;
 use crate::api::{Answer, Api};
-use crate::inbound::channel::Received;
-use crate::pipeline::Confirmation;
+use crate::channels::inbound::channel::Received;
 use crate::registry::Person;
 use crate::runtime::command::Phase;
+use crate::runtime::pipeline::Confirmation;
 use crate::runtime::shortages::storage_shortage;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{LedgerEvent, MessageView, Recorded};
@@ -183,7 +183,7 @@ pub(super) fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView 
                 shortage.remedy()
             )),
             None if api.record.state.metrics().failing_commits() > 0 => {
-                Some(format!("the record cannot be written: {}", crate::error::Error::UNWRITTEN_HINT))
+                Some(format!("the record cannot be written: {}", crate::store::error::Error::UNWRITTEN_HINT))
             }
             None => None,
         };

@@ -5,8 +5,8 @@
 use super::follow::stages;
 use super::waiting::with_wait_reason;
 use super::{own, read_view};
-use crate::agent_messages::chain;
 use crate::api::{Answer, Api, Reply, forgotten, schedules, status};
+use crate::channels::agent_messages::chain;
 use crate::registry::Person;
 use crate::turns::turn;
 use axum::extract::{Path, State};

@@ -1,16 +1,16 @@
 //! The copy of a file that an agent sends, for the people who may read the call.
 //!
-//! If an operator reads the file of another person, the ledger has an entry. See `outbound::delivery::sent_files`.
+//! If an operator reads the file of another person, the ledger has an entry. See `channels::outbound::delivery::sent_files`.
 
 use super::content::FileContent;
 use crate::api::named::id;
 use crate::api::{Answer, Api};
-use crate::error::ContentError;
-use crate::error::Error;
-use crate::outbound::delivery::sent_files;
-use crate::refusal::Refusal;
+use crate::channels::outbound::delivery::sent_files;
 use crate::registry::{Person, Role};
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::refusal::Refusal;
 use crate::turns::calls;
 use crate::turns::turn;
 use axum::Extension;

@@ -1,13 +1,13 @@
 //! Logins at MCP servers over the API: begin, complete, remove.
 //!
-//! No answer has a field for a token. See [`crate::mcp::oauth`].
+//! No answer has a field for a token. See [`crate::reach::mcp::oauth`].
 
 use super::super::{Api, Body, Reply};
 use super::one;
-use crate::error::Error;
-use crate::refusal::Denied;
 use crate::registry::Person;
 use crate::registry::mcp::{Server, login};
+use crate::store::error::Error;
+use crate::store::refusal::Denied;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::operator::{McpLoginAnswer, McpLoginBegun, McpServer, McpServerLogin, NewMcpLogin};

@@ -5,8 +5,8 @@
 use super::{change_of_role, read_identity, with_known_person};
 use crate::api::{Answer, Api, Body, Reply};
 use crate::gateway::review_page::Page;
-use crate::refusal::{Decide, Denied, Refusal};
 use crate::registry::{self, Identity, Person, Role, channels};
+use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;

@@ -5,8 +5,8 @@
 
 use super::super::error::Error;
 use super::super::socket_directory;
-use crate::backup;
-use crate::config::{self, Config};
+use crate::daemon::config::{self, Config};
+use crate::upkeep::backup;
 use ironclaw_contract::operator::{Removal, RemovalPath};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_state::home::{self, Home};

@@ -3,7 +3,8 @@
 use super::*;
 use crate::gateway::Proposed;
 use crate::gateway::checks::tests::{Scene, confirm, on_record};
-use crate::packages::Layer;
+use crate::gateway::writers;
+use crate::reach::packages::Layer;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::{self, Agent, channels, mcp, roles, software};
 use ironclaw_contract::canonical::Digest;
@@ -74,8 +75,7 @@ fn change_of_a_removed_channel_or_agent_is_outdated() {
             DenialCode::ChangeOutdated
         );
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::EnabledTools, json!([])));
-        crate::gateway::writers::agents::remove_agent(tx, &Approved::by_test(scene.owner), &scene.clerk)
-            .expect("removed");
+        writers::agents::remove_agent(tx, &Approved::by_test(scene.owner), &scene.clerk).expect("removed");
         assert_eq!(
             apply(tx, &approved, &Prepared::Nothing).expect_err("gone").refusal().code,
             DenialCode::ChangeOutdated

@@ -1,12 +1,12 @@
 //! Tests of the refusals of each kind, and of the completion of changes.
 
 use super::*;
-use crate::gateway::{Approved, Direct, Origin};
-use crate::packages;
-use crate::record;
+use crate::gateway::{Approved, Direct, Origin, writers};
+use crate::reach::packages;
 use crate::registry::channels::{self, ChannelDraft};
+use crate::registry::secrets;
 use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner};
-use crate::secrets;
+use crate::store::record;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
 use ironclaw_contract::operator::{ChannelKind, LedgerEvent};
@@ -42,7 +42,7 @@ fn draft(name: &str) -> AgentDraft {
 pub(crate) fn connect(tx: &mut WriteTx<'_>, name: &str, agent: &Agent, by: PersonId) {
     let channel = channels::find(tx, name).expect("read").expect("there");
     let wiring = Wiring::new(name.to_owned(), Engage::All);
-    crate::gateway::writers::channels::wire(tx, &Direct::by_test(by), &channel, agent.id, &wiring).expect("connected");
+    writers::channels::wire(tx, &Direct::by_test(by), &channel, agent.id, &wiring).expect("connected");
 }
 
 fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
@@ -54,10 +54,8 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
         let identity = name.parse().expect("an identity");
         registry::people::link(tx, &member, &identity, owner).expect("free");
     }
-    let clerk =
-        crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft("clerk")).expect("a name");
-    let other =
-        crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft("other")).expect("a name");
+    let clerk = writers::agents::create_agent(tx, &Direct::by_test(owner), draft("clerk")).expect("a name");
+    let other = writers::agents::create_agent(tx, &Direct::by_test(owner), draft("other")).expect("a name");
     let wrapping = key.wrapping_key();
     for name in ["shop", "desk"] {
         let secret = SecretText::new("secret".to_owned());
@@ -164,7 +162,7 @@ fn same_packages_can_be_requested_again_to_refetch_them() {
         scene.host_policy.packages.npm = Some("/usr/bin/env".into());
         let wanted = Packages { npm: vec!["left-pad".to_owned()], ..Packages::default() };
         let (yes, layer) = (Approved::by_test(scene.owner), Digest::of(b"layer"));
-        crate::gateway::writers::software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
+        writers::software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
         let same = scene.by_owner(ChangeKind::Packages, json!({ "npm": ["left-pad"] }));
         let checked = scene.looked(tx, same).expect("it passes");
         assert_eq!(checked.standing.before, json!(wanted));
@@ -187,8 +185,7 @@ fn agent_requests_changes_for_itself_alone() {
         let mut superfluous = scene.by_owner(ChangeKind::CreateAgent, json!({ "name": "helper" }));
         superfluous.agent = Some(scene.clerk.id);
         scene.refused(tx, superfluous, DenialCode::AgentSuperfluous);
-        crate::gateway::writers::agents::remove_agent(tx, &Approved::by_test(scene.owner), &scene.other)
-            .expect("removed");
+        writers::agents::remove_agent(tx, &Approved::by_test(scene.owner), &scene.other).expect("removed");
         let mut gone = scene.by_owner(ChangeKind::Persona, persona());
         gone.agent = Some(scene.other.id);
         scene.refused(tx, gone, DenialCode::AgentGone);
@@ -267,8 +264,7 @@ fn new_agent_gets_only_grants_that_its_creator_has() {
         scene.refused(tx, by_clerk(channel.clone()), DenialCode::CreateAgentGrants);
         let member = json!({ "name": "h", "members": ["chat:mia"] });
         assert!(scene.looked(tx, by_clerk(member.clone())).is_ok(), "the clerk is for everyone");
-        crate::gateway::writers::roles::set_access(tx, &Approved::by_test(scene.owner), &scene.clerk, Access::Members)
-            .expect("set");
+        writers::roles::set_access(tx, &Approved::by_test(scene.owner), &scene.clerk, Access::Members).expect("set");
         scene.refused(tx, by_clerk(member.clone()), DenialCode::CreateAgentGrants);
         let own = json!({ "name": "h", "enabled_tools": ["read_file"], "wirings": [all] });
         assert!(scene.looked(tx, by_clerk(own)).is_ok());
@@ -375,7 +371,7 @@ pub(in crate::gateway) fn confirm(tx: &mut WriteTx<'_>, scene: &Scene, tools: &[
     let listing = registry::mcp::listing::Listing { era: "session".to_owned(), instructions: None, tools };
     registry::mcp::note_listing(tx, "files", &listing).expect("noted");
     let confirmed = McpConfirm { server: "files".to_owned(), digest: listing.digest(), manifest: None };
-    crate::gateway::writers::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
+    writers::mcp::confirm(tx, &Approved::by_test(scene.owner), &confirmed).expect("confirmed");
 }
 
 #[test]
@@ -393,7 +389,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
             url: Some("https://mcp.example/".to_owned()),
             ..McpRegister::default()
         };
-        crate::gateway::writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
+        writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
         scene.refused(tx, confirmation(none, None), DenialCode::McpUnseen);
         confirm(tx, &scene, &["read"]);
         let tools = vec![json!({ "name": "read", "inputSchema": { "type": "object" }, "description": "other" })];
@@ -423,7 +419,7 @@ fn access_to_unknown_server_or_undeclared_tool_is_refused() {
         ) else {
             panic!("another kind")
         };
-        crate::gateway::writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
+        writers::mcp::register(tx, &Approved::by_test(scene.owner), &server, None).expect("room");
         scene.refused(tx, access(json!({ "server": "files" })), DenialCode::McpUnconfirmed);
         confirm(tx, &scene, &["read", "write"]);
         scene.refused(tx, access(json!({ "server": "files", "tools": ["erase"] })), DenialCode::McpToolUnknown);
@@ -485,14 +481,8 @@ fn another_meaning_of_a_name_changes_the_facts() {
 #[test]
 fn granted_role_is_part_of_the_comparison() {
     on_record(|tx, scene| {
-        crate::gateway::writers::roles::set(
-            tx,
-            &Approved::by_test(scene.owner),
-            scene.clerk.id,
-            scene.member,
-            Some(AgentRole::Member),
-        )
-        .expect("set");
+        writers::roles::set(tx, &Approved::by_test(scene.owner), scene.clerk.id, scene.member, Some(AgentRole::Member))
+            .expect("set");
         let same = json!({ "grant": [{ "identity": "mail:mia", "role": "member" }] });
         scene.refused(tx, scene.by_owner(ChangeKind::Permissions, same), DenialCode::ChangeEmpty);
         let more = json!({ "access": "members", "grant": [{ "identity": "mail:mia", "role": "member" }] });

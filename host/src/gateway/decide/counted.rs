@@ -1,11 +1,11 @@
 //! The count of the approvals of a change or of a call: those that are valid now, by different people who are independent of each other.
 //!
-//! Takes back every other approval, with its reason. Never approves anything. See [`crate::approval`] and
+//! Takes back every other approval, with its reason. Never approves anything. See [`crate::gateway::approval`] and
 //! [`crate::gateway::independence`].
 
 use super::super::independence::{self, Asked, Backers, NOT_INDEPENDENT};
 use super::super::store::{self, ApprovalRow};
-use crate::approval::{self, Subject, Token};
+use crate::gateway::approval::{self, Subject, Token};
 use crate::registry::policy::Rule;
 use crate::registry::{self, Person, TokenId, TokenState, tokens};
 use ironclaw_contract::ids::PersonId;

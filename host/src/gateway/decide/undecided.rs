@@ -3,8 +3,8 @@
 //! Decides nothing. See [`super`].
 
 use super::super::store::Row;
-use crate::error::ContentError;
-use crate::refusal::{Denied, Refusal};
+use crate::store::error::ContentError;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_state::keys;
 
 /// The reason that the decision of a person was not recorded.

@@ -4,10 +4,10 @@ use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties,
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::live_settings::HostPolicy;
+use crate::registry::secrets;
 use crate::registry::{Agent, egress};
-use crate::secrets;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Egress};
 use ironclaw_judge::egress::{Commands, Grant, HostName, Loopback};

@@ -6,10 +6,10 @@ use super::{
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::Agent;
 use crate::registry::live_settings::HostPolicy;
-use crate::tools::{self, RUN_COMMAND};
+use crate::registry::tools::{self, RUN_COMMAND};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::seam::change::{Change, EnabledTools, ToolDifference};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The identities that a change names, and the people behind them.
 
 use super::gone;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Identity, Person};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;

@@ -4,10 +4,10 @@ use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties,
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
-use crate::refusal::Denied;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::{Agent, mcp};
+use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Change, McpConfirm};
 use ironclaw_judge::manifest::{Manifest, Rule, server};
 use ironclaw_state::{ReadTx, WriteTx};

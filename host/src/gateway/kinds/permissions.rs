@@ -5,9 +5,9 @@ use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties,
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
-use crate::refusal::Denied;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, roles};
+use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, Grant, Permissions};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::{Value, json};

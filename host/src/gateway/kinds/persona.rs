@@ -4,9 +4,9 @@ use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties,
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
-use crate::refusal::Denied;
 use crate::registry::Agent;
 use crate::registry::live_settings::HostPolicy;
+use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Change, Persona};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::diff::{self, LineMark};

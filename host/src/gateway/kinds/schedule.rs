@@ -11,7 +11,7 @@ pub(in crate::gateway) use rights::check as check_rights;
 pub use rights::{Lost, lost};
 
 use super::{Properties, Scope};
-use crate::refusal::Refusal;
+use crate::store::refusal::Refusal;
 use ironclaw_calendar::{CalendarError, Kind, Recurrence, Series, Zone};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Schedule;

@@ -1,14 +1,14 @@
 //! The kind `wiring`: the channel that an agent hears, and the messages that it answers.
 
 use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
+use crate::channels::inbound::routing::engage;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
-use crate::inbound::routing::engage;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::channels::{self, Channel};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, LOOPBACK};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
 use ironclaw_state::{ReadTx, WriteTx};

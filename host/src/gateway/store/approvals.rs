@@ -1,9 +1,9 @@
 //! Approvals in the record, each with its token until it is used or taken back.
 //!
-//! Verifies no token; [`crate::gateway::decide`] does that. See [`crate::approval`].
+//! Verifies no token; [`crate::gateway::decide`] does that. See [`crate::gateway::approval`].
 
-use crate::approval::Token;
-use crate::tables::changes;
+use crate::gateway::approval::Token;
+use crate::store::tables::changes;
 use ironclaw_contract::ids::{ApprovalId, PersonId};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ApprovalRoot;

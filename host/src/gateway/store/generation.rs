@@ -3,7 +3,7 @@
 //! Reads no head of the ledger itself. See [`ironclaw_ledger`] and [`crate::daemon`].
 
 use crate::registry::allowances;
-use crate::tables::{changes, facts, requests};
+use crate::store::tables::{changes, facts, requests};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;

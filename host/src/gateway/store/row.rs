@@ -1,11 +1,11 @@
 //! Properties of a recorded change by the rules of the gateway.
 //!
-//! Never writes a row. See [`crate::gateway::store`] and [`crate::tables::changes`].
+//! Never writes a row. See [`crate::gateway::store`] and [`crate::store::tables::changes`].
 
 use super::super::Proposed;
 use super::super::kinds::{self, concerns_agent};
 use crate::registry::policy::{Policy, Rule};
-use crate::tables::changes::Row;
+use crate::store::tables::changes::Row;
 use ironclaw_contract::ids::AgentId;
 
 impl Row {

@@ -7,11 +7,12 @@ use super::super::decide::{self, DecisionContext, Undecided, Vote};
 use super::super::kinds::{Prepared, concerns_agent};
 use super::super::store::{self, Status};
 use super::super::{Direct, Proposed, Requester, checks};
-use crate::error::ContentError;
-use crate::refusal::{Denied, Refusal};
+use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{self, Policy};
 use crate::registry::{self, AgentDraft, Person, Role};
+use crate::store::error::ContentError;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -63,7 +64,7 @@ impl DecisionFixture {
                     enabled_tools: Vec::new(),
                     access: Access::Everyone,
                 };
-                crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a good name");
+                writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a good name");
             }
             Ok(())
         });
@@ -217,7 +218,7 @@ pub(super) fn host_policy() -> HostPolicy {
         mounts: Vec::new(),
         linked: Vec::new(),
         private: Vec::new(),
-        packages: crate::packages::Config::default(),
+        packages: crate::reach::packages::Config::default(),
         budget: crate::turns::budget::Config::default(),
         egress: crate::registry::egress::Config::default(),
     }
@@ -228,7 +229,7 @@ pub(super) fn context<'a>(policy: &'a Policy, root: u8, host_policy: &'a HostPol
     let mut roots = ROOTS.lock().unwrap_or_else(PoisonError::into_inner);
     while roots.len() <= usize::from(root) {
         let next = u8::try_from(roots.len()).expect("a few");
-        roots.push(Box::leak(Box::new(crate::approval::tests::root(next))));
+        roots.push(Box::leak(Box::new(crate::gateway::approval::tests::root(next))));
     }
     DecisionContext { policy, host_policy, root: roots[usize::from(root)] }
 }

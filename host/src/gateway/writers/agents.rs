@@ -2,9 +2,9 @@
 
 use super::{approved_entry, authorised_entry, changed_entry};
 use crate::gateway::decide::proof::{Approved, Authority};
-use crate::refusal::{Denied, Refusal};
 use crate::registry::{Agent, AgentDraft, Mode, allowances, check_agent_name, find_agent, models};
-use crate::tables;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -77,7 +77,7 @@ pub fn set_tools(
     tools: &[String],
 ) -> Result<(), ironclaw_state::Error> {
     tables::agents::set_tools(tx, agent.id, tools)?;
-    let is_lost = |tool: &str| crate::tools::find(tool).is_some() && !tools.iter().any(|kept| kept == tool);
+    let is_lost = |tool: &str| crate::registry::tools::find(tool).is_some() && !tools.iter().any(|kept| kept == tool);
     allowances::end_of_tools(tx, agent.id, is_lost)?;
     let (before, after) = (canonical::to_string(&agent.enabled_tools), canonical::to_string(&tools));
     changed_entry(LedgerEvent::AgentTools, approved, agent.id, before.as_bytes(), after.as_bytes()).append(tx)?;
@@ -89,7 +89,7 @@ fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
     if draft.persona.len() > PERSONA_BYTES_MAX {
         return Err(Refusal::new(DenialCode::PersonaTooLong, format!("the persona is over {PERSONA_BYTES_MAX} bytes")));
     }
-    crate::tools::check(&draft.enabled_tools)
+    crate::registry::tools::check(&draft.enabled_tools)
 }
 
 /// Sets the guard mode of an agent.

@@ -2,7 +2,7 @@
 
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
-use crate::tables::models::{self as table, OwnCeilings};
+use crate::store::tables::models::{self as table, OwnCeilings};
 use crate::turns::budget::book::COUNT_MAX;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;

@@ -3,7 +3,7 @@
 use super::authorised_entry;
 use crate::gateway::decide::proof::Authority;
 use crate::registry::channels::{Channel, Hears, Rules};
-use crate::tables::channels as table;
+use crate::store::tables::channels as table;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;

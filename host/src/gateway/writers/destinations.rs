@@ -3,7 +3,7 @@
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::destinations::{AGENT, Receiver, find};
-use crate::tables::destinations::{self as table, NewDestination};
+use crate::store::tables::destinations::{self as table, NewDestination};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;

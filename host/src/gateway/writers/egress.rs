@@ -3,7 +3,7 @@
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::egress::egress_of;
-use crate::tables::agents as table;
+use crate::store::tables::agents as table;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;

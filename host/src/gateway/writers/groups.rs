@@ -3,7 +3,7 @@
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::groups::find;
-use crate::tables::groups as table;
+use crate::store::tables::groups as table;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;

@@ -2,10 +2,10 @@
 
 use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::allowances;
 use crate::registry::mcp::{SERVERS_MAX, confirmable, find, grants_of, holders, left_of, login};
-use crate::tables::channels as table;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::channels as table;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

@@ -2,11 +2,11 @@
 
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
-use crate::refusal::Denied;
 use crate::registry::models::{choose, known};
 use crate::registry::{Agent, agents};
-use crate::tables::agents as table;
-use crate::tables::facts::{self, Fact};
+use crate::store::refusal::Denied;
+use crate::store::tables::agents as table;
+use crate::store::tables::facts::{self, Fact};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::WriteTx;

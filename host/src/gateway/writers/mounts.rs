@@ -3,7 +3,7 @@
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::mounts::{Mount, of};
-use crate::tables;
+use crate::store::tables;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;

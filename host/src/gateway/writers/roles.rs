@@ -4,7 +4,7 @@ use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::roles::role_of;
 use crate::registry::{Agent, allowances};
-use crate::tables;
+use crate::store::tables;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};

@@ -3,7 +3,7 @@
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::schedules::{Schedule, digest};
-use crate::tables::schedules as table;
+use crate::store::tables::schedules as table;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
 

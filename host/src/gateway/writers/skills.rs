@@ -3,7 +3,7 @@
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::skills::{Brought, Installed, Package, find};
-use crate::tables::skills as table;
+use crate::store::tables::skills as table;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};

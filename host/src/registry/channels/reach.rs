@@ -1,6 +1,6 @@
 //! The order of wirings by reach: which messages, and of which people, can reach an agent.
 //!
-//! Pure. A wiring within the present one takes effect at once; any other one needs a change with a page. See [`super::wire`].
+//! Pure. A wiring within the present one takes effect at once; any other one needs a change with a page. See [`crate::gateway::writers`].
 
 use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders, Wiring};
 

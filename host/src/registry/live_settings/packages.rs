@@ -1,6 +1,6 @@
 //! The settings of packages: the clients, their sources, and the limits.
 //!
-//! Never reads the machine. See [`crate::packages`].
+//! Never reads the machine. See [`crate::reach::packages`].
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};

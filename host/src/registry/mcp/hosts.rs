@@ -1,6 +1,6 @@
 //! The hosts of the network that the command of an MCP server reaches.
 //!
-//! Each is a tunnel: the gateway passes the connections of the command on, and cannot read them. See [`crate::jail_network`].
+//! Each is a tunnel: the gateway passes the connections of the command on, and cannot read them. See [`crate::reach::jail_network`].
 
 use ironclaw_contract::seam::change::McpHost;
 use ironclaw_judge::egress::{Commands, Grant, GrantError, GrantText, Loopback};

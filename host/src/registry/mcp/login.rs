@@ -1,9 +1,9 @@
 //! The logins of people at MCP servers: the tokens, wrapped by the master key, and the end of a login.
 //!
-//! Never contacts an issuer, and gives tokens only to the code that sends them. See [`crate::mcp::oauth`].
+//! Never contacts an issuer, and gives tokens only to the code that sends them. See [`crate::reach::mcp::oauth`].
 
-use crate::secrets::SecretName;
-use crate::tables::channels as table;
+use crate::registry::secrets::SecretName;
+use crate::store::tables::channels as table;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::McpRegister;

@@ -1,9 +1,9 @@
 //! A server as it is registered now, with its credentials by name and version: everything that decides where the arguments of a call go.
 //!
-//! Never reads the value of a secret. See [`crate::requests::facts`].
+//! Never reads the value of a secret. See [`crate::gateway::requests::facts`].
 
 use super::{find, login};
-use crate::secrets::{self, SecretName, Versioned};
+use crate::registry::secrets::{self, SecretName, Versioned};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::{Error, ReadTx};

@@ -6,8 +6,8 @@
 use super::listing::Listing;
 use super::{Place, SERVERS_MAX, Server, find, grants_of, manifests};
 use crate::registry::skills;
-use crate::tools::catalogue::ServerTool;
-use crate::tools::levels;
+use crate::registry::tools::catalogue::ServerTool;
+use crate::registry::tools::levels;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_state::ReadTx;
 use std::cell::RefCell;

@@ -4,7 +4,7 @@
 
 use super::{Bounds, Rule, WrittenRule, rule};
 use crate::registry::Role;
-use crate::tools;
+use crate::registry::tools;
 use ironclaw_judge::manifest::{self, server};
 use ironclaw_judge::{Class, Classes};
 use std::collections::BTreeMap;

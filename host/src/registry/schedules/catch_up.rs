@@ -1,6 +1,6 @@
 //! The treatment of times that have come: which of them run, and which are skipped.
 //!
-//! Pure: has no clock and no record. See `crate::schedules`, which performs the plan.
+//! Pure: has no clock and no record. See `crate::runtime::schedules`, which performs the plan.
 
 use ironclaw_calendar::Series;
 use ironclaw_contract::seam::change::CatchUp;

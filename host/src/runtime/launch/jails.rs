@@ -3,17 +3,17 @@
 //! Starts nothing. See [`ironclaw_jail::Spec`].
 
 use super::Error;
-use crate::error::Error as PipelineError;
-use crate::jail_network;
-use crate::jail_network::roots::Roots;
-use crate::network_command::{CommandJails, Launching};
-use crate::packages::VerifiedLayers;
-use crate::record::Record;
+use crate::reach::jail_network;
+use crate::reach::jail_network::roots::Roots;
+use crate::reach::network_command::{CommandJails, Launching};
+use crate::reach::packages::VerifiedLayers;
+use crate::reach::skills::Shelf;
 use crate::registry::live_settings::Live;
+use crate::registry::tools;
 use crate::registry::{self, mounts, skills, software};
-use crate::session::store::Session;
-use crate::skills::Shelf;
-use crate::tools;
+use crate::sessions::store::Session;
+use crate::store::error::Error as PipelineError;
+use crate::store::record::Record;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::link::{GRANTED_ARGUMENT, path};
 use ironclaw_jail::launcher::{Jailed, Launcher};

@@ -2,10 +2,10 @@
 //!
 //! Decides nothing. See `runtime::life` for the decisions, and [`crate::runtime::actor`] for their execution.
 
-use crate::error::Error;
-use crate::quota::workspace::Over;
+use crate::registry::quota::workspace::Over;
 use crate::runtime::command::Phase;
-use crate::session::store::FailureReason;
+use crate::sessions::store::FailureReason;
+use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
 
 /// An effect; `C` is a command. Effects of the first half have no result. Each step ends with one effect of the second half; its result

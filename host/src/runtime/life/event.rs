@@ -2,10 +2,10 @@
 //!
 //! Decides nothing. See `runtime::life`.
 
-use crate::error::Error;
-use crate::quota::workspace::Over;
+use crate::registry::quota::workspace::Over;
 use crate::runtime::sleep_reason::SleepReason;
-use crate::session::store::{FailureReason, SessionState};
+use crate::sessions::store::{FailureReason, SessionState};
+use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
 
 /// An event in the life of an actor; `C` is a command.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::error::Error;
 use crate::runtime::command::Ticket;
+use crate::store::error::Error;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

@@ -5,7 +5,7 @@
 use super::Call;
 use super::judge::TOOL_NAME_MAX;
 use super::schedule;
-use crate::tools;
+use crate::registry::tools;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::Value;

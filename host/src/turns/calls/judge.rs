@@ -1,15 +1,15 @@
 //! The judgement of one tool call that a model wants: permitted, or refused with a code.
 //!
-//! Pure: never runs or records a call. [`ironclaw_judge`] has the stages; this file brings what they read. See [`crate::tools`].
+//! Pure: never runs or records a call. [`ironclaw_judge`] has the stages; this file brings what they read. See [`crate::registry::tools`].
 
 use super::action::action_of;
 use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::{Call, send};
+use crate::registry::tools::catalogue::{Catalogue, Source};
+use crate::registry::tools::{self, Class, Runs};
 use crate::registry::{self, Agent};
-use crate::tables::schedules::OfTurn;
-use crate::tools::catalogue::{Catalogue, Source};
-use crate::tools::{self, Class, Runs};
+use crate::store::tables::schedules::OfTurn;
 use crate::turns::turn::Position;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
@@ -273,7 +273,7 @@ fn recorded_name(catalogue: &Catalogue, name: &str) -> String {
 mod tests {
     use super::*;
     use crate::registry::Mode;
-    use crate::tools::catalogue::CommandReach;
+    use crate::registry::tools::catalogue::CommandReach;
     use ironclaw_contract::ids::AgentId;
     use ironclaw_judge::manifest;
     use std::collections::BTreeSet;

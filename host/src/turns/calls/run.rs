@@ -4,11 +4,11 @@
 //! before the transaction begins. See [`crate::turns::memories`].
 
 use super::{Call, Judgement, ResultBody, TurnFacts, judge};
-use crate::refusal::{Denied, Refusal};
 use crate::registry::schedules::{self, By, Schedule};
+use crate::registry::tools::catalogue::Catalogue;
+use crate::registry::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
 use crate::registry::{Agent, mcp, skills};
-use crate::tools::catalogue::Catalogue;
-use crate::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
+use crate::store::refusal::{Denied, Refusal};
 use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{PersonId, ScheduleId};

@@ -4,7 +4,7 @@
 //! Pure. A call with another address is not judged as one to this destination: at its execution the addresses are compared again.
 
 use crate::registry::destinations::{Destination, State};
-use crate::tools::SEND_MESSAGE;
+use crate::registry::tools::SEND_MESSAGE;
 use ironclaw_contract::operator::{DenialCode, SentFile};
 use ironclaw_judge::manifest::{self, Manifest, Reach};
 use serde_json::{Map, Value, json};

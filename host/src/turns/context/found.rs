@@ -1,11 +1,11 @@
 //! The tools that an agent found with `find_tools` in a conversation, whose definitions its prompts contain.
 //!
-//! Reads the recorded results, so the tools are the same after a restart, another try and a summary. See [`crate::tools::levels`] for the
+//! Reads the recorded results, so the tools are the same after a restart, another try and a summary. See [`crate::registry::tools::levels`] for the
 //! bounds.
 
-use crate::error::ContentError;
-use crate::tables::items as table;
-use crate::tools::FIND_TOOLS;
+use crate::registry::tools::FIND_TOOLS;
+use crate::store::error::ContentError;
+use crate::store::tables::items as table;
 use crate::turns::calls::ResultBody;
 use crate::turns::items;
 use ironclaw_contract::ids::SessionId;

@@ -1,8 +1,8 @@
 //! The images of a prompt: read from the workspace, if they still have the bytes that the person sent.
 //!
-//! Never shows a model other bytes, because the agent may change its workspace at any moment. See [`crate::session::files`].
+//! Never shows a model other bytes, because the agent may change its workspace at any moment. See [`crate::sessions::files`].
 
-use crate::session::files::{FilePath, Files};
+use crate::sessions::files::{FilePath, Files};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ironclaw_contract::canonical::Digest;

@@ -7,9 +7,9 @@
 use super::OutputBody;
 use super::own_json;
 use super::system::Now;
-use crate::error::ContentError;
 use crate::registry::Mode;
-use crate::tables::{deliveries, messages, turns};
+use crate::store::error::ContentError;
+use crate::store::tables::{deliveries, messages, turns};
 use crate::turns::calls::ResultBody;
 use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::{ItemId, TurnId};

@@ -5,11 +5,11 @@
 use super::item_cache::{Content, Item, ItemCache};
 use super::system::Now;
 use super::{Checked, OutputBody, Reader, images, order};
-use crate::error::ContentError;
-use crate::tables::agent_messages::{self, AgentMessageKind};
-use crate::tables::requests::{self, Status};
-use crate::tables::turns::CallState;
-use crate::tables::{agents, turns};
+use crate::store::error::ContentError;
+use crate::store::tables::agent_messages::{self, AgentMessageKind};
+use crate::store::tables::requests::{self, Status};
+use crate::store::tables::turns::CallState;
+use crate::store::tables::{agents, turns};
 use crate::turns::calls::{Call, ResultBody};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, Recorded};

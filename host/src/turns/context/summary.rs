@@ -4,7 +4,7 @@
 //! [`crate::turns::items::summary`] for the items that it replaces.
 
 use super::{Checked, ItemCache, Reader, Refused, Unanswered, parts};
-use crate::error::ContentError;
+use crate::store::error::ContentError;
 use crate::turns::items::summary as covers;
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};

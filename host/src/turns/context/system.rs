@@ -4,10 +4,10 @@
 
 use super::Reader;
 use crate::registry::destinations::{self, State};
+use crate::registry::tools::catalogue::Catalogue;
+use crate::registry::tools::{self, levels};
 use crate::registry::{self, mounts, skills, software};
-use crate::session::store;
-use crate::tools::catalogue::Catalogue;
-use crate::tools::{self, levels};
+use crate::sessions::store;
 use ironclaw_judge::Principal;
 use ironclaw_state::ReadTx;
 use ironclaw_text::lookalike;

@@ -135,7 +135,7 @@ fn authors_that_one_person_typed_need_no_parser() {
 fn channel_message_is_recorded_as_a_webhook() {
     with_fixture(|mut fixture| {
         let message = fixture.say(ANN, "!hello");
-        let found = crate::inbound::inbox::find(fixture.tx, message).expect("read").expect("there");
+        let found = crate::channels::inbound::inbox::find(fixture.tx, message).expect("read").expect("there");
         assert_eq!(found.kind, Kind::Webhook);
     });
 }

@@ -3,8 +3,8 @@
 //! Never reads a file: the agent may change it, so its bytes are compared with the digest when a prompt needs them. See
 //! [`crate::turns::context::images`].
 
-use crate::error::ContentError;
-use crate::tables::messages;
+use crate::store::error::ContentError;
+use crate::store::tables::messages;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId};
 use ironclaw_state::ReadTx;

@@ -1,11 +1,11 @@
 //! Retention of items: a session keeps a bounded number of items and bytes, and drops old items if the operator sets an age.
 //!
-//! Never drops an item that an open turn, a waiting message or an open delivery needs. See [`crate::retention_worker`].
+//! Never drops an item that an open turn, a waiting message or an open delivery needs. See [`crate::upkeep::retention_worker`].
 
-use crate::record::ItemsConfig as Config;
-use crate::tables::items::{self, Measure};
-use crate::tables::sessions::{self, Bounds, Extent};
-use crate::tables::turns;
+use crate::store::record::ItemsConfig as Config;
+use crate::store::tables::items::{self, Measure};
+use crate::store::tables::sessions::{self, Bounds, Extent};
+use crate::store::tables::turns;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;

@@ -1,9 +1,9 @@
 //! Removal of rows of messages, turns and deliveries whose items were dropped.
 //!
 //! Keeps open work, dead letters, and for 30 days messages with an event id. The ledger keeps the outcome of every message. See
-//! [`crate::retention_worker`] and [`ironclaw_ledger::forgotten`].
+//! [`crate::upkeep::retention_worker`] and [`ironclaw_ledger::forgotten`].
 
-use crate::tables::{deliveries, messages, turns};
+use crate::store::tables::{deliveries, messages, turns};
 use ironclaw_ledger::forgotten;
 use ironclaw_state::{ReadTx, WriteTx};
 

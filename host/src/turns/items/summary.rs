@@ -2,9 +2,9 @@
 //!
 //! Never writes a summary and never judges one. See [`crate::turns::context::summary`].
 
-pub use crate::tables::items::{Covered, covered, summary_ordinal as ordinal};
+pub use crate::store::tables::items::{Covered, covered, summary_ordinal as ordinal};
 
-use crate::tables::{items, sessions};
+use crate::store::tables::{items, sessions};
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_state::{ReadTx, WriteTx};
 

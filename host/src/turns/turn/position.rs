@@ -1,8 +1,8 @@
 //! The position of a turn in a chain of messages between agents. Never decides what the turn may do.
 
 use super::Turn;
-use crate::tables::agent_messages::{self, AgentMessage};
-use crate::tables::messages;
+use crate::store::tables::agent_messages::{self, AgentMessage};
+use crate::store::tables::messages;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_state::{Error, ReadTx};
 

@@ -3,8 +3,8 @@
 use super::super::{Apply, Preparation, Prepared, identities, wiring};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
-use crate::refusal::Denied;
 use crate::registry::AgentDraft;
+use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Access, AgentRole, CreateAgent};
 use ironclaw_state::WriteTx;
 

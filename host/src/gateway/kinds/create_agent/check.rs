@@ -4,9 +4,9 @@
 
 use super::super::{Check, CheckContext, enabled_tools, identities, wiring};
 use crate::gateway::Requester;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Person, Role, channels, roles};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, CreateAgent, Engage};
 use ironclaw_state::ReadTx;

@@ -3,7 +3,7 @@
 use super::super::{Apply, Preparation, Prepared, packages};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
-use crate::refusal::{Denied, Refusal};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::WriteTx;

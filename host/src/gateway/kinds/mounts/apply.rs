@@ -3,8 +3,8 @@
 use super::super::{Apply, Preparation, Prepared, concerned, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
-use crate::refusal::Denied;
 use crate::registry::mounts;
+use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::Mount;
 use ironclaw_state::WriteTx;
 use std::path::PathBuf;

@@ -5,9 +5,9 @@
 
 use super::super::{Check, CheckContext};
 use super::mount_source::{self, Found, LookError};
-use crate::refusal::{Denied, Refusal};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mounts};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Mount};
 use ironclaw_jail::mount_table::Mounts;
@@ -197,7 +197,7 @@ mod tests {
         symlink(root.join("allowed/data"), root.join("allowed/link")).expect("linked");
         let private = vec![root.join("allowed/home")];
         let linked = vec![(root.join("named"), root.join("allowed"))];
-        let packages = crate::packages::Config::default();
+        let packages = crate::reach::packages::Config::default();
         let budget = crate::turns::budget::Config::default();
         let egress = crate::registry::egress::Config::default();
         let host_policy = HostPolicy { mounts: vec![root.join("allowed")], linked, private, packages, budget, egress };

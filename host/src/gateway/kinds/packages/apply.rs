@@ -3,8 +3,8 @@
 use super::super::{Apply, Preparation, Prepared, concerned, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
-use crate::packages::Layer;
-use crate::refusal::{Denied, Refusal};
+use crate::reach::packages::Layer;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::WriteTx;

@@ -1,10 +1,10 @@
 //! Checks the software for an agent and the sources of that software.
 
 use super::super::{Check, CheckContext};
-use crate::packages;
-use crate::refusal::Denied;
+use crate::reach::packages;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, software};
+use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Change, Packages};
 use ironclaw_state::ReadTx;
 use serde_json::{Map, Value, json};

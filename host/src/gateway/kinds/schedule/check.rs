@@ -3,10 +3,10 @@
 use super::super::{Check, CheckContext, incomplete};
 use super::{from, malformed, recurrence_text, rights};
 use crate::gateway::Requester;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Identity, channels, schedules};
-use crate::session::store;
+use crate::sessions::store;
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::operator::DenialCode;

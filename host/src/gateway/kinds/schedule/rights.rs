@@ -4,8 +4,8 @@
 
 use super::super::Policy;
 use crate::gateway::{Proposed, Requester};
-use crate::refusal::{Denied, Refusal};
 use crate::registry::{self, Agent, Person, mcp, roles};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Schedule};
 use ironclaw_judge::Class;

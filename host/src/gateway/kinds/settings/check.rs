@@ -1,11 +1,11 @@
 //! Checks settings, reads the current ones, and finds changes that only tighten.
 
 use super::super::{Check, CheckContext};
-use crate::refusal::{Denied, Refusal};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::models::{self, kind_name};
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Agent, Mode, Role};
+use crate::store::refusal::{Denied, Refusal};
 use crate::turns::budget::{self, book};
 use ironclaw_contract::operator::DEFAULT_MODEL;
 use ironclaw_contract::operator::DenialCode;

@@ -2,10 +2,10 @@
 
 use super::super::{Check, CheckContext, Policy, Rule, incomplete, of};
 use super::plan::{Plan, package, plan, written};
-use crate::refusal::{Denied, Refusal};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, mcp, mounts, schedules};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Change, ChangeKind, EnabledTools, McpAccess, Mount, Part, Schedule, Skill, WrittenBy,

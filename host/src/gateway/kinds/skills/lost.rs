@@ -3,9 +3,9 @@
 //! Never changes a grant.
 
 use super::plan::{canonical, completed, completed_mount, written};
-use crate::refusal::Denied;
 use crate::registry::skills::{self, Brought};
 use crate::registry::{Agent, egress, mcp, mounts, software};
+use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Egress, Mount, Packages};
 use ironclaw_skill::Grants;
 use ironclaw_state::{ReadTx, WriteTx};

@@ -3,9 +3,9 @@
 //! Pure over the record. A grant that the agent has for another reason stays, and is never counted as the skill's own.
 
 use super::super::incomplete;
-use crate::refusal::{Denied, Refusal};
 use crate::registry::skills::{self, Brought, Installed};
 use crate::registry::{Agent, egress, mcp, mounts, software};
+use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::ScheduleId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{

@@ -1,13 +1,13 @@
 //! A simulation of an actor without processes: it answers each effect with a possible event, as a script says. After the end of the
 //! script every effect succeeds.
 
-use crate::error::Error;
-use crate::quota::workspace::Over;
+use crate::registry::quota::workspace::Over;
 use crate::runtime::command::{CommandKind, HasKind, Ticket};
 use crate::runtime::life::{Effect, Event, Life};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::work::{self, Work};
-use crate::session::store::{FailureReason, SessionState};
+use crate::sessions::store::{FailureReason, SessionState};
+use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
 use proptest::prelude::*;
 use std::collections::VecDeque;

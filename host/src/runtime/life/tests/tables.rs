@@ -4,7 +4,7 @@ use super::simulation::{FAILURES_MAX, unwritten};
 use crate::runtime::command::{CommandKind, Ticket};
 use crate::runtime::life::{Event, Life};
 use crate::runtime::sleep_reason::SleepReason;
-use crate::session::store::{FailureReason, SessionState};
+use crate::sessions::store::{FailureReason, SessionState};
 use ironclaw_jail::shortage::Shortage;
 
 /// Takes events in order, and compares the effects of each.

@@ -1,8 +1,8 @@
 //! Prompts of agents with many tools of MCP servers: their size, and the definitions that the agent found.
 
 use super::fixture::{ANN, Fixture, with_fixture};
-use crate::tools::FIND_TOOLS;
-use crate::tools::levels::DEFINITIONS_BYTES_MAX;
+use crate::registry::tools::FIND_TOOLS;
+use crate::registry::tools::levels::DEFINITIONS_BYTES_MAX;
 use serde_json::json;
 
 /// Bytes of the JSON around the definitions and lines: names of fields, and line ends that become two characters.

@@ -1,17 +1,18 @@
 //! A fixture: a conversation in a real record, with a sandbox that requests all items that the host names.
 
 use super::super::{Checked, ItemCache, OutputBody, Reader, Unanswered, check, compose};
+use crate::channels::inbound::channel::Received;
+use crate::channels::inbound::{identity, inbox, routing};
+use crate::channels::outbound::delivery;
+use crate::gateway::writers;
 use crate::gateway::{Approved, Direct};
-use crate::inbound::channel::Received;
-use crate::inbound::{identity, inbox, routing};
-use crate::outbound::delivery;
-use crate::record;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::mounts::{self, Mount};
+use crate::registry::tools::{Class, Runs};
 use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels, create_owner};
-use crate::session::store::{self, Session};
-use crate::tables::channels as table;
-use crate::tools::{Class, Runs};
+use crate::sessions::store::{self, Session};
+use crate::store::record;
+use crate::store::tables::channels as table;
 use crate::turns::calls::{self, Call, Judged, Judgement, ResultBody, ResultTarget};
 use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};
@@ -78,10 +79,10 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 
         name: "clerk".to_owned(),
         model: None,
         persona: "Be brief.".to_owned(),
-        enabled_tools: crate::tools::usual().map(str::to_owned).collect(),
+        enabled_tools: crate::registry::tools::usual().map(str::to_owned).collect(),
         access: Access::Everyone,
     };
-    let agent = crate::gateway::writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+    let agent = writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let secret = SecretText::new("secret".to_owned());
     let url = "https://example.org/".to_owned();
     let draft =
@@ -89,7 +90,7 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 
     channels::add(tx, &draft, &wrapping, &by).expect("a name");
     let channel = channels::find(tx, "desk").expect("read").expect("there");
     let wiring = Wiring { pattern: Some("^!".to_owned()), ..Wiring::new("desk".to_owned(), Engage::Pattern) };
-    crate::gateway::writers::channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
+    writers::channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
     Fixture { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
 }
@@ -141,8 +142,9 @@ impl Fixture<'_, '_> {
             telling: Telling::Typed,
         };
         let known = identity::authenticate(self.tx, received).expect("known");
-        let routed = routing::route(self.tx, known, (&crate::quota::Config::default(), u32::MAX), &self.wrapping)
-            .expect("heard");
+        let routed =
+            routing::route(self.tx, known, (&crate::registry::quota::Config::default(), u32::MAX), &self.wrapping)
+                .expect("heard");
         inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("taken").message
     }
 
@@ -251,7 +253,7 @@ impl Fixture<'_, '_> {
 
     /// Retries a message, as `ironctl message retry` does.
     pub(super) fn retry(&mut self, message: MessageId) {
-        crate::tables::messages::ask_again(self.tx, message).expect("queued");
+        crate::store::tables::messages::ask_again(self.tx, message).expect("queued");
     }
 
     /// Records a summary of all items before the open turn.
@@ -326,7 +328,7 @@ impl Fixture<'_, '_> {
         let agent = self.agent().id;
         let mut all = mounts::of(self.tx, agent).expect("read");
         all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only });
-        crate::gateway::writers::mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
+        writers::mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
     }
 
     /// Registers and confirms a server with these tools, and grants them.
@@ -348,19 +350,12 @@ impl Fixture<'_, '_> {
         let agent = self.agent().id;
         let packages = Packages { apt: apt.iter().map(|&name| name.to_owned()).collect(), ..Packages::default() };
         let layer = Digest::of(b"layer");
-        crate::gateway::writers::software::set(
-            self.tx,
-            &Approved::by_test(self.owner),
-            agent,
-            Some((&packages, &layer)),
-        )
-        .expect("set");
+        writers::software::set(self.tx, &Approved::by_test(self.owner), agent, Some((&packages, &layer))).expect("set");
     }
 
     pub(super) fn enable(&mut self, tools: &[&str]) {
         let agent = self.agent();
         let tools: Vec<String> = tools.iter().map(|&tool| tool.to_owned()).collect();
-        crate::gateway::writers::agents::set_tools(self.tx, &Approved::by_test(self.owner), &agent, &tools)
-            .expect("set");
+        writers::agents::set_tools(self.tx, &Approved::by_test(self.owner), &agent, &tools).expect("set");
     }
 }

@@ -1,7 +1,7 @@
 //! The size of the text that every request contains: the system text and the tools.
 
 use super::fixture::{ANN, with_fixture};
-use crate::tools;
+use crate::registry::tools;
 use ironclaw_model::tokens_estimated;
 
 /// Tokens of the system text and the default tools. The ceilings use the same estimate: one token for four bytes.

@@ -1,0 +1,4 @@
+//! The calls of a model: judged, and run.
+
+pub mod executor;
+pub mod model_socket;

@@ -1,0 +1,269 @@
+//! The effect of a judged call by its source: a request over the network, a command that reaches it, a message to a destination, or a
+//! call of a tool of an MCP server.
+//!
+//! Takes a proof that the call may run, and sends exactly the arguments that were hashed. See [`crate::turns::calls::http`] and
+//! [`crate::reach::mcp`].
+
+use super::{Executor, Place, send};
+use crate::gateway::requests::Permitted;
+use crate::gateway::requests::facts::{Reach, Reached, SentRequest, ServerTool};
+use crate::reach::git_push;
+use crate::reach::jail_network::{self, GrantedHost, Traffic};
+use crate::reach::mcp::{self, Open};
+use crate::reach::network_command::{self, Order};
+use crate::registry::mcp as catalogue;
+use crate::registry::secrets::{self, Versioned};
+use crate::sessions::store;
+use crate::store::error::Error;
+use crate::turns::calls::{self, ResultBody, http};
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_judge::egress::Request;
+use ironclaw_ledger::Entry;
+use ironclaw_model::fetch::{Credential, Form, Limits};
+use ironclaw_state::ReadTx;
+use ironclaw_state::keys::SecretText;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A call that is marked as running.
+pub(super) enum Effect {
+    /// A request over the network.
+    Http(Box<HttpEffect>),
+    /// A command that reaches the network.
+    Command(Box<Order>),
+    /// A push of commits.
+    Push(Box<git_push::Order>),
+    /// A message or a file to a destination or into the conversation.
+    Send(Box<send::Order>),
+    /// A call of a tool of an MCP server.
+    Mcp(Box<ServerCall>),
+}
+
+/// A call of a tool of an MCP server.
+pub(super) struct ServerCall {
+    tool: ServerTool,
+    /// The name of the tool for the agent.
+    name: String,
+    arguments: Map<String, Value>,
+}
+
+/// A request over the network with its secret.
+pub(super) struct HttpEffect {
+    request: Request,
+    body: Option<String>,
+    host: String,
+    port: u16,
+    secret: Option<SecretText>,
+}
+
+/// The connection for a call of an MCP server, or the reason why there is none.
+pub(super) type Connection = Option<Result<Arc<Open>, String>>;
+
+impl Effect {
+    /// Adds the place of the effect to the entry of its start.
+    pub(super) fn note(&self, entry: Entry) -> Entry {
+        match self {
+            Self::Http(http) => entry.with("host", http.host.clone()),
+            Self::Command(order) => {
+                let hosts = order.reach.hosts.iter().map(|host| &host.grant).chain(&order.reach.tunnels);
+                let hosts = hosts.map(|grant| grant.host().to_string());
+                entry.with("host", hosts.collect::<Vec<_>>().join(" "))
+            }
+            Self::Push(order) => {
+                let hosts = order.hosts.iter().map(|host| host.grant.host().to_string());
+                entry.with("host", hosts.collect::<Vec<_>>().join(" "))
+            }
+            Self::Send(order) => entry.with("host", format!("channel:{}", order.channel)),
+            Self::Mcp(call) => entry.with("host", format!("mcp:{}", call.tool.server)),
+        }
+    }
+
+    /// Makes the effect of a permitted call from its facts, and from nothing else but the values of the secrets that they name.
+    pub(super) fn of_permitted(
+        executor: &Executor,
+        tx: &ReadTx<'_>,
+        permitted: &Permitted,
+        place: &Place,
+        agent: AgentId,
+    ) -> Result<Self, Error> {
+        let (id, facts) = (permitted.call(), permitted.facts());
+        let changed = || ironclaw_state::Error::Stored(format!("{id} changed after its judgement"));
+        let session = || store::find(tx, place.session)?.ok_or_else(changed);
+        let loopback = executor.settings.now().host_policy.egress.loopback();
+        let value_of = |secret: &Versioned| {
+            let found = secrets::get(tx, &executor.record.wrapping, &secret.name).map_err(|_| changed())?;
+            found.ok_or_else(changed)
+        };
+        let granted = |reached: &Reached| {
+            let secret = reached.secret.as_ref().map(value_of).transpose()?;
+            Ok::<_, ironclaw_state::Error>(GrantedHost { grant: reached.grant.clone(), secret })
+        };
+        Ok(match facts.reach() {
+            Reach::Request(sent) => {
+                let SentRequest { request, body, grant: _, secret } = &**sent;
+                let (host, port) = (request.url().host().to_string(), request.url().port());
+                let secret = secret.as_ref().map(value_of).transpose()?;
+                Self::Http(Box::new(HttpEffect { request: request.clone(), body: body.clone(), host, port, secret }))
+            }
+            Reach::Command { hosts, tunnels } => {
+                let hosts = hosts.iter().map(granted).collect::<Result<Vec<_>, _>>()?;
+                let (command, seconds) = network_command::arguments(facts.arguments()).map_err(|_| changed())?;
+                let reach = jail_network::Reach { hosts: Arc::new(hosts), tunnels: tunnels.clone(), loopback };
+                Self::Command(Box::new(Order { session: session()?, command, seconds, reach }))
+            }
+            Reach::Push(host) => {
+                let hosts = host.iter().map(|host| granted(host)).collect::<Result<Vec<_>, _>>()?;
+                let arguments = git_push::Arguments::read(facts.arguments()).map_err(|_| changed())?;
+                Self::Push(Box::new(git_push::Order { session: session()?, arguments, hosts, loopback }))
+            }
+            Reach::Message(message) => {
+                let output = calls::find(tx, id)?.ok_or_else(changed)?.output;
+                Self::Send(Box::new(send::Order::to_address(id, output, agent, facts, message)))
+            }
+            Reach::Server(tool) => Self::Mcp(Box::new(ServerCall {
+                tool: ServerTool::clone(tool),
+                name: facts.tool().to_owned(),
+                arguments: facts.arguments().clone(),
+            })),
+            Reach::Nowhere => return Err(changed().into()),
+        })
+    }
+}
+
+impl Executor {
+    /// Returns the connection for a call of an MCP server, whose last listing is in the record then, within the time that is left. `None`
+    /// for any other call.
+    pub(super) async fn connection(&self, place: &Place, left: Duration) -> Result<Connection, Error> {
+        let (session, call) = (place.session, place.call);
+        let look = self.record.state.read(move |tx| {
+            let Some(row) = calls::find(tx, call)? else { return Ok(None) };
+            let Some(session) = store::find(tx, session)? else { return Ok(None) };
+            let terms = catalogue::terms(tx, session.agent, &row.tool)?;
+            Ok::<_, ironclaw_state::Error>(terms.and_then(|terms| terms.of_server).map(|of| (session.agent, of.server)))
+        });
+        match look.await? {
+            Some((agent, server)) => {
+                let ready = timeout(left, self.servers.ready(&server, agent)).await;
+                Ok(Some(ready.unwrap_or_else(|_| Err("it did not answer in the time that is left".to_owned()))))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Makes the effect happen, once, and returns its result.
+    pub(super) async fn act(
+        &self,
+        place: &Place,
+        effect: &Effect,
+        connection: Connection,
+        left: Duration,
+    ) -> ResultBody {
+        match effect {
+            Effect::Command(order) => self.run_command(place, order, left).await,
+            Effect::Push(order) => self.push(place, order, left).await,
+            Effect::Send(order) => self.send(order, left).await,
+            Effect::Http(http) => self.fetch(http, left).await,
+            Effect::Mcp(call) => self.call_server(place, call, connection, left).await,
+        }
+    }
+
+    async fn call_server(
+        &self,
+        place: &Place,
+        call: &ServerCall,
+        connection: Connection,
+        left: Duration,
+    ) -> ResultBody {
+        let ServerCall { tool: ServerTool { server, tool, registration, .. }, name, arguments } = call;
+        let open = match connection {
+            Some(Ok(open)) if open.is_with(registration) => open,
+            Some(Ok(_)) => {
+                let words = "its registration, its login or a secret of it changed while the call began";
+                return mcp::not_reached(server, words);
+            }
+            Some(Err(words)) => return mcp::not_reached(server, &words),
+            None => return mcp::not_reached(server, "it has no connection"),
+        };
+        let running = self.turns.running_calls.begin(place.turn, place.call, name);
+        let (result, traffic) = open.call(tool, arguments.clone(), left, &running).await;
+        drop(running);
+        if let Some(traffic) = traffic {
+            self.note_traffic(place, traffic).await;
+        }
+        result
+    }
+
+    async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {
+        let fetcher = Arc::clone(self.fetchers.of(order.reach.loopback));
+        let (result, traffic) = network_command::run(&*self.command_jails, fetcher, order, left).await;
+        self.note_traffic(place, traffic).await;
+        result
+    }
+
+    /// Records the requests of a call to the gateway of its jail.
+    async fn note_traffic(&self, place: &Place, traffic: Traffic) {
+        let codes: BTreeSet<_> = traffic.refused.iter().map(|refused| refused.code.name()).collect();
+        let entry = Entry::new(LedgerEvent::CallNetwork)
+            .with("call", place.call)
+            .with("requests", traffic.requests)
+            .with("tunnels", traffic.tunnels)
+            .with("refused", traffic.refusals)
+            .with("sent_bytes", traffic.sent_bytes)
+            .with("received_bytes", traffic.received_bytes)
+            .with("hosts", traffic.hosts.into_iter().collect::<Vec<_>>().join(" "))
+            .with("codes", codes.into_iter().collect::<Vec<_>>().join(" "));
+        self.note(place, entry).await;
+    }
+
+    async fn push(&self, place: &Place, order: &git_push::Order, left: Duration) -> ResultBody {
+        let fetcher = self.fetchers.of(order.loopback);
+        let (result, sent) = git_push::run(&*self.command_jails, fetcher, order, left).await;
+        let entry = Entry::new(LedgerEvent::CallPush)
+            .with("call", place.call)
+            .with("requests", sent.requests)
+            .with("sent_bytes", sent.bytes);
+        let entry = match sent.digest {
+            Some(digest) => entry.with("digest", digest),
+            None => entry,
+        };
+        self.note(place, entry).await;
+        result
+    }
+
+    /// Records what a call did on the network.
+    async fn note(&self, place: &Place, entry: Entry) {
+        let entry = entry.session(place.session).turn(place.turn);
+        let note = self.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from));
+        if let Err(error) = note.await {
+            tracing::error!(call = %place.call, %error, "cannot record the requests of a call");
+        }
+    }
+
+    async fn fetch(&self, effect: &HttpEffect, left: Duration) -> ResultBody {
+        let HttpEffect { request, body, host, port, secret } = effect;
+        let credential = secret.as_ref().map(|secret| Credential { host, port: *port, form: Form::Bearer, secret });
+        let method = request.method().to_string().parse().expect("a method of the closed list");
+        let sent = ironclaw_model::fetch::Request {
+            method,
+            url: request.url().as_str(),
+            headers: request.headers().map(|(header, value)| (header.name(), value)).collect(),
+            body: body.clone().map(String::into_bytes),
+            credential,
+        };
+        let limits = Limits::default();
+        let limits = Limits {
+            begin: limits.begin.min(left),
+            whole: limits.whole.min(left),
+            body_bytes_max: http::PAGE_BYTES_MAX,
+        };
+        let loopback = self.settings.now().host_policy.egress.loopback();
+        match self.fetchers.of(loopback).fetch(sent, limits).await {
+            Ok(fetched) => http::answer(&fetched),
+            Err(error) => http::no_answer(&error),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Approved calls for which no open turn waits: the worker that runs them and ends requests in time, and the way of a result to its model.
+//!
+//! A call belongs to the task of its message, and not to a turn that may be closed. If the message waits for another attempt, the result
+//! becomes a result of the interrupted attempt, and the next one begins with it: see [`requests::is_any_due`]. Otherwise the model knows
+//! that the call waited, and the result opens a follow-up turn with the principal and the scope of the turn that asked. See
+//! [`crate::store::worker`] for the loop.
+
+use super::{Executor, Place, When};
+use crate::gateway::requests::{self, Row, Status};
+use crate::sessions::store::Session;
+use crate::sessions::{Wake, store};
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::record::Record;
+use crate::store::shutdown::Shutdown;
+use crate::store::tables::{deliveries, messages, turns};
+use crate::store::worker::{self, Due, Wait};
+use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody};
+use crate::turns::items::NewItem;
+use crate::turns::turn;
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_judge::Principal;
+use ironclaw_ledger::Entry;
+use ironclaw_state::{Committed, ReadTx, WriteTx, failpoint};
+use ironclaw_text::lookalike;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+/// The bound on the follow-up turns that descend from one message. People approved the call of each of them.
+const FOLLOW_UPS_MAX: u64 = 20;
+
+/// The bound on requests that one pass ends or runs.
+const AT_ONCE_MAX: usize = 64;
+
+/// The time that a late request may take.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The worker of requests: it runs approved calls whose turn does not wait, and ends requests whose time is over.
+pub struct LateCalls {
+    executor: Arc<Executor>,
+    wake: Arc<dyn Wake>,
+    /// The entries of the ledger, while an approved call has an open turn: the end of the turn may leave the call to this worker.
+    closings: Option<Receiver<Arc<Committed>>>,
+}
+
+/// The approved requests, and the time of the next work.
+struct Work {
+    /// Those whose call no open turn waits for.
+    due: Vec<Row>,
+    /// Whether there are others, whose turn runs them.
+    has_others: bool,
+    /// Milliseconds until a request ends or people are reminded of it.
+    next: Option<i64>,
+}
+
+impl LateCalls {
+    /// Makes the worker.
+    pub fn new(executor: Arc<Executor>, wake: Arc<dyn Wake>) -> Self {
+        Self { executor, wake, closings: None }
+    }
+
+    /// Runs approved calls and ends requests, until the host stops.
+    pub async fn run(self, shutdown: Shutdown) {
+        let requests = Arc::clone(&self.executor.requests);
+        worker::run(self, &requests.bell, &shutdown).await;
+    }
+}
+
+impl Due for LateCalls {
+    const FAILED: &'static str = "approved calls wait for a retry after an error of the host";
+    const RETRY_AFTER: Duration = Duration::from_secs(30);
+    const PAUSE_MAX: Duration = Duration::from_secs(3600);
+
+    async fn process_due(&mut self) -> Result<Wait, Error> {
+        self.end_in_time().await?;
+        if self.executor.latch.is_shut() {
+            return Ok(Wait::Bell);
+        }
+        let work = self.executor.record.state.read(look).await?;
+        let mut failed = None;
+        for (row, key) in self.with_keys(work.due).await? {
+            let session = row.session;
+            let place = Place { session, turn: row.turn, call: row.call, key };
+            if let Err(error) = self.executor.run(place, When::Late, REQUEST_TIME_MAX, std::future::pending()).await {
+                // The other calls do not wait for a damaged one.
+                failed = Some(error);
+                continue;
+            }
+            failpoint::reach("call_followed_up");
+            self.wake.wake(session);
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if self.rewatch(work.has_others) {
+            // A turn may have ended before the watch began.
+            return Ok(Wait::AtMost(Duration::ZERO));
+        }
+        Ok(work.next.map_or(Wait::Bell, |ms| Wait::AtMost(Duration::from_millis(u64::try_from(ms).unwrap_or(0) + 1))))
+    }
+
+    /// Waits for the end of a turn, while an approved call has an open one.
+    async fn finish_one(&mut self) -> Option<()> {
+        let closings = self.closings.as_mut()?;
+        loop {
+            match closings.recv().await {
+                Ok(entry) if entry.event == LedgerEvent::TurnClosed => return Some(()),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => return Some(()),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+}
+
+impl LateCalls {
+    /// Ends the requests whose time is over, and reminds people of those that end soon.
+    async fn end_in_time(&self) -> Result<(), Error> {
+        let (record, settings) = (Arc::clone(&self.executor.record), self.executor.settings.now());
+        let end = self.executor.record.state.write(move |tx| {
+            let ended = requests::ended(tx, tx.wall(), AT_ONCE_MAX)?;
+            for row in &ended {
+                let words = match row.status {
+                    Status::Approved => "its approvals were not used in time",
+                    _ => "no decision in time",
+                };
+                requests::end(tx, &record, row, Status::Expired, None, words)?;
+            }
+            requests::expires_soon(tx, &settings.policy)?;
+            Ok::<_, Error>(ended)
+        });
+        for row in end.await? {
+            self.executor.requests.announce_end();
+            match row.status {
+                // A message may have waited for the call, and a notice waits for its delivery.
+                Status::Approved => self.wake.wake(row.session),
+                _ => self.wake.nudge(row.session),
+            }
+        }
+        Ok(())
+    }
+
+    /// Watches the ends of turns only while an approved call has an open one. Returns whether the watch begins.
+    fn rewatch(&mut self, has_others: bool) -> bool {
+        let begins = has_others && self.closings.is_none();
+        if begins {
+            self.closings = Some(self.executor.record.state.events());
+        } else if !has_others {
+            self.closings = None;
+        }
+        begins
+    }
+
+    async fn with_keys(&self, due: Vec<Row>) -> Result<Vec<(Row, Arc<ironclaw_state::keys::ContentKey>)>, Error> {
+        let record = Arc::clone(&self.executor.record);
+        let read = self.executor.record.state.read(move |tx| {
+            let mut all = Vec::with_capacity(due.len());
+            for row in due {
+                let Some(session) = store::find(tx, row.session)?.filter(|session| session.wrapped.is_some()) else {
+                    continue;
+                };
+                let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+                all.push((row, Arc::new(key)));
+            }
+            Ok::<_, Error>(all)
+        });
+        read.await
+    }
+}
+
+impl Executor {
+    /// Marks the calls that ran when the host ended as unknown, and informs their sessions. None of them runs again. To be called before
+    /// any turn, so that no call of this host is running yet.
+    ///
+    /// # Errors
+    /// Errors of the record.
+    pub async fn settle_interrupted(&self) -> Result<(), Error> {
+        let record = Arc::clone(&self.record);
+        let settle = self.record.state.write(move |tx| {
+            requests::allowance::end_outdated(tx)?;
+            for row in requests::running(tx)? {
+                lose(tx, &record, &row, "the host ended")?;
+            }
+            Ok::<_, Error>(())
+        });
+        settle.await
+    }
+}
+
+/// Marks a call that was running as unknown, and tells its person and its model.
+pub(super) fn lose(tx: &mut WriteTx<'_>, record: &Record, row: &Row, when: &str) -> Result<(), Error> {
+    turns::end_late_call(tx, row.call, CallState::Unknown)?;
+    requests::finish(tx, row.call, CallOutcome::Unknown)?;
+    let lost = Entry::new(LedgerEvent::CallLost).session(row.session).turn(row.turn).with("call", row.call);
+    lost.with("tool", row.tool.clone()).with("outcome", CallOutcome::Unknown.name()).reason(when).append(tx)?;
+    requests::tell_unknown(tx, record, row)
+}
+
+/// Reads the approved requests, and the time of the next work.
+fn look(tx: &ReadTx<'_>) -> Result<Work, Error> {
+    let next = [requests::next_end(tx)?, requests::next_reminder(tx)?].into_iter().flatten().min();
+    let mut work = Work { due: Vec::new(), has_others: false, next: next.map(|at| at - tx.wall()) };
+    for row in requests::list(tx, &[Status::Approved], AT_ONCE_MAX)? {
+        let Some(call) = calls::find(tx, row.call)? else { continue };
+        let is_told = call.result.is_some();
+        let is_open = turn::find(tx, row.turn)?.is_some_and(|turn| turn.open);
+        if is_told || !is_open {
+            work.due.push(row);
+        } else {
+            work.has_others = true;
+        }
+    }
+    Ok(work)
+}
+
+/// Records the result of a late call: of the interrupted attempt whose message waits for the next one, or as the message that opens the
+/// follow-up turn.
+pub(super) fn settle(
+    executor: &Executor,
+    tx: &mut WriteTx<'_>,
+    place: &Place,
+    result: &ResultBody,
+) -> Result<(), Error> {
+    let Some(call) = calls::find(tx, place.call)?.filter(|call| call.state == CallState::Running) else {
+        return Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?);
+    };
+    let found = requests::of_call(tx, call.id)?;
+    let session = store::find(tx, place.session)?.filter(|session| session.wrapped.is_some());
+    let (Some(row), Some(session)) = (found, session) else {
+        turns::end_late_call(tx, call.id, result.outcome.state())?;
+        return Ok(requests::finish(tx, call.id, result.outcome)?);
+    };
+    if result.outcome == CallOutcome::Unknown {
+        requests::note_unknown(tx, &row)?;
+    }
+    if call.result.is_none() && messages::is_requeued(tx, place.turn)? {
+        let digest = executor.record_ended(tx, place, &call, result)?;
+        return super::ran(tx, place, &call, result, digest);
+    }
+    follow_up(executor, tx, &Late { place, call: &call, row: &row, session: &session }, result)
+}
+
+/// A late call with its request and its session.
+struct Late<'a> {
+    place: &'a Place,
+    call: &'a CallRow,
+    row: &'a Row,
+    session: &'a Session,
+}
+
+/// Records the result of a late call as a message, and the message that opens the follow-up turn.
+fn follow_up(executor: &Executor, tx: &mut WriteTx<'_>, late: &Late<'_>, result: &ResultBody) -> Result<(), Error> {
+    let Late { place, call, row, session } = late;
+    let record = &executor.record;
+    turns::end_late_call(tx, call.id, result.outcome.state())?;
+    requests::finish(tx, call.id, result.outcome)?;
+    let digest = record_result(tx, record, place, row, result)?;
+    deliveries::set_state_of_call(tx, call.id)?;
+    super::ran(tx, place, call, result, digest)?;
+    if messages::follow_ups_of(tx, row.root)? >= FOLLOW_UPS_MAX {
+        return requests::tell_stopped(tx, record, session, row, FOLLOW_UPS_MAX);
+    }
+    let words = format!(
+        "Your call of {} that waited as {} was approved and {}; its result is above. Continue the task that needed it.",
+        row.tool,
+        row.id,
+        in_words(result.outcome)
+    );
+    // The scope of the turn that asked, exactly: a follow-up never has more.
+    let scope = format!("declared:{}", row.scope);
+    let item = follow_item(place, &words, Author::Host, Vec::new(), scope.clone())?;
+    let (id, digest) = (item.id().message(), item.digest());
+    let item = item.record(tx, place.session, &record.sealer)?;
+    let kind = turn::find(tx, row.turn)?.map_or(Principal::Unsigned, |turn| turn.principal_kind);
+    messages::insert_follow_up(tx, (id, place.session, item.tuple.seq), (row.principal, kind), row.root)?;
+    store::touch(tx, place.session)?;
+    Entry::new(LedgerEvent::MessageRecorded)
+        .session(place.session)
+        .message(id)
+        .with("person", row.principal)
+        .with("principal_kind", kind.name())
+        .with("channel", "host")
+        .with("digest", digest)
+        .with("asks", true)
+        .with("scope", scope)
+        .append(tx)?;
+    Ok(())
+}
+
+/// Returns the end of a call for its model.
+const fn in_words(outcome: CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Done => "was made",
+        CallOutcome::Failed => "was made and failed",
+        CallOutcome::Queued => "was made, and its message waits for its delivery",
+        CallOutcome::Unknown => "was made, and it is unknown if it had its effect: do not make it again",
+    }
+}
+
+/// Records the attempts of a server during a late call that was given up.
+pub(super) fn keep_tried(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    place: &Place,
+    tried: Option<&ResultBody>,
+) -> Result<(), Error> {
+    let is_kept = store::find(tx, place.session)?.is_some_and(|session| session.wrapped.is_some());
+    if let (Some(tried), Some(row), true) = (tried, requests::of_call(tx, place.call)?, is_kept) {
+        record_result(tx, record, place, &row, tried)?;
+    }
+    Ok(())
+}
+
+/// Records the result of a late call as a message, and returns its digest.
+fn record_result(
+    tx: &mut WriteTx<'_>,
+    record: &Record,
+    place: &Place,
+    row: &Row,
+    result: &ResultBody,
+) -> Result<Digest, Error> {
+    let text = lookalike::neutralise(&result.text);
+    let shown = format!("The result of {} ({}):\n{text}", row.tool, row.id);
+    let author = Author::Tool { tool: row.tool.clone() };
+    let item = follow_item(place, &shown, author, vec![Label::External], String::new())?;
+    let (message, digest) = (item.id().message(), item.digest());
+    let item = item.record(tx, place.session, &record.sealer)?;
+    messages::insert_of_host(tx, message, place.session, item.tuple.seq)?;
+    turns::set_late_result(tx, place.call, item.tuple.item)?;
+    Ok(digest)
+}
+
+fn follow_item(place: &Place, text: &str, author: Author, labels: Vec<Label>, scope: String) -> Result<NewItem, Error> {
+    let spans = vec![Span { author, bytes: text.len() }];
+    let item = NewItem::new(MessageId::new().item(), ItemKind::Message, text, spans, labels, &place.key);
+    Ok(item.map_err(ContentError::from)?.scope(scope))
+}

@@ -1,0 +1,231 @@
+//! Messages that agents send to destinations: the intent is recorded with the start of the call, and the call waits for the first attempt.
+//! A message to another agent is in its session with the start of the call, and its answer comes later.
+//!
+//! Never sends one itself: the journal of deliveries does, with its retries. A message that waits is never reported as delivered. See
+//! [`crate::channels::outbound::delivery`].
+
+use super::{Executor, Place};
+use crate::channels::agent_messages::Keys;
+use crate::channels::agent_messages::request::{self, Recorded, Request};
+use crate::channels::outbound::delivery::{self, Sent};
+use crate::gateway::requests::facts::{Facts, Message};
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::deliveries;
+use crate::turns::calls::{CallOutcome, ResultBody};
+use crate::turns::turn::Position;
+use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId};
+use ironclaw_state::WriteTx;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, timeout_at};
+
+/// The longest wait for the first attempt: it is longer than one attempt may take.
+const WAIT_MAX: Duration = Duration::from_secs(25);
+
+/// A message or a file of a judged call, to a destination or into the conversation.
+pub(super) struct Order {
+    /// The call.
+    call: CallId,
+    /// The output that has the call.
+    output: ItemId,
+    /// The agent's name for the destination.
+    to: String,
+    /// The approved channel of the destination.
+    pub(super) channel: String,
+    address: String,
+    thread: String,
+    /// The agent that sends, and the other agent that receives.
+    sender: AgentId,
+    receiver: Option<AgentId>,
+    text: String,
+    /// The intent, once it is recorded.
+    intent: Intent,
+}
+
+/// What is recorded of a message at the start of its call.
+enum Intent {
+    /// Nothing.
+    None,
+    /// A delivery on a channel.
+    Delivery(DeliveryId),
+    /// A message in the session of another agent.
+    Message(Recorded),
+    /// The host refused it.
+    Refused(Refusal),
+}
+
+impl Order {
+    /// Returns the order of a message or a file to the address of its facts.
+    pub(super) fn to_address(call: CallId, output: ItemId, sender: AgentId, facts: &Facts, message: &Message) -> Self {
+        let text = facts.arguments().get("text").and_then(Value::as_str).unwrap_or_default();
+        let Message { to, channel, registered: _, address, thread, receiver, file: _ } = message.clone();
+        Self {
+            call,
+            output,
+            to,
+            channel,
+            address,
+            thread,
+            sender,
+            receiver,
+            text: text.to_owned(),
+            intent: Intent::None,
+        }
+    }
+
+    /// Records the intent of the delivery, or the message in the session of the other agent.
+    pub(super) fn intend(
+        &mut self,
+        tx: &mut WriteTx<'_>,
+        executor: &Executor,
+        (place, position): (&Place, Option<&Position>),
+    ) -> Result<(), Error> {
+        request::count(tx, self.sender, self.call)?;
+        let Some(receiver) = self.receiver else {
+            let Self { call, output, channel, address, thread, .. } = &*self;
+            let sent = Sent { call: *call, output: *output, channel, address, thread };
+            self.intent = Intent::Delivery(delivery::intend_message(tx, (place.session, place.turn), &sent)?.id);
+            return Ok(());
+        };
+        let position = position.ok_or_else(|| {
+            ironclaw_state::Error::Stored(format!("{} sends without a position in its chain", place.turn))
+        })?;
+        let from = (place.session, self.call);
+        let request = Request { from, sender: self.sender, receiver, position, text: &self.text };
+        let keys = Keys { wrapping: &executor.record.wrapping, sealer: &executor.record.sealer };
+        let settings = executor.settings.now();
+        self.intent = match request::send(tx, &request, (&settings.quota, executor.sessions_max), keys) {
+            Ok(recorded) => Intent::Message(recorded),
+            Err(Denied::Refused(refusal)) => Intent::Refused(refusal),
+            Err(Denied::Failed(error)) => return Err(error.into()),
+        };
+        Ok(())
+    }
+}
+
+/// The state of a message after the wait.
+struct Progress {
+    state: String,
+    has_attempts: bool,
+    reason: String,
+}
+
+impl Executor {
+    /// Waits for the first attempt of a message, at most as long as `left`, and returns what is known of it.
+    pub(super) async fn send(&self, order: &Order, left: Duration) -> ResultBody {
+        let until = Instant::now() + left.min(WAIT_MAX);
+        let id = match &order.intent {
+            Intent::Delivery(id) => *id,
+            Intent::Message(recorded) => return told_of_agent(order, recorded),
+            Intent::Refused(refusal) => {
+                return ResultBody::failed(format!("not sent: {} ({})", refusal.message, refusal.code));
+            }
+            Intent::None => return told(order, None),
+        };
+        let progress = self.first_attempt(id, until).await.unwrap_or_else(|error| {
+            tracing::error!(delivery = %id, %error, "cannot read the progress of a message");
+            None
+        });
+        told(order, progress)
+    }
+
+    async fn first_attempt(&self, id: DeliveryId, until: Instant) -> Result<Option<Progress>, Error> {
+        let mut events = self.record.state.events();
+        loop {
+            let read = self.record.state.read(move |tx| deliveries::progress(tx, id)).await?;
+            let progress = read.map(|read| Progress {
+                has_attempts: read.attempts > 0,
+                state: read.state,
+                reason: read.reason.unwrap_or_default(),
+            });
+            let waits = progress.as_ref().is_some_and(|now| match now.state.as_str() {
+                "sending" => true,
+                "intent" => !now.has_attempts,
+                _ => false,
+            });
+            if !waits {
+                return Ok(progress);
+            }
+            match timeout_at(until, events.recv()).await {
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) => {}
+                Ok(Err(RecvError::Closed)) | Err(_) => return Ok(progress),
+            }
+        }
+    }
+}
+
+/// Returns the words about a message for the model.
+fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
+    let to = &order.to;
+    let id = match order.intent {
+        Intent::Delivery(id) => format!(" ({id})"),
+        Intent::None | Intent::Message(_) | Intent::Refused(_) => String::new(),
+    };
+    let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let (outcome, text) = match progress {
+        Some(Progress { state, .. }) if state == "received" => (CallOutcome::Done, format!("delivered to {to}{id}")),
+        Some(Progress { state, reason, .. }) if state == "intent" || state == "sending" => {
+            let why = because(&reason);
+            (
+                CallOutcome::Queued,
+                format!("not delivered to {to} yet{id}{why}; the host tries again by itself, so do not send it again"),
+            )
+        }
+        Some(Progress { state, reason, .. }) if state == "dead" => {
+            (CallOutcome::Failed, format!("not delivered to {to}{id}{}", because(&reason)))
+        }
+        Some(Progress { reason, .. }) => {
+            let because = because(&reason);
+            (CallOutcome::Unknown, format!("it is unknown whether it reached {to}{id}{because}; do not send it again"))
+        }
+        None => (CallOutcome::Unknown, format!("it is unknown whether it reached {to}{id}; do not send it again")),
+    };
+    ResultBody { outcome, text }
+}
+
+/// Returns the words about a message to another agent for the model.
+fn told_of_agent(order: &Order, recorded: &Recorded) -> ResultBody {
+    let text = format!(
+        "agent {} has your message ({}); its answer comes later as a message of its own, so do not wait for it or send again",
+        order.to, recorded.message
+    );
+    ResultBody::done(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_that_waits_is_not_reported_as_delivered() {
+        let order = Order {
+            call: CallId::new(),
+            output: ItemId::new(),
+            to: "ana".to_owned(),
+            channel: "desk".to_owned(),
+            address: "ana".to_owned(),
+            thread: String::new(),
+            sender: AgentId::new(),
+            receiver: None,
+            text: "hi".to_owned(),
+            intent: Intent::Delivery(DeliveryId::new()),
+        };
+        let of = |state: &str| {
+            Some(Progress { state: state.to_owned(), has_attempts: true, reason: "it answered 503".to_owned() })
+        };
+        let told = |progress| {
+            let told = told(&order, progress);
+            (told.outcome, told.text.starts_with("delivered"))
+        };
+        assert_eq!(told(of("received")), (CallOutcome::Done, true));
+        for state in ["intent", "sending"] {
+            assert_eq!(told(of(state)), (CallOutcome::Queued, false), "{state}");
+        }
+        assert_eq!(told(of("dead")), (CallOutcome::Failed, false));
+        for progress in [of("unknown"), of("dropped"), None] {
+            assert_eq!(told(progress), (CallOutcome::Unknown, false));
+        }
+    }
+}

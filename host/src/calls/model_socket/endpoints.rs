@@ -1,0 +1,100 @@
+//! The model endpoints of the record: opened at the start, with a key only for the time of a request.
+//!
+//! Never keeps a key: each request reads it and wipes it at its end. See [`ironclaw_model::endpoint`] and
+//! [`crate::registry::models`].
+
+use crate::registry::models;
+use crate::registry::secrets::{self, SecretName};
+use crate::store::error::Error;
+use crate::store::record::Record;
+use ironclaw_model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
+use ironclaw_state::ReadTx;
+use ironclaw_state::keys::{SecretText, WrappingKey};
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Mutex;
+
+/// The model endpoints of this host.
+pub struct Models {
+    config: ironclaw_model::Config,
+    /// The endpoints by name, replaced together when an operator changes one.
+    open: RwLock<Arc<Endpoints>>,
+    /// Locked while endpoints change, so that the open endpoints are always the last recorded ones.
+    pub changing: Mutex<()>,
+}
+
+impl Models {
+    /// Opens the endpoints of these specs. A spec may come with the reason of the record why it cannot be opened.
+    ///
+    /// # Errors
+    /// When the operator's script cannot be used.
+    pub fn open(
+        config: ironclaw_model::Config,
+        specs: Vec<(Spec, Option<String>)>,
+    ) -> Result<Self, ironclaw_model::Error> {
+        let opened = endpoint::open_stored(&config, specs)?;
+        Ok(Self { config, open: RwLock::new(Arc::new(opened)), changing: Mutex::default() })
+    }
+
+    /// Returns the current endpoints.
+    pub fn current(&self) -> Arc<Endpoints> {
+        Arc::clone(&self.open.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Opens the endpoints that this transaction reads. [`Self::put`] makes them current after the commit.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if the operator's script cannot be used.
+    pub fn open_recorded(&self, tx: &ReadTx<'_>) -> Result<Endpoints, Error> {
+        Ok(endpoint::open_stored(&self.config, models::specs(tx)?)?)
+    }
+
+    /// Replaces the current endpoints.
+    pub fn put(&self, opened: Endpoints) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(opened);
+    }
+
+    /// Sends one small request to an endpoint of this spec, which the record need not have.
+    ///
+    /// # Errors
+    /// [`ironclaw_model::Error::Failed`] with the reason of the failure, without the key.
+    pub async fn try_out(&self, spec: Spec, key: Option<SecretText>) -> Result<Probe, ironclaw_model::Error> {
+        let name = spec.name.clone();
+        // Opened separately, so that recent failures of the current endpoint do not count.
+        let opened = endpoint::open(&self.config, vec![spec])?;
+        let why = "the opened endpoint is missing".to_owned();
+        let endpoint = opened.get(&name).cloned().ok_or(ironclaw_model::Error::Spec { name, why })?;
+        Endpoint::probe(&Candidate { endpoint, key }).await
+    }
+}
+
+/// Returns the endpoints of a chain, each with its key. An endpoint whose key cannot be read is locked: it gets no request.
+///
+/// # Errors
+/// A sentence for the person when the record cannot be read.
+pub(crate) async fn with_keys(record: &Arc<Record>, chain: Vec<Arc<Endpoint>>) -> Result<Vec<Candidate>, String> {
+    if chain.iter().all(|endpoint| endpoint.spec.key.is_none()) {
+        return Ok(chain.into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect());
+    }
+    let with_secrets = Arc::clone(record);
+    let read = record.state.read(move |tx| {
+        let candidate = |endpoint: Arc<Endpoint>| match key_of(tx, &with_secrets.wrapping, &endpoint.spec) {
+            Ok(key) => Ok(Candidate { endpoint, key }),
+            Err(secrets::Error::State(error)) => Err(error),
+            // The other endpoints work without it.
+            Err(error) => {
+                tracing::error!(model = endpoint.spec.name, %error, "cannot read the key of a model endpoint");
+                Ok(Candidate { endpoint: Arc::new(endpoint.locked()), key: None })
+            }
+        };
+        chain.into_iter().map(candidate).collect()
+    });
+    read.await.map_err(|error: ironclaw_state::Error| {
+        tracing::error!(%error, "cannot read the keys of the model endpoints");
+        "the host cannot read the keys of its model endpoints".to_owned()
+    })
+}
+
+fn key_of(tx: &ReadTx<'_>, wrapping: &WrappingKey, spec: &Spec) -> Result<Option<SecretText>, secrets::Error> {
+    let Some(Ok(name)) = spec.key.as_deref().map(str::parse::<SecretName>) else { return Ok(None) };
+    secrets::get(tx, wrapping, &name)
+}

@@ -1,0 +1,57 @@
+//! The check of a sandbox's report, and the quote that replaces an invalid report under a lowered guard.
+//!
+//! Never accepts a sandbox's word for the outcome of an action. See [`crate::calls::model_socket::requests`].
+
+use crate::registry::Mode;
+use crate::registry::tools::Runs;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::turns::calls::{self, CallState};
+use crate::turns::items::{NewItem, Recorded};
+use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::seal::Sealer;
+
+/// The result for the model if its sandbox wrote no row for a call.
+pub(crate) const NO_ROW: &str = "refused: the call made no row, so nothing was asked of the host";
+
+/// Returns the recorded call of a report, or the reason why the report is invalid. A call that leaves the sandbox as a row can only be
+/// reported as failed.
+pub(crate) fn reportable(call_id: CallId, found: Option<calls::CallRow>, ok: bool) -> Result<calls::CallRow, String> {
+    match found {
+        None => Err(format!("{call_id} is not a recorded call of the turn")),
+        Some(call) if call.runs != Some(Runs::Local) && (ok || call.runs != Some(Runs::Row)) => {
+            Err(format!("{call_id} does not run in the sandbox"))
+        }
+        Some(call) if call.state != CallState::Permitted => {
+            Err(format!("{call_id} already has its result, or never ran"))
+        }
+        Some(call) => Ok(call),
+    }
+}
+
+/// Records a part that passed without a seal in the mode `dangerous_warn`.
+pub(crate) fn note_unsealed(tx: &mut WriteTx<'_>, session: SessionId, mode: Mode, why: &str) -> Result<(), Error> {
+    let entry = Entry::new(LedgerEvent::ContextUnsealed).session(session).with("mode", mode.name());
+    entry.with("passed", "as quoted text").reason(why).append(tx)?;
+    Ok(())
+}
+
+/// Records an unexpected result in a dangerous mode as a quote, never as a result.
+pub(crate) fn quote(
+    tx: &mut WriteTx<'_>,
+    sealer: &Sealer,
+    (session, turn): (SessionId, TurnId),
+    key: &ContentKey,
+    text: &str,
+) -> Result<Recorded, Error> {
+    let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
+    let labels = vec![Label::External];
+    let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(ContentError::from)?;
+    Ok(new.turn(turn).record(tx, session, sealer)?)
+}

@@ -1,0 +1,111 @@
+//! The budget of a model request: its estimate before the request, its real use after it, and the record of its failure.
+//!
+//! Never sends a request to a model, and never quotes a provider in a sentence of the host. See [`crate::turns::budget`] and
+//! [`crate::calls::model_socket::requests`].
+
+use crate::calls::model_socket::Server;
+use crate::calls::model_socket::requests::{Answer, refuse};
+use crate::registry::Agent;
+use crate::store::error::Error;
+use crate::turns::budget::{self, book};
+use crate::turns::context::Unanswered;
+use crate::turns::turn;
+use ironclaw_contract::ids::{SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::socket::RefusalCode;
+use ironclaw_ledger::Entry;
+use ironclaw_model::endpoint::Endpoint;
+use ironclaw_model::{Allowance, Answered, Prompt, Usage};
+use ironclaw_state::WriteTx;
+use std::sync::Arc;
+
+/// A request without an output.
+pub(crate) struct Failed {
+    /// The code of the failure, one word.
+    pub(crate) code: &'static str,
+    /// The reason, in the host's words.
+    pub(crate) words: String,
+    /// The endpoint that is charged for it.
+    pub(crate) model: String,
+    /// The use that it caused nevertheless.
+    pub(crate) took: Usage,
+}
+
+impl Failed {
+    /// Returns the failure of a request that was never sent and cost nothing.
+    pub(crate) fn unasked(words: String, model: &str) -> Self {
+        Self { code: "unasked", words, model: model.to_owned(), took: Usage::default() }
+    }
+
+    /// Returns the failure of a request that every endpoint failed, with the use of attempts that may have begun an output.
+    pub(crate) fn of(error: &ironclaw_model::Error, model: &str) -> Self {
+        let (code, took) = match error {
+            ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage),
+            ironclaw_model::Error::Unreadable { .. }
+            | ironclaw_model::Error::Script { .. }
+            | ironclaw_model::Error::Spec { .. } => ("unusable", Usage::default()),
+        };
+        Self { code, words: error.sentence(), model: model.to_owned(), took }
+    }
+}
+
+/// Books the estimate of a request, and returns the allowance for all its attempts together. Refuses a request that exceeds a ceiling:
+/// no model receives it, and the person reads the reason.
+pub(crate) fn book(
+    tx: &mut WriteTx<'_>,
+    config: &budget::Config,
+    (session, turn): (SessionId, TurnId),
+    agent: &Agent,
+    prompt: &Prompt,
+    chain: &[Arc<Endpoint>],
+) -> Result<(book::Booked, Allowance), Unanswered<Error>> {
+    let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| &endpoint.spec));
+    let used = book::used(tx, config, agent.id, (session, turn))?;
+    if let Err(exceeded) = budget::judge(&used, estimate.into()) {
+        let words = exceeded.sentence(&agent.name, tx.wall());
+        Entry::new(LedgerEvent::BudgetRefused)
+            .session(session)
+            .turn(turn)
+            .with("agent", agent.id)
+            .with("ceiling", exceeded.limit.ceiling.name())
+            .with("limit", exceeded.limit.limit)
+            .with("used", exceeded.used)
+            .with("needed", exceeded.needed)
+            .reason(&words)
+            .append(tx)?;
+        turn::note_failure(tx, turn, "budget", &words)?;
+        return refuse(RefusalCode::Model, words);
+    }
+    Ok((book::book(tx, agent.id, (session, turn), &agent.model, estimate)?, budget::allowance(&used)))
+}
+
+/// Replaces the estimate of a request by the real use of its output.
+pub(crate) fn settle(tx: &mut WriteTx<'_>, booked: &book::Booked, answered: &Answered) -> Result<(), Error> {
+    Ok(book::settle(tx, booked, &answered.endpoint, answered.usage)?)
+}
+
+impl Server {
+    /// Records the failure of a request, its reason and its use.
+    pub(crate) async fn record_failure(
+        &self,
+        turn: TurnId,
+        agent: &Agent,
+        booked: book::Booked,
+        failed: Failed,
+    ) -> Answer {
+        // The cause may quote the request, so neither the log nor the ledger has it.
+        tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
+        let (session, model) = (self.session, agent.model.clone());
+        let Failed { code, words, model: asked, took } = failed;
+        let message = words.clone();
+        let note = self.state().write(move |tx| {
+            book::settle(tx, &booked, &asked, took)?;
+            turn::note_failure(tx, turn, code, &words)?;
+            let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);
+            entry.with("code", code).reason(&words).append(tx)?;
+            Ok::<_, Error>(())
+        });
+        note.await?;
+        refuse(RefusalCode::Model, message)
+    }
+}

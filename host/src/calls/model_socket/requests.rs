@@ -1,0 +1,232 @@
+//! The four requests on `model.sock`, each checked against the record.
+//!
+//! A sandbox names items and receives sealed refs. It never supplies text for a model, except as the report of a tool. See
+//! [`crate::turns::context`].
+
+mod generate;
+mod pushes;
+mod sent_files;
+mod skills;
+mod waiting;
+
+use crate::calls::model_socket::Server;
+use crate::calls::model_socket::report::{NO_ROW, note_unsealed, quote, reportable};
+use crate::registry::tools::Runs;
+use crate::registry::{self, Agent, Mode};
+use crate::sessions::store;
+use crate::store::error::Error;
+use crate::turns::calls::{self, ResultBody, ResultTarget};
+use crate::turns::context::{Refused, Unanswered};
+use crate::turns::items::{self, Recorded};
+use crate::turns::open_turns::deadlines::Deadlines;
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::ids::{CallId, SessionId, TurnId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, ITEMS_MAX};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::socket::{Item, RefusalCode, Response};
+use ironclaw_ledger::Entry;
+use ironclaw_state::failpoint;
+use ironclaw_state::seal::Sealer;
+use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::lookalike;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The answer to a request.
+pub(crate) type Answer = Result<Response, Unanswered<Error>>;
+
+impl<E: Into<Error>> From<E> for Unanswered<Error> {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Unanswered> for Unanswered<Error> {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Refused(refused) => Self::Refused(refused),
+            Unanswered::Failed(error) => Self::Failed(error.into()),
+        }
+    }
+}
+
+pub(crate) fn refuse<T>(code: RefusalCode, message: String) -> Result<T, Unanswered<Error>> {
+    Err(Refused { code, message }.into())
+}
+
+impl Server {
+    /// Runs `decide` in its own transaction, which commits unless it fails. A refusal keeps the rows that were written before it.
+    async fn decide<T, F>(&self, decide: F) -> Result<T, Unanswered<Error>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut WriteTx<'_>) -> Result<T, Unanswered<Error>> + Send + 'static,
+    {
+        let decided = self.state().write(move |tx| match decide(tx) {
+            Ok(value) => Ok(Ok(value)),
+            Err(Unanswered::Refused(refused)) => Ok(Err(refused)),
+            Err(Unanswered::Failed(error)) => Err(error),
+        });
+        Ok(decided.await??)
+    }
+
+    /// Records the result of a local call. The host accepts it once, on the word of the sandbox.
+    pub(crate) async fn report(&self, turn: TurnId, call_id: CallId, ok: bool, text: String) -> Answer {
+        if text.len() > BODY_BYTES_MAX {
+            let message = format!("a result of {} bytes is over the limit of {BODY_BYTES_MAX}", text.len());
+            return refuse(RefusalCode::Frame, message);
+        }
+        let text = lookalike::neutralise(&text).into_owned();
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        let answer = self
+            .decide(move |tx| {
+                let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+                if open.result_bytes.saturating_add(text.len() as u64) > shared.turns.config.result_bytes_max {
+                    return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
+                }
+                let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
+                let call = match reportable(call_id, found, ok) {
+                    Ok(call) => call,
+                    Err(message) => {
+                        match agent_of(tx, session)?.mode {
+                            Mode::Enforce => return refuse(RefusalCode::Call, message),
+                            Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
+                            Mode::DangerousOff => {}
+                        }
+                        return Ok(sealed(
+                            &quote(tx, &shared.record().sealer, (session, turn), &key, &text)?,
+                            &shared.record().sealer,
+                        ));
+                    }
+                };
+                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
+                let (author, text) = match call.runs {
+                    // Only the host states the outcome of an action. A sandbox can only report that it wrote no row.
+                    Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),
+                    Some(Runs::Local | Runs::Host | Runs::Await) | None => {
+                        (Author::Tool { tool: call.tool.clone() }, text)
+                    }
+                };
+                let body = ResultBody::new(ok, text);
+                let item = calls::record_result(tx, &target, call_id, &call.tool, author, &body)?;
+                calls::settle(tx, call_id, item.tuple.item, body.outcome)?;
+                Entry::new(LedgerEvent::CallReported)
+                    .session(session)
+                    .turn(turn)
+                    .with("call", call_id)
+                    .with("tool", call.tool)
+                    .with("ok", ok)
+                    .with("outcome", body.outcome.name())
+                    .with("digest", item.tuple.digest)
+                    .append(tx)?;
+                Ok(sealed(&item, &shared.record().sealer))
+            })
+            .await;
+        failpoint::reach("call_reported");
+        answer
+    }
+
+    /// Waits for the result of a call that left the sandbox as a row, or that the host runs now.
+    pub(crate) async fn result(&self, turn: TurnId, call_id: CallId) -> Answer {
+        let (mut results, mut ran) = (self.results.clone(), self.shared.executor.requests.watch());
+        if self.shared.latch.is_shut() {
+            return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
+        }
+        self.run_awaited(turn, call_id).await?;
+        loop {
+            results.mark_unchanged();
+            ran.mark_unchanged();
+            let (shared, session) = (Arc::clone(&self.shared), self.session);
+            let looked = self
+                .state()
+                .read(move |tx| {
+                    open_turn(tx, &shared.turns.deadlines, session, turn)?;
+                    let found = calls::find(tx, call_id)?
+                        .filter(|call| call.session == session && call.turn == turn && has_result_later(call));
+                    let Some(call) = found else {
+                        let message = format!("{call_id} is not a call of the turn with a later result");
+                        return refuse(RefusalCode::Call, message);
+                    };
+                    let result = call.result.map(|item| items::find(tx, item)).transpose()?.flatten();
+                    Ok::<_, Unanswered<Error>>(match result {
+                        Some(result) => ControlFlow::Break(sealed(&result, &shared.record().sealer)),
+                        None => ControlFlow::Continue(shared.turns.deadlines.of(session, turn)),
+                    })
+                })
+                .await?;
+            let until = match looked {
+                ControlFlow::Break(response) => return Ok(response),
+                ControlFlow::Continue(until) => until.unwrap_or_else(Instant::now),
+            };
+            let changed = async {
+                tokio::select! {
+                    changed = results.changed() => changed,
+                    changed = ran.changed() => changed,
+                }
+            };
+            match tokio::time::timeout_at(until, changed).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) | Err(_) => {
+                    return refuse(RefusalCode::Turn, "the turn ended before its call had a result".to_owned());
+                }
+            }
+        }
+    }
+
+    /// Returns the session's own items with fresh seals, without those that a summary replaces.
+    pub(crate) async fn items_after(&self, after_seq: u64) -> Answer {
+        let (shared, session, cache) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.cache));
+        self.state()
+            .write(move |tx| {
+                // It reads the opened turn, whose commit is that of the request to the model.
+                tx.defer();
+                let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
+                let more = found.len() > ITEMS_MAX;
+                found.truncate(ITEMS_MAX);
+                let mut seals = shared.record().sealer.of_session(session);
+                // The next request to the model names most of these items.
+                let cache = &mut *cache.lock().expect("no holder panics");
+                let item = |found: Recorded| {
+                    let (reference, bytes, turn) = (seals.seal(&found.tuple), found.bytes, found.tuple.turn);
+                    cache.learn(&reference, found);
+                    Item { reference, bytes, turn }
+                };
+                Ok(Response::Items { items: found.into_iter().map(item).collect(), more })
+            })
+            .await
+    }
+}
+
+fn has_result_later(call: &calls::CallRow) -> bool {
+    matches!(call.runs, Some(Runs::Row | Runs::Await))
+}
+
+fn sealed(item: &Recorded, sealer: &Sealer) -> Response {
+    Response::Sealed { item: item.seal(sealer), bytes: item.bytes }
+}
+
+fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, Error> {
+    let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
+    let session = store::find(tx, session)?.ok_or_else(gone)?;
+    Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
+}
+
+fn open_turn(
+    tx: &ReadTx<'_>,
+    deadlines: &Deadlines,
+    session: SessionId,
+    turn: TurnId,
+) -> Result<Turn, Unanswered<Error>> {
+    match turn::find(tx, turn)? {
+        None => refuse(RefusalCode::Turn, format!("{turn} is not in the record")),
+        Some(found) if found.session != session => {
+            refuse(RefusalCode::Turn, format!("{turn} belongs to another session"))
+        }
+        Some(found) if !found.open => refuse(RefusalCode::Turn, format!("{turn} is closed")),
+        Some(_) if deadlines.left(session, turn).is_zero() => {
+            refuse(RefusalCode::Turn, format!("{turn} is past its deadline"))
+        }
+        Some(found) => Ok(found),
+    }
+}

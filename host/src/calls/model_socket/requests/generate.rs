@@ -1,0 +1,500 @@
+//! The request `generate`: checks and counts it, asks the model, judges the calls, and records the output.
+//!
+//! Never asks a model before the request is counted. See [`crate::calls::model_socket::request_budget`] and [`crate::turns::context`].
+
+use super::{Answer, agent_of, open_turn, pushes, refuse};
+use crate::calls::executor::facts;
+use crate::calls::model_socket::ModelServers;
+use crate::calls::model_socket::report::note_unsealed;
+use crate::calls::model_socket::request_budget::{self, Failed};
+use crate::calls::model_socket::{Server, endpoints};
+use crate::channels::agent_messages::{Keys, denied};
+use crate::channels::outbound::delivery::sent_files::{self, Copied};
+use crate::gateway::requests::{self, Asked, Asking};
+use crate::registry::Agent;
+use crate::registry::tools::Runs;
+use crate::sessions::store;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::turns::budget::book::Booked;
+use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
+use crate::turns::context::{self, OutputBody, Reader, Unanswered};
+use crate::turns::items::{self, NewItem};
+use crate::turns::memories::{self, Found};
+use crate::turns::open_turns::OpenTurns;
+use crate::turns::open_turns::streaming::ActiveRequest;
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
+use ironclaw_contract::seam::message::{Author, Span};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Response, Verdict};
+use ironclaw_ledger::Entry;
+use ironclaw_model::endpoint::{self, Bounds, Endpoint};
+use ironclaw_model::streaming;
+use ironclaw_model::{Answered, Prompt, WantedCall};
+use ironclaw_state::failpoint;
+use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::lookalike;
+use jiff::tz::TimeZone;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The rest of a turn after the time of its model: enough for the sandbox to report the failure and for the host to accept the report.
+const AFTER_MODEL: Duration = Duration::from_secs(5);
+
+/// The largest share of a turn for that rest, as a divisor.
+const AFTER_MODEL_SHARE: u32 = 10;
+
+impl Server {
+    /// Answers with one output of the model over sealed items.
+    pub(crate) async fn generate(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Answer {
+        if purpose == Purpose::Plan {
+            return refuse(RefusalCode::Unavailable, format!("purpose {purpose} is not available yet"));
+        }
+        if self.shared.latch.is_shut() {
+            return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
+        }
+        let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
+        self.read_images(&mut prepared).await;
+        match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
+            (Ok(Some(answered)), None) => {
+                let answer = self.record_output(turn, prepared, answered).await;
+                self.keep_versions(turn, &answer).await;
+                answer
+            }
+            (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
+            // The turn was closed during the request. No party is at fault, so the ledger gets no refusal.
+            (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),
+            (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
+        }
+    }
+
+    /// Checks and counts a request before it is sent, because a failed request may cost just as much.
+    async fn prepare(
+        &self,
+        turn: TurnId,
+        purpose: Purpose,
+        refs: Vec<Context>,
+    ) -> Result<(Prepared, ActiveRequest), Unanswered<Error>> {
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        let cache = Arc::clone(&self.cache);
+        self.decide(move |tx| {
+            let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+            let limits = &shared.turns.config;
+            requests_left(&open, limits)?;
+            let agent = agent_of(tx, session)?;
+            let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
+            let bytes_max = limits.context_bytes_max;
+            let cache = &mut *cache.lock().expect("no holder panics");
+            if open.model_calls == 0 {
+                cache.forget_positions(&own);
+            }
+            let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
+            let (checked, warnings) =
+                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, cache)?;
+            if purpose == Purpose::Compact {
+                context::summary::check(tx, &open, &own, &checked)?;
+            }
+            for warning in warnings {
+                note_unsealed(tx, session, agent.mode, &warning)?;
+            }
+            let is_shared = store::find(tx, session)?.is_some_and(|session| session.origin.kind.is_shared());
+            let others = if is_shared { context::turns_of_others(tx, &open, &checked)? } else { HashSet::new() };
+            let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal, &others));
+            let named = context::items(&checked);
+            let chain = shared.models.current().chain(&agent.model);
+            let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
+            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
+            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
+            turn::count_model_call(tx, turn)?;
+            let (booked, allowance) = request_budget::book(
+                tx,
+                &shared.settings.now().host_policy.budget,
+                (session, turn),
+                &agent,
+                &prompt,
+                &chain,
+            )?;
+            note_asked(tx, (session, turn), &agent, purpose, count)?;
+            let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
+            // Before the commit announces the entry, because a client that follows the message then looks for its text.
+            let working = shared.turns.partial_outputs.begin(session, turn);
+            let facts = facts::of_turn(tx, &shared.settings, (&open, &agent), &labels, &key)?;
+            Ok((Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds }, working))
+        })
+        .await
+    }
+
+    /// Reads the images of the prompt outside of a transaction, if an endpoint of the chain takes images.
+    async fn read_images(&self, prepared: &mut Prepared) {
+        let takes_images = prepared.chain.iter().any(|endpoint| endpoint.spec.takes_images);
+        if !takes_images || prepared.prompt.images() == 0 {
+            return;
+        }
+        let (mut prompt, place) = (prepared.prompt.clone(), self.shared.home.session(self.session));
+        let read = tokio::task::spawn_blocking(move || {
+            context::images::read_all(&mut prompt, &place);
+            prompt
+        });
+        match read.await {
+            Ok(prompt) => prepared.prompt = prompt,
+            // An image that was not read is left out with a remark.
+            Err(error) => tracing::error!(%error, "cannot read the images of a prompt"),
+        }
+    }
+
+    /// Asks the agent's model until the turn ends. Returns `None` if the turn ended before an output. A request without a waiter is
+    /// dropped together with its connection.
+    async fn ask_model(&self, prepared: &Prepared, mut working: ActiveRequest) -> Result<Option<Answered>, Failed> {
+        let Prepared { agent, prompt, bounds, .. } = prepared;
+        let chain = prepared.chain.clone();
+        if chain.is_empty() {
+            return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
+        }
+        let unasked = |words| Failed::unasked(words, &agent.model);
+        let candidates = endpoints::with_keys(self.shared.record(), chain).await.map_err(unasked)?;
+        // No client follows the text of a summary.
+        let draft = if prepared.covers.is_some() { streaming::PartialAnswer::default() } else { working.draft.clone() };
+        let measured = self.state().metrics().ask(&agent.model);
+        let asked = tokio::select! {
+            biased;
+            asked = endpoint::generate(&candidates, prompt, *bounds, &draft) => asked,
+            () = working.over() => return Ok(None),
+        };
+        let answered = asked.map_err(|error| Failed::of(&error, &agent.model))?;
+        measured.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
+        let output = &answered.output;
+        let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();
+        let (bytes, count) = (output.text.len() + calls, output.calls.len());
+        let too_much = |words: String| {
+            let words = format!("the model endpoint `{}` gave {words}", answered.endpoint);
+            Failed { code: "too_large", words, model: answered.endpoint.clone(), took: answered.usage }
+        };
+        if bytes > BODY_BYTES_MAX {
+            return Err(too_much(format!("an output of {bytes} bytes, over the limit of {BODY_BYTES_MAX}")));
+        }
+        if count > OUTPUT_CALLS_MAX {
+            return Err(too_much(format!("an output with {count} calls, over the limit of {OUTPUT_CALLS_MAX}")));
+        }
+        Ok(Some(answered))
+    }
+
+    async fn record_output(&self, turn: TurnId, mut prepared: Prepared, mut answered: Answered) -> Answer {
+        let (refused, mut copies) = self.prepare_calls(turn, &mut prepared, &mut answered.output.calls).await?;
+        let found = self.search_notes(&prepared, &answered.output.calls).await?;
+        let text = lookalike::neutralise(&answered.output.text).into_owned();
+        let bytes = text.len() as u64;
+        let called = !answered.output.calls.is_empty();
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        let named = std::mem::take(&mut prepared.named);
+        let response = self
+            .decide(move |tx| {
+                request_budget::settle(tx, &prepared.booked, &answered)?;
+                let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
+                turn::clear_failure(tx, turn)?;
+                let Prepared { agent, labels, facts, .. } = prepared;
+                let Answered { output, endpoint, usage } = answered;
+                let of_output = labels.clone();
+                let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
+                let wanted = output.calls.iter().enumerate();
+                let judged = wanted.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
+                let mut judged: Vec<calls::Judged> = judged.collect();
+                pushes::refuse(&mut judged, refused);
+                let calls = judged.iter().map(|judged| judged.call.clone()).collect();
+                let body = OutputBody { text, calls, cut: output.cut };
+                let json = canonical::to_string(&body);
+                let spans = vec![Span { author: Author::Model, bytes: json.len() }];
+                let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
+                    .map_err(ContentError::from)?;
+                let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
+                let scripted = by == Some(endpoint::Kind::Scripted);
+                let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
+                turn::count_tool_calls(tx, turn, judged.len())?;
+                Entry::new(LedgerEvent::OutputSealed)
+                    .session(session)
+                    .turn(turn)
+                    .with("item", item.tuple.item)
+                    .with("digest", item.tuple.digest)
+                    .with("model", endpoint)
+                    .with("input_tokens", usage.input_tokens)
+                    .with("output_tokens", usage.output_tokens)
+                    .append(tx)?;
+                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
+                let mut answered = Vec::with_capacity(judged.len());
+                let asks =
+                    Asks { shared: &shared, turn: &open, agent: &agent, labels: &of_output, facts: &facts, key: &key };
+                for (position, judged) in judged.iter_mut().enumerate() {
+                    asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
+                    let found = found.get(&position);
+                    let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
+                    let call = &judged.call;
+                    let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+                    answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
+                }
+                Ok(Response::Output { item: item.seal(&shared.record().sealer), bytes, calls: answered })
+            })
+            .await;
+        failpoint::reach(if called { "call_recorded" } else { "output_sealed" });
+        self.remember(&response, named);
+        response
+    }
+
+    /// Keeps the items of an answered request, so that the next request can name them by ranges.
+    fn remember(&self, answer: &Answer, named: Vec<Arc<context::Item>>) {
+        if let Ok(Response::Output { item, .. }) = answer {
+            self.cache.lock().expect("no holder panics").answer(item.item, named);
+        }
+    }
+
+    /// Searches the notes for the `recall` calls of an output. Returns the results by the position of the call. All searches share one
+    /// time limit.
+    async fn search_notes(&self, prepared: &Prepared, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
+        let until = Instant::now() + memories::SEARCH_TIME_MAX;
+        let mut all = HashMap::new();
+        for (position, call) in calls.iter().take(self.shared.turns.config.tool_calls_max as usize).enumerate() {
+            let Some((query, limit)) = calls::recall_query(&prepared.agent, &prepared.facts, call) else { continue };
+            let (agent, left) = (prepared.agent.id, until.saturating_duration_since(Instant::now()));
+            let search = self.state().search(left, move |tx| memories::search(tx, agent, &query, limit));
+            all.insert(position, search.await?);
+        }
+        Ok(all)
+    }
+
+    /// Seals a summary and replaces its items by it.
+    async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
+        let bytes_max = context::summary::bytes_max(self.shared.turns.config.context_bytes_max);
+        let Some(text) = context::summary::text(&answered.output, bytes_max) else {
+            let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
+            let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
+            return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
+        };
+        let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
+        self.decide(move |tx| {
+            request_budget::settle(tx, &prepared.booked, &answered)?;
+            open_turn(tx, &shared.turns.deadlines, session, turn)?;
+            // Another request may have summarised them in the meantime.
+            context::summary::check_uncovered(tx, session, &covers.items)?;
+            let Prepared { labels, .. } = prepared;
+            let spans = vec![Span { author: Author::Model, bytes: text.len() }];
+            let new = NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)
+                .map_err(ContentError::from)?;
+            let item = new.turn(turn).record(tx, session, &shared.record().sealer)?;
+            items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
+            Entry::new(LedgerEvent::SummarySealed)
+                .session(session)
+                .turn(turn)
+                .with("item", item.tuple.item)
+                .with("digest", item.tuple.digest)
+                .with("items", covers.items.len())
+                .with("model", answered.endpoint)
+                .append(tx)?;
+            let (item, bytes) = (item.seal(&shared.record().sealer), item.bytes);
+            Ok(Response::Output { item, bytes, calls: Vec::new() })
+        })
+        .await
+    }
+}
+
+/// A request to a model that was checked and counted.
+pub(super) struct Prepared {
+    agent: Agent,
+    prompt: Prompt,
+    /// The items of the prompt, for the cache.
+    named: Vec<Arc<context::Item>>,
+    /// The endpoints at the time when the request was booked.
+    chain: Vec<Arc<Endpoint>>,
+    /// The labels of its output.
+    pub(super) labels: Vec<Label>,
+    /// For the judgement of its calls.
+    pub(super) facts: TurnFacts,
+    /// For a summary: the items that it replaces.
+    covers: Option<Covers>,
+    /// The booked estimate.
+    booked: Booked,
+    /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
+    pub(super) bounds: Bounds,
+}
+
+/// Returns the end of the time of a turn's model.
+fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant {
+    let kept = after_model(turns.config.seconds_max);
+    Instant::now() + turns.deadlines.left(session, turn).saturating_sub(kept)
+}
+
+/// Returns the time between the end of the model's time and the end of a turn of this length.
+fn after_model(seconds_max: u32) -> Duration {
+    AFTER_MODEL.min(Duration::from_secs(u64::from(seconds_max)) / AFTER_MODEL_SHARE)
+}
+
+/// The items that a summary replaces, and the ordinal of their last turn.
+#[derive(Clone)]
+struct Covers {
+    items: Vec<(ItemId, u64)>,
+    ordinal: i64,
+}
+
+/// Refuses a request if the turn has used all its requests to the model.
+fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Error>> {
+    if open.model_calls < limits.model_calls_max {
+        return Ok(());
+    }
+    let message = format!("the turn has used its {} requests to the model", limits.model_calls_max);
+    refuse(RefusalCode::Budget, message)
+}
+
+/// Records a request to a model with the number of its items.
+fn note_asked(
+    tx: &mut WriteTx<'_>,
+    (session, turn): (SessionId, TurnId),
+    agent: &Agent,
+    purpose: Purpose,
+    items: usize,
+) -> Result<(), Error> {
+    Entry::new(LedgerEvent::ModelAsked)
+        .session(session)
+        .turn(turn)
+        .with("model", agent.model.clone())
+        .with("purpose", purpose.name())
+        .with("items", items)
+        .append(tx)?;
+    Ok(())
+}
+
+/// Composes the prompt of checked items. For a summary, also returns the items that it replaces.
+fn compose(
+    tx: &ReadTx<'_>,
+    reader: &Reader<'_>,
+    purpose: Purpose,
+    checked: Vec<context::Checked>,
+    bytes_max: u64,
+    key: &ContentKey,
+    cache: &mut context::ItemCache,
+) -> Result<(Prompt, Option<Covers>), Error> {
+    if purpose != Purpose::Compact {
+        return Ok((context::compose(tx, reader, checked, key, cache)?, None));
+    }
+    let items = context::item_numbers(&checked);
+    let bytes_max = context::summary::bytes_max(bytes_max);
+    let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, cache)?;
+    Ok((prompt, Some(Covers { items, ordinal })))
+}
+
+/// The output whose calls may need people.
+struct Asks<'a> {
+    shared: &'a ModelServers,
+    turn: &'a Turn,
+    agent: &'a Agent,
+    labels: &'a [Label],
+    facts: &'a TurnFacts,
+    key: &'a ContentKey,
+}
+
+impl Asks<'_> {
+    /// Records a judged call, with its request or the use of the allowance that it needs. A call that is not refused keeps its copy of a
+    /// file.
+    fn record(
+        &self,
+        tx: &mut WriteTx<'_>,
+        output: ItemId,
+        position: usize,
+        judged: &mut calls::Judged,
+        copied: Option<Copied>,
+    ) -> Result<(), Error> {
+        let allowance = self.ask(tx, output, judged)?;
+        if let Some(code) = judged.judgement.refusal_code() {
+            let record = self.shared.record();
+            let keys = Keys { wrapping: &record.wrapping, sealer: &record.sealer };
+            denied::tell(tx, (self.turn, self.facts.position.as_ref()), self.agent, (&judged.call, code), keys)?;
+        }
+        calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
+        if let Some(allowance) = allowance {
+            calls::promise(tx, judged.call.call_id, allowance)?;
+        }
+        if let Some(copied) = copied.filter(|_| judged.judgement.refusal_code().is_none()) {
+            sent_files::keep(tx, (judged.call.call_id, self.turn.session), copied, self.key)?;
+        }
+        Ok(())
+    }
+
+    /// Records the request of a call that needs people. A call for which no person is asked becomes a refused one. A call that an
+    /// allowance covers becomes a permitted one; returns the number of that allowance. A permitted call follows the request of an
+    /// equal call of its task.
+    fn ask(&self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<Option<i64>, Error> {
+        let (class, reasons, detail) = match &judged.judgement {
+            Judgement::NeedsPerson { class, reasons, detail } => (*class, reasons.clone(), detail.clone()),
+            Judgement::Permitted { class, runs: Runs::Await | Runs::Row } => (*class, Vec::new(), String::new()),
+            Judgement::Permitted { .. } | Judgement::Refused { .. } => return Ok(None),
+        };
+        let asking = Asking {
+            turn: self.turn,
+            agent: self.agent,
+            output,
+            labels: self.labels,
+            typed: &self.facts.network.typed,
+            key: self.key,
+            call: &judged.call,
+            class,
+            digest: judged.digest,
+            reasons: &reasons,
+        };
+        let asked = match &judged.judgement {
+            Judgement::NeedsPerson { .. } => Some(requests::ask(tx, &self.shared.executor.requests, &asking)?),
+            Judgement::Permitted { .. } | Judgement::Refused { .. } => requests::follow_equal(tx, &asking)?,
+        };
+        let (judgement, allowance) = match asked {
+            None => return Ok(None),
+            Some(Asked::Waits(_)) => (Judgement::NeedsPerson { class, reasons, detail }, None),
+            Some(Asked::Allowed(allowance)) => (Judgement::Permitted { class, runs: Runs::Await }, Some(allowance)),
+            Some(Asked::Refused(DenialCode::CallNeedsPerson)) => (calls::needs_person(&reasons, &detail), None),
+            Some(Asked::Refused(code)) => (Judgement::Refused { code, detail: String::new() }, None),
+        };
+        judged.judgement = judgement;
+        Ok(allowance)
+    }
+}
+
+/// Returns the verdict on a judged call. A call that concerns the host's own record alone runs here, with the labels of its output.
+fn verdict(
+    tx: &mut WriteTx<'_>,
+    target: &ResultTarget<'_>,
+    (agent, turn, labels): (&Agent, &Turn, &[Label]),
+    judged: &calls::Judged,
+    found: Option<&Found>,
+) -> Result<Verdict, Error> {
+    let (code, detail) = match &judged.judgement {
+        Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
+        Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
+        Judgement::Permitted { runs: Runs::Await, .. } | Judgement::NeedsPerson { .. } => return Ok(Verdict::Await),
+        Judgement::Permitted { runs: Runs::Host, .. } => {
+            let call = &judged.call;
+            let calls::HostResult { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
+            let author = Author::Tool { tool: call.tool.clone() };
+            let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
+            calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
+            Entry::new(LedgerEvent::CallRan)
+                .session(target.session)
+                .turn(target.turn)
+                .with("call", call.call_id)
+                .with("tool", call.tool.clone())
+                .with("ok", body.is_ok())
+                .with("outcome", body.outcome.name())
+                .with("digest", item.tuple.digest)
+                .append(tx)?;
+            return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
+        }
+        Judgement::Refused { code, detail } => (*code, detail),
+    };
+    let result = calls::refusal(code, detail);
+    let call = &judged.call;
+    // It has the host's words and those of the model, and nothing from outside beyond what its output had seen.
+    let labels = labels.to_vec();
+    let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, Author::Host, labels, &result)?;
+    calls::set_refusal(tx, call.call_id, item.tuple.item)?;
+    Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
+}

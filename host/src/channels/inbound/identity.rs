@@ -1,0 +1,149 @@
+//! Identification of the sender of a message, by the full identity that an operator linked. The message of a schedule has the identity of
+//! its creator.
+//!
+//! Never uses a prefix, a display name, or the content of the message. See [`crate::channels::inbound::routing`].
+
+use crate::channels::inbound::channel::Received;
+use crate::channels::notifications::{self, About, Notification};
+use crate::registry::channels::{self, Channel};
+use crate::registry::{self, Person};
+use crate::store::refusal::{Denied, Refusal};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::{UnknownSenders, WrittenBy};
+use ironclaw_judge::Principal;
+use ironclaw_state::{ReadTx, WriteTx, failpoint};
+
+/// The sender of a message that the host accepts.
+#[derive(Debug, Clone)]
+pub enum Sender {
+    /// A person of the host.
+    Person(Person),
+    /// A sender of a public channel who is linked to no person. The id tells guests apart, and no row has it: it is made of the channel
+    /// and of the sender's id, so a guest is the same guest again.
+    Guest(PersonId),
+}
+
+/// A message whose sender is a known person or a guest. Made by [`authenticate`] and [`of_schedule`] alone.
+#[derive(Debug, Clone)]
+pub struct Authenticated {
+    received: Received,
+    sender: Sender,
+    principal: Principal,
+    written_by: Option<WrittenBy>,
+}
+
+impl Authenticated {
+    /// Returns the received message.
+    pub const fn received(&self) -> &Received {
+        &self.received
+    }
+
+    /// Returns the sender, if it is a person.
+    pub const fn person(&self) -> Option<&Person> {
+        match &self.sender {
+            Sender::Person(person) => Some(person),
+            Sender::Guest(_) => None,
+        }
+    }
+
+    /// Returns the id of the sender: of a person or of a guest.
+    pub const fn sender_id(&self) -> PersonId {
+        match &self.sender {
+            Sender::Person(person) => person.id,
+            Sender::Guest(guest) => *guest,
+        }
+    }
+
+    /// Returns the kind of principal that its turn works for, on behalf of the sender.
+    pub const fn principal(&self) -> Principal {
+        self.principal
+    }
+
+    /// Returns the author of the prompt of a schedule; `None` for any other message. The host reads no scope from such a prompt.
+    pub const fn written_by(&self) -> Option<WrittenBy> {
+        self.written_by
+    }
+}
+
+/// Looks up the sender of a message: a person, or a guest if the rules of the channel accept strangers.
+///
+/// # Errors
+/// Refuses a sender that is linked to no person if the channel is not public, and one that is linked to another person than the speaker.
+pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated, Denied> {
+    let who = || format!("{}:{}", received.channel, received.sender);
+    let found = registry::person_of(tx, &received.channel, &received.sender)?;
+    if received.speaker.is_some_and(|speaker| found.as_ref().is_none_or(|person| person.id != speaker)) {
+        return Err(not_yours(&who()).into());
+    }
+    let stub = failpoint::stub_principal(&received.channel, &received.sender);
+    // A test that misspells its stub gets the strictest principal.
+    let stub = stub.map(|kind| kind.parse().unwrap_or(Principal::Unsigned));
+    let (sender, principal) = match found {
+        Some(person) => (Sender::Person(person), stub.unwrap_or(Principal::Person)),
+        None => (Sender::Guest(guest(tx, &received)?), Principal::Guest),
+    };
+    Ok(Authenticated { received, sender, principal, written_by: None })
+}
+
+/// Returns the id of a stranger.
+///
+/// # Errors
+/// Refuses the stranger if the channel is not public.
+fn guest(tx: &ReadTx<'_>, received: &Received) -> Result<PersonId, Denied> {
+    let who = || format!("{}:{}", received.channel, received.sender);
+    let unlinked = || format!("{} is linked to no person", who());
+    match channels::find(tx, &received.channel)? {
+        Some(channel) if channel.rules.unknown == UnknownSenders::Public => Ok(guest_id(&channel, &received.sender)),
+        Some(channel) if channel.rules.unknown == UnknownSenders::Request => {
+            if !channels::has_room(tx, &received.channel, &received.sender)? {
+                return Err(Refusal::new(DenialCode::SendersTooMany, unlinked()).into());
+            }
+            let refusal = Refusal::new(DenialCode::SenderWaits, unlinked());
+            Err(refusal
+                .hint("owners and admins of this host were told; write again after one of them linked you")
+                .into())
+        }
+        Some(_) | None => Err(Refusal::new(DenialCode::SenderUnknown, unlinked()).into()),
+    }
+}
+
+/// Notes a stranger who waits for a person, and tells the owners and admins. They get the name of the channel, and no text of the stranger.
+pub fn note_stranger(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Result<(), ironclaw_state::Error> {
+    if !channels::add_waiting_sender(tx, channel, sender)? {
+        return Ok(());
+    }
+    let now = tx.wall();
+    notifications::add_for_operators(tx, &Notification::new(About::SenderWaits, channel), now)
+}
+
+/// Returns the id of a guest: a digest of the whole identity on this generation of the channel.
+fn guest_id(channel: &Channel, sender: &str) -> PersonId {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let digest = Digest::of(&canonical::to_vec(&("guest", &channel.name, channel.generation, sender))).to_string();
+    // The first 128 bits, as the 26 digits of an id.
+    let mut bits = u128::from_str_radix(&digest[..32], 16).expect("a digest is hexadecimal");
+    let mut text = [b'0'; 26];
+    for place in text.iter_mut().rev() {
+        *place = DIGITS[(bits % 32) as usize];
+        bits /= 32;
+    }
+    format!("per_{}", String::from_utf8_lossy(&text)).parse().expect("26 digits of 128 bits are an id")
+}
+
+/// Returns the message of a schedule, which works on behalf of its creator.
+///
+/// # Errors
+/// Refuses a creator without the identity of the message.
+pub fn of_schedule(tx: &ReadTx<'_>, received: Received, written_by: WrittenBy) -> Result<Authenticated, Denied> {
+    let authenticated = authenticate(tx, received)?;
+    Ok(Authenticated { principal: Principal::Schedule, written_by: Some(written_by), ..authenticated })
+}
+
+/// Returns the refusal for an identity that is not the speaker's. It does not tell whether another person has it.
+pub fn not_yours(who: &str) -> Refusal {
+    let shown: String = who.chars().take(64).collect();
+    let refusal = Refusal::new(DenialCode::IdentityNotYours, format!("{shown:?} is no identity of yours"));
+    refusal.hint("people can use only their own identities, owners too; an owner links them: `ironctl person link`")
+}

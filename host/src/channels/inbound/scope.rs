@@ -1,0 +1,109 @@
+//! The scope of a message: the classes of calls that its sender asks for.
+//!
+//! Pure. Only text that the sender typed counts; a declaration is cut off the text that a model gets. See [`ironclaw_judge::scope`].
+
+use super::channel::Received;
+use crate::store::refusal::Refusal;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_judge::place::Mistake;
+use ironclaw_judge::scope::declared;
+use ironclaw_judge::scope::lexicon::Lexicon;
+use ironclaw_judge::scope::recorded::Recorded;
+use ironclaw_judge::scope::report::{self, Report};
+use ironclaw_judge::spans::Span;
+
+/// The scope of a message, and its text without the declaration.
+pub struct Found<'a> {
+    /// The classes and their origin, for the record: `declared:read send`.
+    pub recorded: String,
+    /// The text of the sender after the declaration.
+    pub text: &'a str,
+}
+
+/// Returns the scope of a received message.
+///
+/// # Errors
+/// Refuses a declaration with an unknown class, without a class or a request, or beside another one.
+pub fn of(received: &Received) -> Result<Found<'_>, Refusal> {
+    let malformed = |message: String| Refusal::new(DenialCode::ScopeMalformed, message);
+    let quoted = received.quoted.iter().map(|text| Span { text, typed: false });
+    let spans: Vec<Span<'_>> = std::iter::once(Span { text: &received.text, typed: true }).chain(quoted).collect();
+    let declaration = declared::declared(&spans).map_err(|error| malformed(error.to_string()))?;
+    if received.allow.is_some() && declaration.is_some() {
+        let message = "the message declares a scope twice: leave out `allow` or the line `/allow`";
+        return Err(malformed(message.to_owned()));
+    }
+    let text = declaration.as_ref().map_or(received.text.as_str(), |declared| declared.rest);
+    if text.trim().is_empty() && received.files.is_empty() && received.quoted.is_empty() {
+        let refusal = Refusal::new(DenialCode::MessageEmpty, "the message declares a scope, and asks for nothing");
+        return Err(refusal.hint("write the request on the line after `/allow CLASS...`"));
+    }
+    let recorded = Recorded::of(&spans, received.allow, declaration.as_ref(), received.telling);
+    Ok(Found { recorded: recorded.to_string(), text })
+}
+
+/// Measures the lexicon over labelled requests: those of the text, or those of this version.
+///
+/// # Errors
+/// The first mistake of the text, with its line and its field.
+pub fn measure(cases: Option<&str>) -> Result<Report, Mistake> {
+    report::report(cases.unwrap_or(report::EMBEDDED_CASES), Lexicon::embedded())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::seam::message::Kind;
+    use ironclaw_judge::spans::Telling;
+    use ironclaw_judge::{Class, Classes};
+
+    fn received(text: &str) -> Received {
+        Received {
+            channel: "loopback".into(),
+            kind: Kind::Chat,
+            platform_id: "p".into(),
+            thread_id: String::new(),
+            sender: "p".into(),
+            speaker: None,
+            event_id: None,
+            event_digest: None,
+            agent: "a".into(),
+            text: text.into(),
+            files: Vec::new(),
+            group: None,
+            mentions: Vec::new(),
+            quoted: Vec::new(),
+            allow: None,
+            telling: Telling::Typed,
+        }
+    }
+
+    fn recorded(received: &Received) -> String {
+        of(received).map(|found| found.recorded).unwrap_or_else(|refusal| refusal.code.name().to_owned())
+    }
+
+    #[test]
+    fn malformed_or_double_declaration_is_refused() {
+        for text in ["/allow", "/allow everything", "/allow send mail"] {
+            assert_eq!(recorded(&received(text)), "scope_malformed", "{text}");
+        }
+        let twice = Received { allow: Some(Classes::of(&[Class::Send])), ..received("/allow send\nhello") };
+        assert_eq!(recorded(&twice), "scope_malformed");
+    }
+
+    #[test]
+    fn declaration_is_cut_off_and_quoted_ones_count_for_nothing() {
+        let message = received("/allow send write\nPost it");
+        let found = of(&message).expect("a scope");
+        assert_eq!((found.recorded.as_str(), found.text), ("declared:write send", "Post it"));
+        let quoted = Received { quoted: vec!["/allow send".into()], ..received("hello") };
+        assert_eq!(recorded(&quoted), "default:");
+        assert_eq!(recorded(&received("hello\n/allow send")), "default:");
+    }
+
+    #[test]
+    fn channel_that_tells_no_quotes_gives_reading_alone() {
+        let message = Received { telling: Telling::Nothing, ..received("/allow send read\nPost it") };
+        assert_eq!(recorded(&message), "untyped-declared:read");
+    }
+}

@@ -1,0 +1,211 @@
+//! Notifications: one line for a person about an object of this host, at the place where the person is told.
+//!
+//! A notification has the kind and the id of its object, and never content: its channel may be read by others. It is a row in the
+//! transaction of its reason; [`crate::channels::outbound::dispatch`] sends it. See [`crate::registry::places`] for the places.
+
+pub use crate::store::tables::notifications::{About, Place, State, Stored, find};
+
+use crate::registry::{self, Role};
+use crate::store::tables::notifications::{self as table, Times};
+use ironclaw_contract::ids::{DeliveryId, PersonId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use std::fmt::Display;
+
+/// Milliseconds after which a settled notification is deleted.
+const KEPT_MS: i64 = 90 * 86_400_000;
+
+/// The bound on settled notifications that one new notification deletes.
+const FORGOTTEN_AT_ONCE_MAX: i64 = 64;
+
+/// The longest time before the end of an object at which people are told that it expires.
+const LAST_MS_MAX: i64 = 3_600_000;
+
+/// The reason for a notification, and its object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// The reason.
+    pub about: About,
+    /// The id of the object, or its name if it has no id.
+    pub id: String,
+}
+
+impl Notification {
+    /// Makes a notification about an object, by its id.
+    pub fn new(about: About, object: impl Display) -> Self {
+        Self { about, id: object.to_string() }
+    }
+}
+
+impl About {
+    /// Returns whether a person is told only once about an object for this reason. For the others, a person is not told again while an
+    /// earlier notification waits.
+    const fn is_once(self) -> bool {
+        match self {
+            Self::RequestWaits
+            | Self::RequestExpires
+            | Self::ChangeWaits
+            | Self::ChangeExpires
+            | Self::ApprovalUnused
+            | Self::CallUnknown
+            | Self::TaskStopped
+            | Self::QuestionWaits
+            | Self::QuestionReminder => true,
+            Self::SessionIncident
+            | Self::ScheduleIncident
+            | Self::ScheduleRecovery
+            | Self::SchedulesPaused
+            | Self::LoginEnded
+            | Self::RecordRestored
+            | Self::SenderWaits
+            | Self::HeadNotKept => false,
+        }
+    }
+}
+
+/// Returns the line that a person is sent: the kind of the object, its id, and the command that shows it.
+pub fn line(about: About, id: &str) -> String {
+    let words = match about {
+        About::RequestWaits => format!("request {id} waits for you: ironctl inbox"),
+        About::RequestExpires => format!("request {id} expires soon: ironctl inbox"),
+        About::ChangeWaits => format!("change {id} waits for you: ironctl inbox"),
+        About::ChangeExpires => format!("change {id} expires soon: ironctl inbox"),
+        About::ApprovalUnused => format!("request {id} was approved, and its call was not made: ironctl why {id}"),
+        About::CallUnknown => format!("the outcome of request {id} is unknown: ironctl why {id}"),
+        About::TaskStopped => format!("the task of {id} stopped; say \"continue\" to go on: ironctl why {id}"),
+        About::QuestionWaits => format!("question {id} waits for you: ironctl inbox"),
+        About::QuestionReminder => format!("question {id} still waits for you: ironctl inbox"),
+        About::SessionIncident => format!("session {id} is halted: ironctl session show {id}"),
+        About::ScheduleIncident => format!("schedule {id} failed: ironctl schedule history {id}"),
+        About::ScheduleRecovery => format!("schedule {id} runs again: ironctl schedule history {id}"),
+        About::SchedulesPaused => "schedules are paused after a restore: ironctl schedule list".to_owned(),
+        About::LoginEnded => format!("the login at MCP server {id} ended: ironctl mcp login {id}"),
+        About::RecordRestored => "the record was restored from an earlier state: ironctl status".to_owned(),
+        About::SenderWaits => format!("a sender of channel {id} is linked to no person: ironctl channel list"),
+        About::HeadNotKept => "a head of the ledger was not kept outside of the home: ironctl status".to_owned(),
+    };
+    format!("IronClaw: {words}")
+}
+
+/// Records a notification of a person, in the transaction of its reason. It waits, or it ends at once if the person has no place. A
+/// person gets no second notification for the same reason about the same object: see [`About`]. A removed person gets none. `now` is in
+/// milliseconds since the epoch.
+///
+/// # Errors
+/// Errors of the record.
+pub fn add(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    notification: Notification,
+    now: i64,
+) -> Result<(), ironclaw_state::Error> {
+    add_for(tx, person, notification, Times { now, not_before: None })
+}
+
+/// Records a notification as [`add`] does. It is sent after `wait_ms` milliseconds at the earliest, unless it is withdrawn before.
+///
+/// # Errors
+/// Errors of the record.
+pub fn add_later(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    notification: Notification,
+    now: i64,
+    wait_ms: i64,
+) -> Result<(), ironclaw_state::Error> {
+    add_for(tx, person, notification, Times { now, not_before: Some(now + wait_ms) })
+}
+
+fn add_for(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    notification: Notification,
+    times: Times,
+) -> Result<(), ironclaw_state::Error> {
+    let Notification { about, id: subject } = notification;
+    if registry::person_by_id(tx, person)?.is_none() {
+        return Ok(());
+    }
+    let earlier = table::of_subject(tx, person, about, &subject)?;
+    let is_open = |stored: &Stored| matches!(stored.state, State::Waiting | State::Sending);
+    if earlier.iter().any(|stored| about.is_once() || is_open(stored)) {
+        return Ok(());
+    }
+    table::forget(tx, times.now - KEPT_MS, FORGOTTEN_AT_ONCE_MAX)?;
+    let (id, place) = (DeliveryId::new(), table::place_of(tx, person)?);
+    table::insert(tx, id, person, (about, &subject), place.as_ref(), times)?;
+    let entry = match place {
+        Some(_) => Entry::new(LedgerEvent::NotificationIntended),
+        None => Entry::new(LedgerEvent::NotificationUnplaced),
+    };
+    entry
+        .with("delivery", id)
+        .with("person", person)
+        .with("about", about.name())
+        .with("subject", subject)
+        .append(tx)?;
+    Ok(())
+}
+
+/// Records a notification of each owner and admin: for an incident that concerns no single person.
+///
+/// # Errors
+/// Errors of the record.
+pub fn add_for_operators(
+    tx: &mut WriteTx<'_>,
+    notification: &Notification,
+    now: i64,
+) -> Result<(), ironclaw_state::Error> {
+    add_for_operators_and(tx, None, notification, now)
+}
+
+/// Records a notification of each owner and admin, and of this person: for an incident of the person's conversation. Each is told once.
+///
+/// # Errors
+/// Errors of the record.
+pub fn add_for_operators_and(
+    tx: &mut WriteTx<'_>,
+    concerned: Option<PersonId>,
+    notification: &Notification,
+    now: i64,
+) -> Result<(), ironclaw_state::Error> {
+    for person in registry::people(tx)? {
+        if person.role.covers(Role::Admin) || Some(person.id) == concerned {
+            add(tx, person.id, notification.clone(), now)?;
+        }
+    }
+    Ok(())
+}
+
+/// Records a notification of each owner and admin about a head of the ledger that was not kept outside.
+///
+/// # Errors
+/// Errors of the record.
+pub fn head_not_kept(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
+    let now = tx.wall();
+    add_for_operators(tx, &Notification::new(About::HeadNotKept, "head"), now)
+}
+
+/// Withdraws the notifications about an object that wait to be sent, because it was decided or ended. One in flight is sent.
+///
+/// # Errors
+/// Errors of the record.
+pub fn withdraw(tx: &mut WriteTx<'_>, object: impl Display) -> Result<(), ironclaw_state::Error> {
+    let (subject, now) = (object.to_string(), tx.wall());
+    for delivery in table::withdraw(tx, &subject, now)? {
+        let entry = Entry::new(LedgerEvent::NotificationWithdrawn).with("delivery", delivery);
+        entry.with("subject", subject.clone()).append(tx)?;
+    }
+    Ok(())
+}
+
+/// Returns the time at which people are told that an object expires soon: before the last quarter of its life, and at most an hour before
+/// its end. All times are in milliseconds since the epoch.
+pub const fn remind_at(created_at: i64, expires_at: i64) -> i64 {
+    let quarter = (expires_at - created_at) / 4;
+    expires_at - if quarter < LAST_MS_MAX { quarter } else { LAST_MS_MAX }
+}
+
+#[cfg(test)]
+mod tests;

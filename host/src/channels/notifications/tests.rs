@@ -1,0 +1,169 @@
+//! Tests of the notifications of people and of their places.
+
+use super::*;
+use crate::registry::channels::{self, ChannelDraft};
+use crate::registry::{Identity, Person, person_removal, places};
+use crate::store::record;
+use crate::store::refusal::Denied;
+use ironclaw_contract::operator::{ChannelKind, DenialCode};
+use ironclaw_state::keys::{MasterKey, SecretText};
+
+const NOW: i64 = 1_000_000;
+
+/// Runs a test on a record with an owner and the channels `desk` and `shop`.
+fn with_channels(test: impl FnOnce(&mut WriteTx<'_>, &Person) + Send + 'static) {
+    record::in_a_new_one(|tx, key| {
+        Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("a chain");
+        let owner = registry::people::create_owner(tx, "Olga").expect("made");
+        let owner = registry::person_by_id(tx, owner).expect("read").expect("a person");
+        for name in ["desk", "shop"] {
+            add_channel(tx, key, &owner, name);
+        }
+        test(tx, &owner);
+    });
+}
+
+fn add_channel(tx: &mut WriteTx<'_>, key: &MasterKey, owner: &Person, name: &str) {
+    let secret = SecretText::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
+    let (name, url) = (name.to_owned(), "http://127.0.0.1:9/".to_owned());
+    let draft = ChannelDraft { name, kind: ChannelKind::Webhook, url, idempotent: false, secret };
+    channels::add(tx, &draft, &key.wrapping_key(), owner).expect("a channel");
+}
+
+fn link(tx: &mut WriteTx<'_>, person: &Person, identity: &str, by: &Person) -> Identity {
+    let identity: Identity = identity.parse().expect("an identity");
+    registry::people::link(tx, person, &identity, by.id).expect("linked");
+    identity
+}
+
+fn code<T>(result: Result<T, Denied>) -> Option<DenialCode> {
+    match result {
+        Ok(_) => None,
+        Err(Denied::Refused(refusal)) => Some(refusal.code),
+        Err(Denied::Failed(error)) => panic!("{error}"),
+    }
+}
+
+fn states(tx: &WriteTx<'_>, person: &Person, about: About, subject: &str) -> Vec<State> {
+    let found = table::of_subject(tx, person.id, about, subject).expect("read");
+    found.into_iter().map(|stored| stored.state).collect()
+}
+
+#[test]
+fn place_on_unknown_channel_or_identity_is_refused() {
+    with_channels(|tx, owner| {
+        let set = |tx: &mut WriteTx<'_>, wanted: &str| code(places::set(tx, owner, owner, wanted));
+        assert_eq!(set(tx, "nowhere"), Some(DenialCode::ChannelUnknown));
+        assert_eq!(set(tx, "loopback"), Some(DenialCode::PlaceUnsuitable));
+        assert_eq!(set(tx, "desk"), Some(DenialCode::IdentityUnknown));
+        let bob = registry::add_person(tx, "Bob", Role::Member, owner.id).expect("a person");
+        link(tx, &bob, "desk:bob", owner);
+        assert_eq!(set(tx, "desk:bob"), Some(DenialCode::IdentityUnknown), "an identity of another person");
+        link(tx, owner, "desk:one", owner);
+        link(tx, owner, "desk:two", owner);
+        assert_eq!(set(tx, "desk"), Some(DenialCode::PlaceAmbiguous));
+        assert_eq!(places::place_of(tx, owner.id).expect("read"), None);
+        assert_eq!(set(tx, "desk:two"), None);
+        assert_eq!(
+            places::place_of(tx, owner.id).expect("read").map(|place| place.identity.sender).as_deref(),
+            Some("two")
+        );
+        assert_eq!(set(tx, "none"), None);
+        assert_eq!(places::place_of(tx, owner.id).expect("read"), None);
+    });
+}
+
+#[test]
+fn place_ends_with_its_identity_channel_or_person() {
+    with_channels(|tx, owner| {
+        let identity = link(tx, owner, "desk:olga", owner);
+        places::set(tx, owner, owner, "desk").expect("set");
+        registry::people::unlink(tx, owner, &identity, owner.id).expect("unlinked");
+        assert!(places::places(tx).expect("read").is_empty());
+        link(tx, owner, "shop:olga", owner);
+        places::set(tx, owner, owner, "shop").expect("set");
+        channels::remove(tx, "shop", owner.id).expect("removed");
+        assert!(places::places(tx).expect("read").is_empty());
+        let bob = registry::add_person(tx, "Bob", Role::Member, owner.id).expect("a person");
+        link(tx, &bob, "desk:bob", owner);
+        places::set(tx, &bob, owner, "desk").expect("set");
+        add(tx, bob.id, Notification::new(About::RequestWaits, "req_1"), NOW).expect("added");
+        person_removal::end_access(tx, &bob, owner.id).expect("ended");
+        assert!(places::places(tx).expect("read").is_empty());
+        person_removal::remove(tx, &bob, owner.id).expect("removed");
+        assert!(table::open(tx).expect("read").is_empty());
+    });
+}
+
+#[test]
+fn notification_without_a_place_is_settled_at_once() {
+    with_channels(|tx, owner| {
+        add(tx, owner.id, Notification::new(About::SessionIncident, "ses_1"), NOW).expect("added");
+        assert_eq!(states(tx, owner, About::SessionIncident, "ses_1"), [State::NoPlace]);
+        assert!(table::open(tx).expect("read").is_empty());
+    });
+}
+
+#[test]
+fn request_is_told_once_and_an_incident_again_after_its_end() {
+    with_channels(|tx, owner| {
+        link(tx, owner, "desk:olga", owner);
+        places::set(tx, owner, owner, "desk").expect("set");
+        let add = |tx: &mut WriteTx<'_>, about| add(tx, owner.id, Notification::new(about, "x"), NOW).expect("added");
+        for about in [About::RequestWaits, About::SessionIncident] {
+            add(tx, about);
+            add(tx, about);
+            assert_eq!(states(tx, owner, about, "x"), [State::Waiting], "{about}");
+            for stored in table::of_subject(tx, owner.id, about, "x").expect("read") {
+                assert!(table::settle(tx, stored.id, State::Delivered, None, NOW).expect("settled"));
+            }
+            add(tx, about);
+        }
+        assert_eq!(states(tx, owner, About::RequestWaits, "x"), [State::Delivered]);
+        assert_eq!(states(tx, owner, About::SessionIncident, "x"), [State::Delivered, State::Waiting]);
+    });
+}
+
+#[test]
+fn notification_of_a_decided_object_is_withdrawn() {
+    with_channels(|tx, owner| {
+        link(tx, owner, "desk:olga", owner);
+        places::set(tx, owner, owner, "desk").expect("set");
+        for id in ["req_1", "req_2"] {
+            add(tx, owner.id, Notification::new(About::RequestWaits, id), NOW).expect("added");
+        }
+        withdraw(tx, "req_1").expect("withdrawn");
+        assert_eq!(states(tx, owner, About::RequestWaits, "req_1"), [State::Withdrawn]);
+        assert_eq!(states(tx, owner, About::RequestWaits, "req_2"), [State::Waiting]);
+    });
+}
+
+#[test]
+fn incident_without_a_person_is_told_to_owners_and_admins() {
+    with_channels(|tx, owner| {
+        let [ada, bob] = [("Ada", Role::Admin), ("Bob", Role::Member)]
+            .map(|(name, role)| registry::add_person(tx, name, role, owner.id).expect("a person"));
+        add_for_operators(tx, &Notification::new(About::LoginEnded, "mail"), NOW).expect("added");
+        let told = [owner, &ada, &bob].map(|person| states(tx, person, About::LoginEnded, "mail").len());
+        assert_eq!(told, [1, 1, 0]);
+    });
+}
+
+#[test]
+fn line_has_the_id_and_is_one_line() {
+    for about in About::ALL {
+        let line = line(about, "x_1");
+        assert!(line.starts_with("IronClaw: ") && !line.contains('\n') && line.contains("ironctl "), "{line}");
+        let has_no_object = matches!(about, About::SchedulesPaused | About::RecordRestored | About::HeadNotKept);
+        assert!(has_no_object || line.contains("x_1"), "{line}");
+        assert_eq!(about.name().parse(), Ok(about));
+    }
+}
+
+#[test]
+fn reminder_comes_before_the_end_by_a_quarter_or_an_hour() {
+    let hour = 3_600_000;
+    assert_eq!(remind_at(0, 2 * hour), 2 * hour - hour / 2);
+    assert_eq!(remind_at(hour, 25 * hour), 24 * hour);
+    assert_eq!(remind_at(5, 5), 5);
+}

@@ -1,0 +1,132 @@
+//! The values of a settings file by the names of the settings, to compare two files and to find the line of a mistake.
+//!
+//! Checks no bounds; [`super::parse`] does. See [`super::setting`] for the list of the settings.
+
+use super::setting::{Applies, DefaultValue, SETTINGS, Setting};
+use super::{Config, check};
+use crate::store::toml_file::{self, Error, line_of};
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The values of a settings file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Values(Table);
+
+impl Values {
+    /// Reads a text; `path` is for messages.
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self, Error> {
+        toml_file::parse(text, path).map(Self)
+    }
+
+    /// Returns the value of a setting: that of the file, or else the default.
+    fn get(&self, setting: &Setting) -> Option<Value> {
+        self.written(setting).cloned().or_else(|| match setting.default {
+            DefaultValue::Is(text) => {
+                let line = format!("value = {text}");
+                line.parse::<Table>().expect("a test reads each default").remove("value")
+            }
+            DefaultValue::Unset { .. } => None,
+        })
+    }
+
+    fn written(&self, setting: &Setting) -> Option<&Value> {
+        self.0.get(setting.table)?.as_table()?.get(setting.name)
+    }
+
+    /// Returns the settings whose values differ in another file.
+    pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static Setting> + 'a {
+        SETTINGS.iter().filter(|setting| self.get(setting) != other.get(setting))
+    }
+
+    /// Returns these values with the live settings of another file.
+    pub fn with_live_of(&self, other: &Self) -> Self {
+        let mut mixed = self.clone();
+        for setting in SETTINGS.iter().filter(|setting| setting.applies == Applies::Live) {
+            mixed.set(setting, other.written(setting).cloned());
+        }
+        mixed
+    }
+
+    fn set(&mut self, setting: &Setting, value: Option<Value>) {
+        let table = self.0.entry(setting.table).or_insert_with(|| Value::Table(Table::new()));
+        let Some(table) = table.as_table_mut() else { return };
+        match value {
+            Some(value) => drop(table.insert(setting.name.to_owned(), value)),
+            None => drop(table.remove(setting.name)),
+        }
+    }
+
+    /// Returns the settings with these values.
+    ///
+    /// # Errors
+    /// A sentence, if they do not fit together.
+    pub fn config(&self) -> Result<Config, String> {
+        let config: Config = self.0.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        check(&config)?;
+        Ok(config)
+    }
+
+    /// Adds the number of the line to a sentence about a mistake: that of the first setting that is refused by itself, or else of the first
+    /// setting that the sentence names.
+    pub(super) fn locate(&self, text: &str, what: &str) -> String {
+        let written = || SETTINGS.iter().filter(|setting| self.written(setting).is_some());
+        let alone = |setting: &&Setting| {
+            let mut only = Self::default();
+            only.set(setting, self.written(setting).cloned());
+            only.config().is_err()
+        };
+        let wrong = written().find(alone).or_else(|| written().find(|setting| what.contains(&setting.full_name())));
+        match wrong.and_then(|setting| line_of(text, &setting.full_name())) {
+            Some(line) => format!("line {line}: {what}"),
+            None => what.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(text: &str) -> Values {
+        Values::parse(text, Path::new("c.toml")).expect("valid TOML")
+    }
+
+    fn names<'a>(found: impl Iterator<Item = &'a Setting>) -> Vec<String> {
+        found.map(Setting::full_name).collect()
+    }
+
+    #[test]
+    fn written_default_is_no_difference() {
+        let (none, same) = (values(""), values("[session]\nidle_seconds = 300\n[mounts]\nallow = []\n"));
+        assert_eq!(names(none.differences(&same)), Vec::<String>::new());
+        let other = values("[log]\nlevel = \"debug\"\n[turn]\nseconds_max = 5\n[packages]\nproxy = \"http://p/\"\n");
+        assert_eq!(names(none.differences(&other)), ["log.level", "turn.seconds_max", "packages.proxy"]);
+        assert_eq!(names(other.differences(&none)), names(none.differences(&other)));
+    }
+
+    #[test]
+    fn mix_has_the_live_settings_of_the_file_and_no_other() {
+        let old = values("[log]\nlevel = \"debug\"\n[turn]\nseconds_max = 5\n[quota]\nwaiting_per_person = 7\n");
+        let new = values("[log]\nformat = \"json\"\n[turn]\nseconds_max = 6\n[mounts]\nallow = [\"/srv\"]\n");
+        let mixed = old.with_live_of(&new);
+        let expected = values("[turn]\nseconds_max = 5\n[mounts]\nallow = [\"/srv\"]\n");
+        assert_eq!(mixed.config(), expected.config());
+        assert_eq!(names(mixed.differences(&new)), ["log.format", "turn.seconds_max"], "these need a restart");
+        assert_eq!(mixed.with_live_of(&new), mixed);
+    }
+
+    #[test]
+    fn mistake_is_found_by_the_line_of_its_setting() {
+        let text = "[quota]\nwaiting_per_person = 7\n# workspace_files = 3\nworkspace_files = 0\n";
+        let what = "quota.workspace_files must be 1 or more";
+        assert_eq!(values(text).locate(text, what), format!("line 4: {what}"));
+        // The sentence names both settings, and only the second one is wrong.
+        let text = "[webhook]\nattempts_max = 3\n\nbackoff_ms = 0\n";
+        let both = "webhook.attempts_max must be 1 to 100, and webhook.backoff_ms 1 or more";
+        assert_eq!(values(text).locate(text, both), format!("line 4: {both}"));
+        // Two settings that do not fit together.
+        let text = "[session]\nawake_max = 2\nawake_per_agent_max = 3\n";
+        let pair = "session.awake_max must be at least session.awake_per_agent_max";
+        assert!(values(text).locate(text, pair).starts_with("line 2: "));
+    }
+}

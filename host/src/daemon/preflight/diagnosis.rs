@@ -1,0 +1,160 @@
+//! The cause of a failed part of a jail on this machine, and the exact remedy.
+//!
+//! Reads a few files once, and tries nothing itself. See [`crate::daemon::preflight`] for the trial.
+
+use super::{fail, pass};
+use ironclaw_contract::operator::Check;
+use ironclaw_jail::launcher::{Failure, Part};
+use nix::errno::Errno;
+use std::fs;
+use std::path::Path;
+
+const APPARMOR: &str = "install IronClaw's AppArmor profile: `sudo install -m 644 docs/apparmor/ironclaw /etc/apparmor.d/ironclaw && sudo apparmor_parser -r /etc/apparmor.d/ironclaw`; or lift the restriction for every program: `sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`";
+const USERNS_CLONE: &str =
+    "`echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`";
+const MAX_NAMESPACES: &str = "`echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`; in a container, on the machine that runs it";
+const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operate/install.md, Containers)";
+const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operate/install.md, Containers); elsewhere search the kernel's log for the security module that denied it";
+
+/// A finding, and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Advice {
+    pub(crate) found: String,
+    pub(crate) remedy: String,
+}
+
+impl Advice {
+    pub(crate) fn new(found: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { found: found.into(), remedy: remedy.into() }
+    }
+
+    /// Returns a finding whose remedy is in another check.
+    pub(crate) fn found(found: impl Into<String>) -> Self {
+        Self::new(found, "see the check that failed before this one")
+    }
+}
+
+/// Facts about this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Machine {
+    /// True for root, in any user namespace.
+    pub(crate) root: bool,
+    /// True under a seccomp filter from outside.
+    filtered: bool,
+    /// `kernel/apparmor_restrict_unprivileged_userns`, if it exists.
+    apparmor_restricts: Option<u64>,
+    /// True under an AppArmor profile; the restriction is for programs without one.
+    profiled: bool,
+    /// `kernel/unprivileged_userns_clone`, if it exists.
+    userns_clone: Option<u64>,
+    /// `user/max_user_namespaces`, if it exists.
+    max_namespaces: Option<u64>,
+    /// `/proc/self/uid_map`, in one line.
+    uid_map: String,
+}
+
+impl Machine {
+    /// Reads the settings below `proc_sys`, and the kernel's facts about this process.
+    pub(crate) fn read(proc_sys: &Path) -> Self {
+        let number = |name: &str| fs::read_to_string(proc_sys.join(name)).ok()?.trim().parse().ok();
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let profile = fs::read_to_string("/proc/self/attr/apparmor/current")
+            .or_else(|_| fs::read_to_string("/proc/self/attr/current"))
+            .unwrap_or_default();
+        let profile = profile.trim_matches(['\0', '\n']);
+        let uid_map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        Self {
+            root: nix::unistd::geteuid().is_root(),
+            filtered: status.lines().any(|line| line.starts_with("Seccomp:") && line.ends_with('2')),
+            apparmor_restricts: number("kernel/apparmor_restrict_unprivileged_userns"),
+            profiled: !profile.is_empty() && profile != "unconfined",
+            userns_clone: number("kernel/unprivileged_userns_clone"),
+            max_namespaces: number("user/max_user_namespaces"),
+            uid_map: uid_map.split_whitespace().collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// Returns the settings that forbid user namespaces, each as a check.
+    pub(crate) fn settings(&self) -> Vec<Check> {
+        let limit = match self.max_namespaces {
+            Some(0) => fail("limit of user namespaces", Advice::new("user.max_user_namespaces is 0", MAX_NAMESPACES)),
+            Some(limit) => pass("limit of user namespaces", format!("user.max_user_namespaces is {limit}")),
+            None => pass("limit of user namespaces", "this kernel has no such limit".into()),
+        };
+        let clone = match (self.userns_clone, self.root) {
+            (Some(0), false) => {
+                let found = "kernel.unprivileged_userns_clone is 0, so only root can create user namespaces";
+                fail("unprivileged user namespaces", Advice::new(found, USERNS_CLONE))
+            }
+            (Some(0), true) => pass("unprivileged user namespaces", "forbidden, which does not affect root".into()),
+            (Some(_) | None, _) => pass("unprivileged user namespaces", "not forbidden by a setting".into()),
+        };
+        let apparmor = match (self.apparmor_restricts, self.root, self.profiled) {
+            (None | Some(0), _, _) => pass("AppArmor", "does not restrict user namespaces".into()),
+            (Some(_), true, _) => pass("AppArmor", "restricts user namespaces, which does not affect root".into()),
+            (Some(_), false, true) => {
+                pass("AppArmor", "restricts user namespaces, and this program has a profile".into())
+            }
+            (Some(_), false, false) => {
+                let found = "AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1) and this program has no profile";
+                fail("AppArmor", Advice::new(found, APPARMOR))
+            }
+        };
+        vec![limit, clone, apparmor]
+    }
+}
+
+/// Returns the meaning of a failed part of a launch on this machine.
+pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
+    let errno = Errno::from_raw(failure.errno);
+    let told = match failure.errno {
+        0 => format!("cannot {}", failure.step),
+        _ => format!("cannot {}: {}", failure.step, errno.desc()),
+    };
+    let restricted = machine.apparmor_restricts.unwrap_or(0) != 0 && !machine.root;
+    let (why, remedy) = match (failure.part, errno) {
+        (Part::Namespaces, Errno::ENOSPC | Errno::EUSERS) => {
+            ("the number of user namespaces is limited, or they are nested too deeply", MAX_NAMESPACES)
+        }
+        (Part::Namespaces, Errno::EINVAL) => (
+            "this kernel was built without one of the namespaces",
+            "use a kernel with CONFIG_USER_NS, CONFIG_PID_NS, CONFIG_NET_NS, CONFIG_IPC_NS, CONFIG_UTS_NS and CONFIG_CGROUPS",
+        ),
+        (_, Errno::ENOSYS) if machine.filtered => {
+            ("a seccomp filter around this process says that the call does not exist", OUTER_FILTER)
+        }
+        (_, Errno::ENOSYS) => ("this kernel does not have the call", "use Linux 5.13 or later"),
+        (Part::Namespaces, Errno::EPERM | Errno::EACCES) if machine.userns_clone == Some(0) && !machine.root => {
+            ("only root can create user namespaces here", USERNS_CLONE)
+        }
+        (Part::Ids, Errno::EPERM | Errno::EINVAL) if machine.root => (
+            "root here is root of a user namespace that does not hold the jail's host id",
+            "start the host as an ordinary user, or give this user namespace more ids (`/etc/subuid`, Docker's userns-remap)",
+        ),
+        (_, Errno::EPERM | Errno::EACCES) if restricted => ("AppArmor restricts user namespaces", APPARMOR),
+        (Part::Namespaces | Part::Root | Part::Seccomp | Part::Landlock, Errno::EPERM) if machine.filtered => {
+            ("a seccomp filter around this process forbids the call", OUTER_FILTER)
+        }
+        (Part::Namespaces, Errno::EPERM) => (
+            "this process runs in a chroot, or a security module forbids it",
+            "start the host outside the chroot; otherwise search the kernel's log for the security module that denied it",
+        ),
+        (Part::Root, Errno::EINVAL) => (
+            "the root of this machine cannot be pivoted away from, as in an initramfs or a chroot",
+            "start the host from a root that is a mount of its own",
+        ),
+        (Part::Landlock, _) => (
+            "Landlock is missing",
+            "use Linux 5.13 or later and add `landlock` to the list of the kernel parameter `lsm=`",
+        ),
+        (_, Errno::EPERM | Errno::EACCES) => ("something forbids it", OUTER_MODULE),
+        (Part::Launcher, _) => {
+            return Advice::new(told, "run this before anything else in a process of its own");
+        }
+        _ => {
+            return Advice::new(told, "this failure is unknown; report it with this line");
+        }
+    };
+    let ids = if failure.part == Part::Ids && machine.root { format!(" ({})", machine.uid_map) } else { String::new() };
+    Advice::new(format!("{told}; {why}{ids}"), remedy)
+}

@@ -1,0 +1,177 @@
+//! The creation of a question, in the transaction that takes the row of its call.
+//!
+//! An equal call for the same message is the same question, also in a later try. Bounds keep an agent from asking too often.
+
+use super::{Body, Questions, Row, Status};
+use crate::channels::notifications::{self, About, Notification};
+use crate::registry;
+use crate::registry::tools::QUESTION_OPTIONS_MAX;
+use crate::sessions::store::Session;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::tables::{messages, questions};
+use crate::turns::calls::{self, CallRow, ResultBody};
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::QuestionId;
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::action::AskUserQuestion;
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::Principal;
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::ContentKey;
+
+/// Bytes of a question.
+const QUESTION_BYTES_MAX: usize = 2000;
+
+/// Bytes of an option.
+const OPTION_BYTES_MAX: usize = 200;
+
+/// The bound on the questions of a session that wait.
+const WAITING_OF_SESSION_MAX: usize = 3;
+
+/// Milliseconds of an hour.
+const HOUR_MS: i64 = 3_600_000;
+
+/// The call that asks, with its turn.
+pub struct Asking<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The key of its contents.
+    pub key: &'a ContentKey,
+    /// The open turn.
+    pub turn: &'a Turn,
+    /// The call.
+    pub call: &'a CallRow,
+    /// The labels of the output that calls.
+    pub labels: &'a [Label],
+    /// The question.
+    pub question: &'a AskUserQuestion,
+}
+
+/// Records the question of a call, or finds that of an equal call. Returns the result for the model, and the code if there is no question.
+///
+/// # Errors
+/// Errors of the record and of the key.
+pub fn ask(
+    tx: &mut WriteTx<'_>,
+    all: &Questions,
+    asking: &Asking<'_>,
+) -> Result<(ResultBody, Option<DenialCode>), Error> {
+    let refused = |code: DenialCode| (calls::refusal(code, ""), Some(code));
+    let AskUserQuestion { question, options, allow_freeform } = asking.question;
+    if !fits(question, options) {
+        return Ok(refused(DenialCode::QuestionTooLong));
+    }
+    let Asking { session, turn, call, .. } = asking;
+    let principal = turn.person()?;
+    let is_asked = matches!(turn.principal_kind, Principal::Person | Principal::Schedule | Principal::Agent);
+    if !is_asked || registry::person_by_id(tx, principal)?.is_none() {
+        return Ok(refused(DenialCode::QuestionNoPerson));
+    }
+    let message = turn::newest_message(tx, turn.id)?;
+    if let Some(equal) = questions::equal(tx, session.id, message, call.digest)? {
+        return Ok((already(&equal), None));
+    }
+    if questions::waiting_of_session(tx, session.id)?.len() >= WAITING_OF_SESSION_MAX {
+        return Ok(refused(DenialCode::QuestionsTooMany));
+    }
+    // A question without options can only be answered with a text.
+    let free_text = *allow_freeform || options.is_empty();
+    let body = Body { question: question.clone(), options: options.clone(), free_text };
+    let (id, now) = (QuestionId::new(), tx.wall());
+    let rest = i64::from(all.settings.now().approval.question_hours) * HOUR_MS;
+    let row = Row {
+        id,
+        session: session.id,
+        agent: session.agent,
+        turn: turn.id,
+        call: call.id,
+        asked_for: message,
+        root: messages::root_of(tx, message)?,
+        principal,
+        principal_kind: turn.principal_kind,
+        scope: turn.scope,
+        digest: call.digest,
+        sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes()).map_err(ContentError::from)?,
+        labels: asking.labels.to_vec(),
+        status: Status::Waiting,
+        created_at: now,
+        remind_at: Some(now + rest / 2),
+        expires_at: now + rest,
+        answer: None,
+        ended_by: None,
+        ended_at: None,
+        outcome: None,
+    };
+    record(tx, &row)?;
+    notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;
+    Ok((ResultBody::done(waits(id)), None))
+}
+
+/// Records a question with its ledger entry.
+fn record(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), ironclaw_state::Error> {
+    questions::insert(tx, row)?;
+    Entry::new(LedgerEvent::QuestionAsked)
+        .session(row.session)
+        .turn(row.turn)
+        .with("call", row.call)
+        .with("question", row.id)
+        .with("digest", row.digest)
+        .with("principal", row.principal)
+        .with("scope", row.scope.to_string())
+        .with("expires", row.expires_at)
+        .append(tx)?;
+    Ok(())
+}
+
+/// Returns whether a question is within its bounds.
+fn fits(question: &str, options: &[String]) -> bool {
+    let within = |text: &str, most: usize| !text.trim().is_empty() && text.len() <= most;
+    within(question, QUESTION_BYTES_MAX)
+        && options.len() <= QUESTION_OPTIONS_MAX
+        && options.iter().all(|option| within(option, OPTION_BYTES_MAX))
+}
+
+fn waits(id: QuestionId) -> String {
+    format!(
+        "waits as {id}: the person has not answered yet. Say so and end your turn; the answer comes as a later message."
+    )
+}
+
+/// Returns the result of a call whose question was asked before.
+fn already(row: &Row) -> ResultBody {
+    let id = row.id;
+    let (ok, text) = match row.status {
+        Status::Waiting => (true, waits(id)),
+        Status::Answered => (true, format!("was answered as {id}: the answer comes as a later message.")),
+        Status::Cancelled => (false, format!("{id} was cancelled: the person gives no answer. Do not ask it again.")),
+        Status::Expired => (false, format!("{id} was not answered in time.")),
+        Status::Unknown => (false, format!("{id} can no longer be answered: the record was restored.")),
+    };
+    ResultBody::new(ok, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn question_out_of_its_bounds_does_not_fit() {
+        let of = |bytes: usize| "x".repeat(bytes);
+        let options = |count: usize, bytes: usize| vec![of(bytes); count];
+        assert!(fits(&of(QUESTION_BYTES_MAX), &options(QUESTION_OPTIONS_MAX, OPTION_BYTES_MAX)));
+        assert!(fits("q", &[]));
+        for (question, options) in [
+            (of(0), options(0, 0)),
+            (" \n".to_owned(), options(0, 0)),
+            (of(QUESTION_BYTES_MAX + 1), options(0, 0)),
+            (of(1), options(QUESTION_OPTIONS_MAX + 1, 1)),
+            (of(1), options(1, OPTION_BYTES_MAX + 1)),
+            (of(1), options(1, 0)),
+        ] {
+            assert!(!fits(&question, &options), "{} {}", question.len(), options.len());
+        }
+    }
+}

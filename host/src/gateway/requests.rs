@@ -1,0 +1,127 @@
+//! Approval requests: calls that wait for people, from the request to the use of the approvals.
+//!
+//! Never runs a call: [`crate::calls::executor`] does, and it uses the approvals up in the transaction that marks the call as running. An
+//! approval is bound to the page that was shown, like that of a change. See [`crate::gateway::approval`].
+//!
+//! ```text
+//! asked ──▶ Pending ──people──▶ Approved ──executor──▶ Running ──▶ Done | Failed | Queued | Unknown
+//!              └──▶ Rejected | Expired | Withdrawn
+//! ```
+
+mod again;
+pub mod allowance;
+mod ask;
+mod decide;
+mod ending;
+pub mod facts;
+mod notice;
+mod page;
+mod presence;
+mod reasons;
+mod told;
+mod using;
+
+pub use crate::store::tables::requests::{
+    Row, Status, ended, find, finish, is_any_due, list, next_end, next_reminder, note_told, of_call, of_task, of_turn,
+    pending_count, running,
+};
+pub use ask::{Asked, Asking, ask, follow_equal};
+pub use decide::{approve, known, may_decide, may_read, reject, unknown};
+pub use ending::{end, end_all, end_of_sender, end_of_task, inform, withdraw_approved};
+pub use notice::{note_unknown, tell_stopped, tell_unknown};
+pub use page::{Shown, arguments, show_or_damage};
+pub use presence::{Presence, Present};
+pub use reasons::{Origin, StoredReason, codes, is_for_grant};
+pub use told::expires_soon;
+pub use using::{Permitted, Running, use_approvals};
+
+use crate::registry::Person;
+use crate::registry::live_settings::Live;
+use crate::store::record::Record;
+use crate::store::refusal::{Decide, Denied};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::RequestId;
+use ironclaw_state::failpoint;
+use ironclaw_state::keys::ApprovalRoot;
+use std::sync::Arc;
+use tokio::sync::{Notify, watch};
+
+/// The approval requests of this host.
+pub struct Requests {
+    /// The record of the requests.
+    pub record: Arc<Record>,
+    /// Have the policy.
+    pub settings: Arc<Live>,
+    /// The people who follow a message and can decide there.
+    pub presence: Presence,
+    /// The root of the keys of approvals.
+    root: ApprovalRoot,
+    /// Changes whenever a request changes, or its call has run.
+    changed: watch::Sender<u64>,
+    /// Wakes the worker.
+    pub bell: Notify,
+}
+
+impl Requests {
+    /// Makes the requests of a host.
+    pub fn new(record: Arc<Record>, settings: Arc<Live>, root: ApprovalRoot) -> Self {
+        let changed = watch::Sender::default();
+        Self { record, settings, presence: Presence::default(), root, changed, bell: Notify::new() }
+    }
+
+    /// Returns the root of the keys of approvals.
+    pub(crate) const fn root(&self) -> &ApprovalRoot {
+        &self.root
+    }
+
+    /// Watches for changes of requests.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Announces that a request changed: to calls that wait, to followers, and to the worker.
+    pub fn announce(&self) {
+        self.announce_end();
+        self.bell.notify_one();
+    }
+
+    /// Announces the end of a request or a call, after which the worker has nothing to do, to calls that wait and to followers.
+    pub fn announce_end(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Records the approval of a person for the page with this digest. `proof` is the id of the token that they used.
+    ///
+    /// # Errors
+    /// Refuses as [`decide::approve`] does.
+    pub async fn approve(
+        self: &Arc<Self>,
+        by: &Person,
+        proof: String,
+        id: RequestId,
+        shown: Digest,
+    ) -> Result<(), Denied<crate::store::error::Error>> {
+        let (requests, by) = (Arc::clone(self), by.clone());
+        let approved =
+            self.record.state.decide(move |tx| decide::approve(tx, &requests, &by, &proof, id, &shown)).await;
+        failpoint::reach("request_approved");
+        self.announce();
+        approved
+    }
+
+    /// Records the rejection by a person.
+    ///
+    /// # Errors
+    /// Refuses as [`decide::reject`] does.
+    pub async fn reject(
+        self: &Arc<Self>,
+        by: &Person,
+        id: RequestId,
+        reason: String,
+    ) -> Result<(), Denied<crate::store::error::Error>> {
+        let (requests, by) = (Arc::clone(self), by.clone());
+        let rejected = self.record.state.decide(move |tx| decide::reject(tx, &requests, &by, id, &reason)).await;
+        self.announce();
+        rejected
+    }
+}

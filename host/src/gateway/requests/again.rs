@@ -1,0 +1,93 @@
+//! The new question about a call that people approved for other facts than it has now.
+//!
+//! Never carries a yes over: the approvals of the old request end with it. See [`super::facts`].
+
+use super::ask::HOUR_MS;
+use super::{Requests, Row, Status, ending, page, told};
+use crate::channels::notifications::{self, About};
+use crate::gateway::requests::reasons::StoredReason;
+use crate::sessions::store as sessions;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::tables::requests;
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::RequestId;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_judge::Class;
+use ironclaw_judge::call::{Judgement, Verdict};
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+
+/// Withdraws the request of a call whose facts changed after its approval, and asks again if the call still needs people. Returns the
+/// reason in the host's words.
+pub(super) fn withdraw_and_ask(
+    tx: &mut WriteTx<'_>,
+    all: &Requests,
+    old: &Row,
+    judgement: &Judgement,
+) -> Result<String, Error> {
+    let why = "the call would do something else than the approved page showed";
+    let reasons: Vec<StoredReason> = match &judgement.verdict {
+        Verdict::NeedsPerson(reasons) => reasons.iter().map(StoredReason::from).collect(),
+        Verdict::Permitted(_) | Verdict::Denied(_) => Vec::new(),
+    };
+    let found = sessions::find(tx, old.session)?.filter(|session| session.wrapped.is_some());
+    let (false, Some(session), Some(class)) = (reasons.is_empty(), found, judgement.class) else {
+        ending::end(tx, &all.record, old, Status::Withdrawn, None, why)?;
+        return Ok(why.to_owned());
+    };
+    let id = RequestId::new();
+    let key = session.content_key(&all.record.wrapping).map_err(ContentError::from)?;
+    let arguments = canonical::to_string(&page::arguments(tx, &all.record, old)?);
+    let new = Row {
+        id,
+        class: class.name().to_owned(),
+        arguments: key.seal(id.item(), arguments.as_bytes()).map_err(ContentError::from)?,
+        reasons: canonical::to_string(&reasons),
+        ..old.clone()
+    };
+    let why = format!("{why}, and it waits as {id} now");
+    // The record has one open request of a call.
+    ending::end_before_another(tx, &all.record, old, &why)?;
+    ask_again(tx, all, new, class, &reasons)?;
+    Ok(why)
+}
+
+/// Records the new request as one that waits, and tells the people who can decide.
+fn ask_again(
+    tx: &mut WriteTx<'_>,
+    all: &Requests,
+    new: Row,
+    class: Class,
+    reasons: &[StoredReason],
+) -> Result<(), Error> {
+    let policy = &all.settings.now().policy;
+    let now = tx.wall();
+    let expires_at = now + i64::from(policy.call_rule(class, &new.tool).expires_hours) * HOUR_MS;
+    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
+    let asked_seq = Entry::new(LedgerEvent::CallAsked)
+        .session(new.session)
+        .turn(new.turn)
+        .with("call", new.call)
+        .with("request", new.id)
+        .with("tool", new.tool.clone())
+        .with("class", class.name())
+        .with("arguments_digest", new.digest)
+        .with("reasons", codes.join(" "))
+        .with("principal", new.principal)
+        .with("expires", expires_at)
+        .append(tx)?;
+    let row = Row {
+        status: Status::Pending,
+        told: String::new(),
+        created_at: now,
+        expires_at,
+        asked_seq,
+        decided_by: None,
+        outcome: None,
+        ..new
+    };
+    requests::insert(tx, &row, notifications::remind_at(now, expires_at))?;
+    told::tell(tx, policy, &row, About::RequestWaits)?;
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! The creation of an approval request, in the transaction that records its call.
+//!
+//! An equal call of the same task is the same request, also in a later try at the message. Bounds keep an agent from asking too often.
+
+use super::allowance::{self, Calling};
+use super::reasons::{Origin, StoredReason, codes, is_for_grant};
+use super::{Requests, Row, Status, decide, ending, told};
+use crate::channels::notifications::{self, About};
+use crate::registry::policy::Policy;
+use crate::registry::{self, Agent, mcp};
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::tables::{facts, messages, requests};
+use crate::turns::calls::Call;
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_judge::Class;
+use ironclaw_judge::Principal;
+use ironclaw_judge::call::Reason;
+use ironclaw_judge::typed::Typed;
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use ironclaw_state::keys::ContentKey;
+use serde_json::{Map, Value};
+
+/// The bound on the pending requests of an agent.
+const PENDING_OF_AGENT_MAX: usize = 5;
+
+/// The bound on the requests on behalf of a person in a day.
+const OF_PERSON_A_DAY_MAX: i64 = 20;
+
+/// The bound on the pending requests of an agent for requests over the network without a grant.
+const PENDING_WITHOUT_GRANT_MAX: usize = 1;
+
+/// Milliseconds of a day.
+const DAY_MS: i64 = 86_400_000;
+
+/// Milliseconds of an hour.
+pub(super) const HOUR_MS: i64 = 3_600_000;
+
+/// The call that needs people, with its turn.
+pub struct Asking<'a> {
+    /// The open turn.
+    pub turn: &'a Turn,
+    /// The agent that calls.
+    pub agent: &'a Agent,
+    /// The output that names the call.
+    pub output: ItemId,
+    /// The labels of the output.
+    pub labels: &'a [Label],
+    /// The values that the turn's person typed.
+    pub typed: &'a Typed,
+    /// The key of the session's contents.
+    pub key: &'a ContentKey,
+    /// The call.
+    pub call: &'a Call,
+    /// Its class.
+    pub class: Class,
+    /// The digest of tool and arguments.
+    pub digest: Digest,
+    /// The reasons.
+    pub reasons: &'a [Reason],
+}
+
+/// The answer to a call that needs people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// The call waits for this request.
+    Waits(RequestId),
+    /// The allowance of this number covers the call. Its use is counted once the call runs.
+    Allowed(i64),
+    /// No person is asked.
+    Refused(DenialCode),
+}
+
+/// Records the request of a call, or finds the request of an equal call of the same task.
+///
+/// # Errors
+/// Errors of the record and of the key.
+pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<Asked, Error> {
+    let Asking { turn, output, call, class, digest, reasons, .. } = asking;
+    let principal = turn.person()?;
+    let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
+    let found: &[Reason] = reasons;
+    let reasons: Vec<StoredReason> = found.iter().map(StoredReason::from).collect();
+    if let Some(equal) = requests::equal(tx, turn.session, root, *digest)? {
+        match equal.status {
+            Status::Pending | Status::Approved if is_current(tx, &equal, &reasons)? => {
+                requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
+                return Ok(Asked::Waits(equal.id));
+            }
+            Status::Pending | Status::Approved => {
+                ending::end(tx, &all.record, &equal, Status::Withdrawn, None, "the call needs other people now")?;
+            }
+            Status::Running | Status::Unknown => return Ok(Asked::Refused(DenialCode::CallRepeated)),
+            Status::Rejected | Status::Expired => return Ok(Asked::Refused(DenialCode::CallRejected)),
+            // The call had its effect, and a second one is another call.
+            Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => {}
+        }
+    }
+    let calling = Calling { person: principal, agent: asking.agent.id, call };
+    // A person gave an allowance for their own requests, and not for messages of agents.
+    let is_persons = asking.turn.principal_kind == Principal::Person;
+    if is_persons && let Some(allowance) = allowance::usable(tx, &calling, *class, found)? {
+        return Ok(Asked::Allowed(allowance.id));
+    }
+    let Some(person) = registry::person_by_id(tx, principal)? else {
+        return Ok(Asked::Refused(DenialCode::CallNeedsPerson));
+    };
+    let settings = all.settings.now();
+    let rule = settings.policy.call_rule(*class, &call.tool);
+    if !decide::principal_may(rule, *class, &person) && reasons.iter().any(|reason| !reason.by_policy) {
+        return Ok(Asked::Refused(DenialCode::CallNeedsPerson));
+    }
+    if is_too_often(tx, asking, principal)? {
+        return Ok(Asked::Refused(DenialCode::CallAskedTooOften));
+    }
+    insert(tx, asking, root, person.id, reasons, &settings.policy).map(Asked::Waits)
+}
+
+/// Finds what the request of an equal call of the same task means for a call that needs no person now. So no act happens twice: once
+/// without people, and once with the approvals of its request. Returns `None` if the call may run.
+///
+/// # Errors
+/// Errors of the record.
+pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<Asked>, Error> {
+    let Asking { turn, output, call, digest, .. } = asking;
+    let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
+    let Some(equal) = requests::equal(tx, turn.session, root, *digest)? else { return Ok(None) };
+    match equal.status {
+        // A person finds each approval used.
+        Status::Approved => {
+            requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
+            Ok(Some(Asked::Waits(equal.id)))
+        }
+        Status::Pending => {
+            ending::end_for_permitted(tx, &equal)?;
+            Ok(None)
+        }
+        Status::Running | Status::Unknown => Ok(Some(Asked::Refused(DenialCode::CallRepeated))),
+        Status::Rejected => Ok(Some(Asked::Refused(DenialCode::CallRejected))),
+        Status::Expired | Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => Ok(None),
+    }
+}
+
+/// Records a new request, with its ledger entry.
+fn insert(
+    tx: &mut WriteTx<'_>,
+    asking: &Asking<'_>,
+    root: MessageId,
+    principal: PersonId,
+    reasons: Vec<StoredReason>,
+    policy: &Policy,
+) -> Result<RequestId, Error> {
+    let Asking { turn, agent, output, labels, key, call, class, digest, .. } = asking;
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments)
+        .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its arguments", call.call_id)))?;
+    let terms = mcp::terms(tx, agent.id, &call.tool)?
+        .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
+    let origins = Origin::of_call(&terms, &arguments, asking.typed);
+    let (id, now) = (RequestId::new(), tx.wall());
+    let expires_at = now + i64::from(policy.call_rule(*class, &call.tool).expires_hours) * HOUR_MS;
+    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
+    let entry = Entry::new(LedgerEvent::CallAsked)
+        .session(turn.session)
+        .turn(turn.id)
+        .with("call", call.call_id)
+        .with("request", id)
+        .with("tool", call.tool.clone())
+        .with("class", class.name())
+        .with("arguments_digest", *digest)
+        .with("reasons", codes.join(" "))
+        .with("principal", principal)
+        .with("expires", expires_at);
+    let asked_seq = entry.append(tx)?;
+    let row = Row {
+        id,
+        session: turn.session,
+        agent: agent.id,
+        turn: turn.id,
+        call: call.call_id,
+        output: *output,
+        root,
+        principal,
+        scope: turn.scope,
+        tool: call.tool.clone(),
+        class: class.name().to_owned(),
+        digest: *digest,
+        arguments: key.seal(id.item(), call.arguments.as_bytes()).map_err(ContentError::from)?,
+        labels: labels.to_vec(),
+        reasons: canonical::to_string(&reasons),
+        origins: canonical::to_string(&origins),
+        generation: facts::generation(tx)?,
+        status: Status::Pending,
+        told: String::new(),
+        created_at: now,
+        expires_at,
+        asked_seq,
+        decided_by: None,
+        outcome: None,
+    };
+    requests::insert(tx, &row, notifications::remind_at(now, expires_at))?;
+    told::tell(tx, policy, &row, About::RequestWaits)?;
+    Ok(id)
+}
+
+/// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time.
+fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[StoredReason]) -> Result<bool, ironclaw_state::Error> {
+    let is_same = row.reasons == canonical::to_string(&reasons);
+    Ok(is_same && row.generation == facts::generation(tx)? && row.expires_at > tx.wall())
+}
+
+fn is_too_often(tx: &WriteTx<'_>, asking: &Asking<'_>, principal: PersonId) -> Result<bool, ironclaw_state::Error> {
+    let pending = requests::pending_of_agent(tx, asking.agent.id)?;
+    if pending.len() >= PENDING_OF_AGENT_MAX
+        || requests::of_person_since(tx, principal, tx.wall() - DAY_MS)? >= OF_PERSON_A_DAY_MAX
+    {
+        return Ok(true);
+    }
+    if !asking.reasons.iter().any(|reason| is_for_grant(reason.code)) {
+        return Ok(false);
+    }
+    Ok(pending.iter().filter(|row| codes(row).into_iter().any(is_for_grant)).count() >= PENDING_WITHOUT_GRANT_MAX)
+}

@@ -1,0 +1,253 @@
+//! The page of a request: exactly what the call would do, with each string made safe to read.
+//!
+//! Never shows two different calls alike, and never names the turn and the call: a later try at the same message has others. It shows the
+//! facts of the call as the record has them now, and each approval is bound to the digests of the page and of the facts.
+//! See [`crate::gateway::review_page`] for the lines, and [`super::facts`].
+
+use super::facts::{self, Facts, Reading};
+use super::reasons::{Origin, StoredReason, is_for_grant};
+use super::{Requests, Row};
+use crate::gateway::review_page::{self, Page};
+use crate::registry::policy::Rule;
+use crate::registry::tools::catalogue::{OfServer, Terms};
+use crate::registry::{self, mcp};
+use crate::sessions::store as sessions;
+use crate::store::error::ContentError;
+use crate::store::error::Error;
+use crate::store::record::Record;
+use crate::store::tables::{agent_messages, requests};
+use ironclaw_contract::canonical::Digest;
+use ironclaw_judge::Class;
+use ironclaw_state::ReadTx;
+use ironclaw_state::keys;
+use ironclaw_text::visible;
+use serde_json::{Map, Value};
+
+/// A request in the form that a person is shown.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The exact text of the page.
+    pub text: String,
+    /// Its digest.
+    pub digest: Digest,
+    /// The digest of the facts of the call; `None` if they cannot be read.
+    pub facts: Option<Digest>,
+    /// The effect in the words of the host.
+    pub effect: String,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// The reasons.
+    pub reasons: Vec<StoredReason>,
+    /// The sources of the values that leave; none if every value stays on this machine.
+    pub origins: Vec<Origin>,
+    /// The position of the request among those of its output, from 1, and their number.
+    pub position: (u32, u32),
+}
+
+/// Returns the effect of a call in the words of the host: the server, the tool and its class, then its manifest's sentence with the
+/// values.
+pub(super) fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments: &Map<String, Value>) -> String {
+    let mut rest = terms.map_or("runs", |terms| terms.manifest.effect.as_str());
+    let mut words = match terms.and_then(|terms| terms.of_server.as_ref()) {
+        Some(OfServer { server, tool, .. }) => {
+            let (server, tool) = (visible::name(server), visible::name(tool));
+            format!("This host calls the tool {tool} of MCP server {server} (class {class}): it ")
+        }
+        None => format!("This host runs {tool} (class {class}): it "),
+    };
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        words.push_str(before);
+        words.push_str(&match arguments.get(name) {
+            Some(Value::String(text)) => visible::name(text),
+            Some(value) => visible::name(&value.to_string()),
+            None if name == "method" => "\"GET\"".to_owned(),
+            None => "(nothing)".to_owned(),
+        });
+        rest = after;
+    }
+    words.push_str(rest);
+    words.push('.');
+    words
+}
+
+/// Returns the arguments of a request, exactly as hashed.
+///
+/// # Errors
+/// Errors of the record and of the key, and damaged arguments.
+pub fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Map<String, Value>, Error> {
+    let damaged = || ironclaw_state::Error::Stored(format!("{}: its arguments", row.id));
+    let session = sessions::find(tx, row.session)?.ok_or_else(damaged)?;
+    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+    let text = key.open(row.id.item(), &row.arguments).map_err(ContentError::from)?;
+    let text =
+        String::from_utf8(text).map_err(|_| ContentError::from(keys::Error::Sealed("the arguments of a call")))?;
+    if crate::turns::calls::digest(&row.tool, &text) != row.digest {
+        return Err(damaged().into());
+    }
+    Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
+}
+
+/// Returns the facts of the call of a request, as the record has them now.
+///
+/// # Errors
+/// Errors of the record and of the key, and damaged arguments.
+pub(super) fn facts_of_row(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Facts, Error> {
+    let arguments = arguments(tx, &all.record, row)?;
+    let reading = Reading {
+        session: row.session,
+        agent: row.agent,
+        call: row.call,
+        tool: &row.tool,
+        arguments: &arguments,
+        loopback: all.settings.now().host_policy.egress.loopback(),
+        is_without_grant: reasons_of(row)?.iter().any(|reason| is_for_grant(reason.code)),
+    };
+    Ok(Facts::read(tx, &reading)?)
+}
+
+/// Returns the name of the agent whose message the turn of a request works at.
+fn asking_agent(tx: &ReadTx<'_>, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
+    let Some(of_agent) = agent_messages::find(tx, row.root)? else { return Ok(None) };
+    let found = registry::agent_by_id(tx, of_agent.source_agent)?;
+    Ok(Some(found.map_or_else(|| of_agent.source_agent.to_string(), |agent| agent.name)))
+}
+
+/// Returns the class of a request.
+pub(super) fn class_of(row: &Row) -> Result<Class, ironclaw_state::Error> {
+    row.class.parse().map_err(|_| ironclaw_state::Error::Stored(format!("{}: its class", row.id)))
+}
+
+/// Returns the reasons of a request.
+pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state::Error> {
+    serde_json::from_str(&row.reasons).map_err(|_| ironclaw_state::Error::Stored(format!("{}: its reasons", row.id)))
+}
+
+/// Returns the page of a request, or for damaged arguments a page that says so. No approval fits the second one, and people can reject it.
+///
+/// # Errors
+/// Errors of the record.
+pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
+    let damaged = match show(tx, all, row) {
+        Err(error @ (Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,
+        shown => return shown,
+    };
+    let effect = format!("The arguments of this call of {} cannot be read ({damaged}). Reject it.", row.tool);
+    let mut page = Page::default();
+    page.heading(&format!("DAMAGED APPROVAL REQUEST {}", row.id));
+    page.sentence("  ", &visible::name(&effect));
+    let text = page.finish();
+    let digest = Digest::of(text.as_bytes());
+    let (arguments, reasons, origins) = (Map::new(), reasons_of(row).unwrap_or_default(), Vec::new());
+    Ok(Shown { text, digest, facts: None, effect, arguments, reasons, origins, position: (1, 1) })
+}
+
+/// Returns the page of a request.
+///
+/// # Errors
+/// Errors of the record and of the key, and damaged arguments.
+pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
+    let policy = &all.settings.now().policy;
+    let (class, reasons) = (class_of(row)?, reasons_of(row)?);
+    let mut origins: Vec<Origin> = serde_json::from_str(&row.origins)
+        .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its origins", row.id)))?;
+    let facts = facts_of_row(tx, all, row)?;
+    if !facts.leaves_machine() {
+        origins.clear();
+    }
+    let agent = registry::agent_by_id(tx, row.agent)?.map_or_else(|| "(removed)".to_owned(), |agent| agent.name);
+    let person = registry::person_name(tx, row.principal)?;
+    let sheet = requests::of_output(tx, row.session, row.output)?;
+    let at = sheet.iter().position(|other| other.id == row.id).map_or(1, |at| at + 1);
+    let position = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
+    let terms = mcp::terms(tx, row.agent, &row.tool)?;
+    let effect = effect(&row.tool, terms.as_ref(), class, facts.arguments());
+    let rule = policy.call_rule(class, &row.tool);
+
+    let mut page = Page::default();
+    page.heading(&format!("APPROVAL REQUEST {}", row.id));
+    page.sentence("  ", &effect);
+    page.sentence(
+        "  ",
+        &format!("Agent {} asks for it on behalf of {}.", visible::name(&agent), visible::name(&person)),
+    );
+    if let Some(asking) = asking_agent(tx, row)? {
+        let words =
+            format!("It works at a message of the agent {}, and not at words of this person.", visible::name(&asking));
+        page.sentence("  ", &words);
+    }
+    page.sentence("  ", "An approval permits exactly this call, once.");
+    if let Some(of_server) = terms.and_then(|terms| terms.of_server) {
+        let server = visible::name(&of_server.server);
+        page.sentence("  ", &format!("It fixes the call, and not the data that MCP server {server} holds."));
+    }
+    put_facts(&mut page, &facts);
+    put_origins(&mut page, &origins, &facts, &person);
+    put_reasons(&mut page, &reasons, rule, &person);
+    page.heading("IDENTIFIERS");
+    page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
+    page.sentence("  ", &format!("person {}, message {}", row.principal, row.root));
+    page.sentence("  ", &format!("digest of tool and arguments {}", row.digest));
+    facts::put_digests(&mut page, &facts);
+    page.sentence("  ", &format!("digest of the facts {}", facts.digest()));
+    page.sentence(
+        "  ",
+        &format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
+    );
+    let text = page.finish();
+    let (digest, facts, arguments) = (Digest::of(text.as_bytes()), Some(facts.digest()), facts.arguments().clone());
+    Ok(Shown { text, digest, facts, effect, arguments, reasons, origins, position })
+}
+
+/// Writes the facts of a call: the place of its effect, and all arguments.
+pub(super) fn put_facts(page: &mut Page, facts: &Facts) {
+    facts::put(page, facts);
+    page.heading("ALL ARGUMENTS");
+    review_page::put_fields(page, &Value::Object(facts.arguments().clone()));
+}
+
+/// Writes the sources of the values that leave.
+fn put_origins(page: &mut Page, origins: &[Origin], facts: &Facts, person: &str) {
+    page.heading("VALUES THAT LEAVE THIS MACHINE");
+    for origin in origins {
+        let source = match origin.typed {
+            true => format!("typed by {} in this task", visible::name(person)),
+            false => "written by the model".to_owned(),
+        };
+        page.sentence("  ", &format!("{}: {source}", visible::name(&origin.argument)));
+    }
+    match (origins.is_empty(), facts.leaves_machine()) {
+        (true, true) => page.sentence("  ", "(none)"),
+        (true, false) => page.sentence("  ", "(none: every value stays on this machine)"),
+        (false, _) => {}
+    }
+}
+
+/// Writes the reasons with their deciders.
+fn put_reasons(page: &mut Page, reasons: &[StoredReason], rule: &Rule, person: &str) {
+    page.heading("REASONS");
+    for reason in reasons {
+        let about = match reason.arguments.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", reason.arguments.join(", ")),
+        };
+        let who = decides(reason, rule, person);
+        page.sentence("  ", &format!("{}{about}: {} Decides: {who}.", reason.code, reason.code.meaning()));
+    }
+    if reasons.iter().any(|reason| is_for_grant(reason.code)) {
+        page.sentence(
+            "  ",
+            "No grant covers this request: it is sent once, without a secret of this host, and no grant is made.",
+        );
+    }
+}
+
+fn decides(reason: &StoredReason, rule: &Rule, person: &str) -> String {
+    if !reason.by_policy {
+        return visible::name(person);
+    }
+    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
+    let count = if rule.approvals == 1 { "one person".to_owned() } else { format!("{} people", rule.approvals) };
+    let own = if rule.requester_may_approve { String::new() } else { format!(", and not {}", visible::name(person)) };
+    format!("{count} with role {}{own}", roles.join(" or "))
+}

@@ -1,0 +1,95 @@
+//! The reasons of a request and the sources of its values, as the record has them.
+//!
+//! Pure. See [`ironclaw_judge::call::Reason`].
+
+use crate::registry::tools::catalogue::Terms;
+use crate::store::tables::requests::Row;
+use ironclaw_contract::operator::{DenialCode, RequestReason, ValueOrigin};
+use ironclaw_judge::call::{Decider, Reason};
+use ironclaw_judge::typed::{Typed, is_typed_value};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A reason why a call needs people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredReason {
+    /// The code of the stage that found it.
+    pub code: DenialCode,
+    /// True if people with the roles of the policy remove it, and false if the person of the turn does.
+    pub by_policy: bool,
+    /// The arguments that it concerns.
+    pub arguments: Vec<String>,
+}
+
+impl From<&Reason> for StoredReason {
+    fn from(reason: &Reason) -> Self {
+        let by_policy = reason.decider() == Decider::Policy;
+        Self { code: reason.code, by_policy, arguments: reason.arguments.clone() }
+    }
+}
+
+impl StoredReason {
+    /// Returns whether this approved reason covers a reason of a later judgement.
+    pub fn covers(&self, reason: &Reason) -> bool {
+        self.code == reason.code && reason.arguments.iter().all(|argument| self.arguments.contains(argument))
+    }
+
+    /// Returns the view for the API.
+    pub fn view(&self) -> RequestReason {
+        RequestReason {
+            reason: self.code.name().to_owned(),
+            meaning: self.code.meaning().to_owned(),
+            decider: if self.by_policy { Decider::Policy } else { Decider::Principal }.name().to_owned(),
+            arguments: self.arguments.clone(),
+        }
+    }
+}
+
+/// Returns the codes of the reasons of a request; none of a row that this version did not write.
+pub fn codes(row: &Row) -> Vec<DenialCode> {
+    let reasons: Vec<StoredReason> = serde_json::from_str(&row.reasons).unwrap_or_default();
+    reasons.into_iter().map(|reason| reason.code).collect()
+}
+
+/// Returns whether a reason with this code needs a grant of a host, or a decision of people in its place.
+pub const fn is_for_grant(code: DenialCode) -> bool {
+    matches!(
+        code,
+        DenialCode::EgressNewHost
+            | DenialCode::EgressNewMethod
+            | DenialCode::EgressNewPath
+            | DenialCode::EgressCredential
+            | DenialCode::EgressUpload
+    )
+}
+
+/// The source of the value of an argument that leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The name of the argument.
+    pub argument: String,
+    /// True if the person of the turn typed it in this task.
+    pub typed: bool,
+}
+
+impl Origin {
+    /// Returns the sources of the values that leave with a call.
+    pub fn of_call(terms: &Terms, arguments: &Map<String, Value>, typed: &Typed) -> Vec<Self> {
+        let is_outward = |name: &str| terms.manifest.arguments.get(name).is_some_and(|argument| argument.outward);
+        // A server gets every argument of a call.
+        let leaves = |name: &str| terms.of_server.is_some() || is_outward(name);
+        let origin = |(name, value): (&String, &Value)| Self {
+            argument: name.clone(),
+            typed: is_typed_value(value, &|text| typed.has(text)),
+        };
+        arguments.iter().filter(|(name, _)| leaves(name)).map(origin).collect()
+    }
+
+    /// Returns the view for the API.
+    pub fn view(&self) -> ValueOrigin {
+        let origin = if self.typed { "typed" } else { "model" };
+        ValueOrigin { argument: self.argument.clone(), origin: origin.to_owned() }
+    }
+}

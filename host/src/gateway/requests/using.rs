@@ -1,0 +1,206 @@
+//! The use of approvals, in the transaction that marks a call as running.
+//!
+//! Makes the only proof that a call may run: of the permit of a judgement, of approvals, or of an allowance. Each approval and each use of
+//! an allowance counts once. See [`super::decide`] for the decisions.
+
+use super::allowance::{self, Calling};
+use super::decide::{Open, why_stale};
+use super::facts::{Facts, Reading};
+use super::{Requests, Row, Status, again, ending, page};
+use crate::gateway::decide::counted::ValidApproval;
+use crate::gateway::store;
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::requests;
+use crate::turns::calls::{Call, CallRow};
+use crate::turns::turn::Turn;
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, PersonId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_judge::Principal;
+use ironclaw_judge::call::{Judgement, Permit};
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+use serde_json::{Map, Value};
+
+/// The proof that a call may run now. Only this module makes it: of the permit of a judgement, or of approvals that it used up.
+#[derive(Debug)]
+pub struct Permitted {
+    call: CallId,
+    permit: Permit,
+    facts: Facts,
+}
+
+impl Permitted {
+    /// Returns the call that may run.
+    pub const fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// Returns the permit of the judgement.
+    pub const fn permit(&self) -> Permit {
+        self.permit
+    }
+
+    /// Returns the facts of the call: those that people approved, if they were asked. The effect is made from them.
+    pub const fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// Returns whether a request asks for exactly this call, made on behalf of this person.
+fn is_of_call(row: &Row, made: &CallRow, principal: Option<PersonId>) -> bool {
+    let is_same = row.digest == made.digest && row.tool == made.tool && row.output == made.output;
+    is_same && row.session == made.session && row.turn == made.turn && Some(row.principal) == principal
+}
+
+/// Checks that a request is approved and that its approvals are in time.
+///
+/// # Errors
+/// Refuses any other request by its status.
+fn check_unused(tx: &mut WriteTx<'_>, all: &Requests, open: &Open) -> Result<(), Denied<Error>> {
+    let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
+    match open.row.status {
+        Status::Approved if open.row.expires_at <= tx.wall() => {
+            ending::end(tx, &all.record, &open.row, Status::Expired, None, "its approvals were not used in time")?;
+            refuse(DenialCode::CallExpired, "its approvals were not used in time")
+        }
+        Status::Approved => Ok(()),
+        Status::Rejected => refuse(DenialCode::CallRejected, "a person rejected it"),
+        Status::Expired => refuse(DenialCode::CallExpired, "it was not decided in time"),
+        Status::Withdrawn => refuse(DenialCode::CallWithdrawn, "its request was withdrawn"),
+        Status::Pending => refuse(DenialCode::CallNeedsPerson, "it waits for people"),
+        Status::Running | Status::Done | Status::Failed | Status::Queued | Status::Unknown => {
+            refuse(DenialCode::CallRepeated, "its approvals are used up")
+        }
+    }
+}
+
+/// The place of a call that is about to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Running<'a> {
+    /// Its turn.
+    pub turn: &'a Turn,
+    /// The agent.
+    pub agent: AgentId,
+    /// The call.
+    pub call: &'a Call,
+    /// Its row.
+    pub row: &'a CallRow,
+}
+
+/// Uses up one use of the allowance that covers a call without a request.
+fn count_allowance(
+    tx: &mut WriteTx<'_>,
+    running: &Running<'_>,
+    judgement: &Judgement,
+    facts: Facts,
+) -> Result<Permitted, Denied<Error>> {
+    let Running { turn, agent, call, .. } = running;
+    let calling = Calling { person: turn.person()?, agent: *agent, call };
+    let Some(permit) = judgement.permit(|reason| allowance::is_lifted(reason.code)) else {
+        return Err(Refusal::new(DenialCode::CallNeedsPerson, "no person was asked").into());
+    };
+    if turn.principal_kind != Principal::Person {
+        return Err(Refusal::new(DenialCode::CallNeedsPerson, "an allowance is for requests of its person").into());
+    }
+    let place = Entry::new(LedgerEvent::AllowanceUsed).session(turn.session).turn(turn.id);
+    if !allowance::count_use(tx, &calling, judgement, place)? {
+        let words = "its allowance was used up, expired or was removed; an equal call in a later message asks a person";
+        return Err(Refusal::new(DenialCode::AllowanceLost, words).into());
+    }
+    Ok(Permitted { call: call.call_id, permit, facts })
+}
+
+/// Returns the facts of a call that runs without a request.
+fn facts_of_running(tx: &WriteTx<'_>, all: &Requests, running: &Running<'_>) -> Result<Facts, Error> {
+    let Running { turn, agent, call, .. } = running;
+    let damaged = |_| ironclaw_state::Error::Stored(format!("{} changed after its judgement", call.call_id));
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).map_err(damaged)?;
+    let reading = Reading {
+        session: turn.session,
+        agent: *agent,
+        call: call.call_id,
+        tool: &call.tool,
+        arguments: &arguments,
+        loopback: all.settings.now().host_policy.egress.loopback(),
+        is_without_grant: false,
+    };
+    Ok(Facts::read(tx, &reading)?)
+}
+
+/// Uses up the approvals of a call that is judged again at the moment of its effect, in the transaction that marks it as running.
+///
+/// A call with a request needs its approvals, even if a later grant would permit it without them. So a person finds each approval used.
+///
+/// # Errors
+/// Refuses, by the code of the cause, a call that is neither permitted by its judgement nor approved for each of its reasons, and as
+/// [`DenialCode::ShownDiffers`] one that people approved for other facts. If people can be asked, such a call waits again then.
+pub fn use_approvals(
+    tx: &mut WriteTx<'_>,
+    all: &Requests,
+    running: &Running<'_>,
+    judgement: &Judgement,
+) -> Result<Permitted, Denied<Error>> {
+    let call = running.call.call_id;
+    let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
+    let alone = judgement.permit(|_| false);
+    let Some(row) = requests::of_call(tx, call)? else {
+        let facts = facts_of_running(tx, all, running)?;
+        return match alone {
+            Some(permit) => Ok(Permitted { call, permit, facts }),
+            None => count_allowance(tx, running, judgement, facts),
+        };
+    };
+    let open = Open::of(row)?;
+    check_unused(tx, all, &open)?;
+    let policy = &all.settings.now().policy;
+    let is_approved = |reason: &_| open.reasons.iter().any(|stored| stored.covers(reason));
+    let stale = match is_of_call(&open.row, running.row, running.turn.person().ok()) {
+        true => why_stale(tx, &open)?,
+        false => Some("it is the request of another call".to_owned()),
+    };
+    if let Some(why) = stale {
+        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;
+        return refuse(DenialCode::CallWithdrawn, &why);
+    }
+    let facts = page::facts_of_row(tx, all, &open.row)?;
+    if open.is_approved_for_other(tx, all, facts.digest())? {
+        let why = again::withdraw_and_ask(tx, all, &open.row, judgement)?;
+        return refuse(DenialCode::ShownDiffers, &why);
+    }
+    let Some(permit) = judgement.permit(is_approved) else {
+        let why = "the call needs other people now, or it is denied";
+        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
+        return refuse(DenialCode::CallWithdrawn, why);
+    };
+    let page = page::show(tx, all, &open.row)?;
+    let valid = open.count(tx, all, policy, &page)?;
+    // A grant can lower the class. A call that needs no people now is no more than what they approved.
+    let is_of_class = permit.class() == open.class || alone.is_some();
+    if !is_of_class || !open.is_approved(tx, policy, &valid)? {
+        let why = "its approvals are no longer valid: a role, a token, the policy, the manifest or the page changed";
+        ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, why)?;
+        return refuse(DenialCode::ApprovalLost, why);
+    }
+    mark_used(tx, &open.row, &valid)?;
+    Ok(Permitted { call, permit, facts })
+}
+
+/// Uses up approvals that count, and marks their request as running.
+fn mark_used(tx: &mut WriteTx<'_>, row: &Row, valid: &[ValidApproval]) -> Result<(), Denied<Error>> {
+    for approval in valid {
+        if !store::use_approval(tx, approval.given.id)? {
+            return Err(Refusal::new(DenialCode::ApprovalUsed, "an approval is already used").into());
+        }
+    }
+    requests::mark_running(tx, row.id)?;
+    let ids: Vec<ApprovalId> = valid.iter().map(|approval| approval.given.id).collect();
+    Entry::new(LedgerEvent::RequestUsed)
+        .session(row.session)
+        .with("request", row.id)
+        .with("call", row.call)
+        .with("approvals", canonical::to_string(&ids))
+        .append(tx)?;
+    Ok(())
+}

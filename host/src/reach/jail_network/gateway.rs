@@ -1,0 +1,393 @@
+//! The gateway of one jail: it takes plain requests in the jail's network namespace, and the host sends the granted ones.
+//!
+//! Lives no longer than its jail. Adds the secret of a grant, and removes it from the answer. Never follows a redirect. See
+//! [`super::route`] for the judgement.
+
+use super::address::{at_gateway, name};
+use super::rewrite::Rewriter;
+use super::route;
+use super::tunnel::{self, Tunnel};
+use super::{GrantedHost, Reach};
+use crate::store::refusal::Refusal;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::Response;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
+use ironclaw_judge::egress::{Commands, Loopback};
+use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece};
+use std::collections::BTreeSet;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+use url::Url;
+
+/// Connections at once; others wait.
+const CONNECTIONS_MAX: usize = 64;
+/// Requests of one call.
+const REQUESTS_MAX: u64 = 5_000;
+/// Refused requests in a report.
+const REFUSED_MAX: usize = 32;
+/// Bytes of the words about a request in a report.
+const WORDS_BYTES_MAX: usize = 200;
+/// Pieces of an answer that wait for the command.
+const PIECES_MAX: usize = 4;
+/// Longest time to the headers of an answer.
+const BEGIN_TIME_MAX: Duration = Duration::from_secs(30);
+/// Longest time of a request of a jail without an end.
+const WHOLE_TIME_MAX: Duration = Duration::from_secs(120);
+/// Bytes of the value of a header.
+const HEADER_BYTES_MAX: usize = 256;
+
+/// The requests of a program.
+#[derive(Debug, Clone, Default)]
+pub struct Traffic {
+    /// All requests.
+    pub requests: u64,
+    /// Those of them that asked for a granted tunnel.
+    pub tunnels: u64,
+    /// Refused ones.
+    pub refusals: u64,
+    /// Bytes of bodies that were sent, and those in tunnels.
+    pub sent_bytes: u64,
+    /// Bytes of bodies that the command got, and those in tunnels.
+    pub received_bytes: u64,
+    /// The asked hosts, by name.
+    pub hosts: BTreeSet<String>,
+    /// The first refused requests.
+    pub refused: Vec<RefusedRequest>,
+}
+
+/// A refused request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedRequest {
+    /// The method and the path, as the command wrote them; of a tunnel, also the reason.
+    pub what: String,
+    /// The code.
+    pub code: DenialCode,
+}
+
+/// The gateway of one jail. Dropping it ends its connections.
+pub struct Gateway {
+    shared: Arc<Shared>,
+    server: JoinHandle<()>,
+}
+
+/// The state that all connections of a jail share.
+pub(super) struct Shared {
+    hosts: Arc<Vec<GrantedHost>>,
+    pub(super) tunnels: Vec<Arc<Tunnel>>,
+    loopback: Loopback,
+    pub(super) fetcher: Arc<Fetcher>,
+    until: Option<Instant>,
+    /// True after the end of the jail.
+    pub(super) is_over: watch::Sender<bool>,
+    traffic: Mutex<Traffic>,
+}
+
+impl Gateway {
+    /// Starts to accept, until the gateway is dropped. `until` is the end of its jail, if that is known.
+    ///
+    /// # Errors
+    /// Errors of the listener.
+    pub fn start(
+        listener: std::net::TcpListener,
+        reach: &Reach,
+        fetcher: Arc<Fetcher>,
+        until: Option<Instant>,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let shared = Arc::new(Shared {
+            hosts: Arc::clone(&reach.hosts),
+            tunnels: reach.tunnels.iter().map(|grant| Arc::new(Tunnel::of(grant))).collect(),
+            loopback: reach.loopback,
+            fetcher,
+            until,
+            is_over: watch::Sender::new(false),
+            traffic: Mutex::default(),
+        });
+        let app = Router::new().fallback(handle).with_state(Arc::clone(&shared));
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let server = tokio::spawn(async move {
+            // It ends with the task.
+            let _ = axum::serve(Bounded { listener, places }, app).await;
+        });
+        Ok(Self { shared, server })
+    }
+
+    /// Ends all connections; returns the requests.
+    pub fn close(self) -> Traffic {
+        self.shared.is_over.send_replace(true);
+        self.take()
+    }
+
+    /// Returns the requests since the last time, and counts anew from here, the bytes in tunnels too.
+    pub fn take(&self) -> Traffic {
+        self.shared.tunnels.iter().for_each(|tunnel| tunnel.count_anew());
+        std::mem::take(&mut *self.shared.traffic())
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.shared.is_over.send_replace(true);
+        self.server.abort();
+    }
+}
+
+async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let what = words(&request);
+    let mut over = shared.is_over.subscribe();
+    let answered = tokio::select! {
+        biased;
+        // No process of the command is left to read it.
+        _ = over.wait_for(|over| *over) => return plain(StatusCode::SERVICE_UNAVAILABLE, "the program has ended\n"),
+        answered = shared.forward(request, &what) => answered,
+    };
+    answered.unwrap_or_else(|refusal| {
+        shared.note_refusal(what, refusal.code);
+        let hint = if refusal.hint.is_empty() { String::new() } else { format!("; {}", refusal.hint) };
+        plain(StatusCode::FORBIDDEN, &format!("refused ({}): {}{hint}\n", refusal.code, refusal.message))
+    })
+}
+
+fn words(request: &Request) -> String {
+    let text = format!("{} {}", request.method(), request.uri());
+    text.chars().take(WORDS_BYTES_MAX).collect()
+}
+
+pub(super) fn plain(status: StatusCode, text: &str) -> Response {
+    let mut response = Response::new(Body::from(text.to_owned()));
+    *response.status_mut() = status;
+    response.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+impl Shared {
+    pub(super) fn traffic(&self) -> MutexGuard<'_, Traffic> {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the time that is left for a request.
+    pub(super) fn left(&self) -> Duration {
+        self.until.map_or(WHOLE_TIME_MAX, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    pub(super) fn note_refusal(&self, what: String, code: DenialCode) {
+        let mut traffic = self.traffic();
+        traffic.refusals += 1;
+        let refused = RefusedRequest { what, code };
+        if traffic.refused.len() < REFUSED_MAX && !traffic.refused.contains(&refused) {
+            traffic.refused.push(refused);
+        }
+    }
+
+    /// Sends a granted request, once, and returns its answer.
+    async fn forward(self: &Arc<Self>, request: Request, what: &str) -> Result<Response, Refusal> {
+        let count = {
+            let mut traffic = self.traffic();
+            traffic.requests += 1;
+            traffic.requests
+        };
+        if count > REQUESTS_MAX {
+            let words = format!("a command makes at most {REQUESTS_MAX} requests");
+            return Err(Refusal::new(DenialCode::EgressTooMuch, words));
+        }
+        if request.method() == Method::CONNECT {
+            return tunnel::open(self, request, what).await;
+        }
+        let (parts, body) = request.into_parts();
+        let (host, url) = route::target(&parts, &self.hosts)?;
+        let body = axum::body::to_bytes(body, UPLOAD_BYTES_MAX as usize).await.map_err(|_| {
+            let words = format!("the body is longer than {UPLOAD_BYTES_MAX} bytes, or did not arrive");
+            Refusal::new(DenialCode::EgressUpload, words)
+        })?;
+        let admitted = route::admitted(&parts, (host, &url), &body, self.loopback)?;
+        {
+            let mut traffic = self.traffic();
+            traffic.sent_bytes += body.len() as u64;
+            traffic.hosts.insert(name(&host.grant));
+        }
+        let sent = self.send(&parts, host, admitted.url().as_str(), body).await;
+        match sent {
+            Ok(answer) => self.answer(answer, host),
+            Err(NotFetched::Refused(refused)) => Err(Refusal::new(DenialCode::EgressNewHost, refused.to_string())),
+            Err(NotFetched::Failed(failed)) => {
+                Ok(plain(StatusCode::BAD_GATEWAY, &format!("the host did not answer: {:?}\n", failed.failure)))
+            }
+        }
+    }
+
+    async fn send(&self, parts: &Parts, host: &GrantedHost, url: &str, body: Bytes) -> Result<Answer, NotFetched> {
+        let granted = host.grant.host().to_string();
+        let header = |name: &'static str| {
+            let value = parts.headers.get(name)?.to_str().ok()?;
+            (value.len() <= HEADER_BYTES_MAX).then_some((name, value))
+        };
+        let has_body = !body.is_empty();
+        let headers = HEADERS.into_iter().filter(|name| has_body || !name.starts_with("content-")).filter_map(header);
+        let request = ironclaw_model::fetch::Request {
+            method: parts.method.clone(),
+            url,
+            headers: headers.collect(),
+            body: has_body.then(|| body.to_vec()),
+            credential: host.credential(&granted),
+        };
+        let whole = self.left();
+        self.fetcher.open(request, Limits { begin: BEGIN_TIME_MAX.min(whole), whole, ..Limits::default() }).await
+    }
+
+    /// Returns an answer for the command. A redirect leads to another granted host at the gateway, or is refused.
+    fn answer(self: &Arc<Self>, answer: Answer, host: &GrantedHost) -> Result<Response, Refusal> {
+        if answer.is_encoded {
+            return Ok(plain(
+                StatusCode::BAD_GATEWAY,
+                "the host compressed its answer, although it was not asked to\n",
+            ));
+        }
+        let location = answer.redirect.as_deref().map(|target| self.moved(target)).transpose()?;
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let kept = answer.headers.iter().filter(|(name, _)| *name != "location");
+        let kept =
+            kept.map(|(name, value)| (*name, value.as_str())).chain(location.as_deref().map(|to| ("location", to)));
+        for (name, value) in kept {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                response.headers_mut().insert(HeaderName::from_static(name), value);
+            }
+        }
+        let is_index =
+            answer.media_type.as_deref().is_some_and(|kind| kind.ends_with("json") || kind.ends_with("html"));
+        let of_packages = matches!(host.grant.commands(), Some(Commands::Npm | Commands::Pip));
+        let rewriter = (is_index && of_packages).then(|| Rewriter::of(&self.hosts, host));
+        let (pieces, body) = mpsc::channel(PIECES_MAX);
+        tokio::spawn(Arc::clone(self).pass_on(answer, rewriter, pieces));
+        *response.body_mut() = Body::from_stream(ReceiverStream::new(body));
+        Ok(response)
+    }
+
+    /// Returns the address at the gateway of the target of a redirect.
+    fn moved(&self, target: &str) -> Result<String, Refusal> {
+        let url = Url::parse(target).ok();
+        let is_of = |url: &Url, host: &GrantedHost| {
+            let grant = &host.grant;
+            let is_plain = url.scheme() == "http" && !grant.host().is_loopback();
+            !is_plain
+                && url.host_str() == Some(grant.host().to_string().as_str())
+                && url.port_or_known_default() == Some(grant.port())
+        };
+        let granted = url.as_ref().and_then(|url| Some((url, self.hosts.iter().find(|host| is_of(url, host))?)));
+        match granted {
+            Some((url, host)) => {
+                let rest = &url[url::Position::BeforePath..];
+                Ok(format!("{}{}", at_gateway(&host.grant), rest.trim_start_matches('/')))
+            }
+            None => {
+                let other = url.as_ref().and_then(Url::host_str).unwrap_or("another place");
+                let words = format!("the host redirects to {other}, which is not granted for commands");
+                Err(Refusal::new(DenialCode::EgressNewHost, words))
+            }
+        }
+    }
+
+    /// Passes the body on, until its end or that of the command.
+    async fn pass_on(
+        self: Arc<Self>,
+        mut answer: Answer,
+        mut rewriter: Option<Rewriter>,
+        pieces: mpsc::Sender<io::Result<Bytes>>,
+    ) {
+        let mut over = self.is_over.subscribe();
+        let pass = async {
+            loop {
+                let (bytes, end) = match answer.next().await {
+                    Piece::Bytes(bytes) => match &mut rewriter {
+                        Some(rewriter) => (rewriter.push(&bytes), None),
+                        None => (bytes, None),
+                    },
+                    Piece::End(end) => (rewriter.take().map(Rewriter::end).unwrap_or_default(), Some(end)),
+                };
+                self.traffic().received_bytes += bytes.len() as u64;
+                if !bytes.is_empty() && pieces.send(Ok(bytes.into())).await.is_err() {
+                    return;
+                }
+                match end {
+                    None => {}
+                    Some(End::Whole) => return,
+                    Some(_) => {
+                        // Without an error, the command would take the part for the whole.
+                        let _ = pieces.send(Err(io::ErrorKind::UnexpectedEof.into())).await;
+                        return;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = over.wait_for(|over| *over) => {}
+            () = pass => {}
+        }
+    }
+}
+
+/// The listener with a bound on its connections.
+struct Bounded {
+    listener: tokio::net::TcpListener,
+    places: Arc<Semaphore>,
+}
+
+impl axum::serve::Listener for Bounded {
+    type Io = Place;
+    type Addr = std::net::SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        // Axum handles errors of one connection and a lack of descriptors here.
+        let (stream, from) = axum::serve::Listener::accept(&mut self.listener).await;
+        (Place { stream, _place: place }, from)
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection with its place.
+struct Place {
+    stream: tokio::net::TcpStream,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl tokio::io::AsyncRead for Place {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl tokio::io::AsyncWrite for Place {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

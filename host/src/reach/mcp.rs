@@ -1,0 +1,403 @@
+//! The connections to MCP servers: opened for a look or a call, listed again in time, and recorded for the comparison with what people
+//! confirmed.
+//!
+//! Never decides about a call, and never sends one that nothing judged: the executor brings a judged call. A connection that failed is
+//! tried again after a pause that grows. See [`crate::registry::mcp`] for the pins, and [`crate::reach::mcp_jail`] for servers on this machine.
+
+mod answer;
+mod connect;
+pub mod oauth;
+mod progress;
+
+pub use answer::not_reached;
+
+use crate::reach::jail_network::{Fetchers, Gateway, Traffic};
+use crate::reach::mcp_jail::{DemoLayer, McpJails};
+use crate::reach::packages::VerifiedLayers;
+use crate::registry::latch::Latch;
+use crate::registry::live_settings::Live;
+use crate::registry::mcp::{self, Registration, listing::Listing, login};
+use crate::store::record::Record;
+use crate::store::refusal::{Denied, Refusal};
+use crate::turns::calls::{CallOutcome, ResultBody};
+use crate::turns::open_turns::progress::RunningCall;
+use connect::{Connected, Failed};
+use ironclaw_contract::ids::AgentId;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::seam::change::{McpRegister, McpTool};
+use ironclaw_mcp::CallLimits;
+use ironclaw_model::backoff::Backoff;
+use ironclaw_state::ReadTx;
+use ironclaw_state::home::Home;
+use ironclaw_state::keys::SecretText;
+use oauth::Logins;
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// The longest time between a listing and a call that relies on it.
+const LISTING_AGE_MAX_MS: i64 = 300_000;
+
+/// The pauses between attempts to reach a server that failed.
+const BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), factor: 2, longest: Duration::from_secs(300) };
+
+/// The user of a connection: a server at a URL has one for all agents, and a process is of one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    server: String,
+    agent: Option<AgentId>,
+}
+
+/// The connection of one key, and its failures in a row.
+#[derive(Default)]
+struct Slot {
+    open: Option<Arc<Open>>,
+    failures: u32,
+    failed: Option<(String, Instant)>,
+}
+
+impl Slot {
+    /// Ends the connection. A process has ended when this returns.
+    async fn end(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.connected.end().await;
+        }
+    }
+}
+
+/// An open connection with the listing that it gave.
+pub struct Open {
+    connected: Connected,
+    registration: Registration,
+    listed_at: AtomicI64,
+    /// The time of the tokens of its requests.
+    login: Option<i64>,
+    /// Whether the server refused the token.
+    is_refused: AtomicBool,
+}
+
+/// The connections to MCP servers.
+pub struct Servers {
+    /// The record of the catalogue.
+    pub record: Arc<Record>,
+    /// The directories of processes.
+    pub home: Home,
+    /// The emergency stop, during which no server is contacted.
+    pub latch: Arc<Latch>,
+    /// Make the jails of processes.
+    pub jails: McpJails,
+    /// Decide which directories may be mounted.
+    pub settings: Arc<Live>,
+    /// The layer of the bundled server.
+    pub demo: DemoLayer,
+    /// Layers of software that were verified since the host started.
+    pub verified_layers: Arc<VerifiedLayers>,
+    /// Send the requests of gateways.
+    pub fetchers: Arc<Fetchers>,
+    /// The logins at servers with OAuth.
+    pub logins: Arc<Logins>,
+    /// The connections by their users.
+    pub slots: Slots,
+}
+
+/// The connections of the servers, each behind a lock of its own.
+#[derive(Default)]
+pub struct Slots(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Slot>>>>);
+
+impl Servers {
+    /// Asks a server for its listing over a new connection, and records it.
+    ///
+    /// # Errors
+    /// Refuses an unknown server, one that cannot be reached, and one that does not list the tools of its registration.
+    pub async fn look(&self, name: &str) -> Result<(), Denied> {
+        let registration = self.registration(name).await?;
+        let described = &registration.described;
+        if described.oauth.is_some() && self.login(name).await?.is_none() {
+            let refusal =
+                Refusal::new(DenialCode::McpLoginNeeded, format!("a person has to log in at MCP server {name}"));
+            return Err(refusal.hint(format!("log in: ironctl mcp login {name}")).into());
+        }
+        let slot = self.slot(&Key { server: name.to_owned(), agent: None });
+        let mut slot = slot.lock().await;
+        slot.end().await;
+        let opened = self.open(&registration, None).await;
+        match note(&mut slot, opened) {
+            Ok(_) => {
+                // No agent uses the process of a look.
+                if described.url.is_none() {
+                    slot.end().await;
+                }
+                drop(slot);
+                self.forget_failures(name);
+                Ok(())
+            }
+            Err(words) => {
+                let message = format!("MCP server {name} cannot be used: {words}");
+                let refusal = Refusal::new(DenialCode::McpUnreachable, message);
+                Err(refusal
+                    .hint(format!(
+                        "`ironctl mcp test {name}` tries again; `ironctl mcp show {name}` has its command or address"
+                    ))
+                    .into())
+            }
+        }
+    }
+
+    /// Returns a connection for a call of an agent, listed not long ago. A listing that changed is in the record before this returns.
+    ///
+    /// # Errors
+    /// The reason why the server cannot be reached, in words. Nothing was sent then.
+    pub async fn ready(&self, name: &str, agent: AgentId) -> Result<Arc<Open>, String> {
+        let registration = self.registration(name).await;
+        let registration = registration.map_err(|_| format!("MCP server {name} is not in the catalogue"))?;
+        let described = &registration.described;
+        let agent = described.url.is_none().then_some(agent);
+        let slot = self.slot(&Key { server: name.to_owned(), agent });
+        let mut slot = slot.lock().await;
+        if slot.open.as_ref().is_some_and(|open| open.is_refused.load(Ordering::Relaxed)) {
+            self.logins.refused(name).await.map_err(|error| Failed::from(error).to_string())?;
+            slot.end().await;
+        }
+        let login = self.needed_login(described).await.map_err(|failed| failed.to_string())?;
+        match slot.open.clone().filter(|open| open.is_usable(&registration, login)) {
+            Some(open) if open.is_fresh() => return Ok(open),
+            // Over the same connection, because a second process would have the same directory.
+            Some(open) => match self.list_again(&open).await {
+                Ok(()) => return Ok(open),
+                Err(failed) => {
+                    slot.end().await;
+                    return note(&mut slot, Err(failed));
+                }
+            },
+            None => slot.end().await,
+        }
+        if let Some((words, at)) = &slot.failed {
+            let left = BACKOFF.pause(slot.failures).saturating_sub(at.elapsed());
+            if !left.is_zero() {
+                return Err(format!("{words}; the host tries again in {} s", left.as_secs() + 1));
+            }
+        }
+        let opened = self.open(&registration, agent).await;
+        note(&mut slot, opened)
+    }
+
+    /// Returns the last failure of each server in words, by name.
+    pub async fn failures(&self) -> HashMap<String, String> {
+        let slots: Vec<_> = {
+            let all = self.slots.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().map(|(key, slot)| (key.server.clone(), Arc::clone(slot))).collect()
+        };
+        let mut failures = HashMap::new();
+        for (server, slot) in slots {
+            if let Ok(slot) = slot.try_lock()
+                && let Some((words, _)) = &slot.failed
+            {
+                failures.insert(server, words.clone());
+            }
+        }
+        failures
+    }
+
+    /// Ends the processes and connections of servers that are no longer in the catalogue as they were, and of agents without a grant. A
+    /// call that runs keeps its connection until its end.
+    ///
+    /// # Errors
+    /// Errors of the record.
+    pub async fn close_unused(&self) -> Result<(), ironclaw_state::Error> {
+        let look = |tx: &ReadTx<'_>| {
+            let mut used = HashSet::new();
+            for server in mcp::servers(tx)? {
+                let holders = mcp::holders(tx, server.name())?.into_iter().map(|held| Some(held.agent));
+                let agents: Vec<_> = if server.described.url.is_some() { vec![None] } else { holders.collect() };
+                let name = server.name().to_owned();
+                used.extend(agents.into_iter().map(|agent| Key { server: name.clone(), agent }));
+            }
+            Ok::<_, ironclaw_state::Error>(used)
+        };
+        let used = self.record.state.read(look).await?;
+        self.slots.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|key, _| used.contains(key));
+        Ok(())
+    }
+
+    /// Lets the next call of each agent try a server at once, because the server answered, or a person logged in.
+    pub fn forget_failures(&self, name: &str) {
+        let all = self.slots.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (_, slot) in all.iter().filter(|(key, _)| key.server == name) {
+            // A locked slot is in an attempt of its own.
+            if let Ok(mut slot) = slot.try_lock() {
+                (slot.failures, slot.failed) = (0, None);
+            }
+        }
+    }
+
+    async fn registration(&self, name: &str) -> Result<Registration, Denied> {
+        let named = name.to_owned();
+        let found = self.record.state.read(move |tx| mcp::registration(tx, &named)).await?;
+        Ok(found.ok_or_else(|| mcp::unknown(name))?)
+    }
+
+    /// Returns the time of the tokens for a server, after a renewal that is due; `None` without a login.
+    async fn login(&self, server: &str) -> Result<Option<i64>, ironclaw_state::Error> {
+        self.logins.renew_if_due(server).await?;
+        let named = server.to_owned();
+        let found = self.record.state.read(move |tx| login::find(tx, &named)).await?;
+        Ok(found.filter(|login| login.wrapped.is_some()).map(|login| login.made_at))
+    }
+
+    /// Returns the time of the tokens for a server that needs a login; `None` for another server.
+    async fn needed_login(&self, described: &McpRegister) -> Result<Option<i64>, Failed> {
+        if described.oauth.is_none() {
+            return Ok(None);
+        }
+        let login = self.login(&described.name).await?;
+        login.map(Some).ok_or_else(|| Failed::login_needed(&described.name))
+    }
+
+    fn slot(&self, key: &Key) -> Arc<tokio::sync::Mutex<Slot>> {
+        let mut all = self.slots.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(key.clone()).or_default())
+    }
+
+    /// Connects, lists, and records the listing.
+    async fn open(&self, registration: &Registration, agent: Option<AgentId>) -> Result<Open, Failed> {
+        if self.latch.is_shut() {
+            return Err(Failed::words("the emergency stop is active".to_owned()));
+        }
+        let login = self.needed_login(&registration.described).await?;
+        let (connected, listing) = connect::connect(self, &registration.described, agent).await?;
+        let open = Open {
+            connected,
+            registration: registration.clone(),
+            listed_at: AtomicI64::new(i64::MIN),
+            login,
+            is_refused: AtomicBool::new(false),
+        };
+        self.note_listing(&open, listing).await?;
+        Ok(open)
+    }
+
+    async fn list_again(&self, open: &Open) -> Result<(), Failed> {
+        let listing = open.connected.list(self, &open.registration.described).await?;
+        self.note_listing(open, listing).await
+    }
+
+    async fn note_listing(&self, open: &Open, listing: Listing) -> Result<(), Failed> {
+        let name = open.registration.described.name.clone();
+        self.record.state.write(move |tx| mcp::note_listing(tx, &name, &listing)).await?;
+        // The clock of the machine, because the other one stops while the machine sleeps.
+        open.listed_at.store(ironclaw_state::wall_clock(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Notes the outcome of an attempt in its slot.
+fn note(slot: &mut Slot, opened: Result<Open, Failed>) -> Result<Arc<Open>, String> {
+    match opened {
+        Ok(open) => {
+            let open = Arc::new(open);
+            *slot = Slot { open: Some(Arc::clone(&open)), ..Slot::default() };
+            Ok(open)
+        }
+        Err(failed) => {
+            let words = failed.to_string();
+            slot.failures = slot.failures.saturating_add(1);
+            slot.failed = Some((words.clone(), Instant::now()));
+            Err(words)
+        }
+    }
+}
+
+impl Open {
+    fn is_usable(&self, registration: &Registration, login: Option<i64>) -> bool {
+        !self.connected.client.is_closed() && self.is_with(registration) && self.login == login
+    }
+
+    /// Returns whether it was made to a server with this registration, with the credentials that the server has in it.
+    pub fn is_with(&self, registration: &Registration) -> bool {
+        self.registration == *registration
+    }
+
+    fn is_fresh(&self) -> bool {
+        let age_ms = ironclaw_state::wall_clock().saturating_sub(self.listed_at.load(Ordering::Relaxed));
+        !self.connected.client.has_changed() && (0..LISTING_AGE_MAX_MS).contains(&age_ms)
+    }
+
+    /// Calls a tool, once, and reports its progress. Returns the result without the secrets of the connection, and the requests of a server
+    /// with a gateway since the call before.
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        left: Duration,
+        running: &RunningCall<'_>,
+    ) -> (ResultBody, Option<Traffic>) {
+        let limits = CallLimits::default();
+        let limits = CallLimits { whole: limits.whole.min(left), ..limits };
+        let Connected { client, secrets, gateway, .. } = &self.connected;
+        let newest = watch::Sender::new(None);
+        let reports = newest.subscribe();
+        let answer = client.call_watched(tool, arguments, limits, newest);
+        let (outcome, words) = match progress::reporting(answer, reports, (running, secrets)).await {
+            Ok(answered) => {
+                let (ok, words) = answer::answer(&self.registration.described.name, answered, secrets);
+                (CallOutcome::by_success(ok), words)
+            }
+            Err(failed) => {
+                if self.login.is_some() && connect::is_unauthorized(&failed.error) {
+                    self.is_refused.store(true, Ordering::Relaxed);
+                }
+                answer::no_answer(&self.registration.described.name, &failed, secrets)
+            }
+        };
+        let mut result = answer::body(outcome, &words);
+        let traffic = gateway.as_ref().map(Gateway::take);
+        if let Some(refusals) = traffic.as_ref().map(Traffic::refusals_shown).filter(|lines| !lines.is_empty()) {
+            // The server wrote the names in them.
+            let refusals = connect::without_secrets(refusals, secrets);
+            result.text = format!("{}\n{}", result.text, refusals.trim_end());
+        }
+        (result, traffic)
+    }
+
+    /// Returns the result of a call whose future was dropped, if the server made requests during it.
+    pub fn given_up(&self) -> Option<ResultBody> {
+        let Connected { client, secrets, .. } = &self.connected;
+        let refused = client.refused();
+        (!refused.is_empty()).then(|| answer::given_up(&self.registration.described.name, &refused, secrets))
+    }
+}
+
+/// Returns the listing of the record in the form of a server's answer. Refuses one with a secret of the connection, because people and
+/// models read it.
+fn listing_of(
+    described: &McpRegister,
+    listed: ironclaw_mcp::Listing,
+    secrets: &[SecretText],
+) -> Result<Listing, Failed> {
+    let era = match listed.server.era {
+        ironclaw_mcp::Era::Session => "session",
+        ironclaw_mcp::Era::Stateless => "stateless",
+    };
+    let mut tools: Vec<Value> = listed.tools.into_iter().map(|tool| tool.listed).collect();
+    if !described.tools.is_empty() {
+        let wanted: Vec<&str> = described.tools.iter().map(|McpTool { name, .. }| name.as_str()).collect();
+        if let Some(missing) = wanted.iter().find(|name| !tools.iter().any(|tool| tool["name"] == **name)) {
+            return Err(Failed::words(format!("it does not list the tool {missing}")));
+        }
+        tools.retain(|tool| wanted.iter().any(|name| tool["name"] == *name));
+    }
+    if tools.is_empty() {
+        return Err(Failed::words("it lists no tools".to_owned()));
+    }
+    tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
+    let listing = Listing { era: era.to_owned(), instructions: listed.server.instructions, tools };
+    let text = listing.text();
+    match secrets.iter().any(|secret| ironclaw_model::fetch::without_secret(&text, secret) != text) {
+        true => Err(Failed::words("its listing contains a secret that this host gave it".to_owned())),
+        false => Ok(listing),
+    }
+}

@@ -1,0 +1,154 @@
+//! The renewal of tokens ahead of their end, by a worker and before a connection.
+//!
+//! Never asks twice at a time for one server. The new tokens are in the record before a request has them. A renewal that the issuer refuses
+//! ends the login, once. See [`crate::store::worker`] for the loop.
+
+use super::Logins;
+use super::token::Failed;
+use crate::channels::notifications::{self, About, Notification};
+use crate::registry::mcp::login::{Login, Tokens};
+use crate::registry::mcp::{self, login};
+use crate::store::error::Error;
+use crate::store::shutdown::Shutdown;
+use crate::store::worker::{self, Due, Wait};
+use ironclaw_contract::seam::change::McpRegister;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// The pause after an issuer that does not answer.
+const RETRY_MS: i64 = 60_000;
+
+/// The longest pause of the worker.
+const PAUSE_MAX: Duration = Duration::from_secs(3600);
+
+impl Logins {
+    /// Returns the lock of the tokens of a server.
+    pub(super) fn token_lock(&self, server: &str) -> Arc<Mutex<()>> {
+        let mut locks = self.token_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(server.to_owned()).or_default())
+    }
+
+    /// Waits for the renewals in progress.
+    pub async fn wait_for_renewals(&self) {
+        let locks: Vec<_> =
+            self.token_locks.lock().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect();
+        for lock in locks {
+            drop(lock.lock().await);
+        }
+    }
+
+    /// Renews the tokens of a server if it is time to. A caller that gives up does not end a renewal that has begun, because the issuer may
+    /// have replaced the tokens already.
+    ///
+    /// # Errors
+    /// Errors of the record. A renewal that fails is no error.
+    pub async fn renew_if_due(self: &Arc<Self>, server: &str) -> Result<(), ironclaw_state::Error> {
+        let held = self.token_lock(server).lock_owned().await;
+        let (named, now, record) = (server.to_owned(), ironclaw_state::wall_clock(), Arc::clone(&self.record));
+        let look = move |tx: &ironclaw_state::ReadTx<'_>| {
+            let login = login::find(tx, &named)?.filter(|login| login.renew_at.is_some_and(|at| at <= now));
+            let Some((login, server)) = login.zip(mcp::find(tx, &named)?) else { return Ok(None) };
+            let tokens = login::tokens(&record.wrapping, &login)?;
+            Ok::<_, ironclaw_state::Error>(tokens.map(|tokens| (login, tokens, server.described)))
+        };
+        let Some(due) = self.record.state.read(look).await? else { return Ok(()) };
+        let (logins, server) = (Arc::clone(self), server.to_owned());
+        let renewal = tokio::spawn(async move {
+            let renewed = logins.renew(&server, due).await;
+            drop(held);
+            renewed
+        });
+        renewal.await.unwrap_or(Err(ironclaw_state::Error::Closed))
+    }
+
+    async fn renew(
+        &self,
+        server: &str,
+        (login, tokens, described): (Login, Tokens, McpRegister),
+    ) -> Result<(), ironclaw_state::Error> {
+        // A server that people replaced meanwhile has no login, and an emergency stop lets the login wait.
+        let Ok((url, http)) = self.http(&described) else { return Ok(()) };
+        let made_at = login.made_at;
+        let outcome = match &tokens.refresh {
+            Some(refresh) => {
+                let form =
+                    [("grant_type", "refresh_token"), ("refresh_token", refresh.expose()), ("resource", url.as_str())];
+                self.ask(&http, &tokens.client, &form).await
+            }
+            None => Err(Failed::Expired),
+        };
+        let (record, named) = (Arc::clone(&self.record), server.to_owned());
+        let settle = move |tx: &mut ironclaw_state::WriteTx<'_>| {
+            let Some(login) = login::find(tx, &named)?.filter(|login| login.made_at == made_at) else { return Ok(()) };
+            match outcome {
+                Ok(issued) => {
+                    let (tokens, times) = issued.tokens(tokens.refresh, tokens.client);
+                    login::put(tx, &record.wrapping, &named, &tokens, times, login.begun_at)
+                }
+                Err(failed @ (Failed::Refused(_) | Failed::Expired)) => {
+                    login::end(tx, login, &failed.to_string())?;
+                    let now = tx.wall();
+                    notifications::add_for_operators(tx, &Notification::new(About::LoginEnded, &named), now)
+                }
+                Err(Failed::Broken(why) | Failed::Unasked(why)) => {
+                    tracing::warn!(server = named, why, "the login at an MCP server was not renewed");
+                    login::renew_at(tx, login, ironclaw_state::wall_clock().saturating_add(RETRY_MS))
+                }
+            }
+        };
+        self.record.state.write(settle).await
+    }
+
+    /// Makes a renewal due, because the server refused the token.
+    ///
+    /// # Errors
+    /// Errors of the record.
+    pub async fn refused(&self, server: &str) -> Result<(), ironclaw_state::Error> {
+        let named = server.to_owned();
+        let due = self.record.state.write(move |tx| match login::find(tx, &named)? {
+            Some(login) if login.wrapped.is_some() => login::renew_at(tx, login, ironclaw_state::wall_clock()),
+            _ => Ok(()),
+        });
+        due.await?;
+        self.bell.notify_one();
+        Ok(())
+    }
+}
+
+/// The worker that renews tokens.
+pub struct LoginRenewal {
+    /// The logins.
+    pub logins: Arc<Logins>,
+    /// The shutdown. No renewal begins after it.
+    pub shutdown: Shutdown,
+}
+
+impl LoginRenewal {
+    /// Runs until the host stops.
+    pub async fn run(self) {
+        let (logins, shutdown) = (Arc::clone(&self.logins), self.shutdown.clone());
+        worker::run(self, &logins.bell, &shutdown).await;
+    }
+}
+
+impl Due for LoginRenewal {
+    const FAILED: &'static str = "logins at MCP servers were not renewed";
+    const RETRY_AFTER: Duration = Duration::from_secs(60);
+    const PAUSE_MAX: Duration = PAUSE_MAX;
+
+    async fn process_due(&mut self) -> Result<Wait, Error> {
+        if self.logins.latch.is_shut() {
+            return Ok(Wait::AtMost(Self::RETRY_AFTER));
+        }
+        let state = &self.logins.record.state;
+        for login in state.read(login::all).await? {
+            if self.shutdown.is_stopping() {
+                return Ok(Wait::AtMost(Self::RETRY_AFTER));
+            }
+            self.logins.renew_if_due(&login.server).await?;
+        }
+        let next = state.read(login::all).await?.into_iter().filter_map(|login| login.renew_at).min();
+        Ok(next.map_or(Wait::Bell, |at| Wait::until(at, ironclaw_state::wall_clock())))
+    }
+}

@@ -1,0 +1,315 @@
+//! The tools of one agent, from all sources: those built into the host, and those of MCP servers.
+//!
+//! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
+
+use super::{
+    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, Runs, SEND_FILE, SEND_MESSAGE, Tool,
+    find, handled, levels, offered,
+};
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_judge::manifest::{self, Manifest};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A tool of an MCP server that an agent has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerTool {
+    /// Name of the server.
+    pub server: String,
+    /// Its name on the server.
+    pub tool: String,
+    /// The confirmed description, which the server wrote, in a [harmless](levels::harmless) form.
+    pub description: String,
+    /// The confirmed schema of its arguments, in a harmless form.
+    pub parameters: Value,
+    /// The confirmed manifest; its name is that of the tool for a model.
+    pub manifest: Manifest,
+    /// The pin of the confirmed listing.
+    pub pin: Digest,
+    /// True if the server lists the tool as people confirmed it.
+    pub is_current: bool,
+}
+
+/// The hosts that commands of an agent reach.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CommandReach {
+    /// None.
+    #[default]
+    Jail,
+    /// Those that people granted for commands.
+    GrantedHosts,
+    /// Those too, and a grant admits pushes.
+    GrantedPushes,
+}
+
+impl CommandReach {
+    /// Returns the reach by whether a host is granted, and whether pushes are.
+    pub const fn of(has_hosts: bool, has_pushes: bool) -> Self {
+        match (has_hosts, has_pushes) {
+            (false, _) => Self::Jail,
+            (true, false) => Self::GrantedHosts,
+            (true, true) => Self::GrantedPushes,
+        }
+    }
+}
+
+/// The tools of one agent.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    enabled: Vec<String>,
+    commands: CommandReach,
+    of_servers: Vec<Arc<ServerTool>>,
+    is_large: bool,
+    has_destinations: bool,
+    has_skills: bool,
+}
+
+/// A tool by its source.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// Built into the host.
+    BuiltIn(&'static Tool),
+    /// Of an MCP server.
+    Server(&'a ServerTool),
+}
+
+impl Source<'_> {
+    /// Returns the place of execution.
+    pub const fn runs(self) -> Runs {
+        match self {
+            Self::BuiltIn(tool) => tool.runs,
+            Self::Server(_) => Runs::Await,
+        }
+    }
+}
+
+/// The terms on which people approve the calls of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Terms {
+    /// The manifest of the tool.
+    pub manifest: Cow<'static, Manifest>,
+    /// For a tool of an MCP server, its confirmed form.
+    pub of_server: Option<OfServer>,
+}
+
+/// The confirmed form of a tool of an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfServer {
+    /// Name of the server.
+    pub server: String,
+    /// Its name on the server.
+    pub tool: String,
+    /// The pin of the confirmed listing.
+    pub pin: Digest,
+}
+
+impl Terms {
+    /// Returns the terms of a built-in tool.
+    pub fn of_built_in(tool: &str) -> Option<Self> {
+        manifest::built_in(tool).map(|manifest| Self { manifest: Cow::Borrowed(manifest), of_server: None })
+    }
+
+    /// Returns the digest of the manifest, and for a tool of a server also of its confirmed form.
+    pub fn digest(&self) -> Digest {
+        match &self.of_server {
+            None => Digest::of(&canonical::to_vec(&*self.manifest)),
+            Some(OfServer { server, tool, pin }) => {
+                Digest::of(&canonical::to_vec(&(&*self.manifest, server, tool, pin)))
+            }
+        }
+    }
+}
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offered<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its description.
+    pub description: &'a str,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+impl Catalogue {
+    /// Returns the catalogue of an agent with these enabled tools, this reach of its commands, and these tools of servers.
+    pub fn new(enabled: &[String], commands: CommandReach, of_servers: Vec<Arc<ServerTool>>) -> Self {
+        let is_large = levels::are_large(of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current));
+        Self { enabled: enabled.to_vec(), commands, of_servers, is_large, has_destinations: false, has_skills: false }
+    }
+
+    /// Returns the catalogue of an agent that has destinations, or has none.
+    pub fn with_destinations(self, has_destinations: bool) -> Self {
+        Self { has_destinations, ..self }
+    }
+
+    /// Returns the catalogue of an agent that has skills, or has none.
+    pub fn with_skills(self, has_skills: bool) -> Self {
+        Self { has_skills, ..self }
+    }
+
+    /// Returns whether the definitions of its tools of servers are too long for a prompt. Then a model gets two levels.
+    pub const fn is_large(&self) -> bool {
+        self.is_large
+    }
+
+    /// Returns the tools of servers that the agent may call now.
+    pub fn of_servers(&self) -> Vec<&ServerTool> {
+        self.of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current).collect()
+    }
+
+    /// Returns the tool of a name. A built-in tool is there even if the agent does not have it.
+    pub fn find(&self, name: &str) -> Option<Source<'_>> {
+        let of_servers =
+            || self.of_servers.iter().find(|tool| tool.manifest.name == name).map(|tool| Source::Server(tool));
+        find(name).map(Source::BuiltIn).or_else(of_servers)
+    }
+
+    /// Returns the manifest of a tool.
+    pub fn manifest(&self, name: &str) -> Option<&Manifest> {
+        match self.find(name)? {
+            Source::BuiltIn(tool) => manifest::built_in(tool.name),
+            Source::Server(tool) => Some(&tool.manifest),
+        }
+    }
+
+    /// Returns the terms of a tool.
+    pub fn terms(&self, name: &str) -> Option<Terms> {
+        match self.find(name)? {
+            Source::BuiltIn(tool) => Terms::of_built_in(tool.name),
+            Source::Server(ServerTool { server, tool, pin, manifest, .. }) => Some(Terms {
+                manifest: Cow::Owned(manifest.clone()),
+                of_server: Some(OfServer { server: server.clone(), tool: tool.clone(), pin: *pin }),
+            }),
+        }
+    }
+
+    /// Returns the reason why the agent does not have a tool, or may not call it now.
+    pub fn missing(&self, name: &str) -> Option<DenialCode> {
+        match self.find(name) {
+            Some(Source::Server(tool)) if tool.is_current => None,
+            Some(Source::Server(_)) => Some(DenialCode::CallServerChanged),
+            Some(Source::BuiltIn(tool)) if self.automatic().any(|automatic| automatic.name == tool.name) => None,
+            Some(Source::BuiltIn(tool)) if offered(&self.enabled).any(|offered| offered.name == tool.name) => None,
+            Some(Source::BuiltIn(_)) | None => Some(DenialCode::CallToolNotEnabled),
+        }
+    }
+
+    /// Returns the tools whose definitions a model sees: all, or of a large catalogue those among `found`, the newest names first.
+    pub fn offered(&self, found: &[String]) -> impl Iterator<Item = Offered<'_>> {
+        let built_in = offered(&self.enabled).chain(self.automatic()).map(|tool| Offered {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.parameters_for_model(),
+        });
+        let all = self.of_servers();
+        let of_servers = if self.is_large { levels::definitions(&all, found) } else { all };
+        let of_servers = of_servers.into_iter().map(|tool| Offered {
+            name: &tool.manifest.name,
+            description: &tool.description,
+            parameters: tool.parameters.clone(),
+        });
+        built_in.chain(of_servers)
+    }
+
+    /// Returns whether the agent has a tool with an effect outside of the session, so that typed values matter.
+    pub fn has_outward(&self) -> bool {
+        let reaches = self.enabled.iter().any(|name| name == HTTP_FETCH || name == SEND_FILE);
+        !self.of_servers.is_empty() || self.has_network_commands() || reaches || self.has_destinations
+    }
+
+    /// Returns whether the agent may run commands, and they may reach a host.
+    fn has_network_commands(&self) -> bool {
+        self.commands != CommandReach::Jail && self.enabled.iter().any(|name| name == RUN_COMMAND)
+    }
+
+    /// Returns the tools that the agent has without enabling them.
+    fn automatic(&self) -> impl Iterator<Item = &'static Tool> {
+        let network = self.has_network_commands().then_some(NETWORK_COMMAND);
+        let has_pushes = self.has_network_commands() && self.commands == CommandReach::GrantedPushes;
+        let pushing = has_pushes.then_some(GIT_PUSH);
+        let finding = self.is_large.then_some(FIND_TOOLS);
+        let sending = self.has_destinations.then_some(SEND_MESSAGE);
+        let skills = self.has_skills.then_some(READ_SKILL);
+        network.into_iter().chain(pushing).chain(finding).chain(skills).chain(sending).filter_map(find)
+    }
+
+    /// Returns the names of the built-in tools that the agent could have and does not have.
+    pub fn lacking(&self) -> impl Iterator<Item = &'static str> {
+        let has = |name: &str| self.enabled.iter().any(|enabled| enabled == name);
+        handled().map(|tool| tool.name).filter(move |name| !has(name))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    /// Returns a tool of a server with one argument.
+    pub(in crate::registry::tools) fn server_tool(server: &str, tool: &str, description: &str) -> ServerTool {
+        let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
+        let schemas = BTreeMap::from([(tool.to_owned(), schema.clone())]);
+        let manifests = manifest::server::of_server(server, &schemas, None).expect("manifests");
+        ServerTool {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            description: description.to_owned(),
+            parameters: schema,
+            manifest: manifests[tool].clone(),
+            pin: Digest::of(b"pin"),
+            is_current: true,
+        }
+    }
+
+    fn catalogue(count: usize) -> Catalogue {
+        let tool = |n: usize| server_tool(&format!("s{}", n / 60), &format!("tool_{n}"), &"Does its work. ".repeat(12));
+        Catalogue::new(&["read_file".to_owned()], CommandReach::Jail, (0..count).map(tool).map(Arc::new).collect())
+    }
+
+    #[test]
+    fn small_catalogue_has_all_definitions_and_no_search() {
+        let small = catalogue(60);
+        assert_eq!((small.is_large(), small.offered(&[]).count()), (false, 61));
+        assert_eq!(small.missing(FIND_TOOLS), Some(DenialCode::CallToolNotEnabled));
+    }
+
+    #[test]
+    fn large_catalogue_has_the_search_and_found_definitions() {
+        let large = catalogue(300);
+        let names = |found: &[String]| large.offered(found).map(|tool| tool.name.to_owned()).collect::<Vec<_>>();
+        assert_eq!((large.is_large(), names(&[])), (true, vec!["read_file".to_owned(), FIND_TOOLS.to_owned()]));
+        assert_eq!(names(&["s1__tool_77".to_owned()]).last().map(String::as_str), Some("s1__tool_77"));
+        assert_eq!(large.missing(FIND_TOOLS), None);
+        // The judgement knows the tools without a definition in the prompt.
+        assert_eq!(
+            (large.missing("s2__tool_130"), large.missing("s2__none")),
+            (None, Some(DenialCode::CallToolNotEnabled))
+        );
+    }
+
+    #[test]
+    fn network_command_needs_a_granted_host_and_run_command() {
+        for (tools, commands, is_there) in [
+            (&[RUN_COMMAND.to_owned()][..], CommandReach::GrantedHosts, true),
+            (&[RUN_COMMAND.to_owned()], CommandReach::Jail, false),
+            (&["read_file".to_owned()], CommandReach::GrantedHosts, false),
+        ] {
+            let catalogue = Catalogue::new(tools, commands, Vec::new());
+            assert_eq!(catalogue.missing(NETWORK_COMMAND).is_none(), is_there, "{tools:?} {commands:?}");
+            assert_eq!(catalogue.offered(&[]).any(|tool| tool.name == NETWORK_COMMAND), is_there);
+            assert_eq!(catalogue.has_outward(), is_there);
+            assert!(catalogue.missing(GIT_PUSH).is_some());
+        }
+    }
+
+    #[test]
+    fn changed_tools_are_in_no_level() {
+        let mut large = catalogue(300);
+        Arc::make_mut(&mut large.of_servers[0]).is_current = false;
+        assert_eq!((large.of_servers().len(), large.offered(&["s0__tool_0".to_owned()]).count()), (299, 2));
+    }
+}

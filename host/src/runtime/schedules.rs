@@ -1,0 +1,211 @@
+//! The runs of schedules: each time that has come becomes an occurrence, and its prompt a message to the agent.
+//!
+//! A time is consumed, its occurrence recorded, the next time set and the message recorded in one transaction, so no time runs twice and
+//! none is lost. A run never has more than its approved list and never more than its creator: see [`crate::gateway::lost_right`]. See
+//! [`worker`] for the loop, [`outcome`] for the end of a run, and [`crate::registry::schedules`] for the rows.
+
+pub mod outcome;
+mod start;
+pub mod worker;
+
+use crate::channels::notifications::{self, About, Notification};
+use crate::registry::live_settings::LiveSettings;
+use crate::registry::schedules::catch_up::{self, Fate};
+use crate::registry::schedules::{self, OccurrenceState, Schedule, State};
+use crate::store::record::Record;
+use crate::store::tables::schedules::{self as table, NewOccurrence};
+use ironclaw_contract::ids::{PersonId, ScheduleId, SessionId};
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use std::collections::BTreeSet;
+
+pub use start::{Refused, refused_now};
+
+/// Occurrences of one schedule that its history keeps.
+const KEPT_MAX: usize = 1000;
+
+/// What a run needs.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// Have the policy and the quotas.
+    pub settings: &'a LiveSettings,
+    /// The bound on the number of sessions.
+    pub sessions_max: u32,
+    /// True during an emergency stop.
+    pub is_stopped: bool,
+}
+
+/// Consumes the times of a schedule that have come. Returns the session to wake, if a run was started.
+///
+/// # Errors
+/// Errors of the host. A refused run is an occurrence and no error.
+pub fn come(
+    tx: &mut WriteTx<'_>,
+    context: &Context<'_>,
+    id: ScheduleId,
+) -> Result<Option<SessionId>, crate::store::error::Error> {
+    let now = tx.wall();
+    come_at(tx, context, id, now)
+}
+
+/// Consumes the times of a schedule up to `now`, in milliseconds since the epoch. See [`come`].
+///
+/// # Errors
+/// As [`come`].
+pub fn come_at(
+    tx: &mut WriteTx<'_>,
+    context: &Context<'_>,
+    id: ScheduleId,
+    now: i64,
+) -> Result<Option<SessionId>, crate::store::error::Error> {
+    let Some(row) = schedules::find(tx, id)?.filter(|row| row.state == State::Active) else { return Ok(None) };
+    let Some(first) = row.next_due.filter(|due| *due <= now) else { return Ok(None) };
+    let plan = catch_up::plan(&schedules::series(&row)?, first, now, row.catch_up);
+    let is_busy = is_busy(tx, id)?;
+    for (due, fate) in plan.come {
+        let (state, reason, count) = match fate {
+            // A late time waits for the one before it; a time that has just come does not.
+            Fate::Runs if is_busy && now - due < catch_up::LATE_MS => {
+                (OccurrenceState::Skipped, Some(catch_up::OVERLAPS), 1)
+            }
+            Fate::Runs => (OccurrenceState::Scheduled, None, 1),
+            Fate::Skipped { reason, count } => (OccurrenceState::Skipped, Some(reason), count),
+        };
+        let new = NewOccurrence { schedule: id, due, state, reason, count, by: None };
+        // A time that has a row already is consumed.
+        let inserted = table::insert_occurrence(tx, new)?;
+        if let (Some(_), Some(reason)) = (inserted, reason) {
+            note_skipped(tx, &row, due, (count, reason))?;
+        }
+    }
+    let state = if plan.next.is_some() { State::Active } else { State::Ended };
+    table::set_state(tx, id, (state, None), plan.next)?;
+    table::delete_old(tx, id, KEPT_MAX)?;
+    start_next(tx, context, id)
+}
+
+/// Starts the oldest occurrence of a schedule that waits, unless another one runs. Returns the session to wake.
+///
+/// # Errors
+/// Errors of the host.
+pub fn start_next(
+    tx: &mut WriteTx<'_>,
+    context: &Context<'_>,
+    id: ScheduleId,
+) -> Result<Option<SessionId>, crate::store::error::Error> {
+    while !is_running(tx, id)? {
+        let Some(row) = schedules::find(tx, id)? else { return Ok(None) };
+        let waiting = table::open_of(tx, id)?.into_iter().find(|open| open.state == OccurrenceState::Scheduled);
+        let Some(waiting) = waiting else { return Ok(None) };
+        if matches!(row.state, State::Paused | State::Removed) {
+            outcome::settle(tx, &row, &waiting, (OccurrenceState::Skipped, Some(row.state.name())), None)?;
+            continue;
+        }
+        if let Some(session) = start::start(tx, context, &row, &waiting)? {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
+}
+
+/// Starts a run by hand. It counts as a time of now, and moves no other time.
+///
+/// # Errors
+/// Refuses a removed schedule, and one that runs already.
+pub fn run_by_hand(
+    tx: &mut WriteTx<'_>,
+    context: &Context<'_>,
+    row: &Schedule,
+    by: PersonId,
+) -> Result<(i64, Option<SessionId>), crate::store::refusal::Denied<crate::store::error::Error>> {
+    if row.state == State::Removed {
+        return Err(schedules::wrong_state(row, "it is removed").into());
+    }
+    if is_busy(tx, row.id)? {
+        return Err(schedules::wrong_state(row, "an earlier occurrence still runs").into());
+    }
+    let mut due = tx.wall();
+    loop {
+        let new = NewOccurrence {
+            schedule: row.id,
+            due,
+            state: OccurrenceState::Scheduled,
+            reason: None,
+            count: 1,
+            by: Some(by),
+        };
+        match table::insert_occurrence(tx, new)? {
+            Some(_) => break,
+            None => due += 1,
+        }
+    }
+    let waiting = table::open_of(tx, row.id)?;
+    let session = match waiting.iter().find(|open| open.due == due) {
+        Some(waiting) => start::start(tx, context, row, waiting)?,
+        None => None,
+    };
+    Ok((due, session))
+}
+
+/// Pauses every active schedule of a record that was put back to an earlier state, and marks its open occurrences as unknown.
+///
+/// # Errors
+/// Errors of the record.
+pub fn pause_restored(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
+    for open in table::open(tx)? {
+        if let Some(row) = schedules::find(tx, open.schedule)? {
+            outcome::settle(tx, &row, &open, (OccurrenceState::Unknown, Some(schedules::RESTORED)), None)?;
+        }
+    }
+    let active = table::active(tx)?;
+    let mut creators = BTreeSet::new();
+    for id in &active {
+        let Some(row) = schedules::find(tx, *id)? else { continue };
+        pause(tx, &row, schedules::RESTORED)?;
+        creators.extend(schedules::creator(tx, &row)?.map(|creator| creator.id));
+    }
+    let now = tx.wall();
+    for creator in creators {
+        notifications::add(tx, creator, Notification::new(About::SchedulesPaused, "schedules"), now)?;
+    }
+    Ok(active.len())
+}
+
+/// Pauses a schedule by the host.
+fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error> {
+    match schedules::pause(tx, row, schedules::By::Host, reason) {
+        Ok(()) | Err(crate::store::refusal::Denied::Refused(_)) => Ok(()),
+        Err(crate::store::refusal::Denied::Failed(error)) => Err(error),
+    }
+}
+
+fn note_skipped(tx: &mut WriteTx<'_>, row: &Schedule, due: i64, (count, reason): (u64, &str)) -> Result<(), Error> {
+    Entry::new(LedgerEvent::ScheduleSkipped)
+        .with("schedule", row.id)
+        .with("due", ironclaw_ledger::rfc3339(due))
+        .with("count", count)
+        .reason(reason)
+        .append(tx)?;
+    Ok(())
+}
+
+/// Returns whether an occurrence of the schedule waits or its agent still works on one.
+fn is_busy(tx: &ReadTx<'_>, id: ScheduleId) -> Result<bool, Error> {
+    let waits = table::open_of(tx, id)?.iter().any(|open| open.state == OccurrenceState::Scheduled);
+    Ok(waits || is_running(tx, id)?)
+}
+
+/// Returns whether the agent still works on an occurrence. A reply on its way to its receipt does not count.
+fn is_running(tx: &ReadTx<'_>, id: ScheduleId) -> Result<bool, Error> {
+    for open in table::open_of(tx, id)? {
+        if let Some(message) = open.message
+            && crate::channels::inbound::inbox::find(tx, message)?.is_some_and(|message| message.waits_for_an_answer())
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

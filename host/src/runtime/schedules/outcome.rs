@@ -1,0 +1,175 @@
+//! The end of a run, read from the record: *done* means that the reply has its receipt and that no call was refused or left in doubt.
+//!
+//! A settled occurrence never changes. The first failure of a series opens one incident, and the next success closes it.
+
+use crate::channels::inbound::inbox::{self, Message};
+use crate::channels::notifications::{self, About, Notification};
+use crate::channels::outbound::delivery;
+use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
+use crate::sessions::store::{self, SessionState};
+use crate::store::tables::deliveries;
+use crate::store::tables::schedules as table;
+use crate::store::tables::turns::{self, CallState};
+use crate::turns::turn;
+use ironclaw_contract::ids::{DeliveryId, TurnId};
+use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent};
+use ironclaw_contract::seam::message::Status;
+use ironclaw_ledger::Entry;
+use ironclaw_state::{Error, ReadTx, WriteTx};
+
+/// The end of an occurrence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its state.
+    pub state: OccurrenceState,
+    /// The reason, one word.
+    pub reason: Option<&'static str>,
+    /// The delivery of the reply, if it has its receipt.
+    pub receipt: Option<DeliveryId>,
+}
+
+impl Outcome {
+    const fn failed(reason: &'static str) -> Self {
+        Self { state: OccurrenceState::Failed, reason: Some(reason), receipt: None }
+    }
+
+    const fn unknown(reason: &'static str) -> Self {
+        Self { state: OccurrenceState::Unknown, reason: Some(reason), receipt: None }
+    }
+}
+
+/// Returns the end of a started occurrence; `None` while it has none.
+///
+/// # Errors
+/// Errors of the record.
+pub fn of(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Error> {
+    let Some(message) = started.message else { return Ok(None) };
+    let Some(message) = inbox::find(tx, message)? else { return Ok(Some(Outcome::unknown("message_erased"))) };
+    if matches!(message.status, Status::Completed | Status::Delivered) {
+        return match message.turn {
+            Some(turn) => of_turn(tx, turn, &message),
+            None => Ok(Some(Outcome::failed("no_answer"))),
+        };
+    }
+    let state = store::find(tx, message.session)?.map(|session| session.standing);
+    Ok(match state {
+        Some(SessionState::Active) => None,
+        Some(SessionState::Parked) => Some(Outcome::failed("session_parked")),
+        Some(SessionState::Quarantined) => Some(Outcome::failed("session_quarantined")),
+        Some(SessionState::Removed) | None => Some(Outcome::unknown("session_removed")),
+    })
+}
+
+/// Returns the end of an occurrence by the turn that answered its message.
+fn of_turn(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outcome>, Error> {
+    let outcome = turn::outcome(tx, id)?.unwrap_or_default();
+    if outcome != "replied" {
+        let reason = match (turn::coded_failure(tx, id)?, outcome.as_str()) {
+            (Some(failure), _) if failure.code == "budget" => "limits",
+            (Some(_), _) => "model",
+            (None, "deadline") => "limits",
+            (None, "cancelled") => "cancelled",
+            (None, _) => "no_answer",
+        };
+        return Ok(Some(Outcome::failed(reason)));
+    }
+    let Some(reply) = delivery::of_turn(tx, id)? else { return Ok(Some(Outcome::unknown("delivery_unknown"))) };
+    let Some(progress) = deliveries::progress(tx, reply.id)? else { return Ok(None) };
+    Ok(match delivery::shown(&progress.state) {
+        "received" => {
+            let (state, reason) = of_calls(tx, message)?;
+            Some(Outcome { state, reason, receipt: Some(reply.id) })
+        }
+        "pending" | "sent" => None,
+        "unknown" => Some(Outcome::unknown("delivery_unknown")),
+        _ => Some(Outcome::failed("delivery")),
+    })
+}
+
+/// Returns the state of a run whose reply arrived, by the calls of all its attempts: a run that was not allowed or not able to do a part
+/// of its work is not plainly done.
+fn of_calls(tx: &ReadTx<'_>, message: &Message) -> Result<(OccurrenceState, Option<&'static str>), Error> {
+    let (mut unknown, mut refused, mut failed) = (false, false, false);
+    for attempt in turn::attempts_at(tx, message)? {
+        for (call, judgement) in turns::calls_of(tx, attempt)? {
+            unknown |= call.state == CallState::Unknown;
+            failed |= call.state == CallState::Failed;
+            // The model mends a call that is malformed.
+            let code = judgement.code.parse::<DenialCode>();
+            refused |= call.state == CallState::Refused && code.is_ok_and(|code| code.fault() != Fault::Sandbox);
+        }
+    }
+    Ok(match (unknown, refused, failed) {
+        (true, _, _) => (OccurrenceState::Unknown, Some("call_unknown")),
+        (false, true, _) => (OccurrenceState::Failed, Some("call_refused")),
+        (false, false, true) => (OccurrenceState::Done, Some("call_failed")),
+        (false, false, false) => (OccurrenceState::Done, None),
+    })
+}
+
+/// Settles an open occurrence with its ledger entry, and opens or closes the incident of its series.
+///
+/// # Errors
+/// Errors of the record.
+pub fn settle(
+    tx: &mut WriteTx<'_>,
+    row: &Schedule,
+    open: &Occurrence,
+    (state, reason): (OccurrenceState, Option<&str>),
+    receipt: Option<DeliveryId>,
+) -> Result<(), Error> {
+    if !table::settle(tx, open.ordinal, (state, reason), receipt)? {
+        return Ok(());
+    }
+    let event = match state {
+        OccurrenceState::Done => LedgerEvent::ScheduleDone,
+        OccurrenceState::Skipped => return super::note_skipped(tx, row, open.due, (1, reason.unwrap_or_default())),
+        OccurrenceState::Unknown => LedgerEvent::ScheduleUnknown,
+        OccurrenceState::Failed | OccurrenceState::Scheduled | OccurrenceState::Started => LedgerEvent::ScheduleFailed,
+    };
+    let mut entry = Entry::new(event).with("schedule", row.id).with("due", ironclaw_ledger::rfc3339(open.due));
+    if let Some(message) = open.message {
+        entry = entry.message(message);
+    }
+    if let Some(receipt) = receipt {
+        entry = entry.with("delivery", receipt);
+    }
+    match reason {
+        Some(reason) => entry.reason(reason).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    note_series(tx, row, state)
+}
+
+/// Opens the incident of a series with its first failure, and closes it with the next success.
+fn note_series(tx: &mut WriteTx<'_>, row: &Schedule, state: OccurrenceState) -> Result<(), Error> {
+    // Read again: one transaction may settle several occurrences.
+    let failing = schedules::find(tx, row.id)?.and_then(|row| row.failing_since);
+    match (state, failing) {
+        (OccurrenceState::Failed | OccurrenceState::Unknown, None) => {
+            let now = tx.wall();
+            table::set_failing(tx, row.id, Some(now))?;
+            tell(tx, row, About::ScheduleIncident)
+        }
+        (OccurrenceState::Done, Some(_)) => {
+            table::set_failing(tx, row.id, None)?;
+            tell(tx, row, About::ScheduleRecovery)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Pauses a schedule whose creator lost a right, and tells of it.
+pub(super) fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error> {
+    super::pause(tx, row, reason)?;
+    tell(tx, row, About::ScheduleIncident)
+}
+
+/// Tells the creator of a schedule; if the creator was removed, the owners and admins.
+fn tell(tx: &mut WriteTx<'_>, row: &Schedule, about: About) -> Result<(), Error> {
+    let (notification, now) = (Notification::new(about, row.id), tx.wall());
+    match schedules::creator(tx, row)? {
+        Some(creator) => notifications::add(tx, creator.id, notification, now),
+        None => notifications::add_for_operators(tx, &notification, now),
+    }
+}

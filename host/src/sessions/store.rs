@@ -1,0 +1,394 @@
+//! The states of sessions: makes, halts, releases and erases them, and opens their keys.
+//!
+//! Never starts or stops a process; the actor does that. The rows are in [`crate::store::tables::sessions`].
+
+pub use crate::store::tables::sessions::{
+    Origin, OriginKind, Session, SessionState, all, find, find_own, give_uid_back, note_failure, of_agent, of_origin,
+    of_person, removed, touch, was_of,
+};
+
+use crate::registry::{Agent, Person, Role};
+use crate::store::error::Error;
+use crate::store::refusal::{Denied, Refusal};
+use crate::store::tables::sessions::NewSession;
+use crate::store::tables::{deliveries, items, messages, questions, requests, sessions, turns};
+use ironclaw_contract::ids::{PersonId, SessionId};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_ledger::Entry;
+use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
+use ironclaw_state::{ReadTx, WriteTx};
+use std::fmt::Display;
+
+impl Session {
+    /// Opens the keys of the session.
+    ///
+    /// # Errors
+    /// Fails if the keys are deleted, or belong to another master key.
+    pub fn keys(&self, wrapping: &WrappingKey) -> Result<SessionKeys, keys::Error> {
+        let [queue, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
+        Ok(SessionKeys { queue: wrapping.queue_key(self.id, queue)?, content: wrapping.content_key(self.id, content)? })
+    }
+
+    /// Opens only the key of the bodies of its items.
+    ///
+    /// # Errors
+    /// Fails as [`Session::keys`] does.
+    pub fn content_key(&self, wrapping: &WrappingKey) -> Result<ContentKey, keys::Error> {
+        let [_, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
+        wrapping.content_key(self.id, content)
+    }
+}
+
+/// Returns the sessions that a person may see: an operator sees all, a member their own.
+pub fn seen_by(tx: &ReadTx<'_>, person: &Person) -> Result<Vec<Session>, ironclaw_state::Error> {
+    match person.role {
+        Role::Owner | Role::Admin => all(tx),
+        Role::Member => sessions::own(tx, person.id),
+    }
+}
+
+/// Returns the session of this id, if this person may see it.
+pub fn find_seen_by(tx: &ReadTx<'_>, person: &Person, id: SessionId) -> Result<Option<Session>, ironclaw_state::Error> {
+    match person.role {
+        Role::Owner | Role::Admin => find(tx, id),
+        Role::Member => find_own(tx, person.id, id),
+    }
+}
+
+/// Returns the refusal of a session that does not exist, or that the person may not see. The two have one refusal, so a member does not
+/// learn of the sessions of others.
+pub fn unknown(session: impl Display) -> Refusal {
+    let shown: String = format!("{session}").chars().take(64).collect();
+    let refusal = Refusal::new(DenialCode::SessionUnknown, format!("there is no session {shown:?}"));
+    refusal.hint("`ironctl session list` shows the sessions that you may see")
+}
+
+/// Returns the session of this agent and origin, and makes it if it does not exist: for this person, or for no single one. Its uid offset
+/// is below `numbers`.
+///
+/// # Errors
+/// Returns [`NewError::Full`] if all offsets are taken. Fails on an error of the keys or the record.
+pub fn of_origin_or_new(
+    tx: &mut WriteTx<'_>,
+    agent: &Agent,
+    origin: &Origin,
+    (person, numbers): (impl Into<Option<PersonId>>, u32),
+    wrapping: &WrappingKey,
+) -> Result<Session, NewError> {
+    if let Some(session) = of_origin(tx, agent.id, origin)? {
+        return Ok(session);
+    }
+    let uid_offset = free_number(tx, numbers)?.ok_or(NewError::Full)?;
+    let id = SessionId::new();
+    let (_, wrapped) = wrapping.make(id)?;
+    let person = person.into();
+    sessions::insert(tx, &NewSession { id, agent: agent.id, origin, uid_offset, wrapped, person })?;
+    Entry::new(LedgerEvent::SessionCreated)
+        .session(id)
+        .with("agent", agent.id)
+        .with("channel", origin.channel.clone())
+        .append(tx)?;
+    let made = find(tx, id)?;
+    Ok(made.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))?)
+}
+
+/// Returns a uid offset for a new session: an unused one first, and then one of a removed session. So an offset that was given back
+/// rests as long as possible.
+fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
+    let next = sessions::next_uid(tx)?;
+    if next < numbers {
+        return Ok(Some(next));
+    }
+    sessions::take_free_uid(tx, numbers)
+}
+
+/// Wraps the keys of every session with another key, and returns the number of sessions.
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
+    let mut count = 0;
+    for session in all(tx)? {
+        let Some(stored) = &session.wrapped else { continue };
+        sessions::set_keys(tx, session.id, &old.rewrap(new, session.id, stored)?)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The reason that no session could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum NewError {
+    /// The record failed.
+    #[error(transparent)]
+    State(#[from] ironclaw_state::Error),
+    /// The keys of the session failed.
+    #[error(transparent)]
+    Key(#[from] keys::Error),
+    /// Every uid of the range belongs to a session.
+    #[error("all uids of sessions are taken: remove sessions, or widen jail.uid_count")]
+    Full,
+}
+
+impl From<NewError> for Error {
+    fn from(error: NewError) -> Self {
+        match error {
+            NewError::State(error) => Self::State(error),
+            NewError::Key(error) => Self::Key(error),
+            NewError::Full => Self::SessionsFull,
+        }
+    }
+}
+
+impl From<Denied<NewError>> for Denied<Error> {
+    fn from(denied: Denied<NewError>) -> Self {
+        denied.widen()
+    }
+}
+
+impl From<NewError> for Denied<NewError> {
+    /// Refuses the sender if the host has no uid left; every other error is a failure.
+    fn from(error: NewError) -> Self {
+        match error {
+            NewError::Full => {
+                let refusal =
+                    Refusal::new(DenialCode::ConversationsFull, "this host has no uid left for another conversation");
+                let hint = "an admin removes conversations with `ironctl session remove`, or widens jail.uid_count";
+                Self::Refused(refusal.hint(hint))
+            }
+            NewError::State(_) | NewError::Key(_) => Self::Failed(error),
+        }
+    }
+}
+
+/// The reason that a session is halted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureReason {
+    /// The reason in the host's own words, for the ledger and for the person.
+    pub words: String,
+    /// Details for the operator, shown as a quote, because they may be words of a stranger.
+    pub detail: String,
+}
+
+impl FailureReason {
+    /// Makes a reason without details.
+    pub fn new(words: impl Into<String>) -> Self {
+        Self { words: words.into(), detail: String::new() }
+    }
+
+    /// Returns the reason for the operator: the words, and the details as a quote.
+    pub fn shown(&self) -> String {
+        if self.detail.is_empty() { self.words.clone() } else { format!("{}: {:?}", self.words, self.detail) }
+    }
+}
+
+/// Moves a session to another state; `by` is the operator who did it.
+pub fn set_session_state(
+    tx: &mut WriteTx<'_>,
+    id: SessionId,
+    standing: SessionState,
+    why: Option<&FailureReason>,
+    by: Option<PersonId>,
+) -> Result<(), ironclaw_state::Error> {
+    sessions::set_session_state(tx, id, standing, why.map(FailureReason::shown).as_deref())?;
+    let entry = match standing {
+        SessionState::Active => Entry::new(LedgerEvent::SessionReleased),
+        SessionState::Parked => Entry::new(LedgerEvent::SessionParked),
+        SessionState::Quarantined => {
+            Entry::new(LedgerEvent::SessionQuarantined).fault(ironclaw_contract::operator::Fault::Sandbox)
+        }
+        SessionState::Removed => Entry::new(LedgerEvent::SessionRemoved),
+    };
+    let entry = entry.session(id).reason(why.map_or("", |why| why.words.as_str()));
+    match by {
+        Some(by) => entry.with("by", by).append(tx)?,
+        None => entry.append(tx)?,
+    };
+    Ok(())
+}
+
+/// Erases a session: its keys, which makes every body unreadable, and then its rows. Its uid stays taken until [`give_uid_back`].
+///
+/// Returns the erased requests and questions, whose notifications the caller withdraws.
+pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<Vec<String>, ironclaw_state::Error> {
+    set_session_state(tx, id, SessionState::Removed, None, Some(by))?;
+    sessions::delete_keys(tx, id)?;
+    items::delete_of(tx, id)?;
+    items::delete_summaries_of(tx, id)?;
+    messages::delete_of(tx, id)?;
+    turns::delete_of(tx, id)?;
+    turns::delete_calls_of(tx, id)?;
+    let requests = requests::delete_of_session(tx, id)?.into_iter().map(|request| request.to_string());
+    let questions = questions::delete_of_session(tx, id)?.into_iter().map(|question| question.to_string());
+    sessions::delete_outbound_rows_of(tx, id)?;
+    deliveries::delete_of(tx, id)?;
+    // The ids of its events stay, so that a repeated event makes no new session. The digests of their text do not.
+    sessions::delete_event_digests_of(tx, id)?;
+    Ok(requests.chain(questions).collect())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::gateway::writers::{self, agents::create_agent};
+    use crate::gateway::{Approved, Direct};
+    use crate::registry::mounts::Mount;
+    use crate::registry::people::create_owner;
+    use crate::registry::quota;
+    use crate::registry::{self, AgentDraft};
+    use crate::store::record;
+    use ironclaw_contract::seam::change::Access;
+
+    fn granted(read_only: bool) -> Mount {
+        Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }
+    }
+
+    fn origin(thread: usize) -> Origin {
+        Origin::of_sender("desk".to_owned(), "x".to_owned(), thread.to_string())
+    }
+
+    /// Runs a test on a record with an owner and an agent.
+    fn on_record(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Agent, &WrappingKey) + Send + 'static) {
+        record::in_a_new_one(|tx, key| {
+            Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("written");
+            let owner = create_owner(tx, "Olga").expect("written");
+            let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
+            let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
+            let agent = create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+            test(tx, owner, &agent, &key.wrapping_key());
+        });
+    }
+
+    /// Runs a test with a session of the owner of a new record.
+    pub(crate) fn with_session(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Session) + Send + 'static) {
+        on_record(|tx, owner, agent, wrapping| {
+            let own = registry::Identity::own(owner);
+            let origin = Origin::of_sender(own.channel, own.sender, String::new());
+            let session = of_origin_or_new(tx, agent, &origin, (owner, 1), wrapping).expect("made");
+            test(tx, owner, &session);
+        });
+    }
+
+    #[test]
+    fn uid_of_a_removed_session_is_used_again_once_files_are_gone() {
+        on_record(|tx, owner, agent, wrapping| {
+            let make = |tx: &mut WriteTx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 3), wrapping);
+            let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
+            assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
+            assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
+            assert_eq!(make(tx, 1).expect("it is there").id, made[1].id);
+            erase(tx, made[1].id, owner).expect("erased");
+            assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still exist");
+            assert_eq!(removed(tx).expect("read"), [made[1].id]);
+            give_uid_back(tx, made[1].id).expect("given back");
+            give_uid_back(tx, made[1].id).expect("once");
+            assert_eq!(removed(tx).expect("read"), [], "there is nothing left to remove");
+            assert_eq!(make(tx, 3).expect("there is a uid again").uid_offset, 1);
+            assert!(matches!(make(tx, 4), Err(NewError::Full)));
+        });
+    }
+
+    #[test]
+    fn uid_that_may_own_granted_files_is_not_reused() {
+        type End = fn(&mut WriteTx<'_>, &Approved, &Agent);
+        let ends: [End; 4] = [
+            // The grant is still there.
+            |_, _, _| {},
+            |tx, yes, agent| writers::mounts::set(tx, yes, agent.id, &[]).expect("revoked"),
+            |tx, yes, agent| writers::mounts::set(tx, yes, agent.id, &[granted(true)]).expect("made read-only"),
+            |tx, yes, agent| writers::agents::remove_agent(tx, yes, agent).expect("removed"),
+        ];
+        for end in ends {
+            on_record(move |tx, owner, agent, wrapping| {
+                let yes = Approved::by_test(owner);
+                let other = AgentDraft {
+                    name: "b".to_owned(),
+                    model: None,
+                    persona: String::new(),
+                    enabled_tools: Vec::new(),
+                    access: Access::Everyone,
+                };
+                let other = create_agent(tx, &Direct::by_test(owner), other).expect("a name");
+                writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
+                let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
+                erase(tx, made.id, owner).expect("erased");
+                end(tx, &yes, agent);
+                give_uid_back(tx, made.id).expect("noted");
+                let next = of_origin_or_new(tx, &other, &origin(1), (owner, 1), wrapping);
+                assert!(matches!(next, Err(NewError::Full)), "{next:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn uid_of_a_session_made_after_a_grant_is_used_again() {
+        on_record(|tx, owner, agent, wrapping| {
+            let yes = Approved::by_test(owner);
+            writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
+            writers::mounts::set(tx, &yes, agent.id, &[]).expect("revoked");
+            let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
+            writers::mounts::set(tx, &yes, agent.id, &[granted(true)]).expect("granted to read");
+            erase(tx, made.id, owner).expect("erased");
+            give_uid_back(tx, made.id).expect("noted");
+            assert_eq!(of_origin_or_new(tx, agent, &origin(1), (owner, 1), wrapping).expect("a uid").uid_offset, 0);
+        });
+    }
+
+    #[test]
+    fn member_sees_only_own_sessions_of_linked_identities() {
+        on_record(|tx, owner, agent, wrapping| {
+            let [bob, eve] =
+                ["Bob", "Eve"].map(|name| registry::add_person(tx, name, Role::Member, owner).expect("a good name"));
+            let identity = "desk:bob".parse().expect("an identity");
+            registry::people::link(tx, &bob, &identity, owner).expect("a free identity");
+            let mut begin = |address: &str, person: &Person| {
+                let origin = Origin { platform_id: address.to_owned(), ..origin(0) };
+                of_origin_or_new(tx, agent, &origin, (person.id, 9), wrapping).expect("there is a uid").id
+            };
+            let (own, other) = (begin("bob", &bob), begin("eve", &eve));
+            let seen = |tx: &ReadTx<'_>, by: &Person| -> Vec<SessionId> {
+                let mut ids: Vec<_> = seen_by(tx, by).expect("read").into_iter().map(|session| session.id).collect();
+                ids.sort();
+                ids
+            };
+            let finds = |tx: &ReadTx<'_>, by: &Person, id| find_seen_by(tx, by, id).expect("read").is_some();
+            assert_eq!(seen(tx, &bob), [own]);
+            assert!(finds(tx, &bob, own) && !finds(tx, &bob, other) && !finds(tx, &bob, SessionId::new()));
+            assert!(!finds(tx, &eve, other), "the address is linked to no person");
+            let owner = registry::person_by_id(tx, owner).expect("read").expect("a person");
+            let mut both = [own, other];
+            both.sort();
+            assert_eq!(seen(tx, &owner), both);
+            registry::people::unlink(tx, &bob, &identity, owner.id).expect("a linked identity");
+            assert_eq!(seen(tx, &bob), []);
+            assert_eq!(of_person(tx, bob.id).expect("read").len(), 1);
+            erase(tx, own, owner.id).expect("erased");
+            assert_eq!(seen(tx, &owner), [other]);
+            assert!(was_of(tx, bob.id, own).expect("read") && !was_of(tx, eve.id, own).expect("read"));
+        });
+    }
+
+    #[test]
+    fn conversation_over_the_bound_is_refused_for_its_person() {
+        on_record(|tx, owner, agent, wrapping| {
+            let other = PersonId::new();
+            let config =
+                quota::Config { conversations_per_person: 2, conversations_per_channel: 3, ..quota::Config::default() };
+            let code = |tx: &ReadTx<'_>, person, channel| match config.admit_conversation(tx, person, channel) {
+                Ok(()) => Ok(()),
+                Err(Denied::Refused(refusal)) => Err(refusal.code),
+                Err(Denied::Failed(error)) => panic!("read: {error}"),
+            };
+            for n in 0..2 {
+                assert_eq!(code(tx, owner, "desk"), Ok(()));
+                of_origin_or_new(tx, agent, &origin(n), (owner, 9), wrapping).expect("made");
+            }
+            assert_eq!(code(tx, owner, "desk"), Err(DenialCode::TooManyConversations));
+            assert_eq!(code(tx, other, "desk"), Ok(()), "another person has their own");
+            of_origin_or_new(tx, agent, &origin(2), (other, 9), wrapping).expect("made");
+            assert_eq!(
+                code(tx, other, "desk"),
+                Err(DenialCode::TooManyConversations),
+                "the channel has as many as it may"
+            );
+            assert_eq!(code(tx, other, crate::registry::LOOPBACK), Ok(()));
+        });
+    }
+}

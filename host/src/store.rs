@@ -1,0 +1,9 @@
+//! The record: SQL, rows, refusals, and the loop of a worker.
+
+pub mod error;
+pub mod record;
+pub mod refusal;
+pub mod shutdown;
+pub mod tables;
+pub mod toml_file;
+pub mod worker;

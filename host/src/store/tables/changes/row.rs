@@ -1,0 +1,207 @@
+//! A row of the table `changes`, and its requester.
+//!
+//! Never writes a row and never decides about one. See [`crate::store::tables::changes`] and [`crate::gateway::store`].
+
+use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_state::stored_json;
+use rusqlite::Row as SqlRow;
+use serde_json::Value;
+
+/// The agent or the person that proposes a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Requester {
+    /// An agent, in a turn on behalf of a person.
+    Agent {
+        /// The person.
+        principal: PersonId,
+        /// The call that proposed it.
+        origin: Origin,
+    },
+    /// A person with a role.
+    Person(PersonId),
+}
+
+/// The call with which an agent proposed a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The conversation.
+    pub session: SessionId,
+    /// The turn.
+    pub turn: TurnId,
+    /// The first message that the turn answers.
+    pub message: Option<MessageId>,
+    /// The recorded call.
+    pub call: CallId,
+}
+
+/// The status of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It waits for people.
+    Pending,
+    /// Enough people approved; it is about to be applied.
+    Approved,
+    /// It took effect.
+    Applied,
+    /// A person said no.
+    Rejected,
+    /// No person decided in time.
+    Expired,
+    /// It can no longer be decided: the setting has changed since, or its requester was removed.
+    Withdrawn,
+    /// It was approved and failed. Nothing changed, unless the outcome says that conversations are erased.
+    Failed,
+    /// It was active in a record that was restored, so a person must check it.
+    Unknown,
+}
+
+impl Status {
+    /// All statuses.
+    pub const ALL: [Self; 8] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Applied,
+        Self::Rejected,
+        Self::Expired,
+        Self::Withdrawn,
+        Self::Failed,
+        Self::Unknown,
+    ];
+
+    /// Returns its name in the record and for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Applied => "applied",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+            Self::Failed => "failed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns whether a person can still decide.
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Pending | Self::Unknown => true,
+            Self::Approved | Self::Applied | Self::Rejected | Self::Expired | Self::Withdrawn | Self::Failed => false,
+        }
+    }
+}
+
+impl std::str::FromStr for Status {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|status| status.name() == text).ok_or(())
+    }
+}
+
+ironclaw_state::stored_by_name!(Status);
+
+/// A change's row.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its id.
+    pub id: ChangeId,
+    /// Its kind.
+    pub kind: ChangeKind,
+    /// The agent that it concerns.
+    pub agent: Option<AgentId>,
+    /// The agent or the person that proposed it.
+    pub requester: Requester,
+    /// The change itself.
+    pub change: Change,
+    /// The value of the same setting at the time of the proposal.
+    pub before: Value,
+    /// The meaning of the names in it at the time of the proposal.
+    pub facts: Value,
+    /// The reason, in the words of the requester.
+    pub reason: String,
+    /// The labels of the output that proposed it.
+    pub labels: Vec<Label>,
+    /// The generation of the record that it belongs to.
+    pub generation: u64,
+    /// Number of the ledger entry for the proposal.
+    pub asked_seq: u64,
+    /// Its status.
+    pub status: Status,
+    /// Digest of the review page that the deciding person read.
+    pub shown: Option<Digest>,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+    /// The last person who decided.
+    pub decided_by: Option<PersonId>,
+    /// Milliseconds since the epoch.
+    pub decided_at: Option<i64>,
+    /// Milliseconds since the epoch.
+    pub applied_at: Option<i64>,
+    /// A sentence about the outcome.
+    pub outcome: Option<String>,
+}
+
+impl Row {
+    /// Returns the person on whose behalf it was proposed.
+    pub const fn principal(&self) -> PersonId {
+        match &self.requester {
+            Requester::Agent { principal, .. } => *principal,
+            Requester::Person(person) => *person,
+        }
+    }
+
+    /// Returns the conversation in which it was proposed.
+    pub const fn session(&self) -> Option<SessionId> {
+        match &self.requester {
+            Requester::Agent { origin, .. } => Some(origin.session),
+            Requester::Person(_) => None,
+        }
+    }
+}
+
+/// Reads a row of the table.
+pub(super) fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
+    let kind: ChangeKind = row.get("kind")?;
+    let payload: Payload = stored_json(row, "payload")?;
+    let principal: PersonId = row.get("principal")?;
+    let session: Option<SessionId> = row.get("session_id")?;
+    let requester = match session {
+        None => Requester::Person(principal),
+        Some(session) => {
+            let origin = Origin {
+                session,
+                turn: row.get("turn_id")?,
+                message: row.get("message_id")?,
+                call: row.get("call_id")?,
+            };
+            Requester::Agent { principal, origin }
+        }
+    };
+    Ok(Row {
+        id: row.get("id")?,
+        kind,
+        agent: row.get("agent_id")?,
+        requester,
+        change: Change::parse(kind, &payload).map_err(|_| ironclaw_state::bad("payload"))?,
+        before: stored_json(row, "before")?,
+        facts: stored_json(row, "facts")?,
+        reason: row.get("reason")?,
+        labels: stored_json(row, "labels")?,
+        generation: row.get::<_, i64>("generation")? as u64,
+        asked_seq: row.get::<_, i64>("asked_seq")? as u64,
+        status: row.get("status")?,
+        shown: row.get("shown")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        decided_by: row.get("decided_by")?,
+        decided_at: row.get("decided_at")?,
+        applied_at: row.get("applied_at")?,
+        outcome: row.get("outcome")?,
+    })
+}

@@ -1,0 +1,113 @@
+//! Replies on this host that no client of their person got.
+
+use super::{Delivery, delivery};
+use ironclaw_contract::ids::{AgentId, DeliveryId, PersonId, SessionId, TurnId};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::params;
+
+/// Deliveries in a block; the size is a part of the schema. The unseen ones of a complete block are in an index; the newer ones are found by their number. So a reply that
+/// is read soon changes no index.
+const BLOCK: i64 = 256;
+
+/// Adds the unseen deliveries of a block to the index, if this delivery is the last of its block.
+pub(super) fn note_inserted(tx: &mut WriteTx<'_>, number: i64) -> Result<(), Error> {
+    if number % BLOCK == 0 {
+        let sql = "UPDATE deliveries SET unseen = 1 WHERE rowid > ?1 AND rowid <= ?2 AND over_network = 0 AND seen_at IS NULL";
+        tx.execute(sql, [number - BLOCK, number])?;
+    }
+    Ok(())
+}
+
+/// Returns the condition for replies in conversations of the person `?1` on this host that no client of theirs got.
+fn is_unseen() -> String {
+    format!(
+        "deliveries.rowid IN (SELECT deliveries.rowid FROM sessions CROSS JOIN deliveries ON session_id = sessions.id \
+                      WHERE sessions.person_id = ?1 AND sessions.state <> 'removed' AND unseen = 1 UNION \
+                      SELECT rowid FROM deliveries WHERE rowid > (SELECT max(rowid) / {BLOCK} * {BLOCK} FROM deliveries)) \
+                      AND sessions.person_id = ?1 AND sessions.state <> 'removed' AND deliveries.over_network = 0 \
+                      AND deliveries.state = 'received' AND deliveries.seen_at IS NULL AND EXISTS (SELECT 1 FROM identities \
+                      WHERE identities.channel = sessions.channel AND identities.sender = sessions.platform_id \
+                      AND identities.person_id = ?1)"
+    )
+}
+
+/// The unseen replies of one session.
+#[derive(Debug, Clone)]
+pub struct Unseen {
+    /// The session.
+    pub session: SessionId,
+    /// Their number.
+    pub count: u64,
+    /// The time of the newest one, milliseconds since the epoch.
+    pub newest_at: i64,
+}
+
+/// Returns the number of a person's unseen replies for each session that has some.
+pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen>, Error> {
+    let is_unseen = is_unseen();
+    let sql = format!(
+        "SELECT session_id, count(*) AS count, max(deliveries.created_at) AS newest_at FROM deliveries \
+         CROSS JOIN sessions ON sessions.id = session_id WHERE {is_unseen} GROUP BY session_id ORDER BY newest_at"
+    );
+    tx.list(&sql, [person], |row| {
+        let count = row.get::<_, i64>("count")?.unsigned_abs();
+        Ok(Unseen { session: row.get("session_id")?, count, newest_at: row.get("newest_at")? })
+    })
+}
+
+/// Returns at most `limit` unseen replies of an agent to a person, oldest first.
+pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -> Result<Vec<Delivery>, Error> {
+    let is_unseen = is_unseen();
+    let sql = format!(
+        "SELECT deliveries.* FROM deliveries CROSS JOIN sessions ON sessions.id = session_id \
+         WHERE {is_unseen} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
+    );
+    tx.list(&sql, params![person, agent, limit as i64], delivery)
+}
+
+/// Records that the person got a reply.
+pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Error> {
+    tx.execute("UPDATE deliveries SET seen_at = ?2, unseen = NULL WHERE id = ?1", params![id, at])?;
+    Ok(())
+}
+
+/// Records that the person got the reply of a turn.
+pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<(), Error> {
+    let sql = "UPDATE deliveries SET seen_at = ?2, unseen = NULL \
+               WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) \
+               AND state = 'received' AND seen_at IS NULL";
+    tx.execute(sql, params![turn, at])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channels::outbound::delivery;
+    use crate::sessions::store::tests::with_session;
+    use ironclaw_contract::ids::ItemId;
+
+    #[test]
+    fn unseen_replies_of_each_block_are_found_once() {
+        with_session(|tx, owner, session| {
+            let count = |tx: &WriteTx<'_>| -> u64 {
+                unseen_by_session(tx, owner).expect("read").iter().map(|unseen| unseen.count).sum()
+            };
+            let mut replies = Vec::new();
+            for number in 1..=(2 * BLOCK + 10) {
+                let reply = delivery::intend(tx, session, None, ItemId::new(), None).expect("intended");
+                delivery::receive(tx, &reply).expect("received");
+                if number % 2 == 0 {
+                    mark_seen(tx, reply.id, 1).expect("seen");
+                }
+                replies.push(reply.id);
+            }
+            assert_eq!(count(tx), (BLOCK + 5) as u64);
+            let oldest = unseen(tx, owner, session.agent, 2).expect("read");
+            assert_eq!(oldest.iter().map(|reply| reply.id).collect::<Vec<_>>(), [replies[0], replies[2]]);
+            mark_seen(tx, replies[0], 1).expect("seen");
+            mark_seen(tx, replies[2 * BLOCK as usize], 1).expect("seen");
+            assert_eq!(count(tx), (BLOCK + 3) as u64);
+        });
+    }
+}
