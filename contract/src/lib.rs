@@ -11,3 +11,4 @@ pub mod ledger_entry;
 pub mod operator;
 pub mod seam;
 mod stored;
+pub mod words;

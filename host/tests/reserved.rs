@@ -15,6 +15,7 @@
 
 use crate::layers::source::{HOST_CRATES, Source, read, sources, workspace};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The tables of the queues: name, type of a row, method that returns the rows, and receiving crate.
 const TABLES: &[(&str, &str, &str, &str)] = &[
@@ -57,15 +58,14 @@ const WRITERS: &[(&str, &str)] = &[("host/jail/src/self_test/life.rs", "Hello")]
 fn words_without_a_reader_match_the_reserved_list() {
     let words = words();
     let listed = listed(&read(&workspace().join("docs/contract.md")));
-    let code = Code::read();
-    let complaints = complaints(&words, &listed, &code);
+    let complaints = complaints(&words, &listed, &CODE);
     assert!(complaints.is_empty(), "\n  {}\n", complaints.join("\n  "));
 }
 
 #[test]
 fn reader_of_each_reserved_word_is_found() {
     let (words, listed) = (words(), listed(&read(&workspace().join("docs/contract.md"))));
-    let mut code = Code::read();
+    let mut code = Code { sides: BTreeMap::new(), queries: CODE.queries.clone(), plain: CODE.plain.clone() };
     for word in words.iter().filter(|word| listed.iter().any(|(name, _)| *name == word.name())) {
         let Word { owner, name, .. } = word;
         let texts = match &word.kind {
@@ -109,7 +109,6 @@ fn reader_of_each_reserved_word_is_found() {
 
 #[test]
 fn reserved_list_that_differs_from_the_code_is_refused() {
-    let code = Code::read();
     let mut listed = listed(&read(&workspace().join("docs/contract.md")));
     let (gone, _) = listed.remove(0);
     let twice = listed[0].clone();
@@ -118,7 +117,7 @@ fn reserved_list_that_differs_from_the_code_is_refused() {
         ("turns.deadline".to_owned(), "column".to_owned()),
         ("turns.x".to_owned(), "column".to_owned()),
     ]);
-    let complaints = complaints(&words(), &listed, &code).join("\n");
+    let complaints = complaints(&words(), &listed, &CODE).join("\n");
     for complaint in [
         format!("nothing reads the column `{gone}`"),
         format!("`{}` twice", listed[0].0),
@@ -283,6 +282,9 @@ fn listed(document: &str) -> Vec<(String, String)> {
     })
     .collect()
 }
+
+/// The sources of this repository, parsed once.
+static CODE: LazyLock<Code> = LazyLock::new(Code::read);
 
 /// The sources that may read a word, and the queries of the seam.
 struct Code {

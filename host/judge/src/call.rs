@@ -23,58 +23,31 @@ pub enum Mode {
     Off,
 }
 
-/// A stage of the judgement, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// The tool exists and its arguments are readable.
-    Known,
-    /// The tool has a manifest with a rule for every argument.
-    Classified,
-    /// The agent has the tool.
-    Granted,
-    /// The agent takes calls of this class from this kind of principal.
-    Receiver,
-    /// The turn has room for the call.
-    Budget,
-    /// The request asked for calls of this class.
-    Scope,
-    /// The call fits where its context comes from.
-    Inputs,
-    /// A person typed each value that leaves.
-    Outward,
-    /// The tool, the grant and the policy ask for no person.
-    AlwaysAsk,
+ironclaw_contract::words! {
+    /// A stage of the judgement, in order.
+    pub enum Stage {
+        /// The tool exists and its arguments are readable.
+        Known = "known",
+        /// The tool has a manifest with a rule for every argument.
+        Classified = "classified",
+        /// The agent has the tool.
+        Granted = "granted",
+        /// The agent takes calls of this class from this kind of principal.
+        Receiver = "receiver",
+        /// The turn has room for the call.
+        Budget = "budget",
+        /// The request asked for calls of this class.
+        Scope = "scope",
+        /// The call fits where its context comes from.
+        Inputs = "inputs",
+        /// A person typed each value that leaves.
+        Outward = "outward",
+        /// The tool, the grant and the policy ask for no person.
+        AlwaysAsk = "always_ask",
+    }
 }
 
 impl Stage {
-    /// Every stage, in order.
-    pub const ALL: [Self; 9] = [
-        Self::Known,
-        Self::Classified,
-        Self::Granted,
-        Self::Receiver,
-        Self::Budget,
-        Self::Scope,
-        Self::Inputs,
-        Self::Outward,
-        Self::AlwaysAsk,
-    ];
-
-    /// Returns its word in explanations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Known => "known",
-            Self::Classified => "classified",
-            Self::Granted => "granted",
-            Self::Receiver => "receiver",
-            Self::Budget => "budget",
-            Self::Scope => "scope",
-            Self::Inputs => "inputs",
-            Self::Outward => "outward",
-            Self::AlwaysAsk => "always_ask",
-        }
-    }
-
     /// Returns whether a dangerous mode lifts this stage.
     pub const fn is_lifted_by_modes(self) -> bool {
         matches!(self, Self::Scope | Self::Inputs | Self::Outward)
@@ -115,22 +88,13 @@ impl Answer {
     }
 }
 
-/// A person who can remove a reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decider {
-    /// The person of the turn, if their role may use the class.
-    Principal,
-    /// People with the roles of the policy.
-    Policy,
-}
-
-impl Decider {
-    /// Returns its word in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Principal => "principal",
-            Self::Policy => "policy",
-        }
+ironclaw_contract::words! {
+    /// A person who can remove a reason.
+    pub enum Decider {
+        /// The person of the turn, if their role may use the class.
+        Principal = "principal",
+        /// People with the roles of the policy.
+        Policy = "policy",
     }
 }
 

@@ -17,37 +17,23 @@ use std::path::{Path, PathBuf};
 /// Longest line of an entry, in bytes: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The classes of faults of a ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// An entry does not follow from the one before it.
-    Broken,
-    /// Its end is missing.
-    Truncated,
-    /// A head was signed over other entries.
-    Rewritten,
-    /// Two histories were signed.
-    Forked,
-    /// A chain is in the place of a later one.
-    Replayed,
-    /// A whole chain is missing.
-    Missing,
-    /// A head is not authentic.
-    Head,
-}
-
-impl Class {
-    /// Returns its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Broken => "broken",
-            Self::Truncated => "truncated",
-            Self::Rewritten => "rewritten",
-            Self::Forked => "forked",
-            Self::Replayed => "replayed",
-            Self::Missing => "missing",
-            Self::Head => "head",
-        }
+ironclaw_contract::words! {
+    /// The classes of faults of a ledger.
+    pub enum Class {
+        /// An entry does not follow from the one before it.
+        Broken = "broken",
+        /// Its end is missing.
+        Truncated = "truncated",
+        /// A head was signed over other entries.
+        Rewritten = "rewritten",
+        /// Two histories were signed.
+        Forked = "forked",
+        /// A chain is in the place of a later one.
+        Replayed = "replayed",
+        /// A whole chain is missing.
+        Missing = "missing",
+        /// A head is not authentic.
+        Head = "head",
     }
 }
 

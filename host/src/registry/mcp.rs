@@ -35,28 +35,17 @@ pub use crate::store::tables::channels::{
 /// Servers of one host.
 pub const SERVERS_MAX: i64 = 64;
 
-/// The place of a server between its registration and the calls of its tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServerState {
-    /// The host has no listing of it.
-    New,
-    /// People did not confirm its listing.
-    Proposed,
-    /// It lists what people confirmed.
-    Confirmed,
-    /// It lists something else than people confirmed.
-    Changed,
-}
-
-impl ServerState {
-    /// Returns its word in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Proposed => "proposed",
-            Self::Confirmed => "confirmed",
-            Self::Changed => "changed",
-        }
+ironclaw_contract::words! {
+    /// The place of a server between its registration and the calls of its tools.
+    pub enum ServerState {
+        /// The host has no listing of it.
+        New = "new",
+        /// People did not confirm its listing.
+        Proposed = "proposed",
+        /// It lists what people confirmed.
+        Confirmed = "confirmed",
+        /// It lists something else than people confirmed.
+        Changed = "changed",
     }
 }
 

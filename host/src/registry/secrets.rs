@@ -66,22 +66,13 @@ pub fn value(text: String) -> Result<SecretText, Refusal> {
     Ok(text)
 }
 
-/// The source of a secret's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// The record.
-    Stored,
-    /// A credential of systemd; it has precedence over a stored value.
-    Credential,
-}
-
-impl Source {
-    /// Returns the word for the source.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stored => "stored",
-            Self::Credential => "systemd",
-        }
+ironclaw_contract::words! {
+    /// The source of a secret's value.
+    pub enum Source {
+        /// The record.
+        Stored = "stored",
+        /// A credential of systemd; it has precedence over a stored value.
+        Credential = "systemd",
     }
 }
 

@@ -28,25 +28,15 @@ const NAMES_MAX: usize = 64;
 /// Skills of one agent.
 pub const SKILLS_MAX: usize = 128;
 
-/// The reason that an installed skill is not used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// It is used.
-    Trusted,
-    /// Its key is revoked or no longer there.
-    KeyRevoked,
-    /// Its version is revoked.
-    Revoked,
-}
-
-impl Trust {
-    /// Returns its word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trusted => "trusted",
-            Self::KeyRevoked => "key_revoked",
-            Self::Revoked => "revoked",
-        }
+ironclaw_contract::words! {
+    /// The reason that an installed skill is not used.
+    pub enum Trust {
+        /// It is used.
+        Trusted = "trusted",
+        /// Its key is revoked or no longer there.
+        KeyRevoked = "key_revoked",
+        /// Its version is revoked.
+        Revoked = "revoked",
     }
 }
 

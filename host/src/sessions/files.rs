@@ -60,17 +60,18 @@ const BENEATH: ResolveFlag = ResolveFlag::RESOLVE_BENEATH
 /// The reason that an operation did not happen.
 pub type Error = Denied<io::Error>;
 
-/// The kind of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link; listed, never followed.
-    Link,
-    /// A pipe, a socket or a device; listed, never opened.
-    Special,
+ironclaw_contract::words! {
+    /// The kind of an entry.
+    pub enum Kind {
+        /// A regular file.
+        File = "file",
+        /// A directory.
+        Directory = "directory",
+        /// A symbolic link; listed, never followed.
+        Link = "link",
+        /// A pipe, a socket or a device; listed, never opened.
+        Special = "special",
+    }
 }
 
 impl Kind {
@@ -80,16 +81,6 @@ impl Kind {
             SFlag::S_IFDIR => Self::Directory,
             SFlag::S_IFLNK => Self::Link,
             _ => Self::Special,
-        }
-    }
-
-    /// Returns the word for a list.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Directory => "directory",
-            Self::Link => "link",
-            Self::Special => "special",
         }
     }
 

@@ -21,36 +21,25 @@ pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
 /// Milliseconds of a day.
 const DAY_MS: i64 = 86_400_000;
 
-/// A kind of ceiling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ceiling {
-    /// Tokens of the host on one day.
-    TokensPerDay,
-    /// Cost of the host on one day.
-    CostPerDay,
-    /// Tokens of the agent on one day.
-    TokensPerAgentDay,
-    /// Cost of the agent on one day.
-    CostPerAgentDay,
-    /// Tokens of the session.
-    TokensPerSession,
-    /// Tokens of a chain of messages between agents.
-    TokensPerChain,
+ironclaw_contract::words! {
+    /// A kind of ceiling.
+    pub enum Ceiling {
+        /// Tokens of the host on one day.
+        TokensPerDay = "tokens_per_day",
+        /// Cost of the host on one day.
+        CostPerDay = "cost_per_day",
+        /// Tokens of the agent on one day.
+        TokensPerAgentDay = "tokens_per_agent_day",
+        /// Cost of the agent on one day.
+        CostPerAgentDay = "cost_per_agent_day",
+        /// Tokens of the session.
+        TokensPerSession = "tokens_per_session",
+        /// Tokens of a chain of messages between agents.
+        TokensPerChain = "tokens_per_chain",
+    }
 }
 
 impl Ceiling {
-    /// Returns its name in the ledger and in `ironctl usage`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TokensPerDay => "tokens_per_day",
-            Self::CostPerDay => "cost_per_day",
-            Self::TokensPerAgentDay => "tokens_per_agent_day",
-            Self::CostPerAgentDay => "cost_per_agent_day",
-            Self::TokensPerSession => "tokens_per_session",
-            Self::TokensPerChain => "tokens_per_chain",
-        }
-    }
-
     /// Returns whether it resets at midnight UTC.
     pub const fn is_daily(self) -> bool {
         match self {

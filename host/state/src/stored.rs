@@ -2,19 +2,6 @@
 //!
 //! Any other text in a column is an error that names the column. See `registry` of the host.
 
-/// Implements `Display`, `ToSql` and `FromSql` with the `name` method and `FromStr` of a type.
-#[macro_export]
-macro_rules! stored_by_name {
-    ($($type:ty),+ $(,)?) => {
-        $(impl ::std::fmt::Display for $type {
-            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
-                f.write_str(self.name())
-            }
-        })+
-        ::ironclaw_contract::stored_as_text!($($type),+);
-    };
-}
-
 /// Reads a stored JSON text into a type.
 pub fn stored_json<T, C>(row: &rusqlite::Row<'_>, column: C) -> rusqlite::Result<T>
 where

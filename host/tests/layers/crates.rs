@@ -32,7 +32,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host",
         own_name: "ironclaw_host",
-        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "stored_as_text"],
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "stored_as_text", "words"],
         never: SANDBOX_ENDS,
         environment: true,
         packages: &[
@@ -103,7 +103,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host/judge",
         own_name: "ironclaw_judge",
-        contract: &["canonical", "ids", "operator", "seam"],
+        contract: &["canonical", "ids", "operator", "seam", "words"],
         never: SANDBOX_ENDS,
         environment: false,
         packages: &["ironclaw-contract"],
@@ -119,7 +119,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host/model",
         own_name: "ironclaw_model",
-        contract: &["canonical", "ids", "operator", "seam"],
+        contract: &["canonical", "ids", "operator", "seam", "words"],
         never: SANDBOX_ENDS,
         environment: false,
         packages: &["ironclaw-contract", "ironclaw-text"],
@@ -135,7 +135,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host/ledger",
         own_name: "ironclaw_ledger",
-        contract: &["canonical", "ids", "ledger_entry", "operator", "seam"],
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "words"],
         never: SANDBOX_ENDS,
         environment: false,
         packages: &["ironclaw-contract", "ironclaw-state"],

@@ -4,88 +4,58 @@
 //! public address inside. See [`crate::reach`].
 
 use super::{METADATA_V4, METADATA_V6};
-use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
-/// The kind of an address that a request for an agent does not reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Special {
-    /// This machine.
-    Loopback,
-    /// RFC 1918, or unique local.
-    Private,
-    /// Link-local.
-    LinkLocal,
-    /// A metadata service of a cloud outside of the link-local range.
-    Metadata,
-    /// Shared by a carrier (100.64.0.0/10).
-    Shared,
-    /// No address, or an address of "this network".
-    Unspecified,
-    /// Broadcast.
-    Broadcast,
-    /// Multicast.
-    Multicast,
-    /// For benchmarks.
-    Benchmark,
-    /// For documentation.
-    Documentation,
-    /// An IPv4 address behind a NAT64 gateway.
-    Nat64,
-    /// An IPv4 address behind a 6to4 relay, or the relay.
-    SixToFour,
-    /// An IPv4 address behind a Teredo relay.
-    Teredo,
-    /// An IPv4 address in `::ffff:0:0/96`.
-    Mapped,
-    /// An IPv4 address in `::/96`.
-    Compatible,
-    /// Site-local IPv6, which is deprecated.
-    SiteLocal,
-    /// Reserved in another way.
-    Reserved,
-    /// An address of an interface of this machine.
-    Own,
+ironclaw_contract::words! {
+    /// The kind of an address that a request for an agent does not reach.
+    pub enum Special {
+        /// This machine.
+        Loopback = "loopback",
+        /// RFC 1918, or unique local.
+        Private = "private",
+        /// Link-local.
+        LinkLocal = "link-local",
+        /// A metadata service of a cloud outside of the link-local range.
+        Metadata = "a metadata service",
+        /// Shared by a carrier (100.64.0.0/10).
+        Shared = "shared by a carrier",
+        /// No address, or an address of "this network".
+        Unspecified = "unspecified",
+        /// Broadcast.
+        Broadcast = "broadcast",
+        /// Multicast.
+        Multicast = "multicast",
+        /// For benchmarks.
+        Benchmark = "for benchmarks",
+        /// For documentation.
+        Documentation = "for documentation",
+        /// An IPv4 address behind a NAT64 gateway.
+        Nat64 = "a NAT64 form",
+        /// An IPv4 address behind a 6to4 relay, or the relay.
+        SixToFour = "a 6to4 form",
+        /// An IPv4 address behind a Teredo relay.
+        Teredo = "a Teredo form",
+        /// An IPv4 address in `::ffff:0:0/96`.
+        Mapped = "an IPv4-mapped form",
+        /// An IPv4 address in `::/96`.
+        Compatible = "an IPv4-compatible form",
+        /// Site-local IPv6, which is deprecated.
+        SiteLocal = "site-local",
+        /// Reserved in another way.
+        Reserved = "reserved",
+        /// An address of an interface of this machine.
+        Own = "an address of this machine",
+    }
 }
 
 impl Special {
-    /// Returns the words for a refusal.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Loopback => "loopback",
-            Self::Private => "private",
-            Self::LinkLocal => "link-local",
-            Self::Metadata => "a metadata service",
-            Self::Shared => "shared by a carrier",
-            Self::Unspecified => "unspecified",
-            Self::Broadcast => "broadcast",
-            Self::Multicast => "multicast",
-            Self::Benchmark => "for benchmarks",
-            Self::Documentation => "for documentation",
-            Self::Nat64 => "a NAT64 form",
-            Self::SixToFour => "a 6to4 form",
-            Self::Teredo => "a Teredo form",
-            Self::Mapped => "an IPv4-mapped form",
-            Self::Compatible => "an IPv4-compatible form",
-            Self::SiteLocal => "site-local",
-            Self::Reserved => "reserved",
-            Self::Own => "an address of this machine",
-        }
-    }
-
     /// Returns the kind of an address; `None` for an address of the public Internet. It does not know the addresses of this machine.
     pub fn of(address: IpAddr) -> Option<Self> {
         match address {
             IpAddr::V4(address) => of_v4(address),
             IpAddr::V6(address) => of_v6(address),
         }
-    }
-}
-
-impl fmt::Display for Special {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

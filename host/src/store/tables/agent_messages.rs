@@ -6,33 +6,17 @@ use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
 use rusqlite::{Row, params};
 
-/// The kind of a message between agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentMessageKind {
-    /// A call of an agent made it.
-    Request,
-    /// It is the answer to a request.
-    Answer,
-}
-
-impl AgentMessageKind {
-    /// Returns its name in the record.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Answer => "answer",
-        }
+ironclaw_contract::words! {
+    /// The kind of a message between agents.
+    pub enum AgentMessageKind {
+        /// A call of an agent made it.
+        Request = "request",
+        /// It is the answer to a request.
+        Answer = "answer",
     }
 }
 
-impl std::str::FromStr for AgentMessageKind {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Request, Self::Answer].into_iter().find(|kind| kind.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(AgentMessageKind);
+ironclaw_contract::stored_as_text!(AgentMessageKind);
 
 /// The origin of a message between agents.
 #[derive(Debug, Clone)]

@@ -10,10 +10,8 @@ use ironclaw_contract::seam::change::{Access, AgentRole, Egress, GuardMode, Pack
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, params};
 use serde_json::{Map, Value};
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// An agent.
 #[derive(Debug, Clone)]
@@ -38,26 +36,16 @@ pub struct Agent {
     pub created_at: i64,
 }
 
-/// The guard mode of an agent: the strictness for text without a seal. Every mode except `enforce` lowers the guard, and `status` shows
-/// it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Text without a seal is refused.
-    Enforce,
-    /// Every seal is checked. Text that would be refused becomes a quote, and the ledger has each case.
-    DangerousWarn,
-    /// No seal is checked, and the ledger has no entry about it. Text without a seal becomes a quote.
-    DangerousOff,
-}
-
-impl Mode {
-    /// Returns its name in the record and for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Enforce => "enforce",
-            Self::DangerousWarn => "dangerous_warn",
-            Self::DangerousOff => "dangerous_off",
-        }
+ironclaw_contract::words! {
+    /// The guard mode of an agent: the strictness for text without a seal. Every mode except `enforce` lowers the guard, and `status` shows
+    /// it.
+    pub enum Mode {
+        /// Text without a seal is refused.
+        Enforce = "enforce",
+        /// Every seal is checked. Text that would be refused becomes a quote, and the ledger has each case.
+        DangerousWarn = "dangerous_warn",
+        /// No seal is checked, and the ledger has no entry about it. Text without a seal becomes a quote.
+        DangerousOff = "dangerous_off",
     }
 }
 
@@ -78,22 +66,6 @@ impl From<Mode> for GuardMode {
             Mode::DangerousWarn => Self::DangerousWarn,
             Mode::DangerousOff => Self::DangerousOff,
         }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Mode {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Enforce, Self::DangerousWarn, Self::DangerousOff]
-            .into_iter()
-            .find(|mode| mode.name() == text)
-            .ok_or_else(|| format!("unknown mode {text:?}: expected enforce, dangerous_warn or dangerous_off"))
     }
 }
 

@@ -4,31 +4,19 @@ use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
-/// The state of a destination: an approved address is usable while its channel and the person behind it are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// The agent may send there.
-    Active,
-    /// The channel was removed.
-    ChannelGone,
-    /// The address is linked to another person, or to none.
-    Unlinked,
-    /// The other agent was removed.
-    AgentGone,
-    /// The two agents share no trust group.
-    NoGroup,
-}
-
-impl State {
-    /// Returns its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::ChannelGone => "channel_gone",
-            Self::Unlinked => "unlinked",
-            Self::AgentGone => "agent_gone",
-            Self::NoGroup => "no_group",
-        }
+ironclaw_contract::words! {
+    /// The state of a destination: an approved address is usable while its channel and the person behind it are the same.
+    pub enum State {
+        /// The agent may send there.
+        Active = "active",
+        /// The channel was removed.
+        ChannelGone = "channel_gone",
+        /// The address is linked to another person, or to none.
+        Unlinked = "unlinked",
+        /// The other agent was removed.
+        AgentGone = "agent_gone",
+        /// The two agents share no trust group.
+        NoGroup = "no_group",
     }
 }
 

@@ -4,7 +4,6 @@ use super::people::Identity;
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
-use std::str::FromStr;
 
 /// These statements name the state twice, because SQLite uses the index of open notifications only if they repeat its condition.
 const SENDING: &str = "SELECT count(*) FROM notifications WHERE channel = ?1 AND state IN ('waiting','sending') \
@@ -18,100 +17,47 @@ const NEXT_AT: &str = "SELECT min(next_at) FROM notifications WHERE state IN ('w
 const INTERRUPTED: &str = "SELECT * FROM notifications WHERE state IN ('waiting','sending') AND state = 'sending' \
                            ORDER BY created_at, id";
 
-/// The reason for a notification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum About {
-    /// A call waits for the person.
-    RequestWaits,
-    /// A call that waits for the person expires soon.
-    RequestExpires,
-    /// A change waits for the person.
-    ChangeWaits,
-    /// A change that waits for the person expires soon.
-    ChangeExpires,
-    /// An approved call was not made.
-    ApprovalUnused,
-    /// The outcome of an approved call is unknown.
-    CallUnknown,
-    /// A task of the person stops at a bound.
-    TaskStopped,
-    /// A question of an agent waits for the person.
-    QuestionWaits,
-    /// A question still waits for the person.
-    QuestionReminder,
-    /// A session is parked or quarantined.
-    SessionIncident,
-    /// A schedule failed.
-    ScheduleIncident,
-    /// A schedule that failed runs again.
-    ScheduleRecovery,
-    /// The schedules are paused, because the record was restored.
-    SchedulesPaused,
-    /// The login at an MCP server ended.
-    LoginEnded,
-    /// The record was restored from an earlier state.
-    RecordRestored,
-    /// Senders of a channel wait for a person.
-    SenderWaits,
-    /// A head of the ledger could not be kept outside of the home.
-    HeadNotKept,
-}
-
-impl About {
-    /// All reasons.
-    pub const ALL: [Self; 17] = [
-        Self::RequestWaits,
-        Self::RequestExpires,
-        Self::ChangeWaits,
-        Self::ChangeExpires,
-        Self::ApprovalUnused,
-        Self::CallUnknown,
-        Self::TaskStopped,
-        Self::QuestionWaits,
-        Self::QuestionReminder,
-        Self::SessionIncident,
-        Self::ScheduleIncident,
-        Self::ScheduleRecovery,
-        Self::SchedulesPaused,
-        Self::LoginEnded,
-        Self::RecordRestored,
-        Self::SenderWaits,
-        Self::HeadNotKept,
-    ];
-
-    /// Returns its name in the record and the ledger.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RequestWaits => "request_waits",
-            Self::RequestExpires => "request_expires",
-            Self::ChangeWaits => "change_waits",
-            Self::ChangeExpires => "change_expires",
-            Self::ApprovalUnused => "approval_unused",
-            Self::CallUnknown => "call_unknown",
-            Self::TaskStopped => "task_stopped",
-            Self::QuestionWaits => "question_waits",
-            Self::QuestionReminder => "question_reminder",
-            Self::SessionIncident => "session_incident",
-            Self::ScheduleIncident => "schedule_incident",
-            Self::ScheduleRecovery => "schedule_recovery",
-            Self::SchedulesPaused => "schedules_paused",
-            Self::LoginEnded => "login_ended",
-            Self::RecordRestored => "record_restored",
-            Self::SenderWaits => "sender_waits",
-            Self::HeadNotKept => "head_not_kept",
-        }
+ironclaw_contract::words! {
+    /// The reason for a notification.
+    pub enum About {
+        /// A call waits for the person.
+        RequestWaits = "request_waits",
+        /// A call that waits for the person expires soon.
+        RequestExpires = "request_expires",
+        /// A change waits for the person.
+        ChangeWaits = "change_waits",
+        /// A change that waits for the person expires soon.
+        ChangeExpires = "change_expires",
+        /// An approved call was not made.
+        ApprovalUnused = "approval_unused",
+        /// The outcome of an approved call is unknown.
+        CallUnknown = "call_unknown",
+        /// A task of the person stops at a bound.
+        TaskStopped = "task_stopped",
+        /// A question of an agent waits for the person.
+        QuestionWaits = "question_waits",
+        /// A question still waits for the person.
+        QuestionReminder = "question_reminder",
+        /// A session is parked or quarantined.
+        SessionIncident = "session_incident",
+        /// A schedule failed.
+        ScheduleIncident = "schedule_incident",
+        /// A schedule that failed runs again.
+        ScheduleRecovery = "schedule_recovery",
+        /// The schedules are paused, because the record was restored.
+        SchedulesPaused = "schedules_paused",
+        /// The login at an MCP server ended.
+        LoginEnded = "login_ended",
+        /// The record was restored from an earlier state.
+        RecordRestored = "record_restored",
+        /// Senders of a channel wait for a person.
+        SenderWaits = "sender_waits",
+        /// A head of the ledger could not be kept outside of the home.
+        HeadNotKept = "head_not_kept",
     }
 }
 
-impl FromStr for About {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|about| about.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(About);
+ironclaw_contract::stored_as_text!(About);
 
 /// The address of a notification: an identity on one generation of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,53 +68,27 @@ pub struct Place {
     pub generation: i64,
 }
 
-/// The state of a notification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It waits to be sent.
-    Waiting,
-    /// It is in flight.
-    Sending,
-    /// The channel confirmed it.
-    Delivered,
-    /// It did not arrive, and is not retried.
-    Failed,
-    /// It is unknown whether it arrived.
-    Unknown,
-    /// The person has no place.
-    NoPlace,
-    /// Its reason ended before it was sent.
-    Withdrawn,
-}
-
-impl State {
-    /// All states.
-    pub const ALL: [Self; 7] =
-        [Self::Waiting, Self::Sending, Self::Delivered, Self::Failed, Self::Unknown, Self::NoPlace, Self::Withdrawn];
-
-    /// Returns its name in the record and for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Sending => "sending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-            Self::NoPlace => "no_place",
-            Self::Withdrawn => "withdrawn",
-        }
+ironclaw_contract::words! {
+    /// The state of a notification.
+    pub enum State {
+        /// It waits to be sent.
+        Waiting = "waiting",
+        /// It is in flight.
+        Sending = "sending",
+        /// The channel confirmed it.
+        Delivered = "delivered",
+        /// It did not arrive, and is not retried.
+        Failed = "failed",
+        /// It is unknown whether it arrived.
+        Unknown = "unknown",
+        /// The person has no place.
+        NoPlace = "no_place",
+        /// Its reason ended before it was sent.
+        Withdrawn = "withdrawn",
     }
 }
 
-impl FromStr for State {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|state| state.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(State);
+ironclaw_contract::stored_as_text!(State);
 
 /// The row of a notification.
 #[derive(Debug, Clone)]

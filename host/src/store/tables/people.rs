@@ -7,44 +7,16 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::TokenId;
 use ironclaw_state::{Error, ReadTx, WriteTx, bad};
 use rusqlite::{Row, params};
-use std::fmt;
-use std::str::FromStr;
 
-/// The role of a person on this host, most rights first. Each role includes the rights of the roles after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Manages people and tokens.
-    Owner,
-    /// Manages agents and sessions.
-    Admin,
-    /// Talks to agents.
-    Member,
-}
-
-impl Role {
-    /// Returns its name in the record and for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::Admin => "admin",
-            Self::Member => "member",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Role {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Self::Owner, Self::Admin, Self::Member].into_iter().find(|role| role.name() == text).ok_or_else(|| {
-            let shown: String = text.chars().take(32).collect();
-            format!("unknown role {shown:?}: expected owner, admin or member")
-        })
+ironclaw_contract::words! {
+    /// The role of a person on this host, most rights first. Each role includes the rights of the roles after it.
+    pub enum Role {
+        /// Manages people and tokens.
+        Owner = "owner",
+        /// Manages agents and sessions.
+        Admin = "admin",
+        /// Talks to agents.
+        Member = "member",
     }
 }
 
@@ -72,36 +44,19 @@ pub struct Identity {
     pub sender: String,
 }
 
-/// The state of a token. It never returns to `Live`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TokenState {
-    /// It gives access to the API.
-    Live,
-    /// It expired, and the record has its end.
-    Expired,
-    /// A person revoked it.
-    Revoked,
-}
-
-impl TokenState {
-    /// Returns its name in the record and for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::Expired => "expired",
-            Self::Revoked => "revoked",
-        }
+ironclaw_contract::words! {
+    /// The state of a token. It never returns to `Live`.
+    pub enum TokenState {
+        /// It gives access to the API.
+        Live = "live",
+        /// It expired, and the record has its end.
+        Expired = "expired",
+        /// A person revoked it.
+        Revoked = "revoked",
     }
 }
 
-impl FromStr for TokenState {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Live, Self::Expired, Self::Revoked].into_iter().find(|state| state.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(TokenState);
+ironclaw_contract::stored_as_text!(TokenState);
 
 /// A stored token.
 #[derive(Debug, Clone)]

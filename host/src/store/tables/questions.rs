@@ -6,48 +6,24 @@ use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json, stored_text};
 use rusqlite::{Params, Row as SqlRow, params};
-use std::str::FromStr;
 
-/// The status of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// It waits for its person.
-    Waiting,
-    /// Its person answered.
-    Answered,
-    /// Its person or an owner rejected it, or it can no longer be answered.
-    Cancelled,
-    /// It was not answered in time.
-    Expired,
-    /// The record was restored, so it may have been answered in the other history.
-    Unknown,
-}
-
-impl Status {
-    /// All statuses.
-    pub const ALL: [Self; 5] = [Self::Waiting, Self::Answered, Self::Cancelled, Self::Expired, Self::Unknown];
-
-    /// Returns its name in the record and for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Answered => "answered",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-            Self::Unknown => "unknown",
-        }
+ironclaw_contract::words! {
+    /// The status of a question.
+    pub enum Status {
+        /// It waits for its person.
+        Waiting = "waiting",
+        /// Its person answered.
+        Answered = "answered",
+        /// Its person or an owner rejected it, or it can no longer be answered.
+        Cancelled = "cancelled",
+        /// It was not answered in time.
+        Expired = "expired",
+        /// The record was restored, so it may have been answered in the other history.
+        Unknown = "unknown",
     }
 }
 
-impl FromStr for Status {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|status| status.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(Status);
+ironclaw_contract::stored_as_text!(Status);
 
 /// The row of a question.
 #[derive(Debug, Clone)]

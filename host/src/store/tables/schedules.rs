@@ -5,67 +5,38 @@ use ironclaw_contract::ids::{AgentId, ChangeId, DeliveryId, MessageId, PersonId,
 use ironclaw_contract::seam::change::{CatchUp, WrittenBy};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, params};
-use std::str::FromStr;
 
-macro_rules! words {
-    ($(#[$doc:meta])* $type:ident { $($(#[$of:meta])* $word:ident = $name:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum $type {
-            $($(#[$of])* $word,)+
-        }
+ironclaw_contract::words! {
+    /// The state of a schedule.
+    pub enum State {
+        /// It has a next time.
+        Active = "active",
+        /// It waits for a person or its agent.
+        Paused = "paused",
+        /// It has no further time.
+        Ended = "ended",
+        /// It was removed. The row keeps its history.
+        Removed = "removed",
+    }
 
-        impl $type {
-            /// Returns its word in the record and in answers.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$word => $name,)+
-                }
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = ();
-
-            fn from_str(text: &str) -> Result<Self, ()> {
-                match text {
-                    $($name => Ok(Self::$word),)+
-                    _ => Err(()),
-                }
-            }
-        }
-    };
+    /// The state of an occurrence.
+    pub enum OccurrenceState {
+        /// It waits for the occurrence before it.
+        Scheduled = "scheduled",
+        /// Its message is recorded.
+        Started = "started",
+        /// The reply has its receipt.
+        Done = "done",
+        /// There is no reply, or it did not arrive.
+        Failed = "failed",
+        /// It did not run.
+        Skipped = "skipped",
+        /// Its outcome is not known.
+        Unknown = "unknown",
+    }
 }
 
-words!(/// The state of a schedule.
-State {
-    /// It has a next time.
-    Active = "active",
-    /// It waits for a person or its agent.
-    Paused = "paused",
-    /// It has no further time.
-    Ended = "ended",
-    /// It was removed. The row keeps its history.
-    Removed = "removed",
-});
-
-words!(/// The state of an occurrence.
-OccurrenceState {
-    /// It waits for the occurrence before it.
-    Scheduled = "scheduled",
-    /// Its message is recorded.
-    Started = "started",
-    /// The reply has its receipt.
-    Done = "done",
-    /// There is no reply, or it did not arrive.
-    Failed = "failed",
-    /// It did not run.
-    Skipped = "skipped",
-    /// Its outcome is not known.
-    Unknown = "unknown",
-});
-
-ironclaw_state::stored_by_name!(State, OccurrenceState);
+ironclaw_contract::stored_as_text!(State, OccurrenceState);
 
 /// A schedule's row.
 #[derive(Debug, Clone)]

@@ -9,38 +9,21 @@ use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
-/// The state of a session, which decides if it may be launched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionState {
-    /// It may be launched.
-    Active,
-    /// It failed too often, and a person must release it.
-    Parked,
-    /// Its sandbox broke the contract, and a person must release it.
-    Quarantined,
-    /// It is removed; only its uid remains.
-    Removed,
-}
-
-impl SessionState {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "live",
-            Self::Parked => "parked",
-            Self::Quarantined => "quarantined",
-            Self::Removed => "removed",
-        }
+ironclaw_contract::words! {
+    /// The state of a session, which decides if it may be launched.
+    pub enum SessionState {
+        /// It may be launched.
+        Active = "live",
+        /// It failed too often, and a person must release it.
+        Parked = "parked",
+        /// Its sandbox broke the contract, and a person must release it.
+        Quarantined = "quarantined",
+        /// It is removed; only its uid remains.
+        Removed = "removed",
     }
 }
 
-impl std::str::FromStr for SessionState {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Active, Self::Parked, Self::Quarantined, Self::Removed].into_iter().find(|s| s.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(SessionState);
+ironclaw_contract::stored_as_text!(SessionState);
 
 /// A session's row.
 #[derive(Debug, Clone)]

@@ -94,11 +94,12 @@ fn put_endpoint(page: &mut Effects<'_>) {
     ));
 }
 
-/// The quantity of a daily limit.
-#[derive(Debug, Clone, Copy)]
-enum Limited {
-    Tokens,
-    Cost,
+ironclaw_contract::words! {
+    /// The quantity of a daily limit.
+    enum Limited {
+        Tokens = "tokens",
+        Cost = "cost",
+    }
 }
 
 impl Limited {
@@ -106,13 +107,6 @@ impl Limited {
         match self {
             Self::Tokens => "tokens_per_day",
             Self::Cost => "cost_per_day_micros",
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Tokens => "tokens",
-            Self::Cost => "cost",
         }
     }
 

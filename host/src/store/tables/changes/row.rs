@@ -37,54 +37,29 @@ pub struct Origin {
     pub call: CallId,
 }
 
-/// The status of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// It waits for people.
-    Pending,
-    /// Enough people approved; it is about to be applied.
-    Approved,
-    /// It took effect.
-    Applied,
-    /// A person said no.
-    Rejected,
-    /// No person decided in time.
-    Expired,
-    /// It can no longer be decided: the setting has changed since, or its requester was removed.
-    Withdrawn,
-    /// It was approved and failed. Nothing changed, unless the outcome says that conversations are erased.
-    Failed,
-    /// It was active in a record that was restored, so a person must check it.
-    Unknown,
+ironclaw_contract::words! {
+    /// The status of a change.
+    pub enum Status {
+        /// It waits for people.
+        Pending = "pending",
+        /// Enough people approved; it is about to be applied.
+        Approved = "approved",
+        /// It took effect.
+        Applied = "applied",
+        /// A person said no.
+        Rejected = "rejected",
+        /// No person decided in time.
+        Expired = "expired",
+        /// It can no longer be decided: the setting has changed since, or its requester was removed.
+        Withdrawn = "withdrawn",
+        /// It was approved and failed. Nothing changed, unless the outcome says that conversations are erased.
+        Failed = "failed",
+        /// It was active in a record that was restored, so a person must check it.
+        Unknown = "unknown",
+    }
 }
 
 impl Status {
-    /// All statuses.
-    pub const ALL: [Self; 8] = [
-        Self::Pending,
-        Self::Approved,
-        Self::Applied,
-        Self::Rejected,
-        Self::Expired,
-        Self::Withdrawn,
-        Self::Failed,
-        Self::Unknown,
-    ];
-
-    /// Returns its name in the record and for people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Approved => "approved",
-            Self::Applied => "applied",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-            Self::Failed => "failed",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// Returns whether a person can still decide.
     pub const fn is_open(self) -> bool {
         match self {
@@ -94,15 +69,7 @@ impl Status {
     }
 }
 
-impl std::str::FromStr for Status {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|status| status.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(Status);
+ironclaw_contract::stored_as_text!(Status);
 
 /// A change's row.
 #[derive(Debug, Clone)]

@@ -5,30 +5,21 @@
 use crate::store::tables::destinations::AGENT;
 use ironclaw_contract::ids::{PersonId, SessionId};
 
-/// The meaning of the address of an origin. Equal addresses of two meanings are two origins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OriginKind {
-    /// A person under one identity.
-    Sender,
-    /// A sender of a public channel who is linked to no person.
-    Guest,
-    /// A group; several people take part.
-    Group,
-    /// No address: the people of all channels that share one session of the agent.
-    Agent,
+ironclaw_contract::words! {
+    /// The meaning of the address of an origin. Equal addresses of two meanings are two origins.
+    pub enum OriginKind {
+        /// A person under one identity.
+        Sender = "sender",
+        /// A sender of a public channel who is linked to no person.
+        Guest = "guest",
+        /// A group; several people take part.
+        Group = "group",
+        /// No address: the people of all channels that share one session of the agent.
+        Agent = "agent",
+    }
 }
 
 impl OriginKind {
-    /// Returns its name in the record.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::Guest => "guest",
-            Self::Group => "group",
-            Self::Agent => "agent",
-        }
-    }
-
     /// Returns whether messages of several people meet in such a session.
     pub const fn is_shared(self) -> bool {
         match self {
@@ -38,14 +29,7 @@ impl OriginKind {
     }
 }
 
-impl std::str::FromStr for OriginKind {
-    type Err = ();
-    fn from_str(text: &str) -> Result<Self, ()> {
-        [Self::Sender, Self::Guest, Self::Group, Self::Agent].into_iter().find(|kind| kind.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(OriginKind);
+ironclaw_contract::stored_as_text!(OriginKind);
 
 /// Origin of a session's messages, and destination of the replies to messages without an address of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

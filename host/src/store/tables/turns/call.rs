@@ -5,70 +5,32 @@
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
-use std::str::FromStr;
 
-/// The state of a recorded call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallState {
-    /// It is permitted and has no result yet.
-    Permitted,
-    /// It waits for people.
-    Asked,
-    /// The host runs it; its effect may have happened.
-    Running,
-    /// It was refused.
-    Refused,
-    /// It did what it was made for.
-    Done,
-    /// It ended with an error, or had no effect.
-    Failed,
-    /// Its message waits for its delivery.
-    Queued,
-    /// Its effect may have happened.
-    Unknown,
-    /// Its turn ended before it ran.
-    Void,
-}
-
-impl CallState {
-    /// All states.
-    const ALL: [Self; 9] = [
-        Self::Permitted,
-        Self::Asked,
-        Self::Running,
-        Self::Refused,
-        Self::Done,
-        Self::Failed,
-        Self::Queued,
-        Self::Unknown,
-        Self::Void,
-    ];
-
-    /// Returns its name, as stored.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Permitted => "permitted",
-            Self::Asked => "asked",
-            Self::Running => "running",
-            Self::Refused => "refused",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Queued => "queued",
-            Self::Unknown => "unknown",
-            Self::Void => "void",
-        }
+ironclaw_contract::words! {
+    /// The state of a recorded call.
+    pub enum CallState {
+        /// It is permitted and has no result yet.
+        Permitted = "permitted",
+        /// It waits for people.
+        Asked = "asked",
+        /// The host runs it; its effect may have happened.
+        Running = "running",
+        /// It was refused.
+        Refused = "refused",
+        /// It did what it was made for.
+        Done = "done",
+        /// It ended with an error, or had no effect.
+        Failed = "failed",
+        /// Its message waits for its delivery.
+        Queued = "queued",
+        /// Its effect may have happened.
+        Unknown = "unknown",
+        /// Its turn ended before it ran.
+        Void = "void",
     }
 }
 
-impl FromStr for CallState {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|state| state.name() == text).ok_or(())
-    }
-}
-
-ironclaw_state::stored_by_name!(CallState);
+ironclaw_contract::stored_as_text!(CallState);
 
 /// The end of a call that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,28 +73,17 @@ impl CallOutcome {
     }
 }
 
-/// The place where a permitted call runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Runs {
-    /// The sandbox runs it and reports the result.
-    Local,
-    /// The host runs it, after the sandbox wrote the call as a row.
-    Row,
-    /// The host runs it in the transaction that records the call, because it concerns the host's own record alone.
-    Host,
-    /// The host runs it when the sandbox asks for its result.
-    Await,
-}
-
-impl Runs {
-    /// Returns its name, as stored.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Row => "row",
-            Self::Host => "host",
-            Self::Await => "await",
-        }
+ironclaw_contract::words! {
+    /// The place where a permitted call runs.
+    pub enum Runs {
+        /// The sandbox runs it and reports the result.
+        Local = "local",
+        /// The host runs it, after the sandbox wrote the call as a row.
+        Row = "row",
+        /// The host runs it in the transaction that records the call, because it concerns the host's own record alone.
+        Host = "host",
+        /// The host runs it when the sandbox asks for its result.
+        Await = "await",
     }
 }
 

@@ -1,0 +1,76 @@
+//! Closed lists of words, each declared once.
+//!
+//! A list is an enum. [`crate::words!`] makes its names, its order, and the conversions to and from text; `stored_as_text!` adds those
+//! of SQL. A word that is not in the list is an error, and never mapped to a similar one.
+
+/// Characters of an unknown word in an error.
+const SHOWN_MAX: usize = 32;
+
+/// Returns the sentence about a word that a list does not have.
+#[must_use]
+pub fn unknown(list: &str, word: &str, words: &[&str]) -> String {
+    let shown: String = word.chars().take(SHOWN_MAX).collect();
+    let expected = match words {
+        [words @ .., last] if !words.is_empty() => format!("{} or {last}", words.join(", ")),
+        words => words.join(""),
+    };
+    format!("unknown {} {shown:?}: expected {expected}", list.to_lowercase())
+}
+
+/// Declares closed lists: for each an enum with `ALL` in its order, `name`, `Display` and `FromStr`.
+///
+/// ```
+/// ironclaw_contract::words! {
+///     /// The role of a person.
+///     pub enum Role {
+///         /// Manages people.
+///         Owner = "owner",
+///         /// Talks to agents.
+///         Member = "member",
+///     }
+/// }
+///
+/// assert_eq!(Role::Owner.to_string(), "owner");
+/// assert_eq!("member".parse(), Ok(Role::Member));
+/// assert_eq!("x".parse::<Role>().unwrap_err(), "unknown role \"x\": expected owner or member");
+/// ```
+#[macro_export]
+macro_rules! words {
+    ($($(#[$doc:meta])* $vis:vis enum $list:ident { $($(#[$of:meta])* $word:ident = $name:literal),+ $(,)? })+) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        $vis enum $list {
+            $($(#[$of])* $word,)+
+        }
+
+        #[allow(dead_code, reason = "a list has every conversion")]
+        impl $list {
+            /// All words, in the order of the list.
+            $vis const ALL: [Self; [$($name),+].len()] = [$(Self::$word),+];
+
+            /// Returns its word.
+            $vis const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$word => $name,)+
+                }
+            }
+        }
+
+        impl ::std::fmt::Display for $list {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl ::std::str::FromStr for $list {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($name => Ok(Self::$word),)+
+                    _ => Err($crate::words::unknown(stringify!($list), text, &[$($name),+])),
+                }
+            }
+        }
+    )+};
+}
