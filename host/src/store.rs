@@ -5,5 +5,6 @@ pub mod record;
 pub mod refusal;
 pub mod shutdown;
 pub mod tables;
+pub mod times;
 pub mod toml_file;
 pub mod worker;

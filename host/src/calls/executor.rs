@@ -23,7 +23,6 @@ use crate::reach::skills::Skills;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
-use crate::registry::{self, Agent};
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::record::Record;
@@ -177,7 +176,7 @@ impl Executor {
             return Ok(None);
         };
         let (call, labels) = recorded(tx, &row, &place.key)?;
-        let agent = agent_of(tx, place.session)?;
+        let agent = store::agent_of(tx, place.session)?;
         let facts = facts::of_turn(tx, &self.settings, (&open, &agent), &labels, &place.key)?;
         let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
         let judged = calls::judge(&agent, &facts, &wanted, true);
@@ -327,12 +326,6 @@ fn recorded(tx: &ReadTx<'_>, row: &CallRow, key: &ContentKey) -> Result<(Call, V
         return Err(damaged().into());
     }
     Ok((call, output.tuple.labels))
-}
-
-fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, Error> {
-    let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
-    let session = store::find(tx, session)?.ok_or_else(gone)?;
-    Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
 }
 
 /// Records in the ledger that the host made a call.

@@ -7,6 +7,7 @@ pub use crate::store::tables::notifications::{About, Place, State, Stored, find}
 
 use crate::registry::{self, Role};
 use crate::store::tables::notifications::{self as table, Times};
+use crate::store::times::{DAY_MS, HOUR_MS};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -14,13 +15,13 @@ use ironclaw_state::WriteTx;
 use std::fmt::Display;
 
 /// Milliseconds after which a settled notification is deleted.
-const KEPT_MS: i64 = 90 * 86_400_000;
+const KEPT_MS: i64 = 90 * DAY_MS;
 
 /// The bound on settled notifications that one new notification deletes.
 const FORGOTTEN_AT_ONCE_MAX: i64 = 64;
 
 /// The longest time before the end of an object at which people are told that it expires.
-const LAST_MS_MAX: i64 = 3_600_000;
+const LAST_MS_MAX: i64 = HOUR_MS;
 
 /// The reason for a notification, and its object.
 #[derive(Debug, Clone, PartialEq, Eq)]

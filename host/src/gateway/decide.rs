@@ -19,6 +19,7 @@ use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Giver, Person, Role, roles};
 use crate::store::error::ContentError;
 use crate::store::refusal::{Denied, Refusal};
+use crate::store::times::HOUR_MS;
 pub use undecided::Undecided;
 
 use counted::{Ballot, ValidApproval};
@@ -287,7 +288,7 @@ pub fn approve(
         return Err(refusal.into());
     }
     let now = tx.wall();
-    let expires = now + i64::from(rule.expires_hours) * 3_600_000;
+    let expires = now + i64::from(rule.expires_hours) * HOUR_MS;
     let approver = Approver::new(by.id, proof);
     let token = approval::mint(context.root, subject(&row, rule, digest), approver, now, expires)?;
     let given = store::add_approval(tx, id, by.id, &token)?;

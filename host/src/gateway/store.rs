@@ -20,6 +20,7 @@ use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Role, roles};
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::changes::{self, Ending, NewChange, Scope};
+use crate::store::times::HOUR_MS;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -205,7 +206,7 @@ fn insert(
 ) -> Result<ChangeId, ironclaw_state::Error> {
     let rule = policy.rule(proposed.change.kind());
     let now = tx.wall();
-    let expires_at = now + i64::from(rule.expires_hours) * 3_600_000;
+    let expires_at = now + i64::from(rule.expires_hours) * HOUR_MS;
     let new = NewChange {
         id: ChangeId::new(),
         agent: proposed.agent,

@@ -8,6 +8,7 @@ use super::{Identity, LOOPBACK, Person, Role, Unknown, identities, places};
 use crate::store::error::ContentError;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::channels::{self as table, NewChannel};
+use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
@@ -28,7 +29,7 @@ const NAME_CHARACTERS_MAX: usize = 32;
 const WAITING_SENDERS_MAX: usize = 16;
 
 /// The time after which a sender no longer waits, in milliseconds.
-const WAITING_KEPT_MS: i64 = 7 * 86_400_000;
+const WAITING_KEPT_MS: i64 = 7 * DAY_MS;
 
 /// Reserved names of the host.
 const RESERVED: [&str; 3] = [LOOPBACK, "host", super::destinations::AGENT];

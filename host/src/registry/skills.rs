@@ -4,6 +4,7 @@
 
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::skills as table;
+use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -305,7 +306,7 @@ pub fn record_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, Str
 }
 
 /// The time for which the files of an unused package are kept: the longest wait of a change.
-const KEPT_MS: i64 = 90 * 24 * 3_600_000;
+const KEPT_MS: i64 = 90 * DAY_MS;
 
 /// Returns the digests of the packages whose files are kept: those that agents have, and those that a change may still install. The rows
 /// stay, so that a version never gets other bytes.

@@ -7,7 +7,7 @@ pub use crate::store::tables::sessions::{
     of_person, removed, touch, was_of,
 };
 
-use crate::registry::{Agent, Person, Role};
+use crate::registry::{self, Agent, Person, Role};
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::sessions::NewSession;
@@ -202,6 +202,16 @@ pub fn set_session_state(
         None => entry.append(tx)?,
     };
     Ok(())
+}
+
+/// Returns the agent of a session.
+///
+/// # Errors
+/// Errors of the record, and a session without an agent.
+pub fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, ironclaw_state::Error> {
+    let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
+    let session = find(tx, session)?.ok_or_else(gone)?;
+    registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)
 }
 
 /// Erases a session: its keys, which makes every body unreadable, and then its rows. Its uid stays taken until [`give_uid_back`].

@@ -9,6 +9,7 @@
 
 pub mod book;
 
+use crate::store::times::DAY_MS;
 use ironclaw_ledger::rfc3339;
 use ironclaw_model::endpoint::Spec;
 use ironclaw_model::{Allowance, Prompt, Usage};
@@ -17,9 +18,6 @@ use std::fmt;
 pub use crate::registry::live_settings::budget::Config;
 pub use crate::store::tables::models::{OwnCeilings, Spent};
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
-
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
 
 ironclaw_contract::words! {
     /// A kind of ceiling.

@@ -6,6 +6,7 @@ mod outside;
 
 pub use outside::AcceptError;
 
+use crate::store::times::DAY_MS;
 use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
 use ironclaw_ledger::archive::{self, RotationReason};
 use ironclaw_ledger::head::{self, Position, Signed, Signer};
@@ -34,8 +35,6 @@ const RETRIES: Backoff = Backoff { first: RETRY_MIN, factor: 2, longest: LOOK_MA
 
 /// The longest pause between two attempts, and between two checks of the chain's age: the clock may change, and a machine may sleep.
 const LOOK_MAX: Duration = Duration::from_secs(3600);
-
-const DAY_MS: i64 = 86_400_000;
 
 /// Records in a transaction that people are to be told of a head that was not kept.
 pub type Incident = fn(&mut WriteTx<'_>) -> Result<(), ironclaw_state::Error>;

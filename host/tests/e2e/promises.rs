@@ -3,7 +3,7 @@
 //! They use the real programs with the scripted model, a server on loopback that records its requests, and a receiver of webhooks. See
 //! `requests`, and `calls_random` for random moments.
 
-use super::requests::{Stream, answered, approve, delivered, reject, request, waiting};
+use super::requests::{Stream, answered, approve, approve_and_die, delivered, reject, request, waiting};
 use crate::security::mcp::ends::kill_all;
 use crate::support::client::{self, Raw};
 use crate::support::hooks::{Hook, Receiver, Response, add_place};
@@ -69,16 +69,6 @@ fn calls(raw: &Raw, message: &str) -> Vec<String> {
     let view = view(raw, message);
     let calls = view["calls"].as_array().expect("a list").iter();
     calls.map(|call| call["status"].as_str().expect("a status").to_owned()).collect()
-}
-
-/// Approves a request at a host that dies at the point `request_approved`.
-fn approve_and_die(raw: &Raw, host: &TestHost, entry: &Value) {
-    let pid = host.pid().expect("the host runs");
-    let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
-    // A host drops a request whose client is gone.
-    let asked = raw.begin("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string());
-    wait_for("the host to die", || !alive(pid));
-    drop(asked);
 }
 
 /// Waits until the turn of a request waits for its person.

@@ -49,6 +49,16 @@ pub(crate) fn approve(raw: &Raw, request: &Value) -> (u16, Value) {
     raw.ask("POST", &path, &json!({ "shown": request["shown_digest"] }).to_string())
 }
 
+/// Approves a request at a host that dies at the point `request_approved`.
+pub(crate) fn approve_and_die(raw: &Raw, host: &TestHost, entry: &Value) {
+    let pid = host.pid().expect("the host runs");
+    let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
+    // A host drops a request whose client is gone.
+    let asked = raw.begin("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string());
+    wait_for("the host to die", || !alive(pid));
+    drop(asked);
+}
+
 pub(crate) fn reject(raw: &Raw, request: &Value, reason: &str) -> (u16, Value) {
     let path = format!("/v1/requests/{}/reject", request["id"].as_str().expect("an id"));
     raw.ask("POST", &path, &json!({ "reason": reason }).to_string())

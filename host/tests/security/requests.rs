@@ -5,7 +5,7 @@
 mod people;
 mod restore;
 
-use crate::e2e::requests::{Stream, answered, approve, host_of, post, reject, request, waiting};
+use crate::e2e::requests::{Stream, answered, approve, approve_and_die, host_of, post, reject, request, waiting};
 use crate::support::client::{self, Raw};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Server};
@@ -34,16 +34,6 @@ fn dying_at(host: &mut TestHost, point: &str) -> Raw {
     host.down();
     host.up_failing_at(point);
     Raw::of(host)
-}
-
-/// Approves a request at a host that dies before it answers.
-fn approve_and_die(raw: &Raw, host: &TestHost, entry: &Value) {
-    let pid = host.pid().expect("the host runs");
-    let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
-    // A host drops a request whose client is gone.
-    let asked = raw.begin("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string());
-    wait_for("the host to die", || !alive(pid));
-    drop(asked);
 }
 
 fn inbox(raw: &Raw) -> Vec<Value> {

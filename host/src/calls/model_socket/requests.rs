@@ -12,7 +12,7 @@ mod waiting;
 use crate::calls::model_socket::Server;
 use crate::calls::model_socket::report::{NO_ROW, note_unsealed, quote, reportable};
 use crate::registry::tools::Runs;
-use crate::registry::{self, Agent, Mode};
+use crate::registry::Mode;
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::turns::calls::{self, ResultBody, ResultTarget};
@@ -89,7 +89,7 @@ impl Server {
                 let call = match reportable(call_id, found, ok) {
                     Ok(call) => call,
                     Err(message) => {
-                        match agent_of(tx, session)?.mode {
+                        match store::agent_of(tx, session)?.mode {
                             Mode::Enforce => return refuse(RefusalCode::Call, message),
                             Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
                             Mode::DangerousOff => {}
@@ -204,12 +204,6 @@ fn has_result_later(call: &calls::CallRow) -> bool {
 
 fn sealed(item: &Recorded, sealer: &Sealer) -> Response {
     Response::Sealed { item: item.seal(sealer), bytes: item.bytes }
-}
-
-fn agent_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Agent, Error> {
-    let gone = || ironclaw_state::Error::Stored(format!("{session} has no agent"));
-    let session = store::find(tx, session)?.ok_or_else(gone)?;
-    Ok(registry::agent_by_id(tx, session.agent)?.ok_or_else(gone)?)
 }
 
 fn open_turn(

@@ -10,6 +10,7 @@ use crate::sessions::store::Session;
 use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::tables::{messages, questions};
+use crate::store::times::HOUR_MS;
 use crate::turns::calls::{self, CallRow, ResultBody};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
@@ -30,9 +31,6 @@ const OPTION_BYTES_MAX: usize = 200;
 
 /// The bound on the questions of a session that wait.
 const WAITING_OF_SESSION_MAX: usize = 3;
-
-/// Milliseconds of an hour.
-const HOUR_MS: i64 = 3_600_000;
 
 /// The call that asks, with its turn.
 pub struct Asking<'a> {

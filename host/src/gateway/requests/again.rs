@@ -2,20 +2,15 @@
 //!
 //! Never carries a yes over: the approvals of the old request end with it. See [`super::facts`].
 
-use super::ask::HOUR_MS;
-use super::{Requests, Row, Status, ending, page, told};
-use crate::channels::notifications::{self, About};
+use super::ask::wait_for_people;
+use super::{Requests, Row, Status, ending, page};
 use crate::gateway::requests::reasons::StoredReason;
 use crate::sessions::store as sessions;
 use crate::store::error::ContentError;
 use crate::store::error::Error;
-use crate::store::tables::requests;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::RequestId;
-use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_judge::Class;
 use ironclaw_judge::call::{Judgement, Verdict};
-use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 
 /// Withdraws the request of a call whose facts changed after its approval, and asks again if the call still needs people. Returns the
@@ -49,45 +44,6 @@ pub(super) fn withdraw_and_ask(
     let why = format!("{why}, and it waits as {id} now");
     // The record has one open request of a call.
     ending::end_before_another(tx, &all.record, old, &why)?;
-    ask_again(tx, all, new, class, &reasons)?;
+    wait_for_people(tx, &all.settings.now().policy, new, class, &reasons)?;
     Ok(why)
-}
-
-/// Records the new request as one that waits, and tells the people who can decide.
-fn ask_again(
-    tx: &mut WriteTx<'_>,
-    all: &Requests,
-    new: Row,
-    class: Class,
-    reasons: &[StoredReason],
-) -> Result<(), Error> {
-    let policy = &all.settings.now().policy;
-    let now = tx.wall();
-    let expires_at = now + i64::from(policy.call_rule(class, &new.tool).expires_hours) * HOUR_MS;
-    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
-    let asked_seq = Entry::new(LedgerEvent::CallAsked)
-        .session(new.session)
-        .turn(new.turn)
-        .with("call", new.call)
-        .with("request", new.id)
-        .with("tool", new.tool.clone())
-        .with("class", class.name())
-        .with("arguments_digest", new.digest)
-        .with("reasons", codes.join(" "))
-        .with("principal", new.principal)
-        .with("expires", expires_at)
-        .append(tx)?;
-    let row = Row {
-        status: Status::Pending,
-        told: String::new(),
-        created_at: now,
-        expires_at,
-        asked_seq,
-        decided_by: None,
-        outcome: None,
-        ..new
-    };
-    requests::insert(tx, &row, notifications::remind_at(now, expires_at))?;
-    told::tell(tx, policy, &row, About::RequestWaits)?;
-    Ok(())
 }

@@ -19,6 +19,7 @@ use crate::registry::{self, Agent, Person, Role, mcp};
 use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::refusal::{Denied, Refusal};
+use crate::store::times::DAY_MS;
 use crate::turns::calls::Call;
 use crate::turns::calls::http::{self, Network};
 use ironclaw_contract::canonical::{self, Digest};
@@ -37,7 +38,7 @@ use std::fmt::Display;
 const USES_MAX: u32 = 20;
 
 /// The bound on the time of an allowance, milliseconds.
-const TIME_MS_MAX: i64 = 30 * 86_400_000;
+const TIME_MS_MAX: i64 = 30 * DAY_MS;
 
 /// The bound on the active allowances of a person.
 const OF_PERSON_MAX: usize = 32;

@@ -11,6 +11,7 @@ use crate::registry::{self, Agent, mcp};
 use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::tables::{facts, messages, requests};
+use crate::store::times::{DAY_MS, HOUR_MS};
 use crate::turns::calls::Call;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
@@ -34,12 +35,6 @@ const OF_PERSON_A_DAY_MAX: i64 = 20;
 
 /// The bound on the pending requests of an agent for requests over the network without a grant.
 const PENDING_WITHOUT_GRANT_MAX: usize = 1;
-
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
-
-/// Milliseconds of an hour.
-pub(super) const HOUR_MS: i64 = 3_600_000;
 
 /// The call that needs people, with its turn.
 pub struct Asking<'a> {
@@ -146,7 +141,7 @@ pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<
     }
 }
 
-/// Records a new request, with its ledger entry.
+/// Records a new request of a call.
 fn insert(
     tx: &mut WriteTx<'_>,
     asking: &Asking<'_>,
@@ -161,21 +156,7 @@ fn insert(
     let terms = mcp::terms(tx, agent.id, &call.tool)?
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
     let origins = Origin::of_call(&terms, &arguments, asking.typed);
-    let (id, now) = (RequestId::new(), tx.wall());
-    let expires_at = now + i64::from(policy.call_rule(*class, &call.tool).expires_hours) * HOUR_MS;
-    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
-    let entry = Entry::new(LedgerEvent::CallAsked)
-        .session(turn.session)
-        .turn(turn.id)
-        .with("call", call.call_id)
-        .with("request", id)
-        .with("tool", call.tool.clone())
-        .with("class", class.name())
-        .with("arguments_digest", *digest)
-        .with("reasons", codes.join(" "))
-        .with("principal", principal)
-        .with("expires", expires_at);
-    let asked_seq = entry.append(tx)?;
+    let id = RequestId::new();
     let row = Row {
         id,
         session: turn.session,
@@ -196,15 +177,53 @@ fn insert(
         generation: facts::generation(tx)?,
         status: Status::Pending,
         told: String::new(),
+        created_at: 0,
+        expires_at: 0,
+        asked_seq: 0,
+        decided_by: None,
+        outcome: None,
+    };
+    wait_for_people(tx, policy, row, *class, &reasons)?;
+    Ok(id)
+}
+
+/// Records a request as one that waits from now on, with its ledger entry, and tells the people who can decide. Sets the times of the
+/// row, and its status.
+pub(super) fn wait_for_people(
+    tx: &mut WriteTx<'_>,
+    policy: &Policy,
+    new: Row,
+    class: Class,
+    reasons: &[StoredReason],
+) -> Result<(), Error> {
+    let now = tx.wall();
+    let expires_at = now + i64::from(policy.call_rule(class, &new.tool).expires_hours) * HOUR_MS;
+    let codes: Vec<&str> = reasons.iter().map(|reason| reason.code.name()).collect();
+    let asked_seq = Entry::new(LedgerEvent::CallAsked)
+        .session(new.session)
+        .turn(new.turn)
+        .with("call", new.call)
+        .with("request", new.id)
+        .with("tool", new.tool.clone())
+        .with("class", class.name())
+        .with("arguments_digest", new.digest)
+        .with("reasons", codes.join(" "))
+        .with("principal", new.principal)
+        .with("expires", expires_at)
+        .append(tx)?;
+    let row = Row {
+        status: Status::Pending,
+        told: String::new(),
         created_at: now,
         expires_at,
         asked_seq,
         decided_by: None,
         outcome: None,
+        ..new
     };
     requests::insert(tx, &row, notifications::remind_at(now, expires_at))?;
     told::tell(tx, policy, &row, About::RequestWaits)?;
-    Ok(id)
+    Ok(())
 }
 
 /// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time.

@@ -6,6 +6,7 @@ use super::{Skills, refused, source, trust};
 use crate::registry::skills::{self, Key, Package, Source};
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
+use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::{Name, Version};
@@ -20,7 +21,7 @@ const TRIED_MAX: usize = 3;
 const UNUSED_MAX: u64 = 16;
 
 /// A day.
-const UNUSED_MS: i64 = 24 * 3_600_000;
+const UNUSED_MS: i64 = DAY_MS;
 
 /// Least bytes of names of which one changed character makes a look-alike.
 const SIMILAR_BYTES_MIN: usize = 5;

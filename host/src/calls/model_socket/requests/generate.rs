@@ -2,7 +2,7 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::calls::model_socket::request_budget`] and [`crate::turns::context`].
 
-use super::{Answer, agent_of, open_turn, pushes, refuse};
+use super::{Answer, open_turn, pushes, refuse};
 use crate::calls::executor::facts;
 use crate::calls::model_socket::ModelServers;
 use crate::calls::model_socket::report::note_unsealed;
@@ -88,7 +88,7 @@ impl Server {
             let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
             let limits = &shared.turns.config;
             requests_left(&open, limits)?;
-            let agent = agent_of(tx, session)?;
+            let agent = store::agent_of(tx, session)?;
             let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
             let bytes_max = limits.context_bytes_max;
             let cache = &mut *cache.lock().expect("no holder panics");

@@ -10,6 +10,7 @@ use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::refusal::Denied;
 use crate::store::tables::requests::{self, Row};
+use crate::store::times::DAY_MS;
 use ironclaw_contract::ids::{AgentId, MessageId};
 use ironclaw_judge::egress::Loopback;
 use ironclaw_state::ReadTx;
@@ -27,9 +28,6 @@ pub const UNTIL: &str = "7d";
 
 /// The same in milliseconds.
 const TIME_MS: i64 = 7 * DAY_MS;
-
-/// Milliseconds of a day.
-const DAY_MS: i64 = 86_400_000;
 
 /// The approved requests that offers are made from, the newest.
 const READ_MAX: usize = 500;
