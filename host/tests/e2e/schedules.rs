@@ -1,6 +1,6 @@
 //! Tests of schedules: refusals, runs with their receipts, lost rights, and the list that limits a run.
 //!
-//! `runtime::schedules::deliveries` has the channels that fail, `runtime::schedules::clock` the times, `runtime::schedules::agents` the tools of agents.
+//! `deliveries` has the channels that fail, `clock` the times, `agents` the tools of agents.
 
 mod agents;
 mod clock;

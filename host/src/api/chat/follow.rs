@@ -1,8 +1,8 @@
 //! The stream of a message: its stages, the partial answer, the progress of its calls, the approval requests of its turn, then the
 //! message.
 //!
-//! Stages, requests and messages come from the record. A client that decides counts as present while its stream is open. See
-//! [`crate::gateway::requests::Presence`].
+//! Stages, requests and messages come from the record. A client that decides counts as present while its stream is open,
+//! until the host stops. See [`crate::gateway::requests::Presence`].
 
 use super::super::auth::{Current, check_still_valid};
 use super::super::streaming::{PartialOutput, ProgressOfCalls};

@@ -19,7 +19,7 @@ use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody};
 use crate::turns::items::NewItem;
 use crate::turns::turn;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::MessageId;
+use ironclaw_contract::ids::{CallId, MessageId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -47,6 +47,8 @@ pub struct LateCalls {
     wake: Arc<dyn Wake>,
     /// The entries of the ledger, while an approved call has an open turn: the end of the turn may leave the call to this worker.
     closings: Option<Receiver<Arc<Committed>>>,
+    /// The calls that were due in the last pass.
+    due: Vec<CallId>,
 }
 
 /// The approved requests, and the time of the next work.
@@ -62,7 +64,7 @@ struct Work {
 impl LateCalls {
     /// Makes the worker.
     pub fn new(executor: Arc<Executor>, wake: Arc<dyn Wake>) -> Self {
-        Self { executor, wake, closings: None }
+        Self { executor, wake, closings: None, due: Vec::new() }
     }
 
     /// Runs approved calls and ends requests, until the host stops.
@@ -84,6 +86,10 @@ impl Due for LateCalls {
         }
         let work = self.executor.record.state.read(look).await?;
         let mut failed = None;
+        // An equal call of an open turn may have taken over a request meanwhile, so the record is read again once.
+        let due: Vec<CallId> = work.due.iter().map(|due| due.call).collect();
+        let is_new = !due.is_empty() && due != self.due;
+        self.due = due;
         for (row, key) in self.with_keys(work.due).await? {
             let session = row.session;
             let place = Place { session, turn: row.turn, call: row.call, key };
@@ -98,7 +104,7 @@ impl Due for LateCalls {
         if let Some(error) = failed {
             return Err(error);
         }
-        if self.rewatch(work.has_others) {
+        if self.rewatch(work.has_others) || is_new {
             // A turn may have ended before the watch began.
             return Ok(Wait::AtMost(Duration::ZERO));
         }

@@ -11,8 +11,8 @@ mod waiting;
 
 use crate::calls::model_socket::Server;
 use crate::calls::model_socket::report::{NO_ROW, note_unsealed, quote, reportable};
-use crate::registry::tools::Runs;
 use crate::registry::Mode;
+use crate::registry::tools::Runs;
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::turns::calls::{self, ResultBody, ResultTarget};

@@ -122,19 +122,21 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
 /// # Errors
 /// Errors of the record.
 pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<Asked>, Error> {
-    let Asking { turn, output, call, digest, .. } = asking;
+    let Asking { turn, output, call, class, digest, .. } = asking;
     let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;
     let Some(equal) = requests::equal(tx, turn.session, root, *digest)? else { return Ok(None) };
     match equal.status {
         // A person finds each approval used.
-        Status::Approved => {
+        Status::Approved if is_in_time(tx, &equal)? => {
             requests::move_to(tx, equal.id, turn.id, call.call_id, *output)?;
             Ok(Some(Asked::Waits(equal.id)))
         }
-        Status::Pending => {
+        Status::Pending | Status::Approved => {
             ending::end_for_permitted(tx, &equal)?;
             Ok(None)
         }
+        // A second reading changes nothing.
+        Status::Running | Status::Unknown if *class == Class::Read => Ok(None),
         Status::Running | Status::Unknown => Ok(Some(Asked::Refused(DenialCode::CallRepeated))),
         Status::Rejected => Ok(Some(Asked::Refused(DenialCode::CallRejected))),
         Status::Expired | Status::Done | Status::Failed | Status::Queued | Status::Withdrawn => Ok(None),
@@ -228,8 +230,12 @@ pub(super) fn wait_for_people(
 
 /// Returns whether a waiting request is for the same reasons, in this generation of the record, and in time.
 fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[StoredReason]) -> Result<bool, ironclaw_state::Error> {
-    let is_same = row.reasons == canonical::to_string(&reasons);
-    Ok(is_same && row.generation == facts::generation(tx)? && row.expires_at > tx.wall())
+    Ok(row.reasons == canonical::to_string(&reasons) && is_in_time(tx, row)?)
+}
+
+/// Returns whether a request is of this generation of the record, and has not expired.
+fn is_in_time(tx: &WriteTx<'_>, row: &Row) -> Result<bool, ironclaw_state::Error> {
+    Ok(row.generation == facts::generation(tx)? && row.expires_at > tx.wall())
 }
 
 fn is_too_often(tx: &WriteTx<'_>, asking: &Asking<'_>, principal: PersonId) -> Result<bool, ironclaw_state::Error> {

@@ -6,7 +6,6 @@
 use super::page::{self, Shown, class_of, reasons_of};
 use super::reasons::StoredReason;
 use super::{Requests, Row, Status, ending};
-use crate::channels::inbound::inbox;
 use crate::channels::notifications;
 use crate::gateway::approval::{self, Approver, Domain, Subject, SubjectNames, Token};
 use crate::gateway::decide::counted::{self, Ballot, ValidApproval};
@@ -290,8 +289,7 @@ pub fn approve(
     // The request itself expires before an approval that waits for others does.
     let expires = open.row.expires_at.max(now) + USE_MS;
     let subject = open.subject(tx, policy, &page)?;
-    let token = approval::mint(all.root(), subject, approver, now, expires)
-        .map_err(|error| Error::from(inbox::Error::Key(error)))?;
+    let token = approval::mint(all.root(), subject, approver, now, expires).map_err(Error::Key)?;
     let given = store::add_approval(tx, id, by.id, &token)?;
     let codes: Vec<&str> = open.reasons.iter().map(|reason| reason.code.name()).collect();
     Entry::new(LedgerEvent::RequestApprovedBy)

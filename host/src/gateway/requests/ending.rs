@@ -1,6 +1,7 @@
 //! The end of a request without its call, and of one whose call ran.
 //!
-//! Opens no turn: the session gets a notice, if the model was told that the call waits. See [`crate::channels::inbound::inbox::notify`].
+//! Opens no turn: the session gets a notice, if the model was told that the call waits and no equal call took its place. See
+//! [`crate::channels::inbound::inbox::notify`].
 
 use super::{Row, Status, notice};
 use crate::channels::inbound::inbox;

@@ -12,6 +12,7 @@ use crate::gateway::store;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::requests;
+use crate::store::tables::turns::CallState;
 use crate::turns::calls::{Call, CallRow};
 use crate::turns::turn::Turn;
 use ironclaw_contract::canonical;
@@ -146,6 +147,10 @@ pub fn use_approvals(
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
     let alone = judgement.permit(|_| false);
     let Some(row) = requests::of_call(tx, call)? else {
+        // Only a call that waited for people can be without its request: an equal later call has it.
+        if running.row.state == CallState::Asked {
+            return refuse(DenialCode::CallRepeated, "an equal later call took its place");
+        }
         let facts = facts_of_running(tx, all, running)?;
         return match alone {
             Some(permit) => Ok(Permitted { call, permit, facts }),

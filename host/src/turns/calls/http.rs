@@ -1,6 +1,6 @@
 //! The requests of `http_fetch`: their arguments, their place among the grants of an agent, and their results for a model.
 //!
-//! Pure. Never sends a request: `calls::model_socket::requests::awaited` does. See [`ironclaw_judge::egress`].
+//! Pure. Never sends a request: `calls::executor` does. See [`ironclaw_judge::egress`].
 
 use super::{CallOutcome, ResultBody};
 use ironclaw_contract::operator::DenialCode;

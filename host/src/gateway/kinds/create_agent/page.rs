@@ -12,7 +12,7 @@ impl Page for CreateAgent {
             Some(_) => page.add("It follows the persona below.".to_owned()),
             None => page.add("It has no persona.".to_owned()),
         }
-        // Not parts of the payload; `registry::create_agent` sets them.
+        // Not parts of the payload; `gateway::writers::agents::create_agent` sets them.
         page.add("It uses the default model endpoint of this host, and the guard mode enforce.".to_owned());
         page.add(format!("Tools that it may call: {}.", page.list(enabled_tools.iter().map(String::as_str))));
         enabled_tools::warn_of_programs(page, "The new agent", enabled_tools, false);
