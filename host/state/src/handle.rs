@@ -12,6 +12,7 @@ use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -21,6 +22,13 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 /// Jobs in a queue; when it is full, the next sender waits.
 const QUEUE_MAX: usize = 1024;
+
+/// The result of work in the record, after its transaction. Boxed, so that the wait is compiled once for each result and not for each
+/// caller.
+pub type Outcome<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
+
+/// Work of a caller.
+type Task<T, E> = Box<dyn FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send>;
 
 /// The shared handle of the state.
 #[derive(Clone)]
@@ -126,13 +134,13 @@ impl State {
 
     /// Runs `change` in a transaction of its own, and rolls it back if it returns an error.
     /// When this function returns, the change is on disk, unless it called [`WriteTx::defer`].
-    pub async fn write<T, E, F>(&self, change: F) -> Result<T, E>
+    pub fn write<T, E, F>(&self, change: F) -> Outcome<'_, T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        submit(&self.writes, change, false).await
+        Box::pin(submit(&self.writes, Box::new(change), false))
     }
 
     /// Submits a deferred change, and waits only for room in the queue of the writer. Each later [`State::read`] finds the change. If it fails,
@@ -153,34 +161,33 @@ impl State {
     }
 
     /// Writes as [`State::write`] does, in a transaction that no other change shares: all data that `change` sees is on disk already.
-    pub async fn write_alone<T, E, F>(&self, change: F) -> Result<T, E>
+    pub fn write_alone<T, E, F>(&self, change: F) -> Outcome<'_, T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        submit(&self.writes, change, true).await
+        Box::pin(submit(&self.writes, Box::new(change), true))
     }
 
     /// Runs `look` on a snapshot of the committed state. Commits deferred changes before.
-    pub async fn read<T, E, F>(&self, look: F) -> Result<T, E>
+    pub fn read<T, E, F>(&self, look: F) -> Outcome<'_, T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        self.commit_deferred().await?;
-        self.read_committed(look).await
+        Box::pin(self.look(&self.reads, Box::new(move |tx| look(tx))))
     }
 
     /// Reads as [`State::read`] does, without changes that are still deferred. For a caller that gets the ledger entries of later commits.
-    pub async fn read_committed<T, E, F>(&self, look: F) -> Result<T, E>
+    pub fn read_committed<T, E, F>(&self, look: F) -> Outcome<'_, T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T, E> + Send + 'static,
     {
-        submit(&self.reads, |tx| look(tx), false).await
+        Box::pin(submit(&self.reads, Box::new(move |tx| look(tx)), false))
     }
 
     /// Commits deferred changes, so that a later [`State::read_committed`] finds them.
@@ -196,7 +203,7 @@ impl State {
 
     /// Reads as [`State::read`] does, in a thread of its own, for reads that may take long. SQLite interrupts a statement that runs
     /// beyond `time_max`.
-    pub async fn search<T, E, F>(&self, time_max: Duration, look: F) -> Result<T, E>
+    pub fn search<T, E, F>(&self, time_max: Duration, look: F) -> Outcome<'_, T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
@@ -208,8 +215,17 @@ impl State {
             SEARCH_UNTIL.set(None);
             found
         };
+        Box::pin(self.look(&self.searches, Box::new(timed)))
+    }
+
+    /// Commits deferred changes, and then reads.
+    async fn look<T, E>(&self, jobs: &mpsc::Sender<Job>, task: Task<T, E>) -> Result<T, E>
+    where
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
         self.commit_deferred().await?;
-        submit(&self.searches, timed, false).await
+        submit(jobs, task, false).await
     }
 
     /// Returns the time of the record, in milliseconds since the epoch. It never goes back.
@@ -298,16 +314,15 @@ impl State {
     }
 }
 
-async fn submit<T, E, F>(jobs: &mpsc::Sender<Job>, work: F, alone: bool) -> Result<T, E>
+async fn submit<T, E>(jobs: &mpsc::Sender<Job>, task: Task<T, E>, alone: bool) -> Result<T, E>
 where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
-    F: FnOnce(&mut WriteTx<'_>) -> Result<T, E> + Send + 'static,
 {
     let result = Arc::new(Mutex::new(None));
     let slot = Arc::clone(&result);
     let work = Box::new(move |tx: &mut WriteTx<'_>| {
-        let result = work(tx);
+        let result = task(tx);
         let keep = result.is_ok();
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         keep

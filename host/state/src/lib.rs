@@ -36,7 +36,7 @@ pub use clock::wall_clock;
 #[cfg(feature = "threads")]
 pub use events::EventsOf;
 #[cfg(feature = "threads")]
-pub use handle::State;
+pub use handle::{Outcome, State};
 pub use opening::{View, look, open_to_look};
 pub use stored::{bad, stored_json, stored_text};
 #[cfg(feature = "threads")]

@@ -3,7 +3,7 @@
 //! See [`State::write`] for writes without refusals.
 
 use super::Refusal;
-use ironclaw_state::{Error, State, WriteTx};
+use ironclaw_state::{Error, Outcome, State, WriteTx};
 
 /// The reason that a decision has no value. `?` makes one of a refusal and of an error.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub trait Decide {
     ///
     /// # Errors
     /// Returns [`Denied::Refused`] after the writes of `decide` are on disk, and [`Denied::Failed`] after they are rolled back.
-    fn decide<T, E, F>(&self, decide: F) -> impl Future<Output = Result<T, Denied<E>>> + Send
+    fn decide<T, E, F>(&self, decide: F) -> Outcome<'_, T, Denied<E>>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
@@ -73,7 +73,7 @@ pub trait Decide {
 }
 
 impl Decide for State {
-    async fn decide<T, E, F>(&self, decide: F) -> Result<T, Denied<E>>
+    fn decide<T, E, F>(&self, decide: F) -> Outcome<'_, T, Denied<E>>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,
@@ -84,10 +84,14 @@ impl Decide for State {
             Err(Denied::Refused(refusal)) => Ok(Err(refusal)),
             Err(Denied::Failed(error)) => Err(error),
         });
-        match decided.await {
-            Ok(decision) => decision.map_err(Denied::Refused),
-            Err(error) => Err(Denied::Failed(error)),
-        }
+        Box::pin(denied_or(decided))
+    }
+}
+
+async fn denied_or<T, E>(decided: Outcome<'_, Result<T, Refusal>, E>) -> Result<T, Denied<E>> {
+    match decided.await {
+        Ok(decision) => decision.map_err(Denied::Refused),
+        Err(error) => Err(Denied::Failed(error)),
     }
 }
 
