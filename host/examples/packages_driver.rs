@@ -6,7 +6,7 @@
 
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::seam::change::Packages;
-use ironclaw_host::reach::packages::{self, FetchContext};
+use ironclaw_host::driven::packages::{self, FetchContext};
 use ironclaw_jail::launcher::{self, Entries, Launcher};
 use ironclaw_jail::{Client, Identity, Limits, Mount, Role, Spec, client};
 use ironclaw_state::home::{Home, LayerOwner};

@@ -27,11 +27,11 @@ pub mod writers;
 
 pub use crate::store::tables::changes::{Origin, Requester};
 pub use decide::proof::{Approved, Direct};
-pub use kinds::schedule::{Lost as LostRight, lost as lost_right};
+pub use kinds::schedule::lost as lost_right;
 
 use crate::registry::policy::{Policy, Rule};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::seam::change::{Change, ChangeKind};
+use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
 use serde_json::Value;
 
@@ -68,11 +68,6 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Returns the kind of the change.
-    pub const fn kind(&self) -> ChangeKind {
-        self.proposed.change.kind()
-    }
-
     /// Returns the rule for its decision.
     pub fn rule(&self, policy: &Policy) -> Rule {
         kinds::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)

@@ -6,26 +6,46 @@
 
 #![forbid(unsafe_code)]
 
-pub mod store; // the record: SQL, rows, refusals, and the loop of a worker
+pub(crate) mod store; // the record: SQL, rows, refusals, and the loop of a worker
 
-pub mod registry; // who and what exists, what is allowed, and the settings that a decision reads
+pub(crate) mod registry; // who and what exists, what is allowed, and the settings that a decision reads
 
-pub mod sessions; // the row, the keys and the files of a conversation
+pub(crate) mod sessions; // the row, the keys and the files of a conversation
 
-pub mod turns; // what a model sees, and what it costs
+pub(crate) mod turns; // what a model sees, and what it costs
 
-pub mod channels; // how words come in and go out
+pub(crate) mod channels; // how words come in and go out
 
-pub mod reach; // what comes from other machines for an agent, or goes to them
+pub(crate) mod reach; // what comes from other machines for an agent, or goes to them
 
-pub mod gateway; // everything that waits for people
+pub(crate) mod gateway; // everything that waits for people
 
-pub mod calls; // the calls of a model, judged and run
+pub(crate) mod calls; // the calls of a model, judged and run
 
-pub mod runtime; // the sessions that are awake
+pub(crate) mod runtime; // the sessions that are awake
 
-pub mod upkeep; // the record kept whole
+pub(crate) mod upkeep; // the record kept whole
 
-pub mod api; // HTTP for the operator
+pub(crate) mod api; // HTTP for the operator
 
 pub mod daemon; // start, stop, settings and command line
+
+/// Parts that tests, benches and examples call without a process. No program uses this list.
+#[doc(hidden)]
+pub mod driven {
+    pub use crate::channels::inbound::channel::webhook::signature;
+    pub use crate::gateway::{Approved, Direct};
+    pub use crate::reach::{mcp_jail, packages};
+    pub use crate::registry::live_settings::{ApprovalConfig, HostPolicy, LiveSettings};
+    pub use crate::registry::policy::Policy;
+    pub use crate::registry::tools::catalogue::Catalogue;
+    pub use crate::registry::{Agent, LOOPBACK, Mode, find_agent, owner};
+    pub use crate::runtime::schedules as runs;
+    pub use crate::sessions::store as sessions;
+    pub use crate::store::error::Error;
+    pub use crate::store::record::Record;
+    pub use crate::store::tables::schedules;
+    pub use crate::turns::calls::http::Network;
+    pub use crate::turns::{calls, context, items, turn};
+    pub use crate::upkeep::maintenance::HeadPublisher;
+}

@@ -47,7 +47,9 @@ const ROOMS_MAX: usize = 12;
 /// Returns the rooms of the host, lowest first, as `lib.rs` lists them.
 fn rooms() -> Vec<String> {
     let source = read(&workspace().join("host/src/lib.rs"));
-    let names = source.lines().filter_map(|line| line.strip_prefix("pub mod ")?.split_once(';'));
+    let names = source.lines().filter_map(|line| {
+        line.trim_start_matches("pub(crate) ").trim_start_matches("pub ").strip_prefix("mod ")?.split_once(';')
+    });
     names.map(|(name, _)| name.to_owned()).collect()
 }
 

@@ -14,11 +14,12 @@ use ironclaw_contract::ids::{AgentId, BootId, CallId, ItemId, PersonId, SessionI
 use ironclaw_contract::seam::change::Access;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label, Ref, Tuple, tuple};
-use ironclaw_host::registry::{Agent, Mode};
-use ironclaw_host::turns::calls::http::Network;
-use ironclaw_host::turns::calls::{self, Judgement, TurnFacts};
-use ironclaw_host::turns::context::{self, Checked, Item};
-use ironclaw_host::turns::items::Recorded;
+use ironclaw_host::driven::calls::http::Network;
+use ironclaw_host::driven::calls::{self, Judgement, TurnFacts};
+use ironclaw_host::driven::context::{self, Checked, Item};
+use ironclaw_host::driven::items::Recorded;
+use ironclaw_host::driven::schedules::OfTurn;
+use ironclaw_host::driven::{Agent, Catalogue, Mode};
 use ironclaw_judge::egress::{Grant, GrantText, Loopback};
 use ironclaw_judge::spans::TypedSpan;
 use ironclaw_judge::typed::Typed;
@@ -141,8 +142,8 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
     grants.push(grant("api.example.com".to_owned()));
     let typed = format!("please post the summary of today to {url} and use a short title");
     TurnFacts {
-        catalogue: ironclaw_host::registry::tools::catalogue::Catalogue::default(),
-        of_schedule: ironclaw_host::store::tables::schedules::OfTurn::default(),
+        catalogue: Catalogue::default(),
+        of_schedule: OfTurn::default(),
         principal: Principal::Person,
         scope: Classes::of(&[Class::Read, Class::Send, Class::Write]),
         has_external: labels.contains(&Label::External),

@@ -15,7 +15,7 @@ use ironclaw_contract::ledger_entry::{GENESIS_PREV, Kind, hash};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_host::daemon;
 use ironclaw_host::daemon::audit;
-use ironclaw_host::upkeep::maintenance::HeadPublisher;
+use ironclaw_host::driven::HeadPublisher;
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{Config, Entry, archive};
 use ironclaw_state::State;

@@ -20,11 +20,10 @@ use figures::{Report, Samples};
 use host_fixture::TestHost;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::seam::socket::Context;
-use ironclaw_host::registry::{self, Agent};
-use ironclaw_host::sessions::store::{self, Session};
-use ironclaw_host::turns::context::{self, ItemCache, Reader};
-use ironclaw_host::turns::items;
-use ironclaw_host::turns::turn::{self, Turn};
+use ironclaw_host::driven::context::{self, ItemCache, Reader};
+use ironclaw_host::driven::sessions::{self, Session};
+use ironclaw_host::driven::turn::{self, Turn};
+use ironclaw_host::driven::{Agent, find_agent, items};
 use ironclaw_model::Prompt;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::{ContentKey, MasterKey};
@@ -64,8 +63,8 @@ fn main() {
         for items in ITEMS {
             let wrapping = master.wrapping_key();
             let measured = state.read(move |tx| {
-                let agent = registry::find_agent(tx, &name(items))?.expect("an agent");
-                let session = store::of_agent(tx, agent.id)?.pop().expect("a session");
+                let agent = find_agent(tx, &name(items))?.expect("an agent");
+                let session = sessions::of_agent(tx, agent.id)?.pop().expect("a session");
                 let key = session.content_key(&wrapping).expect("a key");
                 Ok::<_, ironclaw_state::Error>(measure(tx, &agent, &session, &key, items))
             });

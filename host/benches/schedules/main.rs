@@ -30,7 +30,7 @@ use client::Client;
 use figures::{Report, Samples};
 use host_fixture::TestHost;
 use ironclaw_calendar::{Recurrence, Series, Zone};
-use ironclaw_host::store::tables::schedules as table;
+use ironclaw_host::driven::schedules as table;
 use ironclaw_state::{Error, State};
 use jiff::Timestamp;
 use model_server::{Act, Server};

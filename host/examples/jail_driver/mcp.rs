@@ -2,7 +2,7 @@
 //!
 //! Only for tests. See `host/tests/security/mcp_jail.rs`.
 
-use ironclaw_host::reach::mcp_jail::{self, McpJails, Process};
+use ironclaw_host::driven::mcp_jail::{self, McpJails, Process};
 use ironclaw_jail::launcher::{Exit, Launcher};
 use ironclaw_jail::{Identity, Mount};
 use serde_json::{Value, json};

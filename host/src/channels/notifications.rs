@@ -3,7 +3,7 @@
 //! A notification has the kind and the id of its object, and never content: its channel may be read by others. It is a row in the
 //! transaction of its reason; [`crate::channels::outbound::dispatch`] sends it. See [`crate::registry::places`] for the places.
 
-pub use crate::store::tables::notifications::{About, Place, State, Stored, find};
+pub use crate::store::tables::notifications::{About, Place, State, Stored};
 
 use crate::registry::{self, Role};
 use crate::store::tables::notifications::{self as table, Times};

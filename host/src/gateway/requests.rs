@@ -22,15 +22,15 @@ mod told;
 mod using;
 
 pub use crate::store::tables::requests::{
-    Row, Status, ended, find, finish, is_any_due, list, next_end, next_reminder, note_told, of_call, of_task, of_turn,
+    Row, Status, ended, finish, is_any_due, list, next_end, next_reminder, note_told, of_call, of_task, of_turn,
     pending_count, running,
 };
 pub use ask::{Asked, Asking, ask, follow_equal};
-pub use decide::{approve, known, may_decide, may_read, reject, unknown};
-pub use ending::{end, end_all, end_of_sender, end_of_task, inform, withdraw_approved};
+pub use decide::{known, may_decide, may_read, unknown};
+pub use ending::{end, end_all, end_of_sender, end_of_task, withdraw_approved};
 pub use notice::{note_unknown, tell_stopped, tell_unknown};
 pub use page::{Shown, arguments, show_or_damage};
-pub use presence::{Presence, Present};
+pub use presence::Presence;
 pub use reasons::{Origin, StoredReason, codes, is_for_grant};
 pub use told::expires_soon;
 pub use using::{Permitted, Running, use_approvals};

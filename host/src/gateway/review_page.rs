@@ -22,7 +22,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-pub use page::{Page, WIDTH};
+pub use page::Page;
 
 use super::kinds;
 use crate::registry::Role;

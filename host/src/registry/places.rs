@@ -10,7 +10,7 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 
-pub use crate::store::tables::notifications::{Place, place_of, places};
+pub use crate::store::tables::notifications::{place_of, places};
 
 /// The word for no place.
 const NONE: &str = "none";

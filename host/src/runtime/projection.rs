@@ -105,11 +105,6 @@ impl Inbound {
     pub fn receipts(&mut self, receipts: &[Receipt]) -> Result<(), Error> {
         self.writer.project(|inbound| note(inbound, receipts))
     }
-
-    /// Projects the address of replies and the cursor of taken rows.
-    pub fn routing(&mut self, routing: &Routing) -> Result<(), Error> {
-        self.writer.project(|inbound| inbound.routing(routing))
-    }
 }
 
 fn note(inbound: &Projection<'_>, receipts: &[Receipt]) -> rusqlite::Result<()> {

@@ -16,15 +16,11 @@ use fastrand::Rng;
 use ironclaw_calendar::{Recurrence, Series, Zone};
 use ironclaw_contract::ids::{BootId, ScheduleId};
 use ironclaw_contract::seam::change::CatchUp;
-use ironclaw_host::registry::live_settings::LiveSettings;
-use ironclaw_host::registry::live_settings::{ApprovalConfig, HostPolicy};
-use ironclaw_host::registry::policy::Policy;
-use ironclaw_host::registry::{self, schedules as rows};
-use ironclaw_host::runtime::schedules::{Context, come_at, outcome};
-use ironclaw_host::store::error::Error;
-use ironclaw_host::store::record::Record;
-use ironclaw_host::store::tables::schedules as table;
-use ironclaw_host::turns::items;
+use ironclaw_host::driven::runs::{Context, come_at, outcome};
+use ironclaw_host::driven::schedules as table;
+use ironclaw_host::driven::{
+    ApprovalConfig, Error, HostPolicy, LiveSettings, Policy, Record, find_agent, items, owner,
+};
 use ironclaw_state::State;
 use ironclaw_state::keys::MasterKey;
 use ironclaw_state::seal::Sealer;
@@ -117,8 +113,8 @@ impl Reopened {
         let record = self.open().await;
         let own = series.clone();
         let insert = record.state.write(move |tx| {
-            let agent = registry::find_agent(tx, "a")?.expect("an agent");
-            let owner = registry::owner(tx)?.expect("an owner");
+            let agent = find_agent(tx, "a")?.expect("an agent");
+            let owner = owner(tx)?.expect("an owner");
             let row = row((agent.id, owner), &own, catch_up);
             table::insert(tx, &row)?;
             Ok::<_, ironclaw_state::Error>(row.id)
@@ -163,8 +159,8 @@ impl Reopened {
         if rng.bool() {
             let ended = record.state.write(|tx| {
                 for open in table::open(tx)?.into_iter().filter(|open| open.message.is_some()) {
-                    let row = rows::find(tx, open.schedule)?.expect("its schedule");
-                    outcome::settle(tx, &row, &open, (rows::OccurrenceState::Failed, Some("no_answer")), None)?;
+                    let row = table::find(tx, open.schedule)?.expect("its schedule");
+                    outcome::settle(tx, &row, &open, (table::OccurrenceState::Failed, Some("no_answer")), None)?;
                 }
                 Ok::<_, ironclaw_state::Error>(())
             });
@@ -197,7 +193,7 @@ impl Reopened {
             .read(move |tx| {
                 let all = table::occurrences_of(tx, id, ROWS)?.into_iter();
                 let new: Vec<_> = all.filter(|one| one.ordinal > ordinal).collect();
-                Ok::<_, ironclaw_state::Error>((rows::find(tx, id)?.expect("its row"), new))
+                Ok::<_, ironclaw_state::Error>((table::find(tx, id)?.expect("its row"), new))
             })
             .await
             .expect("read");

@@ -4,7 +4,7 @@
 
 use super::client::{self, exchange};
 use super::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
-use ironclaw_host::channels::inbound::channel::webhook::signature::{Claimed, Secret, check};
+use ironclaw_host::driven::signature::{Claimed, Secret, check};
 use ironclaw_state::keys::SecretText;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -7,8 +7,7 @@ use super::record;
 use ironclaw_calendar::Series;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, ScheduleId};
 use ironclaw_contract::seam::change::{CatchUp, WrittenBy};
-use ironclaw_host::registry::{self, schedules};
-use ironclaw_host::store::tables::schedules as table;
+use ironclaw_host::driven::{LOOPBACK, find_agent, schedules};
 use ironclaw_state::{Error, State};
 
 /// Returns the row of an active schedule whose first time is after its anchor. Its replies go to a thread of its own.
@@ -27,7 +26,7 @@ pub(crate) fn row((agent, creator): (AgentId, PersonId), series: &Series, catch_
         anchor: series.anchor,
         catch_up,
         may: Vec::new(),
-        channel: registry::LOOPBACK.to_owned(),
+        channel: LOOPBACK.to_owned(),
         platform_id: creator.to_string(),
         thread_id: id.to_string(),
         state: schedules::State::Active,
@@ -46,9 +45,9 @@ pub(crate) fn make_schedules(host: &TestHost, agent: &str, count: usize, series:
     runtime.block_on(async {
         let state = State::open(&host.home.join("state.db"), &master.state_key()).expect("the state opens");
         let make = state.write(move |tx| {
-            let agent = registry::find_agent(tx, &agent)?.expect("an agent");
+            let agent = find_agent(tx, &agent)?.expect("an agent");
             for _ in 0..count {
-                table::insert(tx, &row((agent.id, PersonId::new()), &series, CatchUp::Skip))?;
+                schedules::insert(tx, &row((agent.id, PersonId::new()), &series, CatchUp::Skip))?;
             }
             Ok::<_, Error>(())
         });

@@ -4,8 +4,8 @@
 
 use super::host_fixture::TestHost;
 use super::record;
-use ironclaw_host::registry;
-use ironclaw_host::sessions::store::{self, NewError, Origin};
+use ironclaw_host::driven::sessions::{self, NewError, Origin};
+use ironclaw_host::driven::{LOOPBACK, find_agent, owner};
 use ironclaw_state::State;
 
 /// Returns the name of an agent by its number.
@@ -21,13 +21,13 @@ pub(crate) fn make_sessions(host: &TestHost, agents: usize, threads: usize) {
         let state = State::open(&host.home.join("state.db"), &master.state_key()).expect("the state opens");
         let wrapping = master.wrapping_key();
         let make = state.write(move |tx| {
-            let owner = registry::owner(tx)?.expect("an owner");
+            let owner = owner(tx)?.expect("an owner");
             for agent in 0..agents {
-                let agent = registry::find_agent(tx, &name(agent))?.expect("an agent");
+                let agent = find_agent(tx, &name(agent))?.expect("an agent");
                 for thread in 0..threads {
-                    let (channel, address) = (registry::LOOPBACK.to_owned(), owner.to_string());
+                    let (channel, address) = (LOOPBACK.to_owned(), owner.to_string());
                     let origin = Origin::of_sender(channel, address, format!("t{thread}"));
-                    store::of_origin_or_new(tx, &agent, &origin, (owner, u32::MAX), &wrapping)?;
+                    sessions::of_origin_or_new(tx, &agent, &origin, (owner, u32::MAX), &wrapping)?;
                 }
             }
             Ok::<_, NewError>(())

@@ -6,7 +6,7 @@
 
 use super::{Executor, Place};
 use crate::channels::agent_messages::Keys;
-use crate::channels::agent_messages::request::{self, Recorded, Request};
+use crate::channels::agent_messages::request::{self, Request};
 use crate::channels::outbound::delivery::{self, Sent};
 use crate::gateway::requests::facts::{Facts, Message};
 use crate::store::error::Error;
@@ -14,7 +14,7 @@ use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::deliveries;
 use crate::turns::calls::{CallOutcome, ResultBody};
 use crate::turns::turn::Position;
-use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId};
+use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, MessageId};
 use ironclaw_state::WriteTx;
 use serde_json::Value;
 use std::time::Duration;
@@ -51,7 +51,7 @@ enum Intent {
     /// A delivery on a channel.
     Delivery(DeliveryId),
     /// A message in the session of another agent.
-    Message(Recorded),
+    Message(MessageId),
     /// The host refused it.
     Refused(Refusal),
 }
@@ -97,7 +97,7 @@ impl Order {
         let keys = Keys { wrapping: &executor.record.wrapping, sealer: &executor.record.sealer };
         let settings = executor.settings.now();
         self.intent = match request::send(tx, &request, (&settings.quota, executor.sessions_max), keys) {
-            Ok(recorded) => Intent::Message(recorded),
+            Ok(message) => Intent::Message(message),
             Err(Denied::Refused(refusal)) => Intent::Refused(refusal),
             Err(Denied::Failed(error)) => return Err(error.into()),
         };
@@ -118,7 +118,7 @@ impl Executor {
         let until = Instant::now() + left.min(WAIT_MAX);
         let id = match &order.intent {
             Intent::Delivery(id) => *id,
-            Intent::Message(recorded) => return told_of_agent(order, recorded),
+            Intent::Message(message) => return told_of_agent(order, *message),
             Intent::Refused(refusal) => {
                 return ResultBody::failed(format!("not sent: {} ({})", refusal.message, refusal.code));
             }
@@ -186,10 +186,10 @@ fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
 }
 
 /// Returns the words about a message to another agent for the model.
-fn told_of_agent(order: &Order, recorded: &Recorded) -> ResultBody {
+fn told_of_agent(order: &Order, message: MessageId) -> ResultBody {
     let text = format!(
         "agent {} has your message ({}); its answer comes later as a message of its own, so do not wait for it or send again",
-        order.to, recorded.message
+        order.to, message
     );
     ResultBody::done(text)
 }

@@ -34,15 +34,6 @@ pub struct Request<'a> {
     pub text: &'a str,
 }
 
-/// A recorded request.
-#[derive(Debug, Clone, Copy)]
-pub struct Recorded {
-    /// The message.
-    pub message: MessageId,
-    /// Its session.
-    pub session: SessionId,
-}
-
 /// Records a send in the bound of the sender.
 ///
 /// # Errors
@@ -52,7 +43,7 @@ pub fn count(tx: &mut WriteTx<'_>, sender: AgentId, call: CallId) -> Result<(), 
     table::add_send(tx, sender, call, (now, now - chain::MINUTE_MS))
 }
 
-/// Records the message of a request.
+/// Records the message of a request, and returns it.
 ///
 /// # Errors
 /// Refuses a text that is too long, and one beyond the quotas of the person or the numbers of sessions.
@@ -61,7 +52,7 @@ pub fn send(
     request: &Request<'_>,
     (quota, sessions_max): (&quota::Config, u32),
     keys: Keys<'_>,
-) -> Result<Recorded, Denied<NewError>> {
+) -> Result<MessageId, Denied<NewError>> {
     let Request { from: (session, call), sender, receiver, position, text } = request.clone();
     if text.len() > BODY_BYTES_MAX {
         let words = format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", text.len());
@@ -93,7 +84,7 @@ pub fn send(
         .with("hop", hop)
         .with("chain", position.chain)
         .append(tx)?;
-    Ok(Recorded { message, session: target.id })
+    Ok(message)
 }
 
 /// Returns the session of the receiver for the session that asks.

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// Any code can take it:
 ///
 /// ```
-/// use ironclaw_host::gateway::Approved;
+/// use ironclaw_host::driven::Approved;
 ///
 /// fn change_a_capability(approved: &Approved) -> String {
 ///     approved.id().to_string()
@@ -24,13 +24,13 @@ use serde_json::Value;
 /// No code outside of the decision can make it, by its constructor or by its fields:
 ///
 /// ```compile_fail,E0624
-/// use ironclaw_host::gateway::Approved;
+/// use ironclaw_host::driven::Approved;
 ///
 /// let forge = Approved::new;
 /// ```
 ///
 /// ```compile_fail,E0451
-/// use ironclaw_host::gateway::Approved;
+/// use ironclaw_host::driven::Approved;
 ///
 /// fn forge(approved: Approved) -> Approved {
 ///     Approved { givers: Vec::new(), ..approved }
@@ -90,7 +90,7 @@ impl Approved {
 /// The proof that the policy leaves the work of one kind of change to a command of this person alone.
 ///
 /// ```compile_fail,E0624
-/// use ironclaw_host::gateway::Direct;
+/// use ironclaw_host::driven::Direct;
 ///
 /// let forge = Direct::new;
 /// ```

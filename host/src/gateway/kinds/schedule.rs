@@ -8,7 +8,7 @@ mod page;
 mod rights;
 
 pub(in crate::gateway) use rights::check as check_rights;
-pub use rights::{Lost, lost};
+pub use rights::lost;
 
 use super::{Properties, Scope};
 use crate::store::refusal::Refusal;

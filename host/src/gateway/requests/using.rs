@@ -28,7 +28,8 @@ use serde_json::{Map, Value};
 #[derive(Debug)]
 pub struct Permitted {
     call: CallId,
-    permit: Permit,
+    /// A proof, which no effect reads.
+    _permit: Permit,
     facts: Facts,
 }
 
@@ -36,11 +37,6 @@ impl Permitted {
     /// Returns the call that may run.
     pub const fn call(&self) -> CallId {
         self.call
-    }
-
-    /// Returns the permit of the judgement.
-    pub const fn permit(&self) -> Permit {
-        self.permit
     }
 
     /// Returns the facts of the call: those that people approved, if they were asked. The effect is made from them.
@@ -110,7 +106,7 @@ fn count_allowance(
         let words = "its allowance was used up, expired or was removed; an equal call in a later message asks a person";
         return Err(Refusal::new(DenialCode::AllowanceLost, words).into());
     }
-    Ok(Permitted { call: call.call_id, permit, facts })
+    Ok(Permitted { call: call.call_id, _permit: permit, facts })
 }
 
 /// Returns the facts of a call that runs without a request.
@@ -153,7 +149,7 @@ pub fn use_approvals(
         }
         let facts = facts_of_running(tx, all, running)?;
         return match alone {
-            Some(permit) => Ok(Permitted { call, permit, facts }),
+            Some(permit) => Ok(Permitted { call, _permit: permit, facts }),
             None => count_allowance(tx, running, judgement, facts),
         };
     };
@@ -189,7 +185,7 @@ pub fn use_approvals(
         return refuse(DenialCode::ApprovalLost, why);
     }
     mark_used(tx, &open.row, &valid)?;
-    Ok(Permitted { call, permit, facts })
+    Ok(Permitted { call, _permit: permit, facts })
 }
 
 /// Uses up approvals that count, and marks their request as running.

@@ -8,7 +8,7 @@ mod samples;
 mod sentences;
 mod skills;
 
-use super::page::CONTINUES;
+use super::page::{CONTINUES, WIDTH};
 use super::*;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::change::Payload;

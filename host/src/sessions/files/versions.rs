@@ -16,5 +16,5 @@ mod walk;
 pub use history::{History, Kept, history};
 pub use limits::COPY_TIME_MAX;
 pub use restore::{Restoring, Wanted, restoring};
-pub use store::{Report, Store};
+pub use store::Store;
 pub use take::{Run, take};

@@ -3,8 +3,8 @@
 mod row;
 
 pub use super::requests::{
-    ApprovalRow, LiveToken, approvals, insert_approval, live_tokens, set_token, use_approval, void_all_approvals,
-    void_approval, void_approvals,
+    ApprovalRow, approvals, insert_approval, live_tokens, set_token, use_approval, void_all_approvals, void_approval,
+    void_approvals,
 };
 pub use row::{Origin, Requester, Row, Status};
 

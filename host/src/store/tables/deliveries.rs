@@ -2,7 +2,7 @@
 
 mod unseen;
 
-pub use unseen::{Unseen, mark_seen, mark_seen_of_turn, unseen, unseen_by_session};
+pub use unseen::{mark_seen, mark_seen_of_turn, unseen, unseen_by_session};
 
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
