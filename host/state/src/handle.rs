@@ -58,7 +58,7 @@ impl State {
     /// this runtime runs.
     ///
     /// # Errors
-    /// [`Error::WrongKey`] and [`Error::Newer`]; otherwise the errors of SQLite.
+    /// [`Error::WrongKey`], [`Error::Newer`] and [`Error::Older`]; otherwise the errors of SQLite.
     pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
         Self::open_as(path, key, log::Owner::This)
     }

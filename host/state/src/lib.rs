@@ -78,6 +78,19 @@ pub enum Error {
         /// The commands that go back to a snapshot, or the reason that there are none.
         way_back: String,
     },
+    /// The file belongs to an older version, whose schema this program does not migrate.
+    #[error(
+        "{path} has schema {found}, and this version reads schema {oldest} and later; the file is unchanged: start the host once with an \
+         earlier build of IronClaw 0.1.0 that has schema {oldest}, and then with this version"
+    )]
+    Older {
+        /// The file.
+        path: String,
+        /// Version of the file.
+        found: i64,
+        /// Oldest version that this program reads.
+        oldest: i64,
+    },
     /// A migration of the schema failed.
     #[error(
         "cannot migrate {path} from schema {from} to {to}: {source}; the file is unchanged{kept}: install the earlier version"

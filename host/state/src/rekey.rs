@@ -25,7 +25,7 @@ impl Copy {
     /// Copies the state at `path`, page by page, to a new file `to`.
     ///
     /// # Errors
-    /// [`Error::WrongKey`], [`Error::Newer`], and [`Error::InUse`] while another process has the state open.
+    /// [`Error::WrongKey`], [`Error::Newer`], [`Error::Older`], and [`Error::InUse`] while another process has the state open.
     pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
         let left = log::inspect(path)?;
         let original = connect(path, key)?;

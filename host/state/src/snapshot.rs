@@ -10,6 +10,7 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -111,11 +112,11 @@ pub fn remove_all(path: &Path) -> Result<Vec<PathBuf>, Error> {
     unfinished.and_then(|()| removed.into_iter().collect())
 }
 
-/// Returns the commands that go back to the newest snapshot that opens under `key` and whose version is at most `known`. Without
-/// such a snapshot, it returns a sentence that says so.
-pub fn way_back(path: &Path, key: &SessionKey, found: i64, known: i64) -> String {
+/// Returns the commands that go back to the newest snapshot that opens under `key` and whose version is one of `readable`. Without such
+/// a snapshot, it returns a sentence that says so.
+pub fn way_back(path: &Path, key: &SessionKey, found: i64, readable: RangeInclusive<i64>) -> String {
     let mut newest = all(path).into_iter().rev();
-    let usable = newest.find(|snapshot| snapshot.before - 1 <= known && opens(&snapshot.path, key));
+    let usable = newest.find(|snapshot| readable.contains(&(snapshot.before - 1)) && opens(&snapshot.path, key));
     let Some(snapshot) = usable else {
         return "no snapshot of an earlier schema opens under the master key".to_owned();
     };
@@ -291,16 +292,17 @@ mod tests {
         let home = directory.path().join("it's a home %41?");
         fs::create_dir(&home).expect("made");
         let (path, db) = state(&home);
-        assert!(way_back(&path, &key(), 9, 5).starts_with("no snapshot"));
+        assert!(way_back(&path, &key(), 9, 4..=5).starts_with("no snapshot"));
         for before in [5, 6, 8] {
             fs::rename(take(&db, &path, &key(), 20).expect("taken").path, name(&path, before)).expect("renamed");
         }
         let names = || fs::read_dir(&home).expect("readable").count();
         let (whole, before) = (fs::read(name(&path, 6)).expect("readable"), names());
-        let way = way_back(&path, &key(), 9, 5);
+        let way = way_back(&path, &key(), 9, 4..=5);
         assert!(way.contains("state.db.before-v6") && !way.contains("before-v8"), "{way}");
+        assert!(way_back(&path, &key(), 9, 6..=6).starts_with("no snapshot"), "the others are too old");
         let other = SessionKey::new([6; 32]);
-        assert!(way_back(&path, &other, 9, 5).starts_with("no snapshot"));
+        assert!(way_back(&path, &other, 9, 4..=5).starts_with("no snapshot"));
         assert_eq!(under_other_keys(&path, &key()), [] as [PathBuf; 0]);
         assert_eq!(under_other_keys(&path, &other).len(), 3);
         assert_eq!((fs::read(name(&path, 6)).expect("readable"), names()), (whole, before), "it was only read");

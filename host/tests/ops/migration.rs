@@ -1,53 +1,31 @@
-//! Tests of an upgrade and of the way back: a home of schema version 5 with this host, and a host that is older than its home.
+//! Tests of an upgrade and of the way back: the note and the snapshot of a migration, and a host that is older than its home.
 //!
-//! The fixture has rows of version 5, and the released scripts make its schema. See `state`.
+//! No later schema exists yet, so a copy of the record serves as the snapshot. See `migrations` of `ironclaw_state`.
 
 use crate::support::client::{Client, current_user};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::record;
+use ironclaw_state::migrations::NEWEST;
 use rusqlite::Connection;
-use std::path::Path;
+use serde_json::json;
+use std::path::PathBuf;
 use std::process::Command;
 
-/// The master key of that home. It never protected other data.
-const MASTER_KEY: &str = "65754e85a17b46db5df8984f5328cd69fcebe1ea60bca4cdbf4dca5e918a49bd";
-
-/// The token of its owner.
-const OWNER_TOKEN: &str = "ict_5e1a1226ecf5c902dd8229937e4635139b4d5edc92d0223e7ce2efa364d6326b";
-
-/// The schema of version 5, script by script.
-const SCHEMA: [&str; 5] = [
-    include_str!("../../state/src/v1.sql"),
-    include_str!("../../state/src/v2.sql"),
-    include_str!("../../state/src/v3.sql"),
-    include_str!("../../state/src/v4.sql"),
-    include_str!("../../state/src/v5.sql"),
-];
-
-const ROWS: &str = include_str!("migration/v5.sql");
-
-/// Makes a home as version 5 left it.
-fn of_version_5() -> TestHost {
+/// Returns a stopped host whose agent knows a name, and a snapshot of its record.
+fn with_snapshot() -> (TestHost, PathBuf) {
     let host = TestHost::with(current_user(), Build::Plain, None);
-    let path = host.home.join("state.db");
-    std::fs::remove_file(&path).expect("removed");
-    let key: Vec<u8> =
-        (0..64).step_by(2).map(|at| u8::from_str_radix(&MASTER_KEY[at..at + 2], 16).expect("hex")).collect();
-    std::fs::write(host.home.join("master.key"), key).expect("written");
-    std::fs::write(host.home.join("owner.token"), OWNER_TOKEN).expect("written");
-    let db = Connection::open(&path).expect("made");
-    let key = record::master(&host.home).state_key();
-    db.execute_batch(&format!(
-        "PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256; \
-         PRAGMA journal_mode = WAL; PRAGMA foreign_keys = OFF;",
-        key.to_hex().as_str()
-    ))
-    .expect("the key is right");
-    for script in SCHEMA {
-        db.execute_batch(script).expect("a script of version 5");
-    }
-    db.execute_batch(&format!("{ROWS} PRAGMA user_version = 5;")).expect("rows of version 5");
-    host
+    host.up();
+    host.agent("a");
+    host.say("a", "my name is Ada.");
+    host.down();
+    let snapshot = host.home.join(snapshot_name());
+    std::fs::copy(host.home.join("state.db"), &snapshot).expect("copied");
+    (host, snapshot)
+}
+
+/// Returns the name of the snapshot that a migration to the next version takes.
+fn snapshot_name() -> String {
+    format!("state.db.before-v{}", NEWEST + 1)
 }
 
 fn version(db: &Connection) -> i64 {
@@ -55,36 +33,37 @@ fn version(db: &Connection) -> i64 {
 }
 
 #[test]
-fn home_of_version_5_is_migrated_and_continues() {
-    let host = of_version_5();
+fn migrated_home_continues_and_the_ledger_names_the_snapshot() {
+    let (host, snapshot) = with_snapshot();
+    let note = json!({ "from": NEWEST, "to": NEWEST + 1, "snapshot": snapshot_name() });
+    let migrated = record::open_to_change(&host.home);
+    let sql = "INSERT INTO meta (key, value) VALUES ('migrated', ?1)";
+    migrated.execute(sql, [note.to_string()]).expect("as a migration notes it");
+    drop(migrated);
     host.up();
     assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
-    assert_eq!(Client::of(&host).history("a").len(), 10, "five questions, five answers");
+    assert_eq!(Client::of(&host).history("a").len(), 4, "two questions, two answers");
     let entries = host.entries("state.migrated");
     assert_eq!(entries.len(), 1);
-    assert_eq!(
-        (&entries[0]["data"]["from"], &entries[0]["data"]["snapshot"]),
-        (&5.into(), &"state.db.before-v6".into())
-    );
-    let log = std::fs::read_to_string(host.home.join("logs/host.log")).expect("a log");
-    assert!(log.contains("state.db.before-v6"), "{log}");
+    for field in ["from", "to", "snapshot"] {
+        assert_eq!(entries[0]["data"][field], note[field]);
+    }
     host.down();
     assert!(host.ctl(&["audit", "verify"]).ok().stdout.starts_with("ok "));
-    // Another start migrates nothing and makes no snapshot.
+    // Another start names it no more.
     host.up();
     host.down();
     assert_eq!(host.entries("state.migrated").len(), 1);
-    let copy =
-        ironclaw_state::open_to_look(&host.home.join("state.db.before-v6"), &record::master(&host.home).state_key());
+    let copy = ironclaw_state::open_to_look(&snapshot, &record::master(&host.home).state_key());
     let copy = copy.expect("the snapshot has the same key");
-    assert_eq!(version(&copy), 5);
-    assert_eq!(record::count(&copy, "SELECT count(*) FROM messages"), 4);
-    assert!(version(&record::open(&host.home)) > 5);
+    assert_eq!(version(&copy), NEWEST);
+    assert_eq!(record::count(&copy, "SELECT count(*) FROM messages"), 1);
+    assert_eq!(version(&record::open(&host.home)), NEWEST);
 }
 
 #[test]
 fn older_host_refuses_a_newer_home_and_names_the_way_back() {
-    let host = of_version_5();
+    let (host, snapshot) = with_snapshot();
     host.up();
     host.say("a", "echo newer");
     host.down();
@@ -92,11 +71,11 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     let newer = record::open_to_change(&host.home);
     newer.execute_batch("PRAGMA user_version = 99;").expect("changed");
     drop(newer);
-    let snapshot = |name: &str| host.home.join(name);
-    std::fs::write(snapshot("state.db.before-v99"), "of a version that is newer still").expect("written");
+    std::fs::write(host.home.join("state.db.before-v99"), "of a version that is newer still").expect("written");
     let answer = host.ctl(&["up", "--detach"]).refused("has schema 99");
-    assert!(answer.stderr.contains("state.db.before-v6") && !answer.stderr.contains("before-v99"), "{}", answer.stderr);
-    let commands = answer.stderr.split("the later changes: ").nth(1).expect("the commands").lines().next();
+    let said = &answer.stderr;
+    assert!(said.contains(&snapshot_name()) && !said.contains("before-v99"), "{said}");
+    let commands = said.split("the later changes: ").nth(1).expect("the commands").lines().next();
     let commands = commands.expect("a line").trim();
     let typed = Command::new("sh").args(["-c", commands]).status();
     assert!(typed.is_ok_and(|status| status.success()), "{commands}");
@@ -105,27 +84,22 @@ fn older_host_refuses_a_newer_home_and_names_the_way_back() {
     let history = Client::of(&host).history("a").iter().map(ToString::to_string).collect::<String>();
     assert!(!history.contains("newer"), "the snapshot has no later messages: {history}");
     assert!(host.home.join("state-v99/state.db").exists(), "the newer record is kept");
-    assert!(Path::new(&host.home).join("state.db.before-v6").exists(), "the snapshot is kept");
+    assert!(snapshot.exists(), "the snapshot is kept");
 }
 
 #[test]
 fn snapshot_goes_with_erased_content_or_a_replaced_key() {
-    let host = of_version_5();
+    let (host, snapshot) = with_snapshot();
     host.up();
-    let snapshot = host.home.join("state.db.before-v6");
     assert!(snapshot.exists());
     let id = host.session()["id"].as_str().expect("an id").to_owned();
     host.ctl(&["session", "remove", &id, "--yes"]).ok();
     assert!(!snapshot.exists(), "its key would open the erased conversation");
     assert_eq!(host.entries("state.snapshots_removed").len(), 1);
     host.down();
-    let host = of_version_5();
-    host.up();
-    host.down();
-    let snapshot = host.home.join("state.db.before-v6");
-    assert!(snapshot.exists());
+    let (host, snapshot) = with_snapshot();
     let said = host.ctl(&["key", "rotate", "master", "--yes"]).ok().stdout;
-    assert!(said.contains("state.db.before-v6") && !snapshot.exists(), "{said}");
+    assert!(said.contains(&snapshot_name()) && !snapshot.exists(), "{said}");
     host.up();
     assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
 }

@@ -338,8 +338,8 @@ fn turn_ends_at_its_deadline_if_the_clock_is_set_back() {
 }
 
 #[test]
-fn newer_state_file_is_refused_and_unchanged() {
-    for user in host_users() {
+fn newer_or_older_state_file_is_refused_and_unchanged() {
+    for (user, version) in host_users().into_iter().flat_map(|user| [(user, 99), (user, 31)]) {
         let host = TestHost::with(user, Build::Plain, None);
         host.up();
         host.down();
@@ -347,15 +347,16 @@ fn newer_state_file_is_refused_and_unchanged() {
         let key = record::master(&host.home).state_key();
         run(async {
             let state = State::open(&path, &key).expect("the record opens");
-            let newer = |tx: &mut WriteTx<'_>| tx.execute("PRAGMA user_version = 99", []);
-            state.write(newer).await.expect("written");
+            let change = move |tx: &mut WriteTx<'_>| tx.execute(&format!("PRAGMA user_version = {version}"), []);
+            state.write(change).await.expect("written");
             state.close().await;
         });
         let before = std::fs::read(&path).expect("read");
-        let words = "has schema 99, and this version knows up to ";
-        host.ctl(&["up", "--detach"]).refused(words);
-        host.ctl(&["init"]).refused(words);
-        host.ctl(&["audit", "verify"]).refused(words);
+        let reads = if version == 99 { "knows up to " } else { "reads schema 32 and later;" };
+        let words = format!("has schema {version}, and this version {reads}");
+        host.ctl(&["up", "--detach"]).refused(&words);
+        host.ctl(&["init"]).refused(&words);
+        host.ctl(&["audit", "verify"]).refused(&words);
         assert_eq!(std::fs::read(&path).expect("read"), before, "{user:?}");
     }
 }
