@@ -1,6 +1,7 @@
 //! The shapes of the API for operators, shared by the host and `ironctl`.
 //!
-//! Plain data, which never reaches a sandbox. `host/src/api.rs` serves the shapes, and `ironctl/src/client.rs` reads them.
+//! Plain data, which never reaches a sandbox. `host/src/api.rs` serves the shapes, and `ironctl/src/client.rs` reads them. See
+//! [`routes`] for the requests.
 
 mod agents;
 mod allowances;
@@ -21,6 +22,7 @@ mod people;
 mod proof;
 mod removal;
 mod requests;
+pub mod routes;
 mod schedules;
 mod scope;
 mod secret;
@@ -63,9 +65,6 @@ pub use usage::*;
 use crate::ids::{AgentId, MessageId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The first part of every path of the API.
-pub const API_VERSION: &str = "v1";
 
 /// File in the home with the address of the running host; the host writes it at its start and removes it at its stop.
 pub const RUN_FILE: &str = "run.json";

@@ -210,6 +210,12 @@ pub struct AgentGroup {
     pub tools: Vec<String>,
 }
 
+/// The JSON Schema of manifests of tools, in its own format.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(value_type = Object))]
+#[serde(transparent)]
+pub struct ManifestSchema(pub serde_json::Value);
+
 /// A message of a chain between agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

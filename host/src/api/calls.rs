@@ -23,7 +23,8 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use ironclaw_contract::ids::{CallId, TurnId};
 use ironclaw_contract::operator::{
-    CallStage, CallWhy, DenialCode, EgressGrant, MessageCall, TestCall, TestedCall, Tool, ToolArgument, ToolRule,
+    CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, TestCall, TestedCall, Tool, ToolArgument,
+    ToolRule,
 };
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -35,7 +36,6 @@ use ironclaw_judge::{Class, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
-use serde::Serialize;
 use std::sync::Arc;
 
 /// Characters of the result of a call that `why` shows.
@@ -171,12 +171,6 @@ pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
     };
     Ok(Json(tools::builtin().iter().filter_map(view).collect()))
 }
-
-/// The JSON Schema of manifests, in its own format.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(utoipa::ToSchema), schema(value_type = Object))]
-#[serde(transparent)]
-pub struct ManifestSchema(serde_json::Value);
 
 /// `GET /v1/tools/schema`
 pub async fn schema() -> Reply<ManifestSchema> {

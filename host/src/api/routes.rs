@@ -1,7 +1,8 @@
-//! The routes of the API: method, path, least role, purpose and handler.
+//! The entry of a route of the API: path, least role, purpose and handler.
 //!
-//! Each route needs a role and a sentence. Tests also derive the schemas of request and answer from the types of the handler, so a handler
-//! whose types have no schema does not compile in tests. See [`crate::api`] for the list, `api::openapi` for the document.
+//! Each route needs a role and a sentence. Tests compare the types of the handler with those of the route, and derive the schemas of
+//! request and answer from them: a handler of other types, or of types without a schema, does not compile in tests. See `api::paths`
+//! for the list, `api::openapi` for the document.
 
 use super::Api;
 use super::auth::require_role;
@@ -12,17 +13,18 @@ use crate::registry::Role;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
-use axum::routing::{self, MethodRouter};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use ironclaw_contract::operator::routes::{self as contract, HEALTH, Method, READINESS};
 
 /// The paths that need no token; authentication lets only these pass without one.
-pub const OPEN_TO_ALL: [&str; 2] = ["/healthz", "/readyz"];
+pub const OPEN_TO_ALL: [&str; 2] = [HEALTH.path, READINESS.path];
 
-/// A handler. In tests, its types must have schemas.
+/// A handler with this body and this answer. In tests, its types must be these, and have schemas.
 #[cfg(not(test))]
-pub trait Described<D> {}
+pub trait Described<Body, Answer, D> {}
 
 #[cfg(not(test))]
-impl<H> Described<()> for H {}
+impl<H, Body, Answer> Described<Body, Answer, ()> for H {}
 
 /// One path with one method.
 pub struct Route {
@@ -41,8 +43,8 @@ pub struct Route {
 /// The part of a route that only the document of the API shows.
 #[cfg(test)]
 pub struct Entry {
-    /// `GET POST DELETE`.
-    pub method: &'static str,
+    /// Its method.
+    pub method: Method,
     /// One sentence on the use of the route.
     pub about: &'static str,
     /// Schemas of its request and answer.
@@ -50,67 +52,60 @@ pub struct Entry {
 }
 
 impl Route {
-    fn new<H, D>(method: &'static str, path: &'static str, about: &'static str, handler: MethodRouter<Api>) -> Self
-    where
-        H: Described<D>,
-    {
-        #[cfg(not(test))]
-        let _ = (method, about);
-        Self {
-            path,
-            needs: None,
-            bytes_max: REQUEST_BYTES_MAX,
-            #[cfg(test)]
-            entry: Entry { method, about, shapes: H::shapes() },
-            handler,
-        }
-    }
-
-    fn for_role(self, needs: Role) -> Self {
-        Self { needs: Some(needs), ..self }
-    }
-
     /// Returns the route with a larger bound on the bytes of its body.
     pub fn up_to(self, bytes_max: usize) -> Self {
         Self { bytes_max, ..self }
     }
 }
 
-/// `GET`
-pub fn get<H, T, D>(path: &'static str, needs: Role, about: &'static str, handler: H) -> Route
+/// Returns the entry of a route for callers of this role.
+pub fn route<const NAMES: usize, B, A, H, T, D>(
+    served: contract::Route<NAMES, B, A>,
+    needs: Role,
+    about: &'static str,
+    handler: H,
+) -> Route
 where
-    H: Handler<T, Api> + Described<D>,
+    H: Handler<T, Api> + Described<B, A, D>,
     T: 'static,
 {
-    Route::new::<H, D>("GET", path, about, routing::get(handler)).for_role(needs)
+    Route { needs: Some(needs), ..without_role(served, about, handler) }
 }
 
-/// `GET` without a token. The answer of its handler must not depend on a person, an agent or a session.
-pub fn open_to_all<H, T, D>(path: &'static str, about: &'static str, handler: H) -> Route
+/// Returns the entry of a route that needs no token. The answer of its handler must not depend on a person, an agent or a session.
+pub fn open_to_all<A, H, T, D>(served: contract::Route<0, (), A>, about: &'static str, handler: H) -> Route
 where
-    H: Handler<T, Api> + Described<D>,
+    H: Handler<T, Api> + Described<(), A, D>,
     T: 'static,
 {
-    assert!(OPEN_TO_ALL.contains(&path), "the list that the look at tokens goes by has {path}");
-    Route::new::<H, D>("GET", path, about, routing::get(handler))
+    assert!(OPEN_TO_ALL.contains(&served.path), "the list that the look at tokens goes by has {}", served.path);
+    without_role(served, about, handler)
 }
 
-/// `POST`
-pub fn post<H, T, D>(path: &'static str, needs: Role, about: &'static str, handler: H) -> Route
+fn without_role<const NAMES: usize, B, A, H, T, D>(
+    served: contract::Route<NAMES, B, A>,
+    about: &'static str,
+    handler: H,
+) -> Route
 where
-    H: Handler<T, Api> + Described<D>,
+    H: Handler<T, Api> + Described<B, A, D>,
     T: 'static,
 {
-    Route::new::<H, D>("POST", path, about, routing::post(handler)).for_role(needs)
-}
-
-/// `DELETE`
-pub fn delete<H, T, D>(path: &'static str, needs: Role, about: &'static str, handler: H) -> Route
-where
-    H: Handler<T, Api> + Described<D>,
-    T: 'static,
-{
-    Route::new::<H, D>("DELETE", path, about, routing::delete(handler)).for_role(needs)
+    let method = match served.method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Delete => MethodFilter::DELETE,
+    };
+    #[cfg(not(test))]
+    let _ = about;
+    Route {
+        path: served.path,
+        needs: None,
+        bytes_max: REQUEST_BYTES_MAX,
+        #[cfg(test)]
+        entry: Entry { method: served.method, about, shapes: H::shapes() },
+        handler: on(method, handler),
+    }
 }
 
 /// Returns the router of these routes, each behind its role.

@@ -9,6 +9,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::Sse;
 use axum::{Extension, Json};
+use ironclaw_contract::operator::routes::Raw;
 use std::future::Future;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
@@ -67,35 +68,52 @@ impl Shapes {
     }
 }
 
-/// A handler whose types have schemas.
-pub trait Described<D> {
+/// A handler with this body and this answer, whose types have schemas.
+pub trait Described<Body, Answer, D> {
     /// Returns its schemas.
     fn shapes() -> Shapes;
 }
 
 /// An argument of a handler.
 pub trait RequestPart {
+    /// The type of the body, if it reads the body.
+    type Body;
+
     /// Adds the schema of the part that it reads.
     fn note(_: &mut Shapes) {}
 }
 
-impl<T> RequestPart for State<T> {}
-impl<T> RequestPart for Extension<T> {}
-impl<T> RequestPart for Path<T> {}
+impl<T> RequestPart for State<T> {
+    type Body = ();
+}
+
+impl<T> RequestPart for Extension<T> {
+    type Body = ();
+}
+
+impl<T> RequestPart for Path<T> {
+    type Body = ();
+}
 
 impl<T: ToSchema> RequestPart for Query<T> {
+    type Body = ();
+
     fn note(shapes: &mut Shapes) {
         shapes.query = Some(T::schema());
     }
 }
 
 impl<T: ToSchema> RequestPart for Body<T> {
+    type Body = T;
+
     fn note(shapes: &mut Shapes) {
         shapes.body = Some(("application/json", shapes.named::<T>()));
     }
 }
 
 impl RequestPart for RawBody {
+    type Body = Raw;
+
     fn note(shapes: &mut Shapes) {
         shapes.body = Some(("application/octet-stream", shapes.named::<String>()));
     }
@@ -103,11 +121,16 @@ impl RequestPart for RawBody {
 
 /// The answer of a handler.
 pub trait ResponseType {
+    /// Its type in the contract.
+    type Answer;
+
     /// Adds its schema.
     fn note(shapes: &mut Shapes);
 }
 
 impl<T: ToSchema> ResponseType for Result<Json<T>, Answer> {
+    type Answer = T;
+
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<T>()];
         shapes.answer = Some((StatusCode::OK, "application/json", answer));
@@ -116,6 +139,8 @@ impl<T: ToSchema> ResponseType for Result<Json<T>, Answer> {
 
 /// The status 202 of the handlers that only record a message.
 impl<T: ToSchema> ResponseType for Result<(StatusCode, Json<T>), Answer> {
+    type Answer = T;
+
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<T>()];
         shapes.answer = Some((StatusCode::ACCEPTED, "application/json", answer));
@@ -123,6 +148,8 @@ impl<T: ToSchema> ResponseType for Result<(StatusCode, Json<T>), Answer> {
 }
 
 impl ResponseType for Result<Exposition, Answer> {
+    type Answer = Raw;
+
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<String>()];
         shapes.answer = Some((StatusCode::OK, "application/openmetrics-text", answer));
@@ -130,12 +157,16 @@ impl ResponseType for Result<Exposition, Answer> {
 }
 
 impl ResponseType for Result<BackupFile, Answer> {
+    type Answer = Raw;
+
     fn note(shapes: &mut Shapes) {
         Result::<FileContent, Answer>::note(shapes);
     }
 }
 
 impl ResponseType for Result<FileContent, Answer> {
+    type Answer = Raw;
+
     fn note(shapes: &mut Shapes) {
         let answer = vec![shapes.named::<String>()];
         shapes.answer = Some((StatusCode::OK, "application/octet-stream", answer));
@@ -144,6 +175,8 @@ impl ResponseType for Result<FileContent, Answer> {
 
 /// The stages of a message, its partial answer and the progress of its calls, then the message.
 impl<S> ResponseType for Result<Sse<S>, Answer> {
+    type Answer = Raw;
+
     fn note(shapes: &mut Shapes) {
         use ironclaw_contract::operator::{CallProgress, Draft, MessageView, Stage};
         let (stage, draft) = (shapes.named::<Stage>(), shapes.named::<Draft>());
@@ -152,9 +185,10 @@ impl<S> ResponseType for Result<Sse<S>, Answer> {
     }
 }
 
+/// The last argument is the one that reads the body.
 macro_rules! described {
-    ($($argument:ident)*) => {
-        impl<Handler, Fut, Out, $($argument,)*> Described<(Out, $($argument,)*)> for Handler
+    ($($argument:ident)* => $body:ty) => {
+        impl<Handler, Fut, Out, $($argument,)*> Described<$body, Out::Answer, (Out, $($argument,)*)> for Handler
         where
             Handler: Fn($($argument),*) -> Fut,
             Fut: Future<Output = Out>,
@@ -170,10 +204,10 @@ macro_rules! described {
         }
     };
 }
-described!();
-described!(A);
-described!(A B);
-described!(A B C);
-described!(A B C D);
-described!(A B C D E);
-described!(A B C D E F);
+described!(=> ());
+described!(A => A::Body);
+described!(A B => B::Body);
+described!(A B C => C::Body);
+described!(A B C D => D::Body);
+described!(A B C D E => E::Body);
+described!(A B C D E F => F::Body);

@@ -1,24 +1,24 @@
 //! The request for a backup: the body goes to a file as it arrives, and the trailer describes it.
 
-use super::{Client, REQUEST_TIMEOUT};
+use super::Client;
 use crate::failure::Error;
 use crate::new_file::NewFile;
 use http_body_util::BodyExt;
-use hyper::Method;
+use ironclaw_contract::operator::routes::BACK_UP;
 use ironclaw_contract::operator::{BACKUP_TRAILER, Backup};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Time for the copy of a large record, before the first byte.
-const COPY_TIMEOUT: Duration = Duration::from_secs(1800);
+/// Time for the next part of a backup.
+const PART_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Client {
     /// Writes a backup to the file, and returns its description. The file is incomplete after an error.
     pub async fn back_up(&self, file: &mut NewFile) -> Result<Backup, Error> {
-        let mut body = self.request(Method::POST, "backup", None, COPY_TIMEOUT).await?.into_body();
+        let mut body = self.request(BACK_UP.method, BACK_UP.path, None, BACK_UP.timeout).await?.into_body();
         let mut described = None;
         loop {
-            let frame = match timeout(REQUEST_TIMEOUT, body.frame()).await {
+            let frame = match timeout(PART_TIMEOUT, body.frame()).await {
                 Ok(Some(frame)) => frame.map_err(|cause| self.lost(&format!("the backup is incomplete: {cause}")))?,
                 Ok(None) => break,
                 Err(_) => return Err(self.lost(&"the backup is incomplete: the host sent nothing for 30 s")),

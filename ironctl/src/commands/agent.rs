@@ -14,7 +14,9 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Agent, AgentMcp, AgentMember, AgentMount, AgentPackages, ChangeKind, NewAgent};
+use ironclaw_contract::operator::{
+    Agent, AgentMcp, AgentMember, AgentMount, AgentPackages, ChangeKind, NewAgent, routes,
+};
 use serde_json::json;
 
 /// The verbs of `ironctl agent`.
@@ -98,7 +100,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             add(at, &client, &NewAgent { name, model, persona, enabled_tools }).await
         }
         Action::List => {
-            let agents = client.agents().await?;
+            let agents = client.call(routes::AGENTS, []).await?;
             at.out.json(&agents)?;
             if agents.is_empty() {
                 return at.out.line("no agents; add one with `ironctl agent add NAME`");
@@ -106,7 +108,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             table(at.out, agents)
         }
         Action::Show { agent } => {
-            let agent = client.agent(&agent).await?;
+            let agent = client.call(routes::AGENT, [&agent]).await?;
             at.out.json(&agent)?;
             show(at.out, agent)
         }
@@ -122,7 +124,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 }
 
 async fn add(at: &At, client: &Client, wanted: &NewAgent) -> Result<(), Error> {
-    let agent = client.create_agent(wanted).await?;
+    let agent = client.post(routes::CREATE_AGENT, [], wanted).await?;
     at.out.json(&agent)?;
     at.out.line(format!("added agent {} ({})", agent.name, agent.id))?;
     at.out.remark(format!("talk to it: ironctl chat {}", agent.name))
@@ -130,7 +132,7 @@ async fn add(at: &At, client: &Client, wanted: &NewAgent) -> Result<(), Error> {
 
 /// Disconnects an agent from a channel, or submits the change if the policy requires more people.
 async fn disconnect(at: &At, client: &Client, agent: &str, channel: &str) -> Result<(), Error> {
-    let disconnected = match client.disconnect(channel, agent).await {
+    let disconnected = match client.call(routes::DISCONNECT_AGENT, [&channel, &agent]).await {
         Ok(disconnected) => disconnected,
         Err(refused) => {
             let wiring = json!({ "channel": channel, "engage": "none" });
@@ -143,12 +145,12 @@ async fn disconnect(at: &At, client: &Client, agent: &str, channel: &str) -> Res
 
 /// Removes an agent after a confirmation, or submits the change if the policy requires more people.
 async fn remove(at: &At, client: &Client, agent: &str, yes: bool) -> Result<(), Error> {
-    let agent = client.agent(agent).await?;
+    let agent = client.call(routes::AGENT, [&agent]).await?;
     let sessions = agent.sessions;
     at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
     // By id, because another agent could get the name before the person answers.
     let id = agent.id.to_string();
-    if let Err(refused) = client.remove_agent(&id).await {
+    if let Err(refused) = client.call(routes::REMOVE_AGENT, [&id]).await {
         let settings = json!({ "remove": true });
         return Err(propose::instead(at, client, refused, ChangeKind::Settings, Some(&id), settings).await);
     }

@@ -7,8 +7,8 @@ use crate::clock;
 use crate::failure::Error;
 use crate::own_command::{own_command, quoted};
 use clap::Subcommand;
-use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, NewAllowance};
-use serde_json::{Map, Value};
+use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, NewAllowance, routes};
+use serde_json::{Map, Value, json};
 
 /// The verbs of `ironctl allowance`.
 #[derive(Debug, Subcommand)]
@@ -65,9 +65,11 @@ pub struct Add {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add(args) => add(at, args).await,
-        Action::List { agent } => list(at, at.client()?.allowances(agent.as_deref()).await?),
+        Action::List { agent } => {
+            list(at, at.client()?.query(routes::ALLOWANCES, [], json!({ "agent": agent })).await?)
+        }
         Action::Offers => {
-            let offers = at.client()?.allowance_offers().await?;
+            let offers = at.client()?.call(routes::ALLOWANCE_OFFERS, []).await?;
             at.out.json(&offers)?;
             match offers.is_empty() {
                 true => at.out.line("no offers: approve equal calls in three messages on three days"),
@@ -75,12 +77,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             }
         }
         Action::Show { id } => {
-            let found = at.client()?.allowance(&id).await?;
+            let found = at.client()?.call(routes::ALLOWANCE, [&id]).await?;
             at.out.json(&found)?;
             print(at, &found)
         }
         Action::Remove { id } => {
-            let removed = at.client()?.remove_allowance(&id).await?;
+            let removed = at.client()?.call(routes::REMOVE_ALLOWANCE, [&id]).await?;
             at.out.json(&removed)?;
             at.out.line(format!("removed allowance {}", removed.id))
         }
@@ -91,13 +93,13 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
     let Add { agent, tool, field, count, until, yes } = args;
     let client = at.client()?;
     let mut draft = AllowanceDraft { agent, tool, fields: fields(&field)?, count, until };
-    let page = client.review_allowance(&draft).await?;
+    let page = client.post(routes::REVIEW_ALLOWANCE, [], &draft).await?;
     at.out.check_exact(&page.shown)?;
     at.out.exact(&page.shown)?;
     at.out.confirm("add this allowance", yes)?;
     // The end on the page, so that the page stays the same while the person reads.
     draft.until = page.until;
-    let added = client.add_allowance(&NewAllowance { draft, shown: page.shown_digest }).await?;
+    let added = client.post(routes::ADD_ALLOWANCE, [], &NewAllowance { draft, shown: page.shown_digest }).await?;
     at.out.json(&added)?;
     at.out.line(format!("added allowance {}; `ironctl allowance remove {}` ends it", added.id, added.id))
 }
@@ -203,7 +205,6 @@ fn print(at: &At, one: &Allowance) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn read(given: &[&str]) -> Result<Value, Error> {
         fields(&given.iter().map(|&field| field.to_owned()).collect::<Vec<_>>())

@@ -5,6 +5,7 @@
 use super::chat::{self, duration};
 use super::{At, question};
 use crate::failure::Error;
+use ironclaw_contract::operator::routes;
 use std::time::Duration;
 
 /// Options of `ironctl answer`.
@@ -28,8 +29,9 @@ pub struct Args {
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
-    let found = client.question(&args.id).await?;
-    let recorded = client.answer_question(&args.id, &question::read(&found, &args.answer, args.text)).await?;
+    let found = client.call(routes::QUESTION, [&args.id]).await?;
+    let answer = question::read(&found, &args.answer, args.text);
+    let recorded = client.post(routes::ANSWER_QUESTION, [&args.id], &answer).await?;
     if let Some(wait) = args.wait {
         return chat::show_answer(at.out, &client, &recorded, wait, None).await;
     }

@@ -7,7 +7,7 @@ use super::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 use clap::Subcommand;
-use ironclaw_contract::operator::{BreakAccepted, LedgerHead, Rotated};
+use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated, routes};
 use serde::de::DeserializeOwned;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -90,7 +90,7 @@ pub async fn run(at: &At, action: &Action) -> Result<(), Error> {
 
 async fn head(at: &At, out: Option<&Path>) -> Result<(), Error> {
     let asked = match at.client() {
-        Ok(client) => client.ledger_head().await,
+        Ok(client) => client.call(routes::LEDGER_HEAD, []).await,
         Err(error) => Err(error),
     };
     let LedgerHead { head, kept } = beside(at, asked, "head")?;
@@ -122,7 +122,7 @@ async fn head(at: &At, out: Option<&Path>) -> Result<(), Error> {
 }
 
 async fn accept(at: &At, reason: &str) -> Result<(), Error> {
-    let accepted = at.client()?.accept_break(reason.to_owned()).await?;
+    let accepted = at.client()?.post(routes::ACCEPT_BREAK, [], &AcceptBreak { reason: reason.to_owned() }).await?;
     at.out.json(&accepted)?;
     let BreakAccepted { seq, from, heads, archives } = accepted;
     at.out.line(format!(
@@ -136,7 +136,7 @@ async fn accept(at: &At, reason: &str) -> Result<(), Error> {
 
 async fn rotate(at: &At) -> Result<(), Error> {
     let asked = match at.client() {
-        Ok(client) => client.rotate_ledger().await,
+        Ok(client) => client.call(routes::ROTATE_LEDGER, []).await,
         Err(error) => Err(error),
     };
     let rotated: Rotated = beside(at, asked, "rotate")?;

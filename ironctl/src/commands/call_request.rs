@@ -6,7 +6,7 @@ use super::change::{APPLY_TIMEOUT, POLL_PAUSE, in_words};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::CallRequest;
+use ironclaw_contract::operator::{CallRequest, routes};
 use tokio::time::{Instant, sleep};
 
 /// Returns whether people can still decide on a call.
@@ -19,7 +19,7 @@ pub async fn settled(client: &Client, mut decided: CallRequest) -> Result<CallRe
     let until = Instant::now() + APPLY_TIMEOUT;
     while matches!(decided.status.as_str(), "approved" | "running") && Instant::now() < until {
         sleep(POLL_PAUSE).await;
-        decided = client.call_request(&decided.id.to_string()).await?;
+        decided = client.call(routes::CALL_REQUEST, [&decided.id]).await?;
     }
     Ok(decided)
 }

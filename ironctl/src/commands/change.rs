@@ -10,8 +10,9 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
-    Change, ChangeKind, ChangeSummary, DenialCode, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester,
+    Change, ChangeKind, ChangeSummary, Decision, DenialCode, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester, routes,
 };
+use serde_json::json;
 use std::fs::File;
 use std::io::{self, Read};
 use std::time::Duration;
@@ -76,17 +77,14 @@ pub enum Action {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List { status, agent, own, limit } => {
-            let (client, status, agent) = (at.client()?, status.as_deref(), agent.as_deref());
-            let found = match own {
-                true => client.own_changes(status, agent, limit).await?,
-                false => client.changes(status, agent, limit).await?,
-            };
+            let query = json!({ "own": own.then_some(true), "limit": limit, "status": status, "agent": agent });
+            let found = at.client()?.query(routes::CHANGES, [], query).await?;
             at.out.json(&found.changes)?;
             list(at.out, found.changes)?;
             if found.more { at.out.remark("there are more changes: use --limit, --agent or --status") } else { Ok(()) }
         }
         Action::Show { id } => {
-            let change = at.client()?.change(&id, Duration::ZERO).await?;
+            let change = at.client()?.call(routes::CHANGE, [&id]).await?;
             if is_open(&change) {
                 Subject::from(&change).verified()?;
             }
@@ -97,7 +95,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Submit { kind, agent, payload, reason } => {
             let new = NewChange { kind, agent, payload: read_payload(&payload)?, reason };
-            let submitted = at.client()?.submit_change(&new).await?;
+            let submitted = at.client()?.post(routes::SUBMIT_CHANGE, [], &new).await?;
             at.out.json(&submitted)?;
             match submitted.again {
                 true => at.out.line(format!("the same change already waits: {}", submitted.id))?,
@@ -123,7 +121,7 @@ pub async fn settled_within(client: &Client, mut decided: Change, patience: Dura
     let until = Instant::now() + patience;
     while decided.status == "approved" && Instant::now() < until {
         let left = until.saturating_duration_since(Instant::now());
-        decided = client.change(&decided.id.to_string(), left).await?;
+        decided = client.poll(routes::CHANGE, &decided.id, left).await?;
         if decided.status == "approved" {
             sleep(POLL_PAUSE).await;
         }
@@ -134,7 +132,7 @@ pub async fn settled_within(client: &Client, mut decided: Change, patience: Dura
 /// Prints the review page of a change and approves it.
 pub async fn approve_printed(out: Output, client: &Client, waiting: &Change) -> Result<Change, Error> {
     let digest = review::print_whole(out, &waiting.into())?;
-    client.approve(&waiting.id.to_string(), digest).await
+    client.post(routes::APPROVE_CHANGE, [&waiting.id], &Decision { shown: digest }).await
 }
 
 /// Prints the result of a decision; a change that could not be applied is a failure.

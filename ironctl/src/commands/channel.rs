@@ -10,7 +10,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel, NewChannelMade};
+use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel, NewChannelMade, routes};
 use serde_json::json;
 use std::io::{self, Read};
 
@@ -121,12 +121,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Add { kind, name, url, agent, idempotent, secret_stdin, yes } => {
             // Refuses an unknown agent before a channel exists.
             let agent = match agent {
-                Some(agent) => Some(client.agent(&agent).await?.name),
+                Some(agent) => Some(client.call(routes::AGENT, [&agent]).await?.name),
                 None => None,
             };
             let secret = secret_stdin.then(secret_from_stdin).transpose()?;
             let new = NewChannel { kind: kind.to_string(), name, url, idempotent, secret };
-            let made = client.add_channel(&new).await?;
+            let made = client.post(routes::ADD_CHANNEL, [], &new).await?;
             print_made(at.out, &made, agent.is_none())?;
             match agent {
                 Some(agent) => {
@@ -136,9 +136,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 None => Ok(()),
             }
         }
-        Action::List => list(at, client.channels().await?),
+        Action::List => list(at, client.call(routes::CHANNELS, []).await?),
         Action::Test { name } => {
-            let tested = client.test_channel(&name).await?;
+            let tested = client.call(routes::TEST_CHANNEL, [&name]).await?;
             at.out.json(&tested)?;
             if tested.received {
                 return at.out.line(format!("{name}: {}", tested.result));
@@ -150,13 +150,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let Some((channel, name)) = sender.split_once(':').filter(|(_, name)| !name.is_empty()) else {
                 return Err(Error::usage(format!("{sender:?} names no sender"), "write CHANNEL:SENDER"));
             };
-            client.dismiss_sender(channel, name).await?;
+            client.call(routes::DISMISS_SENDER, [&channel, &name]).await?;
             at.out.json(&json!({ "dismissed": sender }))?;
             at.out.line(format!("{sender} no longer waits"))
         }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove channel {name} and its secret"), yes)?;
-            let removed = client.remove_channel(&name).await?;
+            let removed = client.call(routes::REMOVE_CHANNEL, [&name]).await?;
             at.out.json(&json!({ "removed": removed.name }))?;
             at.out.line(format!("removed channel {}", removed.name))
         }

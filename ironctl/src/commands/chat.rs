@@ -19,7 +19,7 @@ use crate::client::{Client, POLL_MAX};
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
+use ironclaw_contract::operator::{MessageView, NewMessage, Recorded, routes};
 use ironclaw_text::visible;
 use jiff::SignedDuration;
 use progress::LiveTurn;
@@ -129,7 +129,8 @@ async fn thread(out: Output, client: &Client, args: &Args) -> Result<Option<Stri
     if !continues {
         return Ok(thread.clone());
     }
-    let Some(last) = client.threads(agent, speak_as.as_deref()).await?.into_iter().next() else {
+    let threads = client.query(routes::THREADS, [agent], json!({ "as": speak_as })).await?;
+    let Some(last) = threads.into_iter().next() else {
         let failure = Error::failed("no_conversation", format!("you have no conversation with {agent} yet"));
         return Err(failure.hinting(format!("ironctl chat {agent} begins one")));
     };
@@ -257,7 +258,7 @@ pub async fn answer(out: Output, client: &Client, recorded: &Recorded, wait: Dur
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).min(poll);
         let sent = Instant::now();
-        let view = client.message(id, left).await?;
+        let view = client.poll(routes::MESSAGE, &id, left).await?;
         let early = sent.elapsed() < left;
         if view.reply.is_some() {
             return Ok(view);

@@ -6,7 +6,7 @@ use super::At;
 use crate::failure::Error;
 use crate::host_binary::Offline;
 use clap::Subcommand;
-use ironclaw_contract::operator::Reloaded;
+use ironclaw_contract::operator::{Reloaded, routes};
 
 /// The verbs of `ironctl config`.
 #[derive(Debug, Subcommand)]
@@ -23,7 +23,7 @@ pub enum Action {
 pub async fn run(at: &At, action: &Action) -> Result<(), Error> {
     match action {
         Action::Check => Offline::host(&["config", "check"])?.at(&at.home).json(at.out.is_json()).pass(),
-        Action::Reload => print(at, &at.client()?.reload_config().await?),
+        Action::Reload => print(at, &at.client()?.call(routes::RELOAD_CONFIG, []).await?),
     }
 }
 

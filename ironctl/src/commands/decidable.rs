@@ -8,9 +8,8 @@ use super::{call_request, change};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, Change, Digest};
+use ironclaw_contract::operator::{CallRequest, Change, Decision, Digest, Rejection, routes};
 use serde::Serialize;
-use std::time::Duration;
 
 /// The first characters of the id of an approval request.
 pub const REQUEST_PREFIX: &str = "req_";
@@ -29,24 +28,24 @@ impl Decidable {
     /// Reads a change or a call with its page.
     pub async fn read(client: &Client, id: &str) -> Result<Self, Error> {
         match id.starts_with(REQUEST_PREFIX) {
-            true => client.call_request(id).await.map(Self::from),
-            false => client.change(id, Duration::ZERO).await.map(Self::from),
+            true => client.call(routes::CALL_REQUEST, [&id]).await.map(Self::from),
+            false => client.call(routes::CHANGE, [&id]).await.map(Self::from),
         }
     }
 
     /// Approves the page of this digest.
     pub async fn approve(client: &Client, id: &str, shown: Digest) -> Result<Self, Error> {
         match id.starts_with(REQUEST_PREFIX) {
-            true => client.approve_call(id, shown).await.map(Self::from),
-            false => client.approve(id, shown).await.map(Self::from),
+            true => client.post(routes::APPROVE_CALL, [&id], &Decision { shown }).await.map(Self::from),
+            false => client.post(routes::APPROVE_CHANGE, [&id], &Decision { shown }).await.map(Self::from),
         }
     }
 
     /// Rejects it, with a reason for the requester.
     pub async fn reject(client: &Client, id: &str, reason: String) -> Result<Self, Error> {
         match id.starts_with(REQUEST_PREFIX) {
-            true => client.reject_call(id, reason).await.map(Self::from),
-            false => client.reject(id, reason).await.map(Self::from),
+            true => client.post(routes::REJECT_CALL, [&id], &Rejection { reason }).await.map(Self::from),
+            false => client.post(routes::REJECT_CHANGE, [&id], &Rejection { reason }).await.map(Self::from),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::DeadLetter;
+use ironclaw_contract::operator::{DeadLetter, routes};
 
 /// The verbs of `ironctl delivery`.
 #[derive(Debug, Subcommand)]
@@ -34,7 +34,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
         Action::List => {
-            let letters = client.dead_letters().await?;
+            let letters = client.call(routes::DEAD_LETTERS, []).await?;
             at.out.json(&letters)?;
             if letters.is_empty() {
                 return at.out.line("every answer arrived");
@@ -42,12 +42,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             table(at.out, letters)
         }
         Action::Retry { id } => {
-            let done = client.retry_delivery(&id).await?;
+            let done = client.call(routes::RETRY_DELIVERY, [&id]).await?;
             at.out.json(&done)?;
             at.out.line(format!("{} will be sent again", done.delivery_id))
         }
         Action::Drop { id } => {
-            let done = client.drop_delivery(&id).await?;
+            let done = client.call(routes::DROP_DELIVERY, [&id]).await?;
             at.out.json(&done)?;
             at.out.line(format!("dropped {}", done.delivery_id))
         }

@@ -6,7 +6,7 @@ use super::propose::{self, Wanted};
 use super::{At, change};
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, Destination};
+use ironclaw_contract::operator::{ChangeKind, Destination, routes};
 use serde_json::{Value, json};
 
 /// The verbs of `ironctl destination`.
@@ -87,8 +87,8 @@ async fn set(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Erro
 async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
     let client = at.client()?;
     let held = match agent {
-        Some(agent) => client.destinations_of(&agent).await?,
-        None => client.destinations().await?,
+        Some(agent) => client.call(routes::DESTINATIONS_OF_AGENT, [&agent]).await?,
+        None => client.call(routes::DESTINATIONS, []).await?,
     };
     at.out.json(&held)?;
     if held.is_empty() {

@@ -11,7 +11,7 @@ use crate::failure::Error;
 use crate::home::Home;
 use crate::host_binary::{self, Offline};
 use crate::output::Output;
-use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, Status};
+use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, Status, routes};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -211,7 +211,7 @@ async fn prove(client: &Client, status: &Status) -> Result<Proof, Error> {
         Error::failed("no_session", "there is no session for the self-test")
             .hinting("start one with `ironctl chat AGENT hello`")
     })?;
-    client.prove(&session.id.to_string()).await
+    client.call(routes::PROVE_SESSION, [&session.id]).await
 }
 
 fn binaries() -> Vec<Check> {
@@ -241,7 +241,7 @@ fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check 
 /// Checks that the host accepts messages and works on them; a failure has the reason of the host.
 async fn readiness(client: &Client) -> Check {
     const NAME: &str = "readiness";
-    match client.readiness().await {
+    match client.call(routes::READINESS, []).await {
         Ok(_) => passed(NAME, "the host accepts messages and works on them".to_owned()),
         Err(error) => failed(NAME, &error, "look at `ironctl logs`"),
     }

@@ -6,7 +6,7 @@ use super::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::processes::Process;
-use ironclaw_contract::operator::Status;
+use ironclaw_contract::operator::{Status, routes};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -50,9 +50,9 @@ pub async fn stop(at: &At) -> Result<Stop, Error> {
         Err(other) => return Err(other),
     };
     let process = Process::of(status.host.pid);
-    match client.stop().await {
+    match client.call(routes::STOP, []).await {
         // The host may close the connection before its answer arrives; the process shows whether it stops.
-        Ok(()) | Err(Error::Lost { .. } | Error::Unreachable { .. }) => {}
+        Ok(_) | Err(Error::Lost { .. } | Error::Unreachable { .. }) => {}
         Err(refused) => return Err(refused),
     }
     if at.access.port()?.is_some() {
@@ -75,6 +75,6 @@ pub async fn stop(at: &At) -> Result<Stop, Error> {
 /// Returns a client for the host that the caller means, with the token of the caller, and the status of the host.
 async fn answering(at: &At) -> Result<(Client, Status), Error> {
     let client = at.client()?;
-    let status = client.status().await?;
+    let status = client.call(routes::STATUS, []).await?;
     Ok((client, status))
 }

@@ -7,7 +7,7 @@ use super::tool::print_tested;
 use super::{At, change};
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, EgressGrant, TestCall};
+use ironclaw_contract::operator::{ChangeKind, EgressGrant, TestCall, routes};
 use serde_json::{Value, json};
 
 /// The verbs of `ironctl egress`.
@@ -93,7 +93,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let arguments = json!({ "method": method, "url": url }).to_string();
             let allow = vec!["read".to_owned(), "send".to_owned()];
             let call = TestCall { agent, arguments, allow, external: false, typed: !composed };
-            print_tested(at, at.client()?.test_call("http_fetch", &call).await?)
+            print_tested(at, at.client()?.post(routes::TEST_CALL, [&"http_fetch"], &call).await?)
         }
     }
 }
@@ -187,8 +187,8 @@ async fn set(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Erro
 async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
     let client = at.client()?;
     let grants = match agent {
-        Some(agent) => client.egress_of(&agent).await?,
-        None => client.egress().await?,
+        Some(agent) => client.call(routes::EGRESS_OF_AGENT, [&agent]).await?,
+        None => client.call(routes::EGRESS, []).await?,
     };
     at.out.json(&grants)?;
     if grants.is_empty() {

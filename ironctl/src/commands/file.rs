@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::{clock, local_file};
 use clap::Subcommand;
-use ironclaw_contract::operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileHistory, FileList, FileRestore};
+use ironclaw_contract::operator::{FILE_LEVELS_MAX, FILE_PUT_BYTES_MAX, FileHistory, FileRestore, routes};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -130,7 +130,8 @@ impl Of {
                 Some(_) => Err(Error::usage("a session has no --thread", "name an agent together with --thread")),
             };
         }
-        Ok(client.conversation(&self.of, self.thread.as_deref(), None).await?.session_id.to_string())
+        let found = client.query(routes::CONVERSATION, [&self.of], json!({ "thread": self.thread })).await?;
+        Ok(found.session_id.to_string())
     }
 }
 
@@ -139,11 +140,11 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List { of, path, levels } => {
             let session = of.session(&client).await?;
-            show(at, &client.files(&session, path.as_deref().unwrap_or_default(), levels).await?)
+            show(at, &client, &session, path.as_deref().unwrap_or_default(), levels).await
         }
         Action::Get { of, path, out, force } => get(at, &client, &of, &path, out, force).await,
         Action::Sent { call, out, force } => {
-            let bytes = client.sent_file(&call).await?;
+            let bytes = client.bytes(routes::SENT_FILE, &call, json!({})).await?;
             write(at, &out, force, &bytes, json!({ "call_id": call }))
         }
         Action::Put { of, file, path, replace } => {
@@ -162,7 +163,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Remove { of, path } => {
             let session = of.session(&client).await?;
-            let removed = client.remove_file(&session, &path).await?;
+            let removed = client.query(routes::REMOVE_FILE, [&session], json!({ "path": path })).await?;
             at.out.json(&removed)?;
             at.out.line(format!(
                 "removed {} ({} bytes) from the workspace of {}",
@@ -173,7 +174,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::History { of, path } => {
             let session = of.session(&client).await?;
-            history(at, &client.file_history(&session, path.as_deref().unwrap_or_default()).await?)
+            let query = json!({ "path": path.unwrap_or_default() });
+            history(at, &client.query(routes::FILE_HISTORY, [&session], query).await?)
         }
         Action::Restore { of, path, version, to } => {
             let session = of.session(&client).await?;
@@ -183,7 +185,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 }
 
 async fn restore(at: &At, client: &Client, session: &str, wanted: &FileRestore) -> Result<(), Error> {
-    let restored = client.restore_file(session, wanted).await?;
+    let restored = client.post(routes::RESTORE_FILE, [&session], wanted).await?;
     at.out.json(&restored)?;
     at.out.line(format!(
         "restored version {} of {} to {} ({} bytes) in the workspace of {}",
@@ -239,7 +241,7 @@ async fn get(at: &At, client: &Client, of: &Of, path: &str, out: Option<PathBuf>
         None => name_of(Path::new(path), "-o")?.into(),
     };
     let session = of.session(client).await?;
-    let bytes = client.file(&session, path).await?;
+    let bytes = client.bytes(routes::FILE, &session, json!({ "path": path })).await?;
     write(at, &out, force, &bytes, json!({ "session_id": session, "path": path }))
 }
 
@@ -264,8 +266,10 @@ fn name_of(path: &Path, option: &str) -> Result<String, Error> {
     })
 }
 
-/// Prints a list of files.
-pub fn show(at: &At, list: &FileList) -> Result<(), Error> {
+/// Prints the entries of a directory in the workspace of a session.
+pub async fn show(at: &At, client: &Client, session: &str, directory: &str, levels: usize) -> Result<(), Error> {
+    let query = json!({ "path": directory, "levels": levels });
+    let list = client.query(routes::FILES, [&session], query).await?;
     at.out.json(&list.files)?;
     if list.files.is_empty() {
         return at.out.line(NO_FILES);

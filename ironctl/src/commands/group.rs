@@ -6,7 +6,7 @@ use super::propose::{self, Wanted};
 use super::{At, change};
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{AgentGroup, ChangeKind};
+use ironclaw_contract::operator::{AgentGroup, ChangeKind, routes};
 use serde_json::{Value, json};
 
 /// The verbs of `ironctl group`.
@@ -69,7 +69,7 @@ async fn set(at: &At, payload: Value, yes: bool) -> Result<(), Error> {
 }
 
 async fn list(at: &At) -> Result<(), Error> {
-    let groups = at.client()?.groups().await?;
+    let groups = at.client()?.call(routes::GROUPS, []).await?;
     at.out.json(&groups)?;
     if groups.is_empty() {
         return at.out.line("no groups");

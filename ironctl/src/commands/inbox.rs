@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::output::{NARROW, Output};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{EntryId, InboxEntry};
+use ironclaw_contract::operator::{EntryId, InboxEntry, routes};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -52,23 +52,23 @@ pub async fn run(at: &At) -> Result<(), Error> {
         }
         above = NUMBER_ROWS + RESULT_ROWS;
     }
-    print_rest(at.out, &client.inbox().await?)?;
+    print_rest(at.out, &client.call(routes::INBOX, []).await?)?;
     print_unread(at.out, &client).await?;
-    allowance::print_offers(at, &client.allowance_offers().await?)?;
+    allowance::print_offers(at, &client.call(routes::ALLOWANCE_OFFERS, []).await?)?;
     result(not_shown)
 }
 
 /// Prints the entries of the inbox, and after them the unread replies of each conversation.
 async fn for_script(at: &At) -> Result<(), Error> {
     let client = at.client()?;
-    let mut all: Vec<Value> = client.inbox().await?.iter().map(|entry| json!(entry)).collect();
-    all.extend(client.unread_counts().await?.iter().map(|replies| json!(replies)));
+    let mut all: Vec<Value> = client.call(routes::INBOX, []).await?.iter().map(|entry| json!(entry)).collect();
+    all.extend(client.call(routes::UNREAD_COUNTS, []).await?.iter().map(|replies| json!(replies)));
     at.out.json(&all)
 }
 
 /// Prints a line for each conversation with unread replies. Ignores a failed request: nothing is to be decided on them.
 async fn print_unread(out: Output, client: &Client) -> Result<(), Error> {
-    for replies in client.unread_counts().await.unwrap_or_default() {
+    for replies in client.call(routes::UNREAD_COUNTS, []).await.unwrap_or_default() {
         if let Some(count) = count_of_replies(replies.count) {
             out.line(format!("{count} of {}: ironctl chat {}", replies.agent, replies.agent))?;
         }
@@ -117,13 +117,13 @@ pub async fn one(at: &At, client: &Client, id: &str) -> Result<(), Error> {
 
 /// Returns the calls and changes of an agent, by name or id, that wait for this person.
 pub async fn of_agent(client: &Client, agent: &str) -> Result<Vec<InboxEntry>, Error> {
-    let mut waiting = client.inbox().await?;
+    let mut waiting = client.call(routes::INBOX, []).await?;
     waiting.retain(|entry| entry.yours);
     if waiting.is_empty() {
         return Ok(waiting);
     }
     let name = match agent.parse::<AgentId>() {
-        Ok(_) => client.agent(agent).await?.name,
+        Ok(_) => client.call(routes::AGENT, [&agent]).await?.name,
         Err(_) => agent.to_owned(),
     };
     waiting.retain(|entry| entry.agent.as_ref() == Some(&name));
@@ -208,7 +208,7 @@ enum Next {
 
 /// Returns the longest waiting entry that this person may decide on and that was not shown yet, and the number of these entries.
 async fn first_new(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(String, usize)>, Error> {
-    let mut new = client.inbox().await?;
+    let mut new = client.call(routes::INBOX, []).await?;
     new.retain(|entry| entry.yours && !seen.contains(&entry.id.to_string()));
     let waiting = new.len();
     // The host lists the oldest first.
@@ -248,7 +248,7 @@ async fn decide(out: Output, client: &Client, id: &str, words: Words, above: usi
 
 /// Shows a question and takes the answer of the person.
 async fn answer(out: Output, client: &Client, id: &str) -> Result<Next, Error> {
-    let waiting = client.question(id).await?;
+    let waiting = client.call(routes::QUESTION, [&id]).await?;
     match question::ask(out, client, &waiting).await? {
         Asked::Quit => return Ok(Next::Quit),
         Asked::Left => {}

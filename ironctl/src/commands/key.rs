@@ -6,6 +6,7 @@ use super::{At, token};
 use crate::failure::Error;
 use crate::host_binary::Offline;
 use clap::Subcommand;
+use ironclaw_contract::operator::routes;
 use std::path::PathBuf;
 
 /// The verbs of `ironctl key`.
@@ -41,7 +42,9 @@ pub enum Rotate {
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
-        Action::Rotate(Rotate::Token) => token::print_issued(at.out, &at.client()?.rotate_token("current").await?),
+        Action::Rotate(Rotate::Token) => {
+            token::print_issued(at.out, &at.client()?.call(routes::ROTATE_TOKEN, [&"current"]).await?)
+        }
         Action::Rotate(Rotate::Master { to, keep_old, yes }) => {
             let lost = if keep_old.is_some() { "" } else { " and delete the old key, which older backups need" };
             at.out.confirm(&format!("encrypt {} under a new master key{lost}", at.home.path().display()), yes)?;

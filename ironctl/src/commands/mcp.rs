@@ -15,7 +15,7 @@ use super::{At, change};
 use crate::failure::Error;
 use crate::own_command::quoted;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Change, ChangeKind, McpServer};
+use ironclaw_contract::operator::{Change, ChangeKind, McpServer, routes};
 use serde_json::{Value, json};
 
 pub use wording::{attention, attention_with_repair, prose, quotation, repair};
@@ -137,7 +137,7 @@ async fn decide(
 }
 
 async fn list(at: &At) -> Result<(), Error> {
-    let servers = at.client()?.mcp_servers().await?;
+    let servers = at.client()?.call(routes::MCP_SERVERS, []).await?;
     at.out.json(&servers)?;
     if servers.is_empty() {
         return at.out.line("no MCP servers; add one with `ironctl mcp add`");

@@ -7,7 +7,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewNote, Notes};
+use ironclaw_contract::operator::{NewNote, Notes, routes};
 use serde_json::json;
 
 /// The verbs of `ironctl memory`.
@@ -53,17 +53,18 @@ pub enum Action {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::List { agent } => show(at.out, &client.notes(&agent, None).await?, "no notes"),
+        Action::List { agent } => show(at.out, &client.call(routes::NOTES, [&agent]).await?, "no notes"),
         Action::Search { agent, words } => {
-            show(at.out, &client.notes(&agent, Some(&words.join(" "))).await?, "no notes with these words")
+            let query = json!({ "query": words.join(" ") });
+            show(at.out, &client.query(routes::NOTES, [&agent], query).await?, "no notes with these words")
         }
         Action::Add { agent, text } => {
-            let note = client.add_note(&agent, &NewNote { text: text.join(" ") }).await?;
+            let note = client.post(routes::ADD_NOTE, [&agent], &NewNote { text: text.join(" ") }).await?;
             at.out.json(&note)?;
             at.out.line(format!("added note {}", note.id))
         }
         Action::Remove { agent, note } => {
-            client.remove_note(&agent, &note).await?;
+            client.call(routes::REMOVE_NOTE, [&agent, &note]).await?;
             at.out.json(&json!({ "forgotten": note }))?;
             at.out.line(format!("removed note {note}"))
         }

@@ -7,7 +7,7 @@ use super::chat::{self, duration};
 use super::{At, delivery};
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{DenialCode, routes};
 use std::time::Duration;
 
 /// The code of the host for a message of another person.
@@ -36,9 +36,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Retry { message, wait } => {
             let client = at.client()?;
-            let recorded = client.retry(&message).await?;
+            let recorded = client.call(routes::RETRY_MESSAGE, [&message]).await?;
             // An operator may retry the message of another person but does not see its answer.
-            if let Err(Error::Refused(refused)) = client.message(recorded.message_id, Duration::ZERO).await
+            if let Err(Error::Refused(refused)) = client.call(routes::MESSAGE, [&recorded.message_id]).await
                 && refused.error.code == NOT_YOURS
             {
                 at.out.json(&recorded)?;

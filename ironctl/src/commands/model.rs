@@ -9,7 +9,7 @@ use super::{At, propose};
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, KeptModel, Model, TestedModel};
+use ironclaw_contract::operator::{ChangeKind, KeptModel, Model, TestedModel, routes};
 use serde_json::json;
 
 /// The verbs of `ironctl model`.
@@ -51,12 +51,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add(args) => add::run(at, &client, *args).await,
         Action::List => {
-            let models = client.models().await?;
+            let models = client.call(routes::MODELS, []).await?;
             at.out.json(&models)?;
             table(at.out, models)
         }
         Action::Presets => {
-            let presets = client.presets().await?;
+            let presets = client.call(routes::PRESETS, []).await?;
             at.out.json(&presets)?;
             let rows = presets.into_iter().map(|preset| {
                 let key = preset.key_variable.map_or("none", |_| "prompted");
@@ -66,12 +66,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Test { name } => {
             at.out.remark(format!("sending a small request to {name}"))?;
-            let tested = client.test_model(&name).await?;
+            let tested = client.call(routes::TEST_MODEL, [&name]).await?;
             at.out.json(&tested)?;
             at.out.line(test_result(&tested))
         }
         Action::Default { name } => {
-            let kept = match client.default_model(&name).await {
+            let kept = match client.call(routes::SET_DEFAULT_MODEL, [&name]).await {
                 Ok(kept) => kept,
                 Err(refused) => {
                     let settings = json!({ "default_model": name });
@@ -83,7 +83,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove model endpoint {name}"), yes)?;
-            let model = client.remove_model(&name).await?;
+            let model = client.call(routes::REMOVE_MODEL, [&name]).await?;
             at.out.json(&model)?;
             at.out.line(format!("removed model endpoint {}", model.name))?;
             match model.key {

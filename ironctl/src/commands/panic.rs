@@ -8,7 +8,7 @@ use crate::access::Transport;
 use crate::client::is_listening;
 use crate::failure::Error;
 use crate::processes::{self, Process};
-use ironclaw_contract::operator::{DenialCode, Panicked};
+use ironclaw_contract::operator::{DenialCode, Panicked, routes};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const KILL_POLL: Duration = Duration::from_millis(20);
 /// Requests the stop from the host, and enforces it if the host does not confirm it.
 pub async fn run(at: &At) -> Result<(), Error> {
     let asked = match at.client() {
-        Ok(client) => client.panic().await,
+        Ok(client) => client.call(routes::PANIC, []).await,
         Err(error) => Err(error),
     };
     match asked {

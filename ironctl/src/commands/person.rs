@@ -11,7 +11,9 @@ use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
     DenialCode, Digest, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, PersonPage, RemovedPerson,
+    routes,
 };
+use serde_json::json;
 
 /// The verbs of `ironctl person`.
 #[derive(Debug, Subcommand)]
@@ -90,7 +92,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
         Action::Add { name, role } => {
-            let person = client.add_person(&NewPerson { name, role }).await?;
+            let person = client.post(routes::ADD_PERSON, [], &NewPerson { name, role }).await?;
             at.out.json(&person)?;
             at.out.line(format!("added {}, {} ({})", person.name, person.role, person.id))?;
             let plain = person.name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.'));
@@ -98,22 +100,23 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.remark(format!("add a token for them: ironctl token add --person {named}"))
         }
         Action::List => {
-            let people = client.people().await?;
+            let people = client.call(routes::PEOPLE, []).await?;
             at.out.json(&people)?;
             list(at.out, people)
         }
         Action::Show { person } => {
-            let person = client.person(&person).await?;
+            let person = client.call(routes::PERSON, [&person]).await?;
             at.out.json(&person)?;
             show(at.out, person)
         }
         Action::Set { person, role, notify, yes } => set(at.out, &client, &person, role, notify, yes).await,
         Action::Link { person, identity, yes } => {
             let mut new = NewIdentity { identity: identity.clone(), shown: None };
-            let linked = match client.link(&person, &new).await {
+            let linked = match client.post(routes::LINK_IDENTITY, [&person], &new).await {
                 Err(refused) if is_unseen(&refused) => {
-                    new.shown = Some(agreed(at.out, &client.review_link(&person, &new).await?, yes).await?);
-                    client.link(&person, &new).await
+                    new.shown =
+                        Some(agreed(at.out, &client.post(routes::REVIEW_LINK, [&person], &new).await?, yes).await?);
+                    client.post(routes::LINK_IDENTITY, [&person], &new).await
                 }
                 linked => linked,
             };
@@ -123,14 +126,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             warn(at.out, &person, &identity)
         }
         Action::Unlink { person, identity } => {
-            let person = client.unlink(&person, &identity).await?;
+            let person = client.call(routes::UNLINK_IDENTITY, [&person, &identity]).await?;
             at.out.json(&person)?;
             at.out.line(format!("unlinked {identity}; its messages are refused"))
         }
         Action::Remove { person, erase, yes } => {
             let sessions = if erase { " and erase all their sessions" } else { "" };
             at.out.confirm(&format!("remove {person}{sessions}"), yes)?;
-            let removed = client.remove_person(&person, erase).await?;
+            let removed = client.query(routes::REMOVE_PERSON, [&person], json!({ "erase": erase })).await?;
             at.out.json(&removed)?;
             print_removed(at.out, removed)
         }
@@ -170,10 +173,10 @@ async fn set(
     let mut last = None;
     if let Some(role) = role {
         let mut new = NewRole { role, shown: None };
-        let set = match client.set_role(person, &new).await {
+        let set = match client.post(routes::SET_ROLE, [&person], &new).await {
             Err(refused) if is_unseen(&refused) => {
-                new.shown = Some(agreed(out, &client.review_role(person, &new).await?, yes).await?);
-                client.set_role(person, &new).await
+                new.shown = Some(agreed(out, &client.post(routes::REVIEW_ROLE, [&person], &new).await?, yes).await?);
+                client.post(routes::SET_ROLE, [&person], &new).await
             }
             set => set,
         }?;
@@ -181,7 +184,7 @@ async fn set(
         last = Some(set);
     }
     if let Some(notify) = notify {
-        let set = client.set_place(person, &NewPlace { notify }).await?;
+        let set = client.post(routes::SET_PLACE, [&person], &NewPlace { notify }).await?;
         out.line(match &set.notify {
             Some(place) => format!("{} is now told at {place}", set.name),
             None => format!("{} is told nowhere now", set.name),

@@ -6,7 +6,9 @@ use super::review::{self, Choice, Words};
 use super::{At, change};
 use crate::client::Client;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Change, ChangeKind, DenialCode, NewChange, Payload, SubmittedChange};
+use ironclaw_contract::operator::{
+    Change, ChangeKind, Decision, DenialCode, NewChange, Payload, Rejection, SubmittedChange, routes,
+};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -38,7 +40,7 @@ pub async fn decide(at: &At, client: &Client, wanted: Wanted<'_>) -> Result<Opti
     let Wanted { kind, agent, payload, yes, patience } = wanted;
     let payload = Payload::try_from(payload).map_err(|what| Error::failed("request", what))?;
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
-    let submitted = client.submit_change(&new).await;
+    let submitted = client.post(routes::SUBMIT_CHANGE, [], &new).await;
     decide_submitted(at, client, submitted, yes, patience).await
 }
 
@@ -60,7 +62,7 @@ pub async fn decide_submitted(
     if !submitted.yours || !(yes || review::is_possible(at.out)) {
         return Err(waits(&submitted));
     }
-    let waiting = client.change(&submitted.id.to_string(), Duration::ZERO).await?;
+    let waiting = client.call(routes::CHANGE, [&submitted.id]).await?;
     let approved = match yes {
         true => change::approve_printed(at.out, client, &waiting).await?,
         false => ask(at, client, &submitted, &waiting).await?,
@@ -80,14 +82,14 @@ pub async fn decide_submitted(
 async fn ask(at: &At, client: &Client, submitted: &SubmittedChange, waiting: &Change) -> Result<Change, Error> {
     let id = submitted.id.to_string();
     let reason = match review::ask(at.out, &waiting.into(), Words::One, 0).await? {
-        Choice::Approve(shown) => return client.approve(&id, shown).await,
+        Choice::Approve(shown) => return client.post(routes::APPROVE_CHANGE, [&id], &Decision { shown }).await,
         Choice::Reject(reason) => Some(reason),
         Choice::Skip | Choice::Quit if submitted.again => None,
         Choice::Skip | Choice::Quit => Some(String::new()),
     };
     match reason {
         Some(reason) => {
-            client.reject(&id, reason).await?;
+            client.post(routes::REJECT_CHANGE, [&id], &Rejection { reason }).await?;
             Err(Error::failed(DECLINED, format!("nothing was changed; {id} is rejected")))
         }
         None => Err(Error::failed(DECLINED, format!("nothing was changed; {id} still waits"))),
@@ -109,7 +111,7 @@ pub async fn instead(
     }
     let Ok(payload) = Payload::try_from(payload) else { return refused };
     let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
-    match client.submit_change(&new).await {
+    match client.post(routes::SUBMIT_CHANGE, [], &new).await {
         // Also if the caller may give one of the approvals: `--yes` is no answer here.
         Ok(submitted) => waits(&SubmittedChange { yours: false, ..submitted }),
         // The first refusal names the command, so it is returned; the second failure is printed.

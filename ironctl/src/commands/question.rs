@@ -11,7 +11,8 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{InboxEntry, NewAnswer, Recorded};
+use ironclaw_contract::operator::{InboxEntry, NewAnswer, Recorded, routes};
+use serde_json::json;
 
 /// The first characters of the id of a question.
 pub const QUESTION_PREFIX: &str = "qst_";
@@ -42,7 +43,7 @@ pub enum Action {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List { status, agent } => {
-            let found = at.client()?.questions(status.as_deref(), agent.as_deref()).await?;
+            let found = at.client()?.query(routes::QUESTIONS, [], json!({ "status": status, "agent": agent })).await?;
             at.out.json(&found)?;
             if found.is_empty() {
                 return at.out.line("no question waits");
@@ -54,7 +55,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.table(["ID", "STATUS", "AGENT", "UNTIL", "QUESTION"], found.into_iter().map(row))
         }
         Action::Show { id } => {
-            let found = at.client()?.question(&id).await?;
+            let found = at.client()?.call(routes::QUESTION, [&id]).await?;
             at.out.json(&found)?;
             print(at.out, &found)
         }
@@ -108,7 +109,7 @@ pub async fn ask(out: Output, client: &Client, question: &InboxEntry) -> Result<
             return Ok(Asked::Left);
         }
         let answer = read(question, &line, false);
-        match client.answer_question(&question.id.to_string(), &answer).await {
+        match client.post(routes::ANSWER_QUESTION, [&question.id], &answer).await {
             Ok(recorded) => return Ok(Asked::Answered(recorded)),
             Err(Error::Refused(failure)) if is_of_line(&failure.error.code) => {
                 out.failure(&Error::Refused(failure));
@@ -138,7 +139,6 @@ fn prompt(question: &InboxEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn question(options: &[&str], free_text: bool) -> InboxEntry {
         serde_json::from_value(json!({

@@ -13,7 +13,7 @@ use crate::home::Home;
 use crate::jail;
 use crate::own_command::own_command;
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Preflight, Proof};
+use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Preflight, Proof, routes};
 use model_commands::ModelCommand;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -65,14 +65,17 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let (pid, report) = jail_of(&client, view.session_id).await?;
     show_jail(at, pid, report.as_ref())?;
 
-    let proof = client.prove(&view.session_id.to_string()).await?;
+    let proof = client.call(routes::PROVE_SESSION, [&view.session_id]).await?;
     let shown = examples(&proof);
     at.out.line("\nTwo attempts in its jail, one refused and one allowed:")?;
     doctor::print_attempts(at.out, &shown)?;
 
-    let model = client.agent(AGENT).await?.model;
-    let commands =
-        if model == SCRIPTED { model_commands::find(at, &client.presets().await?).await } else { Vec::new() };
+    let model = client.call(routes::AGENT, [&AGENT]).await?.model;
+    let commands = if model == SCRIPTED {
+        model_commands::find(at, &client.call(routes::PRESETS, []).await?).await
+    } else {
+        Vec::new()
+    };
     at.out.json(&report_json(&steps, &view, report.as_ref(), &shown, &commands))?;
     all_contained(&at.home, &proof)?;
     print_next_steps(&steps, &model, &commands)?;
@@ -167,24 +170,24 @@ fn require_jails(preflight: Preflight) -> Result<usize, Error> {
 }
 
 async fn ensure_agent(client: &Client) -> Result<bool, Error> {
-    if client.agents().await?.iter().any(|agent| agent.name == AGENT) {
+    if client.call(routes::AGENTS, []).await?.iter().any(|agent| agent.name == AGENT) {
         return Ok(false);
     }
     let name = AGENT.to_owned();
     let wanted = NewAgent { name, model: None, persona: None, enabled_tools: None };
-    client.create_agent(&wanted).await?;
+    client.post(routes::CREATE_AGENT, [], &wanted).await?;
     Ok(true)
 }
 
 async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageView, Error> {
     let message = NewMessage { text: GREETING.to_owned(), ..NewMessage::default() };
-    let recorded = client.send(AGENT, &message).await?;
+    let recorded = client.post(routes::SEND_MESSAGE, [&AGENT], &message).await?;
     chat::answer(out, client, &recorded, ANSWER_WAIT).await
 }
 
 /// Returns the process of the sandbox and its report; `None` if the session is asleep again.
 async fn jail_of(client: &Client, session: SessionId) -> Result<(Option<u32>, Option<JailReport>), Error> {
-    let status = client.status().await?;
+    let status = client.call(routes::STATUS, []).await?;
     let session = status.sessions.into_iter().find(|one| one.id == session);
     Ok(session.map_or((None, None), |session| (session.pid, session.jail)))
 }

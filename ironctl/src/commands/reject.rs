@@ -6,6 +6,7 @@ use super::At;
 use super::decidable::Decidable;
 use super::question::QUESTION_PREFIX;
 use crate::failure::Error;
+use ironclaw_contract::operator::{Rejection, routes};
 
 /// Options of `ironctl reject`.
 #[derive(Debug, clap::Args)]
@@ -22,7 +23,8 @@ pub struct Args {
 
 pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     if args.id.starts_with(QUESTION_PREFIX) {
-        let cancelled = at.client()?.reject_question(&args.id, args.reason).await?;
+        let cancelled =
+            at.client()?.post(routes::REJECT_QUESTION, [&args.id], &Rejection { reason: args.reason }).await?;
         at.out.json(&cancelled)?;
         return at.out.line(format!("{} is {}", cancelled.id, cancelled.status));
     }

@@ -4,10 +4,11 @@
 
 use super::At;
 use crate::failure::Error;
+use ironclaw_contract::operator::routes;
 
 /// Ends the emergency stop; succeeds if there is none.
 pub async fn run(at: &At) -> Result<(), Error> {
-    let resumed = at.client()?.resume().await?;
+    let resumed = at.client()?.call(routes::RESUME, []).await?;
     at.out.json(&resumed)?;
     at.out.line(if resumed.resumed {
         "the emergency stop has ended; waiting messages are answered"

@@ -6,7 +6,7 @@ use super::propose::{self, Wanted};
 use super::{At, change};
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Change, ChangeKind, DryRun, Occurrence, ScheduleView};
+use ironclaw_contract::operator::{Change, ChangeKind, DryRun, Occurrence, ScheduleView, routes};
 use serde_json::{Value, json};
 
 /// The verbs of `ironctl schedule`.
@@ -134,15 +134,15 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add(args) => add(at, args).await,
         Action::Set(args) => set(at, args).await,
-        Action::List { agent } => list(at, client.schedules(agent.as_deref()).await?),
+        Action::List { agent } => list(at, client.query(routes::SCHEDULES, [], json!({ "agent": agent })).await?),
         Action::Show { id } => {
-            let found = client.schedule(&id).await?;
+            let found = client.call(routes::SCHEDULE, [&id]).await?;
             at.out.json(&found)?;
             print(at, &found)
         }
-        Action::Run { id, dry_run: true } => dry_run(at, &client.next_runs(&id).await?),
+        Action::Run { id, dry_run: true } => dry_run(at, &client.call(routes::NEXT_RUNS, [&id]).await?),
         Action::Run { id, dry_run: false } => {
-            let started = client.run_schedule(&id).await?;
+            let started = client.call(routes::RUN_SCHEDULE, [&id]).await?;
             at.out.json(&started)?;
             let reason = started.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
             at.out.line(format!("{} {}{reason}", started.due, started.state))?;
@@ -151,10 +151,10 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 state => Err(Error::failed("schedule_not_run", format!("the run was {state}{reason}"))),
             }
         }
-        Action::Pause { id } => changed(at, client.set_schedule(&id, "pause").await?),
-        Action::Resume { id } => changed(at, client.set_schedule(&id, "resume").await?),
-        Action::History { id } => history(at, &client.occurrences(&id).await?),
-        Action::Remove { id } => changed(at, client.remove_schedule(&id).await?),
+        Action::Pause { id } => changed(at, client.call(routes::PAUSE_SCHEDULE, [&id]).await?),
+        Action::Resume { id } => changed(at, client.call(routes::RESUME_SCHEDULE, [&id]).await?),
+        Action::History { id } => history(at, &client.call(routes::OCCURRENCES, [&id]).await?),
+        Action::Remove { id } => changed(at, client.call(routes::REMOVE_SCHEDULE, [&id]).await?),
     }
 }
 
@@ -166,7 +166,7 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
     let mut payload = json!({ "prompt": prompt });
     put(at, &agent, &mut payload, options).await?;
     let Some(change) = decide(at, &agent, payload, yes).await? else { return Ok(()) };
-    let all = at.client()?.schedules(Some(&agent)).await?;
+    let all = at.client()?.query(routes::SCHEDULES, [], json!({ "agent": agent })).await?;
     let Some(added) = all.into_iter().find(|schedule| schedule.change == change.id) else {
         return Err(Error::failed("schedule_not_added", "the host did not add the schedule"));
     };
@@ -180,7 +180,7 @@ async fn set(at: &At, args: Set) -> Result<(), Error> {
         payload["prompt"] = prompt.into();
     }
     let client = at.client()?;
-    let agent = client.schedule(&id).await?.agent;
+    let agent = client.call(routes::SCHEDULE, [&id]).await?.agent;
     put(at, &agent, &mut payload, options).await?;
     if may_only_read {
         payload["may"] = json!([]);
@@ -188,7 +188,7 @@ async fn set(at: &At, args: Set) -> Result<(), Error> {
     if decide(at, &agent, payload, yes).await?.is_none() {
         return Ok(());
     }
-    changed(at, client.schedule(&id).await?)
+    changed(at, client.call(routes::SCHEDULE, [&id]).await?)
 }
 
 async fn decide(at: &At, agent: &str, payload: Value, yes: bool) -> Result<Option<Change>, Error> {
@@ -226,7 +226,7 @@ async fn place(at: &At, agent: &str, named: &str) -> Result<Value, Error> {
         }
         None => {}
     }
-    let held = at.client()?.destinations_of(agent).await?;
+    let held = at.client()?.call(routes::DESTINATIONS_OF_AGENT, [&agent]).await?;
     let Some(found) = held.into_iter().find(|held| held.name == named && held.to_agent.is_none()) else {
         let hint = format!("write CHANNEL:ADDRESS, or an address of `ironctl destination list {agent}`");
         return Err(Error::usage(format!("--reply-to {named:?} names no address"), hint));

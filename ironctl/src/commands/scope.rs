@@ -6,7 +6,7 @@ use super::At;
 use crate::failure::Error;
 use crate::local_file;
 use clap::Subcommand;
-use ironclaw_contract::operator::{SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, WrongScope};
+use ironclaw_contract::operator::{SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, WrongScope, routes};
 use std::path::{Path, PathBuf};
 
 /// The verbs of `ironctl scope`.
@@ -29,7 +29,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 
 async fn test(at: &At, file: Option<&Path>) -> Result<(), Error> {
     let cases = file.map(read).transpose()?;
-    let tested = at.client()?.test_scope(&TestScope { cases }).await?;
+    let tested = at.client()?.post(routes::TEST_SCOPE, [], &TestScope { cases }).await?;
     at.out.json(&tested)?;
     at.out.table(
         ["LANGUAGE", "CLASS", "PRECISION", "RECALL", "RIGHT", "CLAIMED", "MISSED"],

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::secret_input::{self, Typed};
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewSecret, NewSecretValue, Secret};
+use ironclaw_contract::operator::{NewSecret, NewSecretValue, Secret, routes};
 
 /// The verbs of `ironctl secret`.
 #[derive(Debug, Subcommand)]
@@ -44,12 +44,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Set { name } => {
             let value = secret_input::read(&format!("the value of secret:{}", bare(&name)), Typed::Twice)?;
-            let secret = client.set_secret(&NewSecret { name, value }).await?;
+            let secret = client.post(routes::SET_SECRET, [], &NewSecret { name, value }).await?;
             at.out.json(&secret)?;
             at.out.line(format!("stored secret:{}", secret.name))
         }
         Action::List => {
-            let secrets = client.secrets().await?;
+            let secrets = client.call(routes::SECRETS, []).await?;
             at.out.json(&secrets)?;
             if secrets.is_empty() {
                 return at.out.line("no secrets; store one with `ironctl secret set NAME`");
@@ -59,14 +59,14 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Rotate { name } => {
             let value = secret_input::read(&format!("the new value of secret:{}", bare(&name)), Typed::Twice)?;
-            let secret = client.rotate_secret(bare(&name), &NewSecretValue { value }).await?;
+            let secret = client.post(routes::ROTATE_SECRET, [&bare(&name)], &NewSecretValue { value }).await?;
             at.out.json(&secret)?;
             at.out.line(format!("secret:{} has a new value; the next request uses it", secret.name))
         }
         Action::Remove { name, yes } => {
             let name = bare(&name);
             at.out.confirm(&format!("remove secret:{name}"), yes)?;
-            let secret = client.remove_secret(name).await?;
+            let secret = client.call(routes::REMOVE_SECRET, [&name]).await?;
             at.out.json(&secret)?;
             at.out.line(format!("removed secret:{}", secret.name))
         }

@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::{clock, jail};
 use clap::Subcommand;
-use ironclaw_contract::operator::{Session, TranscriptItem};
+use ironclaw_contract::operator::{Session, TranscriptItem, routes};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
@@ -78,10 +78,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
         Action::List { person } => {
-            let sessions = match person {
-                Some(person) => client.sessions_of(&person).await?,
-                None => client.sessions().await?,
-            };
+            let sessions = client.query(routes::SESSIONS, [], json!({ "person": person })).await?;
             at.out.json(&sessions)?;
             if sessions.is_empty() {
                 return at.out.line("no sessions; start one with `ironctl chat AGENT`");
@@ -89,32 +86,32 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             list(at.out, sessions)
         }
         Action::Show { session, last } => {
-            let found = client.session(&session).await?;
-            let transcript = client.end_of_transcript(&session, last).await?.items;
+            let found = client.call(routes::SESSION, [&session]).await?;
+            let transcript = client.query(routes::TRANSCRIPT, [&session], json!({ "last": last })).await?.items;
             at.out.json(&Shown { session: &found, transcript: &transcript })?;
             show(at.out, found)?;
             transcript::print(at.out, &transcript)
         }
         Action::Export { session, out, format } => transcript::export(at, &client, &session, out, format).await,
         Action::Cancel { session } => {
-            let cancelled = client.cancel_turn(&session).await?;
+            let cancelled = client.call(routes::CANCEL_TURN, [&session]).await?;
             at.out.json(&cancelled)?;
             let what = if cancelled.running { "the running turn" } else { "the next turn" };
             at.out.line(format!("cancelled {what} of {session} ({})", cancelled.turn_id))
         }
         Action::Stop { session } => {
-            client.stop_session(&session).await?;
+            client.call(routes::STOP_SESSION, [&session]).await?;
             at.out.json(&json!({ "stopped": session }))?;
             at.out.line(format!("stopped {session}"))
         }
         Action::Release { session } => {
-            client.release_session(&session).await?;
+            client.call(routes::RELEASE_SESSION, [&session]).await?;
             at.out.json(&json!({ "released": session }))?;
             at.out.line(format!("released {session}"))
         }
         Action::Remove { session, yes } => {
             at.out.confirm(&format!("remove {session} and erase its content"), yes)?;
-            client.remove_session(&session).await?;
+            client.call(routes::REMOVE_SESSION, [&session]).await?;
             at.out.json(&json!({ "removed": session }))?;
             at.out.line(format!("removed {session}"))
         }

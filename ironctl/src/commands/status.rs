@@ -6,11 +6,11 @@ use super::{At, inbox, mcp};
 use crate::failure::Error;
 use crate::output::Output;
 use crate::{clock, jail};
-use ironclaw_contract::operator::{SessionStatus, Status};
+use ironclaw_contract::operator::{SessionStatus, Status, routes};
 
 /// Prints the status as tables, or as JSON.
 pub async fn run(at: &At) -> Result<(), Error> {
-    let status = at.client()?.status().await?;
+    let status = at.client()?.call(routes::STATUS, []).await?;
     at.out.json(&status)?;
     if let Some(stopped) = &status.stopped {
         let since = clock::date_and_time(&stopped.since);
@@ -39,7 +39,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
 
 /// Prints a line about each MCP server that needs the operator.
 async fn servers(at: &At) -> Result<(), Error> {
-    match at.client()?.mcp_servers().await {
+    match at.client()?.call(routes::MCP_SERVERS, []).await {
         Ok(servers) => servers.iter().filter_map(mcp::attention_with_repair).try_for_each(|line| at.out.line(line)),
         Err(error) => at.out.line(format!("warning: cannot list the MCP servers: {error}")),
     }

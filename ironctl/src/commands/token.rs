@@ -9,7 +9,7 @@ use crate::failure::Error;
 use crate::new_file::NewFile;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{IssuedToken, NewToken, Token};
+use ironclaw_contract::operator::{IssuedToken, NewToken, Token, routes};
 use std::path::{Path, PathBuf};
 
 /// The verbs of `ironctl token`.
@@ -57,23 +57,23 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Add { person, expires, name, out } => {
             // Before the request, because a token that cannot be written would be valid and lost.
             let file = out.as_deref().map(|path| Ok::<_, Error>((create(path)?, path))).transpose()?;
-            let issued = client.add_token(&NewToken { person, name, expires }).await?;
+            let issued = client.post(routes::ADD_TOKEN, [], &NewToken { person, name, expires }).await?;
             match file {
                 Some((file, path)) => write_issued(at.out, file, path, issued),
                 None => print_issued(at.out, &issued),
             }
         }
         Action::List => {
-            let tokens = client.tokens().await?;
+            let tokens = client.call(routes::TOKENS, []).await?;
             at.out.json(&tokens)?;
             table(at.out, tokens)
         }
         Action::Remove { token } => {
-            let token = client.remove_token(&token).await?;
+            let token = client.call(routes::REMOVE_TOKEN, [&token]).await?;
             at.out.json(&token)?;
             at.out.line(format!("removed {} of {}", token.id, token.person_name))
         }
-        Action::Rotate { token } => print_issued(at.out, &client.rotate_token(&token).await?),
+        Action::Rotate { token } => print_issued(at.out, &client.call(routes::ROTATE_TOKEN, [&token]).await?),
     }
 }
 

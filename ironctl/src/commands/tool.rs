@@ -6,7 +6,7 @@ use super::At;
 use super::why::stage_rows;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{TestCall, TestedCall, Tool, ToolRule};
+use ironclaw_contract::operator::{ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};
 
 /// The verbs of `ironctl tool`.
 #[derive(Debug, Subcommand)]
@@ -53,7 +53,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 }
 
 async fn list(at: &At) -> Result<(), Error> {
-    let tools = at.client()?.tools().await?;
+    let tools = at.client()?.call(routes::TOOLS, []).await?;
     at.out.json(&tools)?;
     let row = |tool: Tool| {
         let agents = if tool.available { tool.agents.join(" ") } else { "(not in this version)".to_owned() };
@@ -63,7 +63,7 @@ async fn list(at: &At) -> Result<(), Error> {
 }
 
 async fn show(at: &At, name: &str) -> Result<(), Error> {
-    let tools = at.client()?.tools().await?;
+    let tools = at.client()?.call(routes::TOOLS, []).await?;
     let Some(tool) = tools.into_iter().find(|tool| tool.name == name) else {
         let error = Error::failed("tool_unknown", format!("there is no tool {name:?}"));
         return Err(error.hinting("`ironctl tool list` shows the tools"));
@@ -101,13 +101,13 @@ fn rule_row(rule: ToolRule) -> [String; 6] {
 }
 
 async fn schema(at: &At) -> Result<(), Error> {
-    let schema = at.client()?.manifest_schema().await?;
+    let ManifestSchema(schema) = at.client()?.call(routes::MANIFEST_SCHEMA, []).await?;
     at.out.json(&schema)?;
     at.out.line(format!("{schema:#}"))
 }
 
 async fn test(at: &At, tool: &str, call: TestCall) -> Result<(), Error> {
-    print_tested(at, at.client()?.test_call(tool, &call).await?)
+    print_tested(at, at.client()?.post(routes::TEST_CALL, [&tool], &call).await?)
 }
 
 /// Prints the judgement of a call that was not made.

@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;
 use crate::host_binary::Offline;
-use ironclaw_contract::operator::Status;
+use ironclaw_contract::operator::{Status, routes};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -112,7 +112,7 @@ pub async fn answering(home: &Home) -> Result<Option<(Client, Status)>, Error> {
         return Ok(None);
     }
     let answer = match Client::open(home) {
-        Ok(client) => client.status().await.map(|status| (client, status)),
+        Ok(client) => client.call(routes::STATUS, []).await.map(|status| (client, status)),
         Err(error) => Err(error),
     };
     match answer {

@@ -7,7 +7,8 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{Ceiling, Model, Usage, UsageRow};
+use ironclaw_contract::operator::{Ceiling, Model, Usage, UsageRow, routes};
+use serde_json::json;
 
 /// The kind of an endpoint without a model and without costs.
 const SCRIPTED: &str = "scripted";
@@ -35,14 +36,15 @@ pub struct Args {
 
 /// Prints the usage and the ceilings.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
-    let usage = at.client()?.usage(args.days, args.agent.as_deref(), args.session.as_deref()).await?;
+    let query = json!({ "days": args.days, "agent": args.agent, "session": args.session });
+    let usage = at.client()?.query(routes::USAGE, [], query).await?;
     at.out.json(&usage)?;
     print(at.out, usage, args.by_session || args.session.is_some())
 }
 
 /// Prints the usage of one agent in the days of the default.
 pub async fn print_of_agent(out: Output, client: &Client, agent: &str) -> Result<(), Error> {
-    print(out, client.usage(DAYS, Some(agent), None).await?, false)
+    print(out, client.query(routes::USAGE, [], json!({ "days": DAYS, "agent": agent })).await?, false)
 }
 
 fn print(out: Output, usage: Usage, by_session: bool) -> Result<(), Error> {
@@ -118,10 +120,11 @@ fn is_cost(ceiling: &Ceiling) -> bool {
 
 /// Returns the endpoints of an agent without prices if it has a ceiling of cost, because their usage does not count toward it.
 pub async fn unpriced(client: &Client, agent: &str) -> Result<Vec<String>, Error> {
-    if !client.usage(1, Some(agent), None).await?.ceilings.iter().any(is_cost) {
+    let today = client.query(routes::USAGE, [], json!({ "days": 1, "agent": agent })).await?;
+    if !today.ceilings.iter().any(is_cost) {
         return Ok(Vec::new());
     }
-    let (agent, models) = (client.agent(agent).await?, client.models().await?);
+    let (agent, models) = (client.call(routes::AGENT, [&agent]).await?, client.call(routes::MODELS, []).await?);
     Ok(unpriced_of(&agent.model, &models))
 }
 

@@ -5,7 +5,7 @@
 use super::At;
 use crate::clock;
 use crate::failure::Error;
-use ironclaw_contract::operator::Whoami;
+use ironclaw_contract::operator::{Whoami, routes};
 use serde::Serialize;
 
 /// The JSON of the caller.
@@ -22,7 +22,7 @@ struct Shown<'a> {
 /// Prints the caller, their identities, the token in use and the host.
 pub async fn run(at: &At) -> Result<(), Error> {
     let client = at.client()?;
-    let caller = client.whoami().await?;
+    let caller = client.call(routes::WHOAMI, []).await?;
     let home = match at.access.port()? {
         Some(_) => None,
         None => Some(at.home.path().display().to_string()),

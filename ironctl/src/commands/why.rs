@@ -10,7 +10,7 @@ use super::question::QUESTION_PREFIX;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, CallStage, ChainLink, QuestionWhy, RequestReason, Why};
+use ironclaw_contract::operator::{CallRequest, CallStage, ChainLink, QuestionWhy, RequestReason, Why, routes};
 
 /// The host's alias for the newest message of the caller.
 pub const LAST: &str = "last";
@@ -46,14 +46,14 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if id.starts_with(QUESTION_PREFIX) {
         return question(at, id).await;
     }
-    let why = at.client()?.why(id).await?;
+    let why = at.client()?.call(routes::WHY_MESSAGE, [&id]).await?;
     at.out.json(&why)?;
     print(at.out, why)
 }
 
 async fn call(at: &At, id: &str) -> Result<(), Error> {
     let client = at.client()?;
-    let why = client.why_call(id).await?;
+    let why = client.call(routes::WHY_CALL, [&id]).await?;
     at.out.json(&why)?;
     let class = why.class.map(|class| format!(" ({class})")).unwrap_or_default();
     at.out.line(format!("{}: {}{class} in {}: {}", why.call_id, why.tool, why.session_id, why.status))?;
@@ -68,7 +68,7 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
     }
     match why.request {
         // Another person may see the call and not its request.
-        Some(request) if !at.out.is_json() => match client.call_request(&request.to_string()).await {
+        Some(request) if !at.out.is_json() => match client.call(routes::CALL_REQUEST, [&request]).await {
             Ok(found) => at.out.line(format!("approval request: {}", standing(&found))),
             Err(Error::Refused(_)) => at.out.line(format!("approval request: {request}")),
             Err(error) => Err(error),
@@ -78,7 +78,7 @@ async fn call(at: &At, id: &str) -> Result<(), Error> {
 }
 
 async fn request(at: &At, id: &str) -> Result<(), Error> {
-    let request = at.client()?.call_request(id).await?;
+    let request = at.client()?.call(routes::CALL_REQUEST, [&id]).await?;
     at.out.json(&request)?;
     let CallRequest { tool, class, agent, session_id, requested_by, effect, call_id, message_id, .. } = &request;
     at.out.line(format!("{id}: {tool} ({class}) of agent {agent} in {session_id}, on behalf of {requested_by}"))?;
@@ -111,7 +111,7 @@ async fn diff(at: &At, id: &str) -> Result<(), Error> {
 }
 
 async fn question(at: &At, id: &str) -> Result<(), Error> {
-    let why = at.client()?.why_question(id).await?;
+    let why = at.client()?.call(routes::WHY_QUESTION, [&id]).await?;
     at.out.json(&why)?;
     let QuestionWhy { agent, person, session_id, message_id, call_id, status, answer, .. } = &why;
     at.out.line(format!("{id}: question of agent {agent} to {person} in {session_id}: {status}"))?;

@@ -5,8 +5,8 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    AgentGroup, CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ScopeMeasure, SentFile, TestCall,
-    TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
+    AgentGroup, CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ManifestSchema, ScopeMeasure, SentFile,
+    TestCall, TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
 };
 
 pub(super) fn lowered() -> LoweredGuard {
@@ -170,6 +170,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.tool_rule", rule.clone()),
         shape("operator.tool_rule.defaults", ToolRule { table: None, ..rule }),
         shape("operator.tool", tool),
+        shape("operator.manifest_schema", ManifestSchema(serde_json::json!({ "type": "object" }))),
         shape("operator.test_call", asked),
         shape("operator.tested_call", tested),
         shape("operator.tested_call.refused", not),

@@ -15,7 +15,7 @@ fn of(routes: &[Route]) -> Value {
     collect(&mut schemas, &failure_shape(&mut failure).components);
     for route in routes {
         let path = paths.entry(route.path).or_insert_with(|| Value::Object(Map::new()));
-        path[route.entry.method.to_ascii_lowercase()] = operation(route);
+        path[method(route)] = operation(route);
         collect(&mut schemas, &route.entry.shapes.components);
     }
     json!({
@@ -103,14 +103,16 @@ fn reference(named: &Named) -> Value {
     if named.list { json!({ "type": "array", "items": one }) } else { one }
 }
 
+/// Returns the method of a route in lower case.
+fn method(route: &Route) -> String {
+    format!("{:?}", route.entry.method).to_ascii_lowercase()
+}
+
 /// Returns the id of an operation, such as `get_agents_agent_history` for `GET /v1/agents/{agent}/history`.
 fn operation_id(route: &Route) -> String {
     let path = route.path.trim_start_matches("/v1").replace(['{', '}'], "");
     let words = path.split(['/', '.']).filter(|word| !word.is_empty());
-    std::iter::once(route.entry.method.to_ascii_lowercase())
-        .chain(words.map(str::to_owned))
-        .collect::<Vec<_>>()
-        .join("_")
+    std::iter::once(method(route)).chain(words.map(str::to_owned)).collect::<Vec<_>>().join("_")
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::commands::propose::Wanted;
 use crate::commands::{At, change, propose};
 use crate::failure::Error;
 use clap::{Args, ValueEnum};
-use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, NewWiring};
+use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, NewWiring, routes};
 use serde_json::{Map, Value, json};
 
 /// The rules of a connection with the default of each.
@@ -125,7 +125,7 @@ pub async fn connect(at: &At, client: &Client, args: Connect) -> Result<(), Erro
     let (name, yes) = (args.channel.clone(), args.yes);
     let before = channel(client, &name).await?.and_then(|channel| channel.agent);
     let wiring = args.wiring();
-    let narrowed = client.connect(&name, &wiring).await;
+    let narrowed = client.post(routes::CONNECT_AGENT, [&name], &wiring).await;
     if let Err(refused) = narrowed {
         if !needs_page(&refused) {
             return Err(refused);
@@ -154,7 +154,7 @@ fn needs_page(refused: &Error) -> bool {
 }
 
 async fn channel(client: &Client, name: &str) -> Result<Option<Channel>, Error> {
-    Ok(client.channels().await?.into_iter().find(|channel| channel.name == name))
+    Ok(client.call(routes::CHANNELS, []).await?.into_iter().find(|channel| channel.name == name))
 }
 
 /// Returns the rules of a connection in one line; those that have their default are left out, except the first.

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::commands::propose::{self, Wanted};
 use crate::commands::{At, change};
 use crate::failure::Error;
-use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, DenialCode};
+use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, DenialCode, routes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ pub struct Revoke {
 pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
     let Grant { agent, directory, write, target, yes } = args;
     let source = absolute(&directory)?;
-    let agent = client.agent(&agent).await?;
+    let agent = client.call(routes::AGENT, [&agent]).await?;
     let payload = with(&agent.mounts, &source, target.map(rooted), write);
     let id = agent.id.to_string();
     let wanted = Wanted { kind: ChangeKind::Mounts, agent: Some(&id), payload, yes, patience: change::APPLY_TIMEOUT };
@@ -67,7 +67,7 @@ pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
 /// Takes directories back from an agent.
 pub async fn revoke(at: &At, client: &Client, args: Revoke) -> Result<(), Error> {
     let Revoke { agent, directories, yes } = args;
-    let agent = client.agent(&agent).await?;
+    let agent = client.call(routes::AGENT, [&agent]).await?;
     let mut mounts = agent.mounts;
     for directory in &directories {
         let Some(index) = position(&mounts, directory)? else {

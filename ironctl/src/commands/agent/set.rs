@@ -8,7 +8,7 @@ use crate::commands::propose::{self, Wanted};
 use crate::commands::{At, change, review, usage};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{AgentBudget, Change, ChangeKind};
+use ironclaw_contract::operator::{AgentBudget, AgentMode, AgentModel, Change, ChangeKind, routes};
 use serde_json::{Map, Value, json};
 
 /// The settings of `agent set`; at least one is required.
@@ -171,7 +171,7 @@ async fn lowers(client: &Client, agent: &str, changes: &Changes) -> Result<bool,
     if changes.tokens_per_day.is_none() && changes.cost_per_day.is_none() {
         return Ok(false);
     }
-    let now = client.budget(agent).await?;
+    let now = client.call(routes::BUDGET, [&agent]).await?;
     let raises = |now: Option<u64>, then: Option<u64>| match (now, then) {
         (_, None) | (None, Some(_)) => false,
         (Some(now), Some(then)) => then == 0 || then > now,
@@ -189,12 +189,12 @@ async fn set_at_once(
     let mut add = |set: Value| report.extend(set.as_object().cloned().into_iter().flatten());
     let concerns_costs = changes.model.is_some() || changes.cost_per_day.is_some();
     if let Some(model) = &changes.model {
-        let model = client.set_model(agent, model).await?;
+        let model = client.post(routes::SET_MODEL, [&agent], &AgentModel { model: model.clone() }).await?;
         out.line(format!("set agent {agent} to model endpoint {}", model.model))?;
         add(json!(model));
     }
     if let Some(mode) = &changes.mode {
-        let mode = client.set_mode(agent, mode).await?;
+        let mode = client.post(routes::SET_MODE, [&agent], &AgentMode { mode: mode.clone() }).await?;
         add(json!(mode));
         out.line(format!("set agent {agent} to mode {}", mode.mode))?;
         if mode.mode != "enforce" {
@@ -203,7 +203,7 @@ async fn set_at_once(
     }
     let wanted = AgentBudget { tokens_per_day: changes.tokens_per_day, cost_per_day_micros: changes.cost_per_day };
     if wanted != AgentBudget::default() {
-        let budget = client.set_budget(agent, &wanted).await?;
+        let budget = client.post(routes::SET_BUDGET, [&agent], &wanted).await?;
         add(json!(budget));
         let tokens = budget.tokens_per_day.map_or_else(|| "none".to_owned(), |tokens| tokens.to_string());
         let cost = budget.cost_per_day_micros.map_or_else(|| "none".to_owned(), usage::money);

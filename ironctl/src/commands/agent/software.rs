@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::commands::At;
 use crate::commands::propose::{self, Wanted};
 use crate::failure::Error;
-use ironclaw_contract::operator::{Agent, Change, ChangeKind};
+use ironclaw_contract::operator::{Agent, Change, ChangeKind, routes};
 use serde_json::json;
 use std::time::Duration;
 
@@ -137,7 +137,7 @@ impl Installed {
 pub async fn install(at: &At, client: &Client, args: Install) -> Result<(), Error> {
     let of = args.named.of();
     let Named { agent, packages, yes, .. } = args.named;
-    let agent = client.agent(&agent).await?;
+    let agent = client.call(routes::AGENT, [&agent]).await?;
     let mut wanted = Installed::of(&agent);
     wanted.add(of, &packages);
     let changed = change(at, client, &agent, wanted, yes).await?;
@@ -153,7 +153,7 @@ pub async fn install(at: &At, client: &Client, args: Install) -> Result<(), Erro
 pub async fn uninstall(at: &At, client: &Client, args: Uninstall) -> Result<(), Error> {
     let of = args.named.of();
     let Named { agent, packages, yes, .. } = args.named;
-    let agent = client.agent(&agent).await?;
+    let agent = client.call(routes::AGENT, [&agent]).await?;
     let had = Installed::of(&agent);
     let mut wanted = had.clone();
     if let Some(missing) = wanted.remove(of, &packages) {

@@ -10,6 +10,7 @@ use crate::local_file;
 use crate::output::Output;
 use ironclaw_contract::operator::{
     FILE_PUT_BYTES_MAX, INBOX, MESSAGE_FILES_MAX, MessageFile, MessageImage, NewConversation, NewMessage, Recorded,
+    routes,
 };
 use ironclaw_text::file::{self as sent, TEXT};
 use ironclaw_text::visible;
@@ -68,7 +69,7 @@ pub async fn send(
     keep_within(TEXT_BYTES_MAX.saturating_sub(message.text.len() as u64), files);
     if files.iter().any(|file| matches!(file.content, Content::Bytes(..))) {
         let new = NewConversation { speak_as: message.speak_as.clone(), thread: message.thread.clone() };
-        let session = client.open_conversation(agent, &new).await?.session_id.to_string();
+        let session = client.post(routes::OPEN_CONVERSATION, [&agent], &new).await?.session_id.to_string();
         for file in &mut *files {
             put(out, client, &session, file).await?;
         }
@@ -81,7 +82,7 @@ pub async fn send(
         Content::Bytes(..) => None,
     });
     message.files = texts.collect();
-    client.send(agent, &message).await
+    client.post(routes::SEND_MESSAGE, [&agent], &message).await
 }
 
 /// Turns each text for which a message has no room into bytes for the workspace.

@@ -17,7 +17,8 @@ use crate::commands::{At, file, inbox, usage, why};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{EntryId, NewMessage, Recorded};
+use ironclaw_contract::operator::{EntryId, NewMessage, Recorded, routes};
+use serde_json::json;
 use std::time::Duration;
 
 /// Lines of the conversation that are shown at the start.
@@ -43,7 +44,7 @@ pub struct Options {
 pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error> {
     let Options { agent, thread, files, speak_as, allow, wait } = options;
     let out = at.out;
-    let agent = client.agent(&agent).await?;
+    let agent = client.call(routes::AGENT, [&agent]).await?;
     let (id, name) = (agent.id.to_string(), agent.name);
     let waiting = Waiting::default();
     let mut conversation = Conversation {
@@ -114,8 +115,8 @@ impl Conversation<'_> {
     /// Prints the last lines of the conversation from the record of the host, and the unread replies of the agent that are not among
     /// them.
     async fn print_history(&self) -> Result<(), Error> {
-        let (thread, speak_as) = (self.thread.as_deref(), self.speak_as.as_deref());
-        let lines = self.client.history(&self.id, thread, speak_as, HISTORY_LINES).await?;
+        let query = json!({ "limit": HISTORY_LINES, "thread": self.thread, "as": self.speak_as });
+        let lines = self.client.query(routes::HISTORY, [&self.id], query).await?;
         for line in &lines {
             let author = match line.author.as_str() {
                 "person" => "you",
@@ -190,7 +191,7 @@ impl Conversation<'_> {
             Line::Help => slash::COMMANDS.iter().try_for_each(|(name, does)| out.line(format!("{name:<18} {does}"))),
             Line::Why => {
                 let message = self.last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
-                why::print(out, self.client.why(&message).await?)
+                why::print(out, self.client.call(routes::WHY_MESSAGE, [&message]).await?)
             }
             Line::New(name) => {
                 let name = name.unwrap_or_else(new_thread);
@@ -212,8 +213,8 @@ impl Conversation<'_> {
 
     /// Lists a directory of the workspace.
     async fn list_files(&self, directory: &str) -> Result<(), Error> {
-        let (thread, speak_as) = (self.thread.as_deref(), self.speak_as.as_deref());
-        let session = match self.client.conversation(&self.id, thread, speak_as).await {
+        let query = json!({ "thread": self.thread, "as": self.speak_as });
+        let session = match self.client.query(routes::CONVERSATION, [&self.id], query).await {
             Ok(found) => found.session_id.to_string(),
             // The conversation has no message yet, so it has no workspace.
             Err(Error::Refused(failure)) if failure.error.code == "session_unknown" && directory.is_empty() => {
@@ -221,15 +222,15 @@ impl Conversation<'_> {
             }
             Err(error) => return Err(error),
         };
-        file::show(self.at, &self.client.files(&session, directory, file::LEVELS).await?)
+        file::show(self.at, self.client, &session, directory, file::LEVELS).await
     }
 
     /// Prints the model endpoint of the agent, and the others if this person may list them.
     async fn show_model(&self) -> Result<(), Error> {
-        let agent = self.client.agent(&self.id).await?;
+        let agent = self.client.call(routes::AGENT, [&self.id]).await?;
         let default = if agent.follows_default { " (the default)" } else { "" };
         self.out().line(format!("{} uses the model endpoint {}{default}", agent.name, agent.model))?;
-        let Ok(models) = self.client.models().await else { return Ok(()) };
+        let Ok(models) = self.client.call(routes::MODELS, []).await else { return Ok(()) };
         let others: Vec<String> =
             models.into_iter().map(|model| model.name).filter(|name| *name != agent.model).collect();
         match others.is_empty() {

@@ -13,7 +13,9 @@ use crate::failure::Error;
 use crate::output::Output;
 use crate::terminal_line;
 use ironclaw_contract::ids::RequestId;
-use ironclaw_contract::operator::{CallRequest, LedgerEvent, MessageView, Recorded, Stage};
+use ironclaw_contract::operator::{
+    CallRequest, Decision, LedgerEvent, MessageView, Recorded, Rejection, Stage, routes,
+};
 use jiff::Timestamp;
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
@@ -69,7 +71,7 @@ pub async fn follow(
     }
     match followed {
         Ok(Some(view)) => Ok(view),
-        Ok(None) => client.message(recorded.message_id, Duration::ZERO).await,
+        Ok(None) => client.call(routes::MESSAGE, [&recorded.message_id]).await,
         Err(error) => {
             turn.interrupt("the host does not answer")?;
             Err(error)
@@ -155,7 +157,7 @@ impl Follower<'_> {
                         return Ok(None);
                     }
                     // The host refuses if it has just answered; then the answer still arrives.
-                    let cancelled = self.client.cancel_turn(&recorded.session_id.to_string()).await;
+                    let cancelled = self.client.call(routes::CANCEL_TURN, [&recorded.session_id]).await;
                     report_and_continue(self.out, cancelled.map(drop))?;
                 }
             }
@@ -300,8 +302,8 @@ impl Follower<'_> {
         let Some(request) = self.queue.pop_front() else { return Ok(()) };
         let id = request.id.to_string();
         let decided = match choice {
-            Ok(Choice::Approve(shown)) => self.client.approve_call(&id, shown).await,
-            Ok(Choice::Reject(reason)) => self.client.reject_call(&id, reason).await,
+            Ok(Choice::Approve(shown)) => self.client.post(routes::APPROVE_CALL, [&id], &Decision { shown }).await,
+            Ok(Choice::Reject(reason)) => self.client.post(routes::REJECT_CALL, [&id], &Rejection { reason }).await,
             Ok(Choice::Skip | Choice::Quit) => {
                 self.say(&request, &format!("{id} is undecided and stays in the inbox: ironctl inbox"))?;
                 self.presence = Presence::Leaving;

@@ -6,11 +6,11 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{HistoryLine, UnreadReply};
+use ironclaw_contract::operator::{HistoryLine, UnreadReply, routes};
 
 /// Prints the unread replies of an agent, except for those among the lines that were printed. Ignores a failed request: they stay unread.
 pub async fn print(out: Output, client: &Client, agent: &str, printed: &[HistoryLine]) -> Result<(), Error> {
-    let Ok(unread) = client.read_unread(agent).await else { return Ok(()) };
+    let Ok(unread) = client.call(routes::READ_UNREAD, [&agent]).await else { return Ok(()) };
     let is_printed = |reply: &UnreadReply| printed.iter().any(|line| line.at == reply.at && line.text == reply.text);
     for reply in unread.iter().filter(|reply| !is_printed(reply)) {
         let thread = reply.thread.as_ref().map_or_else(String::new, |name| format!(" in {name}"));

@@ -7,7 +7,7 @@ use super::{failed, passed};
 use crate::client::Client;
 use crate::commands::{At, mcp};
 use crate::failure::Error;
-use ironclaw_contract::operator::{Check, McpServer, Model};
+use ironclaw_contract::operator::{Check, McpServer, Model, routes};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -27,7 +27,7 @@ pub async fn checks(at: &At) -> Vec<Check> {
     };
     let mut asked = JoinSet::new();
     let mut checks: Vec<(usize, Check)> = Vec::new();
-    match client.models().await {
+    match client.call(routes::MODELS, []).await {
         Ok(models) => {
             for model in models {
                 let (client, place) = (Arc::clone(&client), asked.len());
@@ -36,7 +36,7 @@ pub async fn checks(at: &At) -> Vec<Check> {
         }
         Err(error) => checks.push((0, unlisted("model endpoints", &error))),
     }
-    match client.channels().await {
+    match client.call(routes::CHANNELS, []).await {
         Ok(channels) => {
             for channel in channels {
                 let (client, place) = (Arc::clone(&client), asked.len());
@@ -48,7 +48,7 @@ pub async fn checks(at: &At) -> Vec<Check> {
     checks.extend(asked.join_all().await);
     checks.sort_by_key(|(place, _)| *place);
     let mut checks: Vec<Check> = checks.into_iter().map(|(_, check)| check).collect();
-    match client.mcp_servers().await {
+    match client.call(routes::MCP_SERVERS, []).await {
         Ok(servers) => checks.extend(servers.iter().map(server_check)),
         Err(error) => checks.push(unlisted("MCP servers", &error)),
     }
@@ -69,7 +69,7 @@ async fn model_check(client: &Client, model: &Model) -> Check {
     if model.kind == SCRIPTED {
         return passed(&name, "it answers by rules, not by a model".to_owned());
     }
-    match timeout(ASK_WAIT, client.test_model(&model.name)).await {
+    match timeout(ASK_WAIT, client.call(routes::TEST_MODEL, [&model.name])).await {
         Ok(Ok(tested)) => {
             let key = if model.key.is_some() { ", and its key is accepted" } else { "" };
             passed(&name, format!("it answers after {} ms{key}", tested.took_ms))
@@ -83,7 +83,7 @@ async fn model_check(client: &Client, model: &Model) -> Check {
 
 async fn channel_check(client: &Client, channel: &str) -> Check {
     let name = format!("channel {channel}");
-    match timeout(ASK_WAIT, client.probe_channel(channel)).await {
+    match timeout(ASK_WAIT, client.call(routes::PROBE_CHANNEL, [&channel])).await {
         Ok(Ok(probe)) if probe.reached => passed(&name, probe.result),
         Ok(Ok(probe)) => {
             let remedy = format!(

@@ -10,7 +10,7 @@ use crate::commands::review;
 use crate::commands::{At, change};
 use crate::failure::Error;
 use crate::own_command::quoted;
-use ironclaw_contract::operator::{ChangeKind, McpLook, McpServer};
+use ironclaw_contract::operator::{ChangeKind, McpLook, McpServer, routes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -113,7 +113,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     }
     at.out.remark(format!("asking {name} for its tools"))?;
     let look = McpLook { manifest: manifest.clone() };
-    let server = client.look_at_mcp_server(&name, &look).await.map_err(|error| registered_still(error, &name))?;
+    let asked = client.post(routes::LOOK_AT_MCP_SERVER, [&name], &look).await;
+    let server = asked.map_err(|error| registered_still(error, &name))?;
     at.out.json(&json!({
         "change": decided.map(|change| change.id),
         "server": server.name,

@@ -7,7 +7,7 @@ use crate::commands::At;
 use crate::failure::Error;
 use crate::local_file;
 use crate::own_command::quoted;
-use ironclaw_contract::operator::{Change, ChangeKind, Digest, McpLook, McpServer, PAYLOAD_BYTES_MAX};
+use ironclaw_contract::operator::{Change, ChangeKind, Digest, McpLook, McpServer, PAYLOAD_BYTES_MAX, routes};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub async fn test(at: &At, args: Test) -> Result<(), Error> {
     let client = at.client()?;
     at.out.remark(format!("asking {server} for its tools"))?;
     let has_manifest = manifest.is_some();
-    let server = client.look_at_mcp_server(&server, &McpLook { manifest }).await?;
+    let server = client.post(routes::LOOK_AT_MCP_SERVER, [&server], &McpLook { manifest }).await?;
     at.out.json(&server)?;
     table::print(at.out, &server)?;
     if server.state == "confirmed" && server.failure.is_none() {

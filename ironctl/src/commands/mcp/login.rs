@@ -7,7 +7,7 @@ use super::wording;
 use crate::commands::At;
 use crate::failure::Error;
 use crate::own_command::quoted;
-use ironclaw_contract::operator::{McpLoginAnswer, McpLoginBegun, McpServer, NewMcpLogin};
+use ironclaw_contract::operator::{McpLoginAnswer, McpLoginBegun, McpServer, NewMcpLogin, routes};
 use std::io::{self, Read};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -54,7 +54,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(unusable)?;
     let origin = format!("http://{}", listener.local_addr().map_err(unusable)?);
     let new = NewMcpLogin { redirect_uri: format!("{origin}/callback") };
-    let begun = client.begin_mcp_login(&server, &new).await?;
+    let begun = client.post(routes::BEGIN_MCP_LOGIN, [&server], &new).await?;
     at.out.json(&begun)?;
     let McpLoginBegun { issuer, url, .. } = begun;
     at.out.remark(format!("log in at {} with a browser:", wording::prose(&issuer)))?;
@@ -62,13 +62,13 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let found = if paste {
         drop(listener);
         at.out.remark("the browser then fails to load an address of this machine; paste that address here")?;
-        client.finish_mcp_login(&server, &McpLoginAnswer { address: pasted()? }).await?
+        client.post(routes::FINISH_MCP_LOGIN, [&server], &McpLoginAnswer { address: pasted()? }).await?
     } else {
         at.out.remark("waiting for the browser; if it is on another machine, use --paste")?;
         let answered = async {
             loop {
                 let answer = McpLoginAnswer { address: next(&listener, &origin).await? };
-                match client.finish_mcp_login(&server, &answer).await {
+                match client.post(routes::FINISH_MCP_LOGIN, [&server], &answer).await {
                     Err(Error::Refused(failure)) if OTHER_ADDRESS.contains(&failure.error.code.as_str()) => {
                         at.out.remark(format!("{}; still waiting", failure.error.message))?;
                     }
@@ -85,7 +85,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
 }
 
 pub async fn out(at: &At, server: &str) -> Result<(), Error> {
-    let found: McpServer = at.client()?.log_out_of_mcp_server(server).await?;
+    let found: McpServer = at.client()?.call(routes::LOG_OUT_OF_MCP_SERVER, [&server]).await?;
     at.out.json(&found)?;
     at.out.line(format!("the host has no token for MCP server {}", found.name))?;
     at.out.remark("an issuer that revokes no tokens keeps them valid until their end; its page may end them sooner")

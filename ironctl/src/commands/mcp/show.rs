@@ -10,11 +10,12 @@ use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{
     AgentMount, McpHolder, McpServer, McpServerHeader, McpServerHost, McpServerLogin, McpServerTool, McpServerVariable,
+    routes,
 };
 use serde_json::json;
 
 pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error> {
-    let server = at.client()?.mcp_server(server).await?;
+    let server = at.client()?.call(routes::MCP_SERVER, [&server]).await?;
     if has_manifest {
         let text = manifest::of(&server)?;
         at.out.json(&json!({ "server": server.name, "manifest": text }))?;

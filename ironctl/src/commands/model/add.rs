@@ -9,7 +9,7 @@ use crate::commands::{At, usage};
 use crate::failure::Error;
 use crate::probe;
 use crate::secret_input::{self, Typed};
-use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue};
+use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue, routes};
 use std::env;
 
 /// Millionths of a currency unit.
@@ -74,7 +74,7 @@ pub struct Args {
 }
 
 pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
-    let presets = client.presets().await?;
+    let presets = client.call(routes::PRESETS, []).await?;
     let preset = preset_of(&args, &presets)?;
     let Some(kind) = args.kind.clone().or_else(|| preset.map(|preset| preset.kind.clone())) else {
         let known: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
@@ -121,7 +121,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
         let place = wanted.base_url.as_deref().unwrap_or(&wanted.kind);
         at.out.remark(format!("sending a small request to {place}"))?;
     }
-    let kept = client.add_model(&wanted).await?;
+    let kept = client.post(routes::ADD_MODEL, [], &wanted).await?;
     print(at, client, &kept).await
 }
 
@@ -207,7 +207,7 @@ async fn key_of(
     if args.no_key || !needs_key {
         return Ok((None, None));
     }
-    if client.secrets().await?.iter().any(|secret| secret.name == args.name) {
+    if client.call(routes::SECRETS, []).await?.iter().any(|secret| secret.name == args.name) {
         at.out.remark(format!("using the stored key {own}"))?;
         return Ok((Some(own), None));
     }

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::{Output, safe, to_json};
 use clap::ValueEnum;
-use ironclaw_contract::operator::TranscriptItem;
+use ironclaw_contract::operator::{TranscriptItem, routes};
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -56,7 +56,7 @@ pub async fn export(
     };
     let (mut after, mut count) = (0, 0);
     loop {
-        let page = client.transcript(session, after).await?;
+        let page = client.query(routes::TRANSCRIPT, [&session], json!({ "after_seq": after })).await?;
         if after == 0 {
             writer.write_all(head(&page.session_id.to_string(), &page.agent, format)?.as_bytes()).map_err(failed)?;
         }

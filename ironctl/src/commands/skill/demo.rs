@@ -7,7 +7,7 @@ use crate::commands::At;
 use crate::commands::skill::pack;
 use crate::failure::Error;
 use directories::BaseDirs;
-use ironclaw_contract::operator::{NewSkillKey, SkillSource};
+use ironclaw_contract::operator::{NewSkillKey, SkillSource, routes};
 use ironclaw_skill::Package;
 use ironclaw_skill::author::{self, SecretKey, bundled};
 use ironclaw_skill::signature::PublicKey;
@@ -34,13 +34,15 @@ pub async fn run(at: &At, Demo { agent, yes }: Demo) -> Result<(), Error> {
     let public = own_key(at, &base)?;
     let id = PublicKey::parse(&public).map_err(|cause| failure::of(Path::new("the public key"), cause))?.id;
     let (name, directory) = publish(at, &base)?;
-    if !client.skill_keys().await?.iter().any(|key| key.id == id) {
-        client.add_skill_key(&NewSkillKey { name: OWN.to_owned(), key: public, skills: Vec::new() }).await?;
+    if !client.call(routes::SKILL_KEYS, []).await?.iter().any(|key| key.id == id) {
+        client
+            .post(routes::ADD_SKILL_KEY, [], &NewSkillKey { name: OWN.to_owned(), key: public, skills: Vec::new() })
+            .await?;
         at.out.remark(format!("signatures of the key {id} count at this host, as {OWN}"))?;
     }
     let location = directory.to_string_lossy().into_owned();
-    if !client.skill_sources().await?.iter().any(|source| source.location == location) {
-        client.add_skill_source(&SkillSource { name: OWN.to_owned(), location }).await?;
+    if !client.call(routes::SKILL_SOURCES, []).await?.iter().any(|source| source.location == location) {
+        client.post(routes::ADD_SKILL_SOURCE, [], &SkillSource { name: OWN.to_owned(), location }).await?;
         at.out.remark(format!("{} is a source of skills, as {OWN}", directory.display()))?;
     }
     installed::add(at, installed::Add::of(name, agent, yes)).await

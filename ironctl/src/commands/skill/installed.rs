@@ -2,9 +2,12 @@
 //!
 //! Sends names alone: the host resolves and verifies each skill. See [`crate::commands::propose`].
 
+use crate::client::Client;
 use crate::commands::{At, propose};
 use crate::failure::Error;
-use ironclaw_contract::operator::{InstallSkill, InstalledSkill, PinSkill, RemoveSkill, SkillPackage, SubmittedChange};
+use ironclaw_contract::operator::{
+    InstallSkill, InstalledSkill, PinSkill, RemoveSkill, SkillPackage, SubmittedChange, routes,
+};
 use serde_json::json;
 use std::time::Duration;
 
@@ -123,23 +126,27 @@ pub async fn add(at: &At, Add { skill, agent, reason, yes }: Add) -> Result<(), 
         Some((skill, version)) => (skill.to_owned(), Some(version.to_owned())),
         None => (skill, None),
     };
-    let submitted = at.client()?.install_skill(&InstallSkill { agent, skill, version, back: false, reason }).await;
+    let submitted = at
+        .client()?
+        .post(routes::INSTALL_SKILL, [], &InstallSkill { agent, skill, version, back: false, reason })
+        .await;
     decide(at, submitted, yes).await
 }
 
 pub async fn upgrade(at: &At, Upgrade { name, agent, to, yes }: Upgrade) -> Result<(), Error> {
     let (client, back) = (at.client()?, to.is_some());
-    if !client.skills(&agent, false).await?.iter().any(|skill| skill.name == name) {
+    if !installed(&client, &agent, false).await?.iter().any(|skill| skill.name == name) {
         let message = format!("agent {agent} has no skill {name}");
         return Err(Error::failed("skill_unknown", message)
             .hinting(format!("add it: ironctl skill add {name} --agent {agent}")));
     }
     let wanted = InstallSkill { agent, skill: name, version: to, back, reason: String::new() };
-    decide(at, client.install_skill(&wanted).await, yes).await
+    decide(at, client.post(routes::INSTALL_SKILL, [], &wanted).await, yes).await
 }
 
 pub async fn remove(at: &At, Remove { name, agent, yes }: Remove) -> Result<(), Error> {
-    let submitted = at.client()?.remove_skill(&RemoveSkill { agent, skill: name, reason: String::new() }).await;
+    let submitted =
+        at.client()?.post(routes::REMOVE_SKILL, [], &RemoveSkill { agent, skill: name, reason: String::new() }).await;
     decide(at, submitted, yes).await
 }
 
@@ -151,14 +158,14 @@ async fn decide(at: &At, submitted: Result<SubmittedChange, Error>, yes: bool) -
 }
 
 pub async fn set(at: &At, Set { name, agent, pin, .. }: Set) -> Result<(), Error> {
-    let skill = at.client()?.pin_skill(&PinSkill { agent, skill: name, pinned: pin }).await?;
+    let skill = at.client()?.post(routes::PIN_SKILL, [], &PinSkill { agent, skill: name, pinned: pin }).await?;
     at.out.json(&skill)?;
     let said = if skill.pinned { "stays at" } else { "may change from" };
     at.out.line(format!("skill {} {said} version {}", skill.name, skill.version))
 }
 
 pub async fn list(at: &At, List { agent, outdated }: List) -> Result<(), Error> {
-    let mut skills = at.client()?.skills(&agent, outdated).await?;
+    let mut skills = installed(&at.client()?, &agent, outdated).await?;
     if outdated {
         skills.retain(|skill| skill.newest.is_some());
     }
@@ -173,8 +180,12 @@ pub async fn list(at: &At, List { agent, outdated }: List) -> Result<(), Error> 
     at.out.table(["NAME", "VERSION", "NEWEST", "SIGNER", "STATE", "PINNED"], skills.into_iter().map(row))
 }
 
+async fn installed(client: &Client, agent: &str, newest: bool) -> Result<Vec<InstalledSkill>, Error> {
+    client.query(routes::SKILLS, [], json!({ "agent": agent, "newest": newest })).await
+}
+
 pub async fn show(at: &At, Show { name, version, file }: Show) -> Result<(), Error> {
-    let package = at.client()?.skill(&name, version.as_deref(), file.as_deref()).await?;
+    let package = at.client()?.query(routes::SKILL, [&name], json!({ "version": version, "file": file })).await?;
     at.out.json(&package)?;
     let SkillPackage { name, version, signer, digest, source, description, files, grants, versions, text } = package;
     if let Some(file) = file {

@@ -4,7 +4,7 @@ use crate::commands::At;
 use crate::failure::Error;
 use crate::local_file;
 use clap::Subcommand;
-use ironclaw_contract::operator::{NewSkillKey, SkillKey, SkillSource, SkillVersion};
+use ironclaw_contract::operator::{NewSkillKey, SkillKey, SkillSource, SkillVersion, routes};
 use std::path::PathBuf;
 
 /// Bytes of the file of a public key.
@@ -79,9 +79,11 @@ pub struct Revoke {
 pub async fn source(at: &At, action: SourceAction) -> Result<(), Error> {
     let client = at.client()?;
     let sources = match action {
-        SourceAction::Add { name, location } => client.add_skill_source(&SkillSource { name, location }).await?,
-        SourceAction::Remove { name } => client.remove_skill_source(&name).await?,
-        SourceAction::List => client.skill_sources().await?,
+        SourceAction::Add { name, location } => {
+            client.post(routes::ADD_SKILL_SOURCE, [], &SkillSource { name, location }).await?
+        }
+        SourceAction::Remove { name } => client.call(routes::REMOVE_SKILL_SOURCE, [&name]).await?,
+        SourceAction::List => client.call(routes::SKILL_SOURCES, []).await?,
     };
     at.out.json(&sources)?;
     if sources.is_empty() {
@@ -95,18 +97,18 @@ pub async fn key(at: &At, action: KeyAction) -> Result<(), Error> {
     match action {
         KeyAction::Add { name, file, skill } => {
             let key = String::from_utf8_lossy(&local_file::read_regular(&file, KEY_BYTES_MAX)?).into_owned();
-            let key = client.add_skill_key(&NewSkillKey { name, key, skills: skill }).await?;
+            let key = client.post(routes::ADD_SKILL_KEY, [], &NewSkillKey { name, key, skills: skill }).await?;
             at.out.json(&key)?;
             at.out.line(format!("signatures of the key {} ({}) count", key.name, key.id))
         }
-        KeyAction::List => list_keys(at, client.skill_keys().await?),
+        KeyAction::List => list_keys(at, client.call(routes::SKILL_KEYS, []).await?),
         KeyAction::Remove { key } => {
-            let key = client.remove_skill_key(&key).await?;
+            let key = client.call(routes::REMOVE_SKILL_KEY, [&key]).await?;
             at.out.json(&key)?;
             at.out.line(format!("removed the key {} ({})", key.name, key.id))
         }
         KeyAction::Revoke { key } => {
-            let key = client.revoke_skill_key(&key).await?;
+            let key = client.call(routes::REVOKE_SKILL_KEY, [&key]).await?;
             at.out.json(&key)?;
             at.out.line(format!("revoked the key {} ({})", key.name, key.id))
         }
@@ -130,8 +132,10 @@ pub async fn revoke(at: &At, Revoke { skill }: Revoke) -> Result<(), Error> {
     let Some((skill, version)) = skill.split_once('@') else {
         return Err(Error::usage("the version is missing", "name the skill with its version: NAME@VERSION"));
     };
-    let revoked =
-        at.client()?.revoke_skill(&SkillVersion { skill: skill.to_owned(), version: version.to_owned() }).await?;
+    let revoked = at
+        .client()?
+        .post(routes::REVOKE_SKILL, [], &SkillVersion { skill: skill.to_owned(), version: version.to_owned() })
+        .await?;
     at.out.json(&revoked)?;
     at.out.line(format!("revoked skill {} {}", revoked.skill, revoked.version))
 }
