@@ -10,5 +10,6 @@ pub mod ids;
 pub mod ledger_entry;
 pub mod operator;
 pub mod seam;
+pub mod settings;
 mod stored;
 pub mod words;

@@ -73,7 +73,6 @@ use ironclaw_contract::operator::{DenialCode, Failure};
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
 use port::{Port, Socket};
-use serde::Deserialize;
 pub use settings::{Reload, Reloading};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -82,14 +81,17 @@ use std::sync::Arc;
 /// Seconds in `Retry-After`. Connections and rate limits become free within seconds, and no exact moment is known.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
-/// `[api]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The unix socket, in place of one in the private runtime directory.
-    pub socket: Option<PathBuf>,
-    /// A loopback address and port to listen on as well, e.g. `127.0.0.1:8787`; empty for none.
-    pub listen: String,
+ironclaw_contract::settings! {
+    /// `[api]`
+    pub struct Config for api {
+        /// The unix socket of the API.
+        socket: Option<PathBuf> = None, Optional {
+            rule: "a path", instead: "`api.sock` in the private runtime directory",
+            example: "\"/run/user/1000/ironclaw/api.sock\"",
+        }, Restart;
+        /// The API also listens on this address, e.g. 127.0.0.1:8787; empty opens no port, and port 0 takes a free one.
+        listen: String = String::new(), Rule("a loopback address with a port, or empty"), Restart;
+    }
 }
 
 /// The state of every handler.

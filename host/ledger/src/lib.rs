@@ -31,40 +31,22 @@ use serde_json::{Map, Value};
 use std::path::PathBuf;
 use table::{End, New};
 
-/// The section `[ledger]` of the settings.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Number of entries after which a head is signed and kept outside. This also happens at the first start and at each stop.
-    pub head_every_entries: u64,
-    /// Seconds after which a head is signed for entries that no head covers. It replaces the head before it.
-    pub head_every_seconds: u64,
-    /// Directory of the heads, outside of the home, preferably on another machine.
-    pub heads: Option<PathBuf>,
-    /// Number of entries after which a chain is archived, and the next one begins.
-    pub rotate_entries: u64,
-    /// Age in days after which a chain is archived.
-    pub rotate_days: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { head_every_entries: 1_000, head_every_seconds: 60, heads: None, rotate_entries: 10_000, rotate_days: 30 }
-    }
-}
-
-impl Config {
-    /// Refuses values that are out of bounds.
-    pub fn check(&self) -> Result<(), String> {
-        if !(16..=10_000_000).contains(&self.rotate_entries)
-            || !(1..=3_650).contains(&self.rotate_days)
-            || !(1..=1_000_000).contains(&self.head_every_entries)
-            || !(1..=86_400).contains(&self.head_every_seconds)
-        {
-            return Err("ledger.rotate_entries must be 16 to 10000000, ledger.rotate_days 1 to 3650, ledger.head_every_entries 1 to 1000000, and \
-                 ledger.head_every_seconds 1 to 86400".to_owned());
-        }
-        Ok(())
+ironclaw_contract::settings! {
+    /// `[ledger]`
+    pub struct Config for ledger {
+        /// A chain with this number of entries is archived.
+        rotate_entries: u64 = 10_000, Range(16, 10_000_000, "entries"), Restart;
+        /// A chain of this age is archived.
+        rotate_days: u64 = 30, Range(1, 3650, "days"), Restart;
+        /// A signed head is kept outside of the home after this number of entries, and at each stop.
+        head_every_entries: u64 = 1000, Range(1, 1_000_000, "entries"), Restart;
+        /// A signed head is also kept after this time with changes; the next head replaces it.
+        head_every_seconds: u64 = 60, Range(1, 86_400, "seconds"), Restart;
+        /// The directory of the heads; a named one has to exist.
+        heads: Option<PathBuf> = None, Optional {
+            rule: "an absolute path outside of the home", instead: "`ironclaw/heads` in the XDG data directory",
+            example: "\"/path/dir\"",
+        }, Restart;
     }
 }
 

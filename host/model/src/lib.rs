@@ -35,19 +35,18 @@ pub use size::tokens_estimated;
 
 use image::ImageContent;
 use ironclaw_contract::seam::socket::Purpose;
+use ironclaw_contract::settings::Bounds;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Longest wait of a setting: an hour, in milliseconds.
-const WAIT_MS_MAX: u32 = 3_600_000;
+/// A setting that is a wait: up to an hour.
+const WAIT: Bounds = Bounds::Range(1, 3_600_000, "milliseconds");
 /// Attempts for one output, over all endpoints.
 const TRIES_MAX: u32 = 8;
 /// Tokens that are booked for an output before it arrives.
 pub const OUTPUT_TOKENS_BOOKED: u64 = 1024;
-/// Highest value of the setting `output_tokens_max`.
-const OUTPUT_TOKENS_MAX: u32 = 1_000_000;
 /// Bytes of an operator's script.
 pub const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -298,81 +297,35 @@ impl Usage {
     }
 }
 
-/// The `[model]` table of `config.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// Rules of the operator for the endpoint `scripted`; they precede the built-in ones.
-    pub script: Option<PathBuf>,
-    /// Longest time to connect.
-    pub connect_ms: u32,
-    /// Longest time to the first byte of a stream.
-    pub first_byte_ms: u32,
-    /// Longest pause of a stream.
-    pub idle_ms: u32,
-    /// Longest time of an answer that is not a stream.
-    pub whole_ms: u32,
-    /// Longest time of a stream from its beginning to its end.
-    pub stream_ms: u32,
-    /// Most tokens of an output.
-    pub output_tokens_max: u32,
-    /// Most attempts at an endpoint for one output if it has no fallback.
-    pub tries_max: u32,
-    /// The first pause between two attempts. Each further pause is twice as long, with jitter.
-    pub backoff_ms: u32,
-    /// The longest `Retry-After` that the host obeys; with a longer one it does not retry.
-    pub retry_after_ms_max: u32,
-    /// Consecutive failures after which an endpoint rests.
-    pub failures_max: u32,
-    /// Time for which an endpoint rests.
-    pub rest_ms: u32,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            script: None,
-            connect_ms: 10_000,
-            first_byte_ms: 120_000,
-            idle_ms: 60_000,
-            whole_ms: 240_000,
-            stream_ms: 600_000,
-            output_tokens_max: anthropic::OUTPUT_TOKENS_MAX,
-            tries_max: 4,
-            backoff_ms: 500,
-            retry_after_ms_max: 60_000,
-            failures_max: 5,
-            rest_ms: 30_000,
-        }
-    }
-}
-
-impl Config {
-    /// Checks that every number is within its bounds.
-    ///
-    /// # Errors
-    /// A sentence that names the first setting out of bounds.
-    pub fn check(&self) -> Result<(), String> {
-        let waits = [
-            ("connect_ms", self.connect_ms),
-            ("first_byte_ms", self.first_byte_ms),
-            ("idle_ms", self.idle_ms),
-            ("whole_ms", self.whole_ms),
-            ("stream_ms", self.stream_ms),
-            ("backoff_ms", self.backoff_ms),
-            ("retry_after_ms_max", self.retry_after_ms_max),
-            ("rest_ms", self.rest_ms),
-        ];
-        if let Some((name, _)) = waits.iter().find(|(_, ms)| !(1..=WAIT_MS_MAX).contains(ms)) {
-            return Err(format!("model.{name} must be 1 to {WAIT_MS_MAX}"));
-        }
-        if !(1..=TRIES_MAX).contains(&self.tries_max) || !(1..=1000).contains(&self.failures_max) {
-            return Err(format!("model.tries_max must be 1 to {TRIES_MAX}, and model.failures_max 1 to 1000"));
-        }
-        if !(1..=OUTPUT_TOKENS_MAX).contains(&self.output_tokens_max) {
-            return Err(format!("model.output_tokens_max must be 1 to {OUTPUT_TOKENS_MAX}"));
-        }
-        Ok(())
+ironclaw_contract::settings! {
+    /// `[model]`
+    pub struct Config for model {
+        /// Rules of the scripted model, tried before the built-in ones.
+        script: Option<PathBuf> = None, Optional {
+            rule: "the path of a TOML file", instead: "the built-in rules alone", example: "\"/path/to/rules.toml\"",
+        }, Restart;
+        /// The longest time to connect to an endpoint.
+        connect_ms: u32 = 10_000, WAIT, Restart;
+        /// The longest time until a stream begins.
+        first_byte_ms: u32 = 120_000, WAIT, Restart;
+        /// The longest pause of a stream.
+        idle_ms: u32 = 60_000, WAIT, Restart;
+        /// The longest time of an answer that is not streamed.
+        whole_ms: u32 = 240_000, WAIT, Restart;
+        /// The longest time of a whole stream.
+        stream_ms: u32 = 600_000, WAIT, Restart;
+        /// The most tokens of one output.
+        output_tokens_max: u32 = anthropic::OUTPUT_TOKENS_MAX, Range(1, 1_000_000, "tokens"), Restart;
+        /// The most attempts at an endpoint without a fallback left; other endpoints get at most 2.
+        tries_max: u32 = 4, Range(1, TRIES_MAX as u64, "attempts"), Restart;
+        /// The pause before the second attempt; it doubles before each further one.
+        backoff_ms: u32 = 500, WAIT, Restart;
+        /// The longest wait that an endpoint may ask for.
+        retry_after_ms_max: u32 = 60_000, WAIT, Restart;
+        /// After this number of failures in a row the host asks the fallbacks of an endpoint first.
+        failures_max: u32 = 5, Range(1, 1000, "failures"), Restart;
+        /// The time after which the host asks such an endpoint first again.
+        rest_ms: u32 = 30_000, WAIT, Restart;
     }
 }
 
@@ -459,17 +412,6 @@ mod tests {
     fn an_unknown_key_of_the_configuration_is_refused() {
         let error = toml::from_str::<Config>("scripts = 'a'").expect_err("unknown key");
         assert!(error.to_string().contains("scripts"), "{error}");
-    }
-
-    #[test]
-    fn number_out_of_bounds_is_refused_by_its_name() {
-        assert_eq!(Config::default().check(), Ok(()));
-        let check = |text: &str| toml::from_str::<Config>(text).expect(text).check().expect_err(text);
-        assert!(check("idle_ms = 0").contains("model.idle_ms"));
-        assert!(check("rest_ms = 4000000000").contains("model.rest_ms"));
-        assert!(check("stream_ms = 0").contains("model.stream_ms"));
-        assert!(check("output_tokens_max = 0").contains("model.output_tokens_max"));
-        assert!(check("tries_max = 100").contains("model.tries_max"));
     }
 
     #[test]

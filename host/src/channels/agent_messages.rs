@@ -72,22 +72,3 @@ fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<
     inbox::insert(tx, Text { body: &body, spans, labels, scope, hop }, (&key, keys.sealer), (id, session.id), row)?;
     Ok(table::insert(tx, &of_agent)?)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_of_zero_or_over_the_most_are_refused_by_name() {
-        let usual = Config::default();
-        assert_eq!(usual.check(), Ok(()));
-        for (config, name) in [
-            (Config { hops_max: 0, ..usual.clone() }, "agents.hops_max"),
-            (Config { hops_max: 21, ..usual.clone() }, "agents.hops_max"),
-            (Config { sends_per_minute: 0, ..usual.clone() }, "agents.sends_per_minute"),
-            (Config { sends_per_minute: 10_001, ..usual }, "agents.sends_per_minute"),
-        ] {
-            assert!(config.check().expect_err(name).starts_with(name));
-        }
-    }
-}

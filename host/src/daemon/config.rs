@@ -1,88 +1,68 @@
 //! The settings of all modules, from `config.toml`.
 //!
-//! Has no setting of its own: each table is the `Config` of its module, and [`SETTINGS`] describes each setting. An unknown key is refused
-//! with the nearest known one. See [`crate::daemon`].
+//! Declares no setting but those of jails: each other table is the `Config` of its module. An unknown key is refused with the nearest
+//! known one. See [`ironclaw_contract::settings!`].
 
-mod setting;
+mod template;
 mod values;
 
-pub use setting::{Applies, Bounds, DefaultValue, SETTINGS, Setting, template};
+pub use template::template;
 pub use values::Values;
 
 use crate::store::toml_file::{self, Error};
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::settings::Setting;
 use ironclaw_state::home::Home;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Every setting, with its default.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// `[log]`
-    pub log: crate::daemon::observe::Config,
-    /// `[session]`
-    pub session: crate::sessions::Config,
-    /// `[turn]`
-    pub turn: crate::turns::turn::Config,
-    /// `[items]`
-    pub items: crate::turns::items::Config,
-    /// `[budget]`
-    pub budget: crate::turns::budget::Config,
-    /// `[jail]`
-    pub jail: JailConfig,
-    /// `[model]`
-    pub model: ironclaw_model::Config,
-    /// `[api]`
-    pub api: crate::api::Config,
-    /// `[webhook]`
-    pub webhook: crate::channels::inbound::channel::webhook::Config,
-    /// `[mounts]`
-    pub mounts: crate::registry::live_settings::MountsConfig,
-    /// `[keys]`
-    pub keys: ironclaw_state::keys::Config,
-    /// `[ledger]`
-    pub ledger: ironclaw_ledger::Config,
-    /// `[packages]`
-    pub packages: crate::reach::packages::Config,
-    /// `[egress]`
-    pub egress: crate::registry::egress::Config,
-    /// `[approval]`
-    pub approval: crate::registry::live_settings::ApprovalConfig,
-    /// `[quota]`
-    pub quota: crate::registry::quota::Config,
-    /// `[agents]`
-    pub agents: crate::channels::agent_messages::Config,
-}
-
-/// `[jail]`: the uids of jails, if root started the host.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct JailConfig {
-    /// First host uid of the range.
-    pub uid_base: u32,
-    /// Number of uids in the range; one for each session.
-    pub uid_count: u32,
-}
-
-impl Default for JailConfig {
-    fn default() -> Self {
-        Self { uid_base: ironclaw_jail::FIRST_HOST_ID, uid_count: 65_536 }
-    }
-}
-
-impl JailConfig {
-    /// Refuses a range that is out of bounds.
-    fn check(&self) -> Result<(), String> {
-        // One of them is for fetching packages.
-        if self.uid_count < 2 || self.uid_base < 65_536 || self.uid_base.checked_add(self.uid_count).is_none() {
-            return Err(
-                "jail.uid_base must be at least 65536, jail.uid_count at least 2, and the range must lie below 2^32"
-                    .to_owned(),
-            );
+macro_rules! tables {
+    ($($table:ident: $config:ty,)+) => {
+        /// Every setting, with its default.
+        #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Config {
+            $(#[doc = concat!("`[", stringify!($table), "]`")] pub $table: $config,)+
         }
-        Ok(())
+
+        /// The settings of each table, in the order of the template and of the manual.
+        const TABLES: &[&[Setting]] = &[$(<$config>::SETTINGS),+];
+    };
+}
+
+tables! {
+    log: crate::daemon::observe::Config,
+    session: crate::sessions::Config,
+    turn: crate::turns::turn::Config,
+    items: crate::turns::items::Config,
+    budget: crate::turns::budget::Config,
+    jail: JailConfig,
+    egress: crate::registry::egress::Config,
+    approval: crate::registry::live_settings::ApprovalConfig,
+    quota: crate::registry::quota::Config,
+    agents: crate::channels::agent_messages::Config,
+    model: ironclaw_model::Config,
+    api: crate::api::Config,
+    webhook: crate::channels::inbound::channel::webhook::Config,
+    mounts: crate::registry::live_settings::MountsConfig,
+    ledger: ironclaw_ledger::Config,
+    packages: crate::reach::packages::Config,
+    keys: ironclaw_state::keys::Config,
+}
+
+ironclaw_contract::settings! {
+    /// `[jail]`: the uids of jails, if root started the host.
+    pub struct JailConfig for jail {
+        /// The first host uid of sessions if root starts the host; the range must end below 4294967296.
+        uid_base: u32 = ironclaw_jail::FIRST_HOST_ID, AtLeast(65_536, ""), Restart;
+        /// The number of host uids: one for each session, and the last one for fetching packages.
+        uid_count: u32 = 65_536, AtLeast(2, "uids"), Restart;
     }
+}
+
+/// Returns every setting.
+pub fn settings() -> impl Iterator<Item = &'static Setting> {
+    TABLES.iter().copied().flatten()
 }
 
 /// Reads the settings of a home. Without a file, every default applies.
@@ -112,8 +92,7 @@ pub fn read(home: &Home) -> Result<File, Error> {
     let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
     let Some(path) = found else { return Ok(File::default()) };
     let text = toml_file::read(&path)?;
-    let config = parse(&text, &path)?;
-    let values = Values::parse(&text, &path)?;
+    let (config, values) = parse(&text, &path)?;
     // The check of this directory needs the home.
     ironclaw_ledger::sink::Sink::choose(&config.ledger, home)
         .map_err(|what| toml_file::refused(&path, values.locate(&text, &what)))?;
@@ -121,32 +100,28 @@ pub fn read(home: &Home) -> Result<File, Error> {
 }
 
 /// Reads settings from a text; `path` is for messages.
-pub fn parse(text: &str, path: &Path) -> Result<Config, Error> {
-    let config: Config = toml_file::parse(text, path)?;
-    if let Err(what) = check(&config) {
-        return Err(toml_file::refused(path, Values::parse(text, path)?.locate(text, &what)));
+fn parse(text: &str, path: &Path) -> Result<(Config, Values), Error> {
+    toml_file::parse::<Config>(text, path)?;
+    let values = Values::parse(text, path)?;
+    match values.config() {
+        Ok(config) => Ok((config, values)),
+        Err(what) => Err(toml_file::refused(path, values.locate(text, &what))),
     }
-    Ok(config)
 }
 
-/// Refuses settings that are out of bounds.
+/// Refuses settings that break a rule in words, or do not fit together.
 fn check(config: &Config) -> Result<(), String> {
-    config.jail.check()?;
-    config.model.check()?;
-    config.turn.check()?;
+    if config.jail.uid_base.checked_add(config.jail.uid_count).is_none() {
+        return Err("jail.uid_base and jail.uid_count must make a range below 2^32".to_owned());
+    }
     config.session.check()?;
-    config.ledger.check()?;
     for (name, setting) in [("api.listen", &config.api.listen), ("webhook.listen", &config.webhook.listen)] {
         crate::api::port::parse(name, setting)?;
     }
-    config.webhook.check()?;
-    config.agents.check()?;
     if let Some(relative) = config.mounts.allow.iter().find(|path| !path.is_absolute()) {
         return Err(format!("mounts.allow: {} is not absolute", relative.display()));
     }
-    config.packages.check()?;
-    config.approval.check()?;
-    config.quota.check()
+    config.packages.check()
 }
 
 #[cfg(test)]
@@ -169,6 +144,28 @@ mod tests {
     }
 
     #[test]
+    fn each_number_out_of_bounds_is_refused_by_name() {
+        for (table, row, name) in [
+            ("model", "idle_ms = 0", "model.idle_ms"),
+            ("model", "rest_ms = 4000000000", "model.rest_ms"),
+            ("model", "stream_ms = 0", "model.stream_ms"),
+            ("model", "output_tokens_max = 0", "model.output_tokens_max"),
+            ("model", "tries_max = 100", "model.tries_max"),
+            ("agents", "hops_max = 0", "agents.hops_max"),
+            ("agents", "hops_max = 21", "agents.hops_max"),
+            ("agents", "sends_per_minute = 0", "agents.sends_per_minute"),
+            ("agents", "sends_per_minute = 10001", "agents.sends_per_minute"),
+            ("packages", "fetch_seconds_max = 0", "packages.fetch_seconds_max"),
+            ("packages", "layer_bytes_max = 0", "packages.layer_bytes_max"),
+            ("packages", "layer_files_max = 1", "packages.layer_files_max"),
+            ("jail", "uid_base = 4294967295", "jail.uid_base"),
+        ] {
+            let error = parse(&format!("[{table}]\n{row}\n"), Path::new("c.toml")).expect_err(row).to_string();
+            assert!(error.starts_with(&format!("c.toml: line 2: {name} ")), "{error}");
+        }
+    }
+
+    #[test]
     fn second_table_is_refused_with_the_remedy() {
         let text = format!("{}\n[webhook]\nlisten = \"127.0.0.1:8788\"\n", template());
         let error = parse(&text, Path::new("c.toml")).expect_err("refused").to_string();
@@ -183,7 +180,7 @@ mod tests {
         let (before, table) = template.split_once("[webhook]\n").expect("the table");
         assert!(table.contains("# listen = \"\"\n"), "the manual names this line");
         let text = format!("{before}[webhook]\n{}", table.replacen("# listen = \"\"\n", snippet, 1));
-        assert_eq!(parse(&text, Path::new("c.toml")).expect("reads").webhook.listen, "127.0.0.1:8788");
+        assert_eq!(parse(&text, Path::new("c.toml")).expect("reads").0.webhook.listen, "127.0.0.1:8788");
     }
 
     #[test]

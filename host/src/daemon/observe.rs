@@ -4,7 +4,7 @@
 
 use ironclaw_state::home::{self, Home};
 use nix::fcntl::OFlag;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,24 +20,18 @@ use tracing_subscriber::{Layer, Registry, reload};
 /// A log file of this size is moved aside, at a start and during a run. One older file is kept.
 const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// `[log]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The least severe level that is logged.
-    pub level: Level,
-    /// The format, for people or for programs.
-    pub format: Format,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { level: Level::Info, format: Format::Text }
+ironclaw_contract::settings! {
+    /// `[log]`
+    pub struct Config for log {
+        /// The least severe level that the log records.
+        level: Level = Level::Info, OneOf(&["error", "warn", "info", "debug"]), Live;
+        /// The format of the log, for people or for programs.
+        format: Format = Format::Text, OneOf(&["text", "json"]), Restart;
     }
 }
 
 /// The least severe level that is logged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Level {
@@ -48,7 +42,7 @@ pub enum Level {
 }
 
 /// The format of the log, for people or for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Format {

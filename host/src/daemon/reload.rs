@@ -8,7 +8,7 @@ use super::sockets::Paths;
 use super::startup::Opened;
 use crate::api::{Reload, Reloading};
 use crate::channels::inbound::channel;
-use crate::daemon::config::{self, Applies, Config, Values};
+use crate::daemon::config::{self, Config, Values};
 use crate::daemon::observe::{Level, LogLevel};
 use crate::gateway::changes::Changes;
 use crate::gateway::{decide, quorum};
@@ -22,6 +22,7 @@ use crate::store::refusal::{Denied, Refusal};
 use crate::store::toml_file;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, Reloaded};
+use ironclaw_contract::settings::{Applies, Setting};
 use ironclaw_ledger::Entry;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
@@ -208,7 +209,7 @@ impl Files {
 
 /// Returns the names of the settings of this kind whose values differ.
 fn changed(of: Applies, before: &Values, after: &Values) -> Vec<String> {
-    before.differences(after).filter(|setting| setting.applies == of).map(config::Setting::full_name).collect()
+    before.differences(after).filter(|setting| setting.applies == of).map(Setting::full_name).collect()
 }
 
 fn refused(what: impl Into<String>) -> Refusal {

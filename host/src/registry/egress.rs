@@ -10,19 +10,18 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
 use ironclaw_state::ReadTx;
-use serde::Deserialize;
 
 pub use crate::store::tables::agents::{EgressGrant, egress_of, egress_of_all};
 
 /// Grants of one agent.
 const GRANTS_MAX: usize = 64;
 
-/// `[egress]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// True if hosts of this machine may be granted.
-    pub loopback: bool,
+ironclaw_contract::settings! {
+    /// `[egress]`
+    pub struct Config for egress {
+        /// Let a change grant a host of this machine to an agent, with its port; for tests and local services.
+        loopback: bool = false, Rule("true or false"), Live;
+    }
 }
 
 impl Config {

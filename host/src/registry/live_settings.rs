@@ -11,7 +11,6 @@ pub mod session;
 use crate::registry::policy::Policy;
 use crate::registry::quota;
 use ironclaw_jail::mount_table::Mounts;
-use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -95,42 +94,20 @@ impl HostPolicy {
     }
 }
 
-/// `[mounts]`
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MountsConfig {
-    /// Directories that mounts into a jail are of or below; an empty list allows no mount.
-    pub allow: Vec<PathBuf>,
-}
-
-/// The bound on the hours in which a question can be answered: a year.
-const QUESTION_HOURS_MAX: u32 = 8760;
-
-/// `[approval]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ApprovalConfig {
-    /// Seconds that the calls of one turn wait for people who are present; 0 for none.
-    pub wait_seconds: u32,
-    /// Hours in which a person can answer a question of an agent.
-    pub question_hours: u32,
-}
-
-impl Default for ApprovalConfig {
-    fn default() -> Self {
-        Self { wait_seconds: 120, question_hours: 168 }
+ironclaw_contract::settings! {
+    /// `[mounts]`
+    pub struct MountsConfig for mounts {
+        /// Agents may be granted these directories of the machine, and directories below them.
+        allow: Vec<PathBuf> = Vec::new(), Rule("absolute paths"), Live;
     }
 }
 
-impl ApprovalConfig {
-    /// Refuses values outside their bounds.
-    pub fn check(&self) -> Result<(), String> {
-        if self.wait_seconds > 600 {
-            return Err("approval.wait_seconds must be 0 to 600".to_owned());
-        }
-        if !(1..=QUESTION_HOURS_MAX).contains(&self.question_hours) {
-            return Err(format!("approval.question_hours must be 1 to {QUESTION_HOURS_MAX}"));
-        }
-        Ok(())
+ironclaw_contract::settings! {
+    /// `[approval]`
+    pub struct ApprovalConfig for approval {
+        /// The longest time that the calls of one turn wait for people who are present; after it the model goes on without them.
+        wait_seconds: u32 = 120, Range(0, 600, "seconds"), Live;
+        /// The time in which a person can answer a question of an agent; a reminder comes after half of it.
+        question_hours: u32 = 168, Range(1, 8760, "hours"), Live;
     }
 }

@@ -12,71 +12,32 @@ use crate::store::tables::sessions;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
-use serde::Deserialize;
 
-/// `[quota]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The most conversations of one person; removed ones do not count.
-    pub conversations_per_person: u32,
-    /// The most conversations on one channel; removed ones do not count, and the loopback has no such bound.
-    pub conversations_per_channel: u32,
-    /// The most messages of one person that wait for an answer.
-    pub waiting_per_person: u32,
-    /// The most messages on one channel that wait for an answer; the loopback has no such bound.
-    pub waiting_per_channel: u32,
-    /// The most bytes of the messages of one person that wait for an answer.
-    pub waiting_bytes_per_person: u64,
-    /// The most bytes of the messages on one channel that wait for an answer; the loopback has no such bound.
-    pub waiting_bytes_per_channel: u64,
-    /// The most bytes of all items in the conversations of one person.
-    pub kept_bytes_per_person: u64,
-    /// The most bytes of the directories of one session on the disk.
-    pub workspace_bytes: u64,
-    /// The most files and directories in them.
-    pub workspace_files: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            conversations_per_person: 512,
-            conversations_per_channel: 4096,
-            waiting_per_person: 1000,
-            waiting_per_channel: 4000,
-            waiting_bytes_per_person: 64 << 20,
-            waiting_bytes_per_channel: 256 << 20,
-            kept_bytes_per_person: 8 << 30,
-            workspace_bytes: 8 << 30,
-            workspace_files: 200_000,
-        }
+ironclaw_contract::settings! {
+    /// `[quota]`; the loopback has no bound of a channel.
+    pub struct Config for quota {
+        /// The most conversations of one person that are not removed.
+        conversations_per_person: u32 = 512, AtLeast(1, "conversations"), Live;
+        /// The most conversations of one webhook channel that are not removed.
+        conversations_per_channel: u32 = 4096, AtLeast(1, "conversations"), Live;
+        /// The most messages of one person that wait for an answer.
+        waiting_per_person: u32 = 1000, AtLeast(1, "messages"), Live;
+        /// The most messages of one webhook channel that wait for an answer.
+        waiting_per_channel: u32 = 4000, AtLeast(1, "messages"), Live;
+        /// The most bytes of the messages of one person that wait for an answer.
+        waiting_bytes_per_person: u64 = 64 << 20, AtLeast(1, "bytes"), Live;
+        /// The most bytes of the messages of one webhook channel that wait for an answer.
+        waiting_bytes_per_channel: u64 = 256 << 20, AtLeast(1, "bytes"), Live;
+        /// The most bytes of all items in the conversations of one person.
+        kept_bytes_per_person: u64 = 8 << 30, AtLeast(1, "bytes"), Live;
+        /// The most bytes that the files of one session may take on the disk.
+        workspace_bytes: u64 = 8 << 30, AtLeast(1, "bytes"), Live;
+        /// The most files and directories of one session.
+        workspace_files: u64 = 200_000, AtLeast(1, "files"), Live;
     }
 }
 
 impl Config {
-    /// Checks that each number is in its bounds.
-    ///
-    /// # Errors
-    /// Returns a sentence that names the setting and its bounds.
-    pub fn check(&self) -> Result<(), String> {
-        let all = [
-            ("conversations_per_person", u64::from(self.conversations_per_person)),
-            ("conversations_per_channel", u64::from(self.conversations_per_channel)),
-            ("waiting_per_person", u64::from(self.waiting_per_person)),
-            ("waiting_per_channel", u64::from(self.waiting_per_channel)),
-            ("waiting_bytes_per_person", self.waiting_bytes_per_person),
-            ("waiting_bytes_per_channel", self.waiting_bytes_per_channel),
-            ("kept_bytes_per_person", self.kept_bytes_per_person),
-            ("workspace_bytes", self.workspace_bytes),
-            ("workspace_files", self.workspace_files),
-        ];
-        match all.iter().find(|(_, value)| *value == 0 || *value > i64::MAX as u64) {
-            Some((name, _)) => Err(format!("quota.{name} must be 1 to {}", i64::MAX)),
-            None => Ok(()),
-        }
-    }
-
     /// Admits a message of this many bytes, which will wait for an answer.
     ///
     /// # Errors
@@ -174,12 +135,5 @@ mod tests {
         let code = |count, bytes| config.admit_waiting_on("desk", count, bytes).map_err(|refusal| refusal.code);
         assert_eq!((code(1, 10), code(2, 0)), (Ok(()), Err(DenialCode::TooManyWaiting)));
         assert_eq!(code(0, 11), Err(DenialCode::TooManyBytesWaiting));
-    }
-
-    #[test]
-    fn quota_of_zero_is_refused_by_name() {
-        let error = Config { workspace_files: 0, ..Config::default() }.check().expect_err("refused");
-        assert!(error.starts_with("quota.workspace_files"), "{error}");
-        assert_eq!(Config::default().check(), Ok(()));
     }
 }

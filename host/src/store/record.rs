@@ -7,23 +7,16 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
-use serde::Deserialize;
 
-/// `[items]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ItemsConfig {
-    /// Items that a session keeps.
-    pub session_items_max: u32,
-    /// Bytes of the bodies that a session keeps.
-    pub session_bytes_max: u64,
-    /// Age in days after which items are dropped; 0 sets no age.
-    pub keep_days: u32,
-}
-
-impl Default for ItemsConfig {
-    fn default() -> Self {
-        Self { session_items_max: 20_000, session_bytes_max: 256 << 20, keep_days: 0 }
+ironclaw_contract::settings! {
+    /// `[items]`
+    pub struct ItemsConfig for items {
+        /// The most messages, outputs and results of one session; the oldest are dropped first.
+        session_items_max: u32 = 20_000, AtLeast(0, "items"), Restart;
+        /// The most bytes of the items of one session; the oldest items are dropped first.
+        session_bytes_max: u64 = 256 << 20, AtLeast(0, "bytes"), Restart;
+        /// Older items are dropped, with the rows of their messages, turns and deliveries; 0 keeps them.
+        keep_days: u32 = 0, AtLeast(0, "days"), Restart;
     }
 }
 

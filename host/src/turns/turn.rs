@@ -25,7 +25,6 @@ use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
-use serde::Deserialize;
 use std::collections::BTreeSet;
 
 /// Messages that one turn answers at most; the rest waits for the next turn.
@@ -40,46 +39,23 @@ pub const CONTEXT_BYTES_MAX: u64 = 256 << 10;
 /// Attempts at a message: the host gives up after this many turns that ended without an answer.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
 
-/// `[turn]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Seconds of a turn; the host ends a longer one with a notice.
-    pub seconds_max: u32,
-    /// Requests to the model in one turn.
-    pub model_calls_max: u32,
-    /// Tool calls in one turn.
-    pub tool_calls_max: u32,
-    /// Bytes of all results in one turn.
-    pub result_bytes_max: u64,
-    /// Bytes of the bodies that one request to the model names.
-    pub context_bytes_max: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            seconds_max: 300,
-            model_calls_max: 16,
-            tool_calls_max: 24,
-            result_bytes_max: 4 << 20,
-            context_bytes_max: 512 << 10,
-        }
+ironclaw_contract::settings! {
+    /// `[turn]`
+    pub struct Config for turn {
+        /// A turn that takes longer ends with a notice.
+        seconds_max: u32 = 300, Range(1, 86_400, "seconds"), Restart;
+        /// The most requests to the model in one turn.
+        model_calls_max: u32 = 16, AtLeast(1, "requests"), Restart;
+        /// The most tool calls in one turn.
+        tool_calls_max: u32 = 24, AtLeast(1, "calls"), Restart;
+        /// The most bytes of all results in one turn.
+        result_bytes_max: u64 = 4 << 20, AtLeast(0, "bytes"), Restart;
+        /// The most bytes that one request to the model may name; the rest of the conversation is summarised.
+        context_bytes_max: u64 = 512 << 10, AtLeast(0, "bytes"), Restart;
     }
 }
 
 impl Config {
-    /// Refuses values outside their bounds.
-    pub fn check(&self) -> Result<(), String> {
-        if !(1..=86_400).contains(&self.seconds_max) || self.model_calls_max == 0 || self.tool_calls_max == 0 {
-            return Err(
-                "turn.seconds_max must be 1 to 86400, and turn.model_calls_max and turn.tool_calls_max at least 1"
-                    .to_owned(),
-            );
-        }
-        Ok(())
-    }
-
     /// Returns the limits that the sandbox receives.
     pub const fn limits(&self) -> TurnLimits {
         TurnLimits {

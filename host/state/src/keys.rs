@@ -12,7 +12,6 @@ pub use wrapping::{BackupKey, ContentKey, LedgerSecret, SessionKeys, WrappingKey
 use crate::home::{self, Home};
 use hkdf::Hkdf;
 use ironclaw_contract::seam::crypt::SessionKey;
-use serde::Deserialize;
 use sha2::Sha256;
 use std::fmt;
 use std::io::Read;
@@ -25,12 +24,16 @@ const KEY_BYTES: usize = 32;
 /// Name of the systemd credential that may hold the master key.
 pub const CREDENTIAL: &str = "ironclaw-master-key";
 
-/// The `[keys]` table of `config.toml`.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// A file with the master key, used instead of the one in the home.
-    pub master_key_file: Option<PathBuf>,
+ironclaw_contract::settings! {
+    /// `[keys]`
+    pub struct Config for keys {
+        /// The file with the master key.
+        master_key_file: Option<PathBuf> = None, Optional {
+            rule: "the path of a file of 32 bytes that only its owner can read",
+            instead: "the systemd credential `ironclaw-master-key`, or else `master.key` in the home",
+            example: "\"/path/to/master.key\"",
+        }, Restart;
+    }
 }
 
 /// The reason that a key is not available.

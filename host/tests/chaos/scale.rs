@@ -326,8 +326,8 @@ fn named_conversations_have_separate_sessions() {
 fn inconsistent_session_limits_are_refused() {
     let host = TestHost::new();
     for (settings, words) in [
-        ("awake_max = 5000", "session.awake_max must be at most 4096"),
-        ("awake_max = 2\nawake_per_agent_max = 3", "no more than that"),
+        ("awake_max = 5000", "session.awake_max must be 0 to 4096"),
+        ("awake_max = 2\nawake_per_agent_max = 3", "no more than session.awake_max"),
         ("awake_max = -1", "awake_max"),
     ] {
         host.configure(&format!("[session]\n{settings}\n"));

@@ -32,7 +32,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host",
         own_name: "ironclaw_host",
-        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "stored_as_text", "words"],
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "settings", "stored_as_text", "words"],
         never: SANDBOX_ENDS,
         environment: true,
         packages: &[
@@ -111,7 +111,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host/state",
         own_name: "ironclaw_state",
-        contract: &["canonical", "ids", "operator", "seam", "stored_as_text"],
+        contract: &["canonical", "ids", "operator", "seam", "settings", "stored_as_text"],
         never: SANDBOX_ENDS,
         environment: true,
         packages: &["ironclaw-contract", "ironclaw-text"],
@@ -119,7 +119,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host/model",
         own_name: "ironclaw_model",
-        contract: &["canonical", "ids", "operator", "seam", "words"],
+        contract: &["canonical", "ids", "operator", "seam", "settings", "words"],
         never: SANDBOX_ENDS,
         environment: false,
         packages: &["ironclaw-contract", "ironclaw-text"],
@@ -135,7 +135,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host/ledger",
         own_name: "ironclaw_ledger",
-        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "words"],
+        contract: &["canonical", "ids", "ledger_entry", "operator", "seam", "settings", "words"],
         never: SANDBOX_ENDS,
         environment: false,
         packages: &["ironclaw-contract", "ironclaw-state"],

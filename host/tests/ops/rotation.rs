@@ -140,9 +140,9 @@ fn directory_for_heads_in_the_home_is_refused() {
     }
     host.configure("[ledger]\nheads = \"relative\"\n");
     host.ctl(&["config", "check"]).refused("must be an absolute path");
-    for wrong in ["rotate_entries = 15", "rotate_days = 0", "head_every_entries = 0"] {
-        host.configure(&format!("[ledger]\n{wrong}\n"));
-        host.ctl(&["config", "check"]).refused("ledger.rotate_entries must be");
+    for (name, value) in [("rotate_entries", 15), ("rotate_days", 0), ("head_every_entries", 0)] {
+        host.configure(&format!("[ledger]\n{name} = {value}\n"));
+        host.ctl(&["config", "check"]).refused(&format!("ledger.{name} must be"));
     }
 }
 

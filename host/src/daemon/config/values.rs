@@ -1,10 +1,10 @@
 //! The values of a settings file by the names of the settings, to compare two files and to find the line of a mistake.
 //!
-//! Checks no bounds; [`super::parse`] does. See [`super::setting`] for the list of the settings.
+//! Reads no file; [`super::read`] does. See [`super::settings`] for the list of the settings.
 
-use super::setting::{Applies, DefaultValue, SETTINGS, Setting};
-use super::{Config, check};
+use super::{Config, check, settings};
 use crate::store::toml_file::{self, Error, line_of};
+use ironclaw_contract::settings::{Applies, Setting};
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -18,30 +18,29 @@ impl Values {
         toml_file::parse(text, path).map(Self)
     }
 
-    /// Returns the value of a setting: that of the file, or else the default.
-    fn get(&self, setting: &Setting) -> Option<Value> {
-        self.written(setting).cloned().or_else(|| match setting.default {
-            DefaultValue::Is(text) => {
-                let line = format!("value = {text}");
-                line.parse::<Table>().expect("a test reads each default").remove("value")
-            }
-            DefaultValue::Unset { .. } => None,
-        })
+    /// Returns the defaults. An optional setting has none.
+    pub(super) fn defaults() -> Self {
+        Self(Table::try_from(Config::default()).expect("a test writes the defaults as TOML"))
     }
 
-    fn written(&self, setting: &Setting) -> Option<&Value> {
+    /// Returns the value of a setting, if it is written.
+    pub(super) fn written(&self, setting: &Setting) -> Option<&Value> {
         self.0.get(setting.table)?.as_table()?.get(setting.name)
     }
 
-    /// Returns the settings whose values differ in another file.
+    /// Returns the settings whose values differ in another file; the default is the value of one that is not written.
     pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static Setting> + 'a {
-        SETTINGS.iter().filter(|setting| self.get(setting) != other.get(setting))
+        let defaults = Self::defaults();
+        settings().filter(move |setting| {
+            let default = defaults.written(setting);
+            self.written(setting).or(default) != other.written(setting).or(default)
+        })
     }
 
     /// Returns these values with the live settings of another file.
     pub fn with_live_of(&self, other: &Self) -> Self {
         let mut mixed = self.clone();
-        for setting in SETTINGS.iter().filter(|setting| setting.applies == Applies::Live) {
+        for setting in settings().filter(|setting| setting.applies == Applies::Live) {
             mixed.set(setting, other.written(setting).cloned());
         }
         mixed
@@ -59,9 +58,15 @@ impl Values {
     /// Returns the settings with these values.
     ///
     /// # Errors
-    /// A sentence, if they do not fit together.
+    /// A sentence, if one is out of its bounds or they do not fit together.
     pub fn config(&self) -> Result<Config, String> {
         let config: Config = self.0.clone().try_into().map_err(|error: toml::de::Error| error.message().to_owned())?;
+        for setting in settings() {
+            let number = self.written(setting).and_then(Value::as_integer);
+            if number.is_some_and(|number| !setting.bounds.contains(number)) {
+                return Err(format!("{} must be {}", setting.full_name(), setting.bounds));
+            }
+        }
         check(&config)?;
         Ok(config)
     }
@@ -69,7 +74,7 @@ impl Values {
     /// Adds the number of the line to a sentence about a mistake: that of the first setting that is refused by itself, or else of the first
     /// setting that the sentence names.
     pub(super) fn locate(&self, text: &str, what: &str) -> String {
-        let written = || SETTINGS.iter().filter(|setting| self.written(setting).is_some());
+        let written = || settings().filter(|setting| self.written(setting).is_some());
         let alone = |setting: &&Setting| {
             let mut only = Self::default();
             only.set(setting, self.written(setting).cloned());

@@ -1,35 +1,20 @@
 //! The ceilings for the use of models.
 
-use serde::Deserialize;
-
-/// `[budget]`: ceilings; 0 is none.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Tokens of all agents on one day.
-    pub tokens_per_day: u64,
-    /// Cost of all agents on one day, in millionths of the currency of the prices.
-    pub cost_per_day_micros: u64,
-    /// Tokens of one agent on one day, unless the agent has its own ceiling.
-    pub tokens_per_agent_day: u64,
-    /// Cost of one agent on one day, unless the agent has its own ceiling.
-    pub cost_per_agent_day_micros: u64,
-    /// Tokens of one session in its whole life.
-    pub tokens_per_session: u64,
-    /// Tokens of all turns that the messages of agents open in one chain.
-    pub tokens_per_chain: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            tokens_per_day: 0,
-            cost_per_day_micros: 0,
-            tokens_per_agent_day: 0,
-            cost_per_agent_day_micros: 0,
-            tokens_per_session: 0,
-            // No person takes part in a chain, so it has an end by default.
-            tokens_per_chain: 1_000_000,
-        }
+ironclaw_contract::settings! {
+    /// `[budget]`
+    pub struct Config for budget {
+        /// The ceiling of all agents for one day (UTC); 0 means none.
+        tokens_per_day: u64 = 0, AtLeast(0, "tokens"), Live;
+        /// The ceiling of cost of all agents for one day (UTC); 0 means none.
+        cost_per_day_micros: u64 = 0, AtLeast(0, "millionths of the currency of the prices"), Live;
+        /// The ceiling of one agent for one day (UTC), unless the agent has its own; 0 means none.
+        tokens_per_agent_day: u64 = 0, AtLeast(0, "tokens"), Live;
+        /// The ceiling of cost of one agent for one day (UTC), unless the agent has its own; 0 means none.
+        cost_per_agent_day_micros: u64 = 0, AtLeast(0, "millionths of the currency of the prices"), Live;
+        /// The ceiling of one session for its whole life; 0 means none.
+        tokens_per_session: u64 = 0, AtLeast(0, "tokens"), Live;
+        // No person takes part in a chain, so it has an end by default.
+        /// The ceiling of all turns that the messages of agents open in one chain; 0 means none.
+        tokens_per_chain: u64 = 1_000_000, AtLeast(0, "tokens"), Live;
     }
 }

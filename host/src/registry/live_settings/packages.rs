@@ -2,61 +2,61 @@
 //!
 //! Never reads the machine. See [`crate::reach::packages`].
 
-use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The programs of the machine that a client's jail sees.
 pub const PROGRAMS: &str = "/usr";
 
-/// `[packages]`: the clients, their sources, and the limits. Read by `config`, checked by [`Config::check`].
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The client for `apt`, a path below `/usr`; `None`: `/usr/bin/apt-get`.
-    pub apt: Option<PathBuf>,
-    /// The client for `npm`, a path below `/usr`; `None`: `/usr/bin/npm`.
-    pub npm: Option<PathBuf>,
-    /// The client for `pypi`, a path below `/usr`; `None`: `/usr/bin/pip3`.
-    pub pip: Option<PathBuf>,
-    /// A `.list` or `.sources` file that apt reads in place of the machine's sources, an absolute path; `None`: the machine's.
-    pub apt_sources: Option<PathBuf>,
-    /// The registry that npm uses in place of its own, an address with http or https; `None`: npm's own.
-    pub npm_registry: Option<String>,
-    /// The index that pip uses in place of its own, an address with http or https; `None`: pip's own.
-    pub pypi_index: Option<String>,
-    /// The proxy of the clients, an address; `None`: no proxy, since the clients inherit no environment of the host.
-    pub proxy: Option<String>,
-    /// TCP ports that the clients may connect to, besides those of the proxy, the registry and the index; at most 8.
-    pub ports: Vec<u16>,
-    /// Longest time of all fetching for one change, in seconds; 1 to 86400.
-    pub fetch_seconds_max: u64,
-    /// Bytes of all files of a layer; 1 MiB to 1 TiB.
-    pub layer_bytes_max: u64,
-    /// Files, directories and links of a layer; 16 to 10000000.
-    pub layer_files_max: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            apt: None,
-            npm: None,
-            pip: None,
-            apt_sources: None,
-            npm_registry: None,
-            pypi_index: None,
-            proxy: None,
-            ports: vec![53, 80, 443], // names over TCP, and what registries use
-            fetch_seconds_max: 600,
-            layer_bytes_max: 1 << 30,
-            layer_files_max: 200_000,
-        }
+ironclaw_contract::settings! {
+    /// `[packages]`: the clients, their sources, and the limits.
+    pub struct Config for packages {
+        /// The client that fetches packages of apt.
+        apt: Option<PathBuf> = None, Optional {
+            rule: "a path below `/usr`", instead: "`/usr/bin/apt-get`", example: "\"/usr/path/to/apt-get\"",
+        }, Live;
+        /// The client that fetches packages of npm.
+        npm: Option<PathBuf> = None, Optional {
+            rule: "a path below `/usr`", instead: "`/usr/bin/npm`", example: "\"/usr/path/to/npm\"",
+        }, Live;
+        /// The client that fetches packages of PyPI.
+        pip: Option<PathBuf> = None, Optional {
+            rule: "a path below `/usr`", instead: "`/usr/bin/pip3`", example: "\"/usr/path/to/npm\"",
+        }, Live;
+        /// The file that apt reads instead of the sources of the machine.
+        apt_sources: Option<PathBuf> = None, Optional {
+            rule: "an absolute path that ends in `.list` or `.sources`", instead: "the sources of the machine",
+            example: "\"/path/to/own.sources\"",
+        }, Live;
+        /// The registry that npm asks.
+        npm_registry: Option<String> = None, Optional {
+            rule: "an address with http or https", instead: "the registry of npm",
+            example: "\"https://registry.example/npm/\"",
+        }, Live;
+        /// The index that pip asks.
+        pypi_index: Option<String> = None, Optional {
+            rule: "an address with http or https", instead: "the index of PyPI",
+            example: "\"https://index.example/simple/\"",
+        }, Live;
+        /// The proxy of the clients; they inherit no variable of the environment.
+        proxy: Option<String> = None, Optional {
+            rule: "an address with http or https, without a password", instead: "no proxy",
+            example: "\"http://proxy.example:3128/\"",
+        }, Live;
+        // By default names over TCP, and what registries use.
+        /// TCP ports that the clients may connect to, beside those of the proxy, the registry and the index.
+        ports: Vec<u16> = vec![53, 80, 443], Rule("at most 8 ports, none of them 0"), Live;
+        /// The longest time of fetching for one change, all runs of clients together.
+        fetch_seconds_max: u64 = 600, Range(1, 86_400, "seconds"), Live;
+        /// The most bytes of the packages of one agent or MCP server.
+        layer_bytes_max: u64 = 1 << 30, Range(1 << 20, 1 << 40, "bytes"), Live;
+        /// The most files, directories and links of the packages of one agent or MCP server.
+        layer_files_max: u64 = 200_000, Range(16, 10_000_000, "files"), Live;
     }
 }
 
 impl Config {
-    /// Checks the settings.
+    /// Checks the rules in words.
     ///
     /// # Errors
     /// Returns a sentence with the name of the setting.
@@ -83,17 +83,6 @@ impl Config {
         }
         if self.ports.len() > 8 || self.ports.contains(&0) {
             return Err("packages.ports must be at most 8 ports, and none of them 0".to_owned());
-        }
-        if !(1..=86_400).contains(&self.fetch_seconds_max) {
-            return Err("packages.fetch_seconds_max must be 1 to 86400".to_owned());
-        }
-        let (bytes, files) = (1 << 20..=1 << 40, 16..=10_000_000);
-        if !bytes.contains(&self.layer_bytes_max) || !files.contains(&self.layer_files_max) {
-            return Err(
-                "packages.layer_bytes_max must be at least 1 MiB and at most 1 TiB, and packages.layer_files_max \
-                        16 to 10000000"
-                    .to_owned(),
-            );
         }
         Ok(())
     }
@@ -164,9 +153,6 @@ mod tests {
             (Config { proxy: text("http://user:word@proxy/"), ..default() }, "packages.proxy"),
             (Config { ports: vec![0], ..default() }, "packages.ports"),
             (Config { ports: vec![1; 9], ..default() }, "packages.ports"),
-            (Config { fetch_seconds_max: 0, ..default() }, "packages.fetch_seconds_max"),
-            (Config { layer_bytes_max: 0, ..default() }, "packages.layer_bytes_max"),
-            (Config { layer_files_max: 1, ..default() }, "packages.layer_files_max"),
         ] {
             let what = config.check().expect_err(name);
             assert!(what.contains(name), "{what}");

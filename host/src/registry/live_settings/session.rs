@@ -1,48 +1,29 @@
 //! The limits of sessions that are awake.
 
-use serde::Deserialize;
-
 /// The bound on the settings for sessions that are awake at once.
-const AWAKE_MAX: u32 = 4096;
+const AWAKE_MAX: u64 = 4096;
 
-/// `[session]`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The time after which an idle sandbox ends.
-    pub idle_seconds: u64,
-    /// The number of failed launches in a row after which a session is parked.
-    pub launch_attempts_max: u32,
-    /// The most sessions awake at once; 0 for the capacity of this machine.
-    pub awake_max: u32,
-    /// The most sessions of one agent awake at once; 0 for half of all.
-    pub awake_per_agent_max: u32,
-    /// The backoff after the first failed launch; it doubles after each further one.
-    pub backoff_ms: u64,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { idle_seconds: 300, launch_attempts_max: 5, awake_max: 0, awake_per_agent_max: 0, backoff_ms: 200 }
+ironclaw_contract::settings! {
+    /// `[session]`
+    pub struct Config for session {
+        /// An awake session without work goes to sleep after this time.
+        idle_seconds: u64 = 300, Range(1, 2_592_000, "seconds"), Live;
+        /// The most sessions that are awake at once; 0 derives 4 to 256 from the memory, processes and descriptors of the machine.
+        awake_max: u32 = 0, Range(0, AWAKE_MAX, "sessions"), Restart;
+        /// The most sessions of one agent that are awake at once, at most `awake_max`; 0 means half of the sessions that may be awake.
+        awake_per_agent_max: u32 = 0, Range(0, AWAKE_MAX, "sessions"), Restart;
+        /// A session is parked after this number of failures in a row.
+        launch_attempts_max: u32 = 5, AtLeast(1, "failures"), Live;
+        /// The pause after the first failed launch; it doubles with each further failure, up to 30 seconds.
+        backoff_ms: u64 = 200, Range(0, 60_000, "milliseconds"), Live;
     }
 }
 
 impl Config {
-    /// Refuses values that are out of bounds.
+    /// Refuses limits that do not fit together.
     pub fn check(&self) -> Result<(), String> {
-        if !(1..=2_592_000).contains(&self.idle_seconds) || self.backoff_ms > 60_000 {
-            return Err(
-                "session.idle_seconds must be 1 to 2592000 (30 days), and session.backoff_ms at most 60000".to_owned()
-            );
-        }
-        let (all, one) = (self.awake_max, self.awake_per_agent_max);
-        if all > AWAKE_MAX || one > AWAKE_MAX || (all > 0 && one > all) {
-            return Err(
-                "session.awake_max must be at most 4096, and session.awake_per_agent_max no more than that".to_owned()
-            );
-        }
-        if self.launch_attempts_max == 0 {
-            return Err("session.launch_attempts_max must be at least 1".to_owned());
+        if self.awake_max > 0 && self.awake_per_agent_max > self.awake_max {
+            return Err("session.awake_per_agent_max must be no more than session.awake_max".to_owned());
         }
         Ok(())
     }
