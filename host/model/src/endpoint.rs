@@ -183,7 +183,7 @@ impl Opener {
             }
         };
         let config = Arc::new(config.clone());
-        Ok(Self { script: Arc::new(script), connections: Arc::new(Connections::new(&config)), config })
+        Ok(Self { script: Arc::new(script), connections: Arc::new(Connections::new()), config })
     }
 
     /// Returns the backend of an endpoint with this spec.

@@ -3,7 +3,6 @@
 //! Never reads a setting from the environment, and never sends plain http to a public address. See
 //! [`crate::reach`].
 
-use super::Config;
 use super::address;
 use super::fault::Fault;
 use crate::reach::{AddressRefused, Reach, Resolver};
@@ -26,7 +25,7 @@ pub const EVENT_BYTES_MAX: usize = 1 << 20;
 pub const ERROR_BYTES_MAX: usize = 64 << 10;
 /// Longest wait for the body of an error; the status is enough in most cases.
 const ERROR_WAIT: Duration = Duration::from_secs(5);
-/// Longest wait for a connection of [`client_for`].
+/// Longest time to connect to an endpoint. A host that is there answers in less than one second, also over a slow network.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Idle connections to one endpoint that are kept open.
 const IDLE_CONNECTIONS_MAX: usize = 16;
@@ -36,7 +35,6 @@ const IDLE_CONNECTION_SECONDS: u64 = 60;
 /// The connection pools.
 #[derive(Debug)]
 pub struct Connections {
-    connect: Duration,
     plain: Client,
     /// Made at the first use, because it reads the certificates of the system.
     secure: OnceLock<Option<Client>>,
@@ -69,17 +67,16 @@ pub struct HttpRequest<'a> {
 }
 
 impl Connections {
-    /// Makes pools with the timeouts of the configuration.
-    pub fn new(config: &Config) -> Self {
+    /// Makes the pools.
+    pub fn new() -> Self {
         // An error means that a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let connect = Duration::from_millis(u64::from(config.connect_ms));
-        let plain = builder(connect)
+        let plain = builder(CONNECT)
             .dns_resolver(Resolver::new(Reach::Near))
             .tls_certs_only([])
             .build()
             .expect("a client without certificates and files cannot fail");
-        Self { connect, plain, secure: OnceLock::new() }
+        Self { plain, secure: OnceLock::new() }
     }
 
     /// Sends a request, and returns its answer before the body is read.
@@ -101,7 +98,7 @@ impl Connections {
             let without = || (Fault::Untrusted, "this machine has no root certificates".to_owned());
             self.secure
                 .get_or_init(|| {
-                    builder(self.connect).https_only(true).dns_resolver(Resolver::new(Reach::Anywhere)).build().ok()
+                    builder(CONNECT).https_only(true).dns_resolver(Resolver::new(Reach::Anywhere)).build().ok()
                 })
                 .as_ref()
                 .ok_or_else(without)?

@@ -304,8 +304,6 @@ ironclaw_contract::settings! {
         script: Option<PathBuf> = None, Optional {
             rule: "the path of a TOML file", instead: "the built-in rules alone", example: "\"/path/to/rules.toml\"",
         }, Restart;
-        /// The longest time to connect to an endpoint.
-        connect_ms: u32 = 10_000, WAIT, Restart;
         /// The longest time until a stream begins.
         first_byte_ms: u32 = 120_000, WAIT, Restart;
         /// The longest pause of a stream.
@@ -320,8 +318,6 @@ ironclaw_contract::settings! {
         tries_max: u32 = 4, Range(1, TRIES_MAX as u64, "attempts"), Restart;
         /// The pause before the second attempt; it doubles before each further one.
         backoff_ms: u32 = 500, WAIT, Restart;
-        /// The longest wait that an endpoint may ask for.
-        retry_after_ms_max: u32 = 60_000, WAIT, Restart;
         /// After this number of failures in a row the host asks the fallbacks of an endpoint first.
         failures_max: u32 = 5, Range(1, 1000, "failures"), Restart;
         /// The time after which the host asks such an endpoint first again.

@@ -26,6 +26,8 @@ use url::Url;
 
 /// The longest backoff between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(20);
+/// Longest wait that an endpoint may ask for. A person waits for the answer, so a longer one ends in a notice at once.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// The longest requested wait that the host obeys if it can ask another endpoint instead.
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(2);
 /// Longest wait for the usage after the end of an answer, for servers that do not close the stream.
@@ -192,8 +194,7 @@ impl Remote {
         limits: AttemptLimits,
     ) -> Option<Duration> {
         let asked = fault.retry_after().unwrap_or_default();
-        let is_too_long = asked > Duration::from_millis(u64::from(self.config.retry_after_ms_max))
-            || (limits.has_others && asked > WAIT_BESIDE_OTHERS);
+        let is_too_long = asked > RETRY_AFTER_MAX || (limits.has_others && asked > WAIT_BESIDE_OTHERS);
         let wait = asked.max(pause);
         let is_in_time = Instant::now() + wait < budget.until;
         (fault.is_transient() && budget.tries_left > 0 && !is_too_long && is_in_time).then_some(wait)

@@ -60,6 +60,18 @@ ironclaw_contract::settings! {
     }
 }
 
+/// A setting of an earlier build.
+struct Removed {
+    name: &'static str,
+    /// The value that holds now, in words.
+    holds: &'static str,
+}
+
+const REMOVED: &[Removed] = &[
+    Removed { name: "model.connect_ms", holds: "10 seconds" },
+    Removed { name: "model.retry_after_ms_max", holds: "60 seconds" },
+];
+
 /// Returns every setting.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     TABLES.iter().copied().flatten()
@@ -101,8 +113,12 @@ pub fn read(home: &Home) -> Result<File, Error> {
 
 /// Reads settings from a text; `path` is for messages.
 fn parse(text: &str, path: &Path) -> Result<(Config, Values), Error> {
-    toml_file::parse::<Config>(text, path)?;
     let values = Values::parse(text, path)?;
+    if let Some(Removed { name, holds }) = REMOVED.iter().find(|removed| values.has(removed.name)) {
+        let what = format!("{name} is no longer a setting; it is always {holds}: remove the line");
+        return Err(toml_file::refused(path, toml_file::at_line(text, name, what)));
+    }
+    toml_file::parse::<Config>(text, path)?;
     match values.config() {
         Ok(config) => Ok((config, values)),
         Err(what) => Err(toml_file::refused(path, values.locate(text, &what))),
@@ -162,6 +178,23 @@ mod tests {
         ] {
             let error = parse(&format!("[{table}]\n{row}\n"), Path::new("c.toml")).expect_err(row).to_string();
             assert!(error.starts_with(&format!("c.toml: line 2: {name} ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn removed_key_is_refused_with_the_value_that_holds() {
+        for Removed { name, holds } in REMOVED {
+            let (table, key) = name.split_once('.').expect("a table and a key");
+            for (text, line) in [
+                (format!("[log]\n\n[{table}]\n{key} = 5\n"), "line 4: "),
+                (format!("{table}.{key} = 5\n"), "line 1: "),
+                (format!("{table} = {{ {key} = 5 }}\n"), ""),
+            ] {
+                let error = parse(&text, Path::new("c.toml")).expect_err(name).to_string();
+                let expected = format!("c.toml: {line}{name} is no longer a setting; it is always {holds}");
+                assert!(error.starts_with(&expected), "{error}");
+            }
+            assert!(settings().all(|setting| setting.full_name() != *name), "{name} is a setting");
         }
     }
 

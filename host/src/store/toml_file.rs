@@ -73,6 +73,14 @@ pub fn line_of(text: &str, full_name: &str) -> Option<usize> {
     None
 }
 
+/// Adds the number of the line that has a key to a sentence about it.
+pub fn at_line(text: &str, full_name: &str, what: String) -> String {
+    match line_of(text, full_name) {
+        Some(line) => format!("line {line}: {what}"),
+        None => what,
+    }
+}
+
 /// Adds the remedy for a second table or key. Adds the nearest known key to serde's "unknown field `x`, expected one of `a`, `b`".
 fn explain(message: &str) -> String {
     if message.contains("duplicate key") {

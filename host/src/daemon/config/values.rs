@@ -3,7 +3,7 @@
 //! Reads no file; [`super::read`] does. See [`super::settings`] for the list of the settings.
 
 use super::{Config, check, settings};
-use crate::store::toml_file::{self, Error, line_of};
+use crate::store::toml_file::{self, Error};
 use ironclaw_contract::settings::{Applies, Setting};
 use std::path::Path;
 use toml::{Table, Value};
@@ -26,6 +26,12 @@ impl Values {
     /// Returns the value of a setting, if it is written.
     pub(super) fn written(&self, setting: &Setting) -> Option<&Value> {
         self.0.get(setting.table)?.as_table()?.get(setting.name)
+    }
+
+    /// Returns whether a key is written, by its name with that of its table.
+    pub(super) fn has(&self, full_name: &str) -> bool {
+        let value = full_name.split_once('.').and_then(|(table, name)| self.0.get(table)?.get(name));
+        value.is_some()
     }
 
     /// Returns the settings whose values differ in another file; the default is the value of one that is not written.
@@ -81,8 +87,8 @@ impl Values {
             only.config().is_err()
         };
         let wrong = written().find(alone).or_else(|| written().find(|setting| what.contains(&setting.full_name())));
-        match wrong.and_then(|setting| line_of(text, &setting.full_name())) {
-            Some(line) => format!("line {line}: {what}"),
+        match wrong {
+            Some(setting) => toml_file::at_line(text, &setting.full_name(), what.to_owned()),
             None => what.to_owned(),
         }
     }
