@@ -42,6 +42,7 @@ use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Access;
 use ironclaw_state::ReadTx;
+use ironclaw_text::excerpt::{quoted, start};
 use std::fmt;
 
 /// The channel that connects people with their own host.
@@ -85,9 +86,8 @@ pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
 }
 
 pub(crate) fn unknown_agent(name_or_id: &str) -> Refusal {
-    let shown: String = name_or_id.chars().take(64).collect();
     let hint = "`ironctl agent list` lists the agents; `ironctl agent add NAME` makes one";
-    Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {shown:?}")).hint(hint)
+    Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {}", quoted(name_or_id))).hint(hint)
 }
 
 /// Returns the name, or the id if the object was removed.
@@ -121,7 +121,7 @@ pub fn check_agent_name(name: &str) -> Result<(), Refusal> {
     if clean {
         return Ok(());
     }
-    let shown: String = name.chars().take(AGENT_NAME_MAX).collect();
+    let shown = start(name, AGENT_NAME_MAX);
     let refusal = Refusal::new(DenialCode::AgentName, format!("{shown:?} is not a valid agent name"));
     Err(refusal.hint("use 1 to 32 characters of a-z, 0-9 and -, starting with a letter"))
 }

@@ -4,9 +4,10 @@
 
 mod field;
 
-use crate::error::{CalendarError, quoted};
+use crate::error::CalendarError;
 use crate::wall::WallTimes;
 use field::Field;
+use ironclaw_text::excerpt::quoted;
 use jiff::ToSpan;
 use jiff::civil::{Date, date};
 use std::fmt;

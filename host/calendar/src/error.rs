@@ -2,9 +2,6 @@
 
 use thiserror::Error;
 
-/// Characters that an error quotes of a refused text.
-const QUOTED_CHARACTERS_MAX: usize = 64;
-
 /// A text that is no time zone, no recurrence, or a time in the past. Messages quote at most 64 characters of the text.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CalendarError {
@@ -155,10 +152,4 @@ impl CalendarError {
             Self::AtPast { .. } => "at_past",
         }
     }
-}
-
-/// Quotes the beginning of a refused text.
-pub(crate) fn quoted(text: &str) -> String {
-    let kept: String = text.chars().take(QUOTED_CHARACTERS_MAX).collect();
-    format!("{kept:?}")
 }

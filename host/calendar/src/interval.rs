@@ -1,8 +1,9 @@
 //! Intervals: a number of minutes of real time, or a number of days of the calendar.
 
-use crate::error::{CalendarError, quoted};
+use crate::error::CalendarError;
 use crate::wall::{self, WallTimes};
 use crate::zone::Zone;
+use ironclaw_text::excerpt::quoted;
 use jiff::{Span, Timestamp};
 use std::fmt;
 use std::str::FromStr;

@@ -1,10 +1,11 @@
 //! Recurrences and their texts.
 
 use crate::cron::Cron;
-use crate::error::{CalendarError, quoted};
+use crate::error::CalendarError;
 use crate::interval::Interval;
 use crate::wall::{self, WallTimes};
 use crate::zone::Zone;
+use ironclaw_text::excerpt::quoted;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;

@@ -4,7 +4,8 @@
 //! of the machine if it has the zone, because updates of the machine bring newer rules; otherwise from the data in the
 //! program.
 
-use crate::error::{CalendarError, quoted};
+use crate::error::CalendarError;
+use ironclaw_text::excerpt::quoted;
 use ironclaw_text::nearest::nearest;
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};

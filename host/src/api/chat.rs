@@ -48,6 +48,7 @@ use ironclaw_judge::spans::Telling;
 use ironclaw_judge::{Class, Classes};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
+use ironclaw_text::excerpt::quoted;
 use std::sync::Arc;
 
 /// Bytes of the name of a thread.
@@ -122,8 +123,7 @@ fn declared(words: &[String]) -> Result<Option<Classes>, Refusal> {
     let class = |word: &String| match word.parse::<Class>() {
         Ok(class) if class != Class::Ask => Ok(class),
         Ok(_) | Err(_) => {
-            let shown: String = word.chars().take(64).collect();
-            let message = format!("{shown:?} is no class that a request can declare");
+            let message = format!("{} is no class that a request can declare", quoted(word));
             Err(Refusal::new(DenialCode::ScopeMalformed, message).hint("use read, write, send, exec or trade"))
         }
     };
@@ -217,8 +217,7 @@ async fn is_own(api: &Api, person: &Person, message: MessageId) -> Result<bool, 
 }
 
 fn not_own(message: &str) -> Answer {
-    let shown: String = message.chars().take(64).collect();
-    Refusal::new(DenialCode::MessageUnknown, format!("you have no message {shown:?}")).into()
+    Refusal::new(DenialCode::MessageUnknown, format!("you have no message {}", quoted(message))).into()
 }
 
 /// Reads a message of the caller and checks the token in the same transaction.

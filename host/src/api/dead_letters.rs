@@ -13,6 +13,7 @@ use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DeadLetter, DeadLetterDone};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
 
 /// `GET /v1/dead`
 pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<DeadLetter>> {
@@ -49,7 +50,7 @@ async fn act(
     receipt: &str,
     change: impl FnOnce(&mut WriteTx<'_>, &Delivery, PersonId) -> Result<bool, ironclaw_state::Error> + Send + 'static,
 ) -> Result<DeadLetterDone, Answer> {
-    let shown: String = named.chars().take(64).collect();
+    let shown = quoted(&named);
     let changed = api.state().write(move |tx| {
         let Some(found) = find(tx, &named)? else { return Ok(None) };
         if !may(tx, &person, &found)? || !change(tx, &found, person.id)? {
@@ -58,7 +59,7 @@ async fn act(
         Ok::<_, ironclaw_state::Error>(Some(found.id))
     });
     let Some(id) = changed.await? else {
-        let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown:?}"));
+        let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown}"));
         return Err(refusal.hint("`ironctl delivery list` shows them").into());
     };
     Ok(DeadLetterDone { delivery_id: id, receipt: receipt.to_owned() })

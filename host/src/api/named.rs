@@ -5,18 +5,16 @@
 use super::Answer;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 use std::str::FromStr;
 
 /// The word for every status.
 pub(super) const EVERY: &str = "all";
 
-/// Characters of a refused name in its refusal.
-const SHOWN_CHARACTERS_MAX: usize = 64;
-
 /// Parses an id of a path, or refuses it as unknown.
 pub(super) fn id<T: FromStr>(text: &str, code: DenialCode, what: &str) -> Result<T, Answer> {
-    text.parse().map_err(|_| Refusal::new(code, format!("there is no {what} {:?}", shown(text))).into())
+    text.parse().map_err(|_| Refusal::new(code, format!("there is no {what} {}", quoted(text))).into())
 }
 
 /// Parses statuses with commas between, or `all`; without any, returns the usual ones.
@@ -31,7 +29,7 @@ pub(super) fn statuses<S: Copy + Display + FromStr>(
     let read = |name: &str| {
         name.parse::<S>().map_err(|_| {
             let known: Vec<String> = all.iter().map(S::to_string).collect();
-            let message = format!("there is no status {:?}: use {}, or {EVERY}", shown(name), known.join(", "));
+            let message = format!("there is no status {}: use {}, or {EVERY}", quoted(name), known.join(", "));
             Refusal::new(DenialCode::StatusMalformed, message)
         })
     };
@@ -40,10 +38,6 @@ pub(super) fn statuses<S: Copy + Display + FromStr>(
         Some(EVERY) => Ok(all.to_vec()),
         Some(names) => Ok(names.split(',').map(read).collect::<Result<_, _>>()?),
     }
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(SHOWN_CHARACTERS_MAX).collect()
 }
 
 #[cfg(test)]

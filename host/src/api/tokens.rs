@@ -19,6 +19,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, IssuedToken, LedgerEvent, NewToken};
 use ironclaw_state::ReadTx;
 use ironclaw_state::home;
+use ironclaw_text::excerpt::{quoted, start};
 use jiff::{Span, SpanRelativeTo, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -133,15 +134,15 @@ fn may_manage(person: &Person, token: &Token) -> bool {
 fn managed(tx: &ReadTx<'_>, id: &str, current: &TokenId, by: &Person) -> Result<Token, Denied> {
     let wanted = if id == "current" { Some(current.clone()) } else { id.parse().ok() };
     let found = wanted.map(|wanted| tokens::find_token(tx, &wanted)).transpose()?.flatten();
-    let shown: String = id.chars().take(64).collect();
     match found {
         Some(token) if may_manage(by, &token) => Ok(token),
         Some(_) => {
-            let refusal = Refusal::new(DenialCode::TokenNotYours, format!("{shown} is another person's token"));
+            let refusal =
+                Refusal::new(DenialCode::TokenNotYours, format!("{} is another person's token", start(id, 64)));
             Err(refusal.hint("only an owner manages the tokens of others").into())
         }
         None => {
-            let refusal = Refusal::new(DenialCode::TokenUnknown, format!("there is no token {shown:?}"));
+            let refusal = Refusal::new(DenialCode::TokenUnknown, format!("there is no token {}", quoted(id)));
             Err(refusal.hint("`ironctl token list` shows the ids").into())
         }
     }
@@ -152,10 +153,11 @@ pub(super) fn end_of(text: &str, now: i64) -> Result<i64, Answer> {
     if let Ok(at) = text.parse::<Timestamp>() {
         return Ok(at.as_millisecond());
     }
-    let shown: String = text.chars().take(64).collect();
     let refuse = || {
-        let message =
-            format!("invalid expiry {shown:?}: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z");
+        let message = format!(
+            "invalid expiry {}: give a duration such as 30d, or RFC 3339 such as 2027-01-31T12:00:00Z",
+            quoted(text)
+        );
         Answer::from(Refusal::new(DenialCode::ExpiryMalformed, message))
     };
     let span: Span = text.parse().map_err(|_| refuse())?;

@@ -25,6 +25,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::egress::{CanonicalUrl, Commands, Grant, Loopback, Request, RequestText, judge};
 use ironclaw_model::fetch::{Fetched, Fetcher, Limits, NotFetched};
+use ironclaw_text::excerpt::start;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -347,6 +348,6 @@ fn whole(fetched: &Fetched) -> Result<Vec<u8>, String> {
 }
 
 /// Returns the beginning of words of others.
-fn shortened(text: &str) -> String {
-    text.chars().take(80).collect()
+fn shortened(text: &str) -> &str {
+    start(text, 80)
 }

@@ -16,6 +16,7 @@ use ironclaw_contract::seam::change::{Engage, UnknownSenders, Wiring};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::start;
 
 pub use crate::store::tables::channels::{Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders};
 
@@ -83,7 +84,7 @@ pub fn known(tx: &ReadTx<'_>, by: Option<&Person>, name: &str) -> Result<Channel
     if let Some(channel) = find(tx, name)? {
         return Ok(channel);
     }
-    let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+    let shown = start(&name, NAME_CHARACTERS_MAX);
     let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
     let refusal = refusal.hint("`ironctl channel list` lists the channels, `ironctl channel add` makes one");
     match by {
@@ -141,7 +142,7 @@ pub fn add(
 fn check_name(name: &str) -> Result<(), Refusal> {
     let clean = (1..=NAME_CHARACTERS_MAX).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'));
-    let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+    let shown = start(name, NAME_CHARACTERS_MAX);
     if !clean {
         let refusal = Refusal::new(DenialCode::ChannelName, format!("{shown:?} is not a valid channel name"));
         return Err(refusal.hint(format!("use 1 to {NAME_CHARACTERS_MAX} characters of a-z, 0-9, - and _")));

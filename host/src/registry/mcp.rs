@@ -23,6 +23,7 @@ use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
 use listing::Listing;
 use std::collections::BTreeMap;
 
@@ -199,7 +200,6 @@ pub fn confirmable(tx: &ReadTx<'_>, wanted: &McpConfirm) -> Result<Listing, Deni
 
 /// Returns the refusal for a server that is not in the catalogue.
 pub fn unknown(server: &str) -> Refusal {
-    let shown: String = server.chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {shown:?}"));
+    let refusal = Refusal::new(DenialCode::McpServerUnknown, format!("there is no MCP server {}", quoted(server)));
     refusal.hint("`ironctl mcp list` shows the known servers; `ironctl mcp add` adds one")
 }

@@ -15,6 +15,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{Kind, Prices, Spec};
 use ironclaw_model::{check_url, scripted};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::{quoted, start};
 use url::Url;
 
 /// Endpoints of one host, besides the built-in one.
@@ -72,9 +73,9 @@ pub struct EndpointRequest {
 /// A refusal that names the first error.
 pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
     let EndpointRequest { name, kind, base_url, model, key, fallbacks, prices, streams, takes_images } = wanted;
-    let shown: String = name.chars().take(64).collect();
     if !secrets::is_name(&name) {
-        let refusal = Refusal::new(DenialCode::ModelName, format!("{shown:?} is not a valid name of a model endpoint"));
+        let refusal =
+            Refusal::new(DenialCode::ModelName, format!("{} is not a valid name of a model endpoint", quoted(name)));
         return Err(refusal.hint("use 1 to 64 characters of a-z, 0-9, - and _, starting with a letter or a digit"));
     }
     if [scripted::NAME, DEFAULT_MODEL].contains(&name.as_str()) {
@@ -123,13 +124,10 @@ fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
     let twice = |at: usize, fallback: &String| fallbacks[..at].contains(fallback);
     match fallbacks.iter().enumerate().find(|(at, fallback)| *fallback == name || twice(*at, fallback)) {
         None => Ok(()),
-        Some((_, fallback)) => {
-            let shown: String = fallback.chars().take(64).collect();
-            Err(Refusal::new(
-                DenialCode::FallbackTwice,
-                format!("{shown:?} would be asked twice in the chain of {name}"),
-            ))
-        }
+        Some((_, fallback)) => Err(Refusal::new(
+            DenialCode::FallbackTwice,
+            format!("{} would be asked twice in the chain of {name}", quoted(fallback)),
+        )),
     }
 }
 
@@ -144,7 +142,7 @@ pub const fn kind_name(kind: Kind) -> &'static str {
 
 fn kind_of(text: &str) -> Result<Kind, Refusal> {
     [Kind::Openai, Kind::Anthropic, Kind::Scripted].into_iter().find(|kind| kind_name(*kind) == text).ok_or_else(|| {
-        let shown: String = text.chars().take(32).collect();
+        let shown = start(text, 32);
         let refusal = Refusal::new(DenialCode::KindUnknown, format!("there is no kind of model endpoint {shown:?}"));
         refusal.hint("use openai (any Chat Completions endpoint), anthropic, or scripted")
     })
@@ -213,8 +211,7 @@ pub fn known(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {
     if names.iter().any(|known| known == name) {
         return Ok(());
     }
-    let shown: String = name.chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::ModelUnknown, format!("there is no model endpoint {shown:?}"));
+    let refusal = Refusal::new(DenialCode::ModelUnknown, format!("there is no model endpoint {}", quoted(name)));
     Err(refusal.hint(format!("known: {}; `ironctl model add` makes one", names.join(", "))).into())
 }
 

@@ -15,6 +15,7 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,10 +69,9 @@ impl FromStr for Identity {
     type Err = Refusal;
     /// Splits at the first colon; the rest is the sender's id, with its own colons and spaces.
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let shown: String = text.chars().take(64).collect();
         let refuse = |why: String| {
             let refusal =
-                Refusal::new(DenialCode::IdentityMalformed, format!("{shown:?} is not a valid identity: {why}"));
+                Refusal::new(DenialCode::IdentityMalformed, format!("{} is not a valid identity: {why}", quoted(text)));
             Err(refusal.hint("write it as channel:id, e.g. telegram:4711; everything after the first colon is the id"))
         };
         let Some((channel, sender)) = text.split_once(':') else { return refuse("it has no colon".to_owned()) };
@@ -106,8 +106,7 @@ pub fn known_person(tx: &ReadTx<'_>, by: &Person, name_or_id: &str) -> Result<Pe
     if let Some(person) = find_person(tx, name_or_id)? {
         return Ok(person);
     }
-    let shown: String = name_or_id.chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {shown:?}"));
+    let refusal = Refusal::new(DenialCode::PersonUnknown, format!("there is no person {}", quoted(name_or_id)));
     let refusal = refusal.hint("`ironctl person list` lists the people; `ironctl person add NAME` adds one");
     Err(Unknown::Person(name_or_id).suggest(tx, by, refusal)?.into())
 }
@@ -188,8 +187,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     } else {
         return Ok(());
     };
-    let shown: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
-    Err(Refusal::new(DenialCode::PersonName, format!("{shown:?} is not a valid name of a person: {why}")))
+    Err(Refusal::new(DenialCode::PersonName, format!("{} is not a valid name of a person: {why}", quoted(name))))
 }
 
 /// Sets the role of a person.

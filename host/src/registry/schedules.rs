@@ -15,6 +15,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{self, ReplyTo};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
 use serde_json::Value;
 use std::fmt::Display;
 
@@ -108,8 +109,7 @@ pub fn known(tx: &ReadTx<'_>, by: &Person, id: ScheduleId) -> Result<Schedule, D
 
 /// Returns the refusal of an id that no schedule has.
 pub fn unknown(id: impl Display) -> Refusal {
-    let shown: String = format!("{id}").chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::ScheduleUnknown, format!("there is no schedule {shown:?}"));
+    let refusal = Refusal::new(DenialCode::ScheduleUnknown, format!("there is no schedule {}", quoted(id)));
     refusal.hint("`ironctl schedule list` lists the schedules")
 }
 

@@ -12,6 +12,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_skill::signature::PublicKey;
 use ironclaw_skill::{Manifest, Name, Version};
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_text::excerpt::{quoted, start};
 use std::collections::BTreeSet;
 
 pub use crate::store::tables::skills::{
@@ -114,8 +115,7 @@ pub fn always_asked(tx: &ReadTx<'_>, agent: AgentId) -> Result<BTreeSet<(String,
 /// Refuses any other text with `skill_unknown`, in its first characters.
 pub fn named(text: &str) -> Result<Name, Refusal> {
     text.parse().map_err(|why| {
-        let shown: String = text.chars().take(64).collect();
-        Refusal::new(DenialCode::SkillUnknown, format!("{shown:?} is no name of a skill")).hint(why)
+        Refusal::new(DenialCode::SkillUnknown, format!("{} is no name of a skill", quoted(text))).hint(why)
     })
 }
 
@@ -126,8 +126,7 @@ pub fn named(text: &str) -> Result<Name, Refusal> {
 pub fn version(text: &str) -> Result<Version, Refusal> {
     let parsed = Version::parse(text).ok().filter(|version| version.build.is_empty() && version.to_string() == text);
     parsed.ok_or_else(|| {
-        let shown: String = text.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::SkillVersion, format!("{shown:?} is no semantic version"));
+        let refusal = Refusal::new(DenialCode::SkillVersion, format!("{} is no semantic version", quoted(text)));
         refusal.hint("write it as MAJOR.MINOR.PATCH, such as 1.2.0")
     })
 }
@@ -162,8 +161,8 @@ pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str, by: PersonId
 /// Refuses an unknown one.
 pub fn remove_source(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), Denied> {
     if !table::delete_source(tx, name)? {
-        let shown: String = name.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::SkillSourceUnknown, format!("there is no source of skills {shown:?}"));
+        let refusal =
+            Refusal::new(DenialCode::SkillSourceUnknown, format!("there is no source of skills {}", quoted(name)));
         return Err(refusal.hint("`ironctl skill source list` shows the sources").into());
     }
     Entry::new(LedgerEvent::SkillSourceRemoved).with("source", name.to_owned()).with("by", by).append(tx)?;
@@ -212,8 +211,8 @@ pub fn add_key(tx: &mut WriteTx<'_>, name: &str, text: &str, skills: Vec<String>
 pub fn known_key(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Key, Denied> {
     let found = keys(tx)?.into_iter().find(|key| key.name == name_or_id || key.id == name_or_id);
     found.ok_or_else(|| {
-        let shown: String = name_or_id.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::SkillKeyUnknown, format!("there is no key of skills {shown:?}"));
+        let refusal =
+            Refusal::new(DenialCode::SkillKeyUnknown, format!("there is no key of skills {}", quoted(name_or_id)));
         refusal.hint("`ironctl skill key list` shows the keys").into()
     })
 }
@@ -321,7 +320,7 @@ pub fn note_refused(
     code: DenialCode,
     by: Asker,
 ) -> Result<(), Error> {
-    let short = |text: &str| text.chars().take(64).collect::<String>();
+    let short = |text| start(text, 64).to_owned();
     let entry = Entry::new(LedgerEvent::SkillRefused).with("skill", short(name)).with("version", short(version));
     match by {
         Asker::Person(person) => entry.with("code", code).with("by", person).append(tx)?,
@@ -353,8 +352,7 @@ pub fn pin(tx: &mut WriteTx<'_>, agent: AgentId, held: &Installed, is_pinned: bo
 
 /// Returns the refusal of a skill that the agent does not have.
 pub fn missing(agent: &str, name: &str) -> Refusal {
-    let shown: String = name.chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::SkillUnknown, format!("agent {agent} has no skill {shown:?}"));
+    let refusal = Refusal::new(DenialCode::SkillUnknown, format!("agent {agent} has no skill {}", quoted(name)));
     refusal.hint(format!("`ironctl skill list --agent {agent}` shows its skills"))
 }
 

@@ -16,6 +16,7 @@ use definitions::{
     send_file, send_message, workspace,
 };
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_text::excerpt::quoted;
 use serde_json::Value;
 use std::sync::LazyLock;
 
@@ -62,9 +63,6 @@ pub const REMEMBERED_BYTES_MAX: usize = 4 * 1024;
 pub const RECALLED_MAX: usize = 20;
 /// Most options of a question.
 pub const QUESTION_OPTIONS_MAX: usize = 8;
-/// Shown characters of an unknown tool's name.
-const SHOWN_CHARACTERS_MAX: usize = 64;
-
 /// A tool as a model sees it and as the host judges it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
@@ -129,10 +127,7 @@ pub fn check(names: &[String]) -> Result<(), Refusal> {
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: an agent with {with} has it"))
             }
             Some(_) => continue,
-            None => {
-                let shown: String = name.chars().take(SHOWN_CHARACTERS_MAX).collect();
-                (DenialCode::ToolUnknown, format!("there is no tool {shown:?}"))
-            }
+            None => (DenialCode::ToolUnknown, format!("there is no tool {}", quoted(name))),
         };
         let may: Vec<&str> = handled().map(|tool| tool.name).collect();
         return Err(Refusal::new(code, message).hint(format!("tools that can be enabled: {}", may.join(", "))));

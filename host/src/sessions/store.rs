@@ -17,6 +17,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 
 impl Session {
@@ -58,8 +59,7 @@ pub fn find_seen_by(tx: &ReadTx<'_>, person: &Person, id: SessionId) -> Result<O
 /// Returns the refusal of a session that does not exist, or that the person may not see. The two have one refusal, so a member does not
 /// learn of the sessions of others.
 pub fn unknown(session: impl Display) -> Refusal {
-    let shown: String = format!("{session}").chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::SessionUnknown, format!("there is no session {shown:?}"));
+    let refusal = Refusal::new(DenialCode::SessionUnknown, format!("there is no session {}", quoted(session)));
     refusal.hint("`ironctl session list` shows the sessions that you may see")
 }
 

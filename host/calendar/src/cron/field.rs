@@ -1,6 +1,7 @@
 //! One field of a cron expression.
 
-use crate::error::{CalendarError, quoted};
+use crate::error::CalendarError;
+use ironclaw_text::excerpt::quoted;
 
 const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];

@@ -14,6 +14,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{UnknownSenders, WrittenBy};
 use ironclaw_judge::Principal;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
+use ironclaw_text::excerpt::quoted;
 
 /// The sender of a message that the host accepts.
 #[derive(Debug, Clone)]
@@ -143,7 +144,6 @@ pub fn of_schedule(tx: &ReadTx<'_>, received: Received, written_by: WrittenBy) -
 
 /// Returns the refusal for an identity that is not the speaker's. It does not tell whether another person has it.
 pub fn not_yours(who: &str) -> Refusal {
-    let shown: String = who.chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::IdentityNotYours, format!("{shown:?} is no identity of yours"));
+    let refusal = Refusal::new(DenialCode::IdentityNotYours, format!("{} is no identity of yours", quoted(who)));
     refusal.hint("people can use only their own identities, owners too; an owner links them: `ironctl person link`")
 }

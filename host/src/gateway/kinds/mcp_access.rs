@@ -12,6 +12,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpAccess};
 use ironclaw_contract::seam::limits::ENTRIES_MAX;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };
@@ -32,10 +33,9 @@ impl Check for McpAccess {
         }
         let mut tools = tools.unwrap_or_else(|| confirmed.clone());
         if let Some(unknown) = tools.iter().find(|tool| !confirmed.contains(tool)) {
-            let shown: String = unknown.chars().take(64).collect();
             let refusal = Refusal::new(
                 DenialCode::McpToolUnknown,
-                format!("MCP server {server} has no confirmed tool {shown:?}"),
+                format!("MCP server {server} has no confirmed tool {}", quoted(unknown)),
             );
             return Err(refusal.hint(format!("it has {}", confirmed.join(", "))).into());
         }

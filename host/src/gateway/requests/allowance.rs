@@ -31,6 +31,7 @@ use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::manifest::{Manifest, Reach, Rule};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value};
 use std::fmt::Display;
 
@@ -212,8 +213,8 @@ fn check(new: &New, catalogue: &Catalogue, now: i64) -> Result<Terms, Refusal> {
         let message = "an allowance ends after now, and at most 30 days ahead";
         return Err(Refusal::new(DenialCode::AllowanceBounds, message).hint("write `--until 7d`, for example"));
     }
-    let shown: String = tool.chars().take(64).collect();
-    let refuse_tool = |why: &str| Refusal::new(DenialCode::AllowanceTool, format!("no allowance for {shown:?}: {why}"));
+    let refuse_tool =
+        |why: &str| Refusal::new(DenialCode::AllowanceTool, format!("no allowance for {}: {why}", quoted(tool)));
     let known = catalogue.find(tool).filter(|_| catalogue.missing(tool).is_none());
     let (Some(terms), Some(known)) = (catalogue.terms(tool), known) else {
         return Err(refuse_tool("the agent does not have this tool").hint("`ironctl agent show AGENT` has its tools"));
@@ -249,10 +250,10 @@ fn check_fields(manifest: &Manifest, fields: &Map<String, Value>) -> Result<(), 
         Err(Refusal::new(DenialCode::AllowanceFields, message).hint(hint))
     };
     if let Some(other) = fields.keys().find(|name| !control.contains(&name.as_str())) {
-        let shown: String = other.chars().take(64).collect();
+        let shown = quoted(other);
         return match manifest.arguments.contains_key(other) {
-            true => refuse(format!("{shown:?} cannot be fixed: a call may have any value there")),
-            false => refuse(format!("{} has no field {shown:?}", manifest.name)),
+            true => refuse(format!("{shown} cannot be fixed: a call may have any value there")),
+            false => refuse(format!("{} has no field {shown}", manifest.name)),
         };
     }
     if fields.is_empty() {
@@ -333,8 +334,7 @@ pub fn known(tx: &ReadTx<'_>, by: &Person, id: i64) -> Result<Allowance, Denied<
 
 /// Returns the refusal of a number that no allowance has.
 pub fn unknown(id: impl Display) -> Refusal {
-    let shown: String = format!("{id}").chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::AllowanceUnknown, format!("there is no allowance {shown:?}"));
+    let refusal = Refusal::new(DenialCode::AllowanceUnknown, format!("there is no allowance {}", quoted(id)));
     refusal.hint("`ironctl allowance list` shows the allowances")
 }
 

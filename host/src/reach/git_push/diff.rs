@@ -6,6 +6,7 @@ use super::changes::{Changed, Changes, Range};
 use super::objects::{Content, Entry, Kind, Objects};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_text::diff::{LineMark, lines};
+use ironclaw_text::excerpt::start;
 use ironclaw_text::lookalike;
 use std::fmt::Write as _;
 
@@ -109,7 +110,7 @@ impl<'o> Writer<'o> {
         if changed.moved_from.is_none() {
             notes.extend(self.content(changed));
         }
-        let what: String = what.chars().take(WHAT_CHARACTERS_MAX).collect();
+        let what = start(&what, WHAT_CHARACTERS_MAX);
         let notes = if notes.is_empty() { "the same content".to_owned() } else { notes.join(", ") };
         lookalike::neutralise(&format!("{what}: {notes}")).into()
     }

@@ -19,6 +19,7 @@ use ironclaw_model::fetch;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::LayerOwner;
 use ironclaw_state::keys::SecretText;
+use ironclaw_text::excerpt;
 use ironclaw_text::visible;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ pub(super) fn without_secrets(words: String, secrets: &[SecretText]) -> String {
 /// that no part of one is left.
 pub(super) fn shown(words: &impl fmt::Display, secrets: &[SecretText]) -> String {
     let words = without_secrets(words.to_string(), secrets);
-    let start: String = words.chars().take(SHOWN_CHARACTERS_MAX).collect();
+    let start = excerpt::start(&words, SHOWN_CHARACTERS_MAX);
     let rest = if start.len() < words.len() { "…" } else { "" };
     visible::line(&start.replace(['\n', '\r'], " ")).text + rest
 }

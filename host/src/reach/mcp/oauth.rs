@@ -30,6 +30,7 @@ use ironclaw_judge::egress::Loopback;
 use ironclaw_ledger::Entry;
 use ironclaw_mcp::{Client, Limits};
 use ironclaw_state::keys::SecretText;
+use ironclaw_text::excerpt::start;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use token::{Failed, Issued};
@@ -288,8 +289,7 @@ async fn challenge(url: &Url) -> Option<String> {
 
 /// Returns a text of an issuer on one line.
 fn shown(text: &str) -> String {
-    let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
-    ironclaw_text::visible::line(&start.replace(['\n', '\r'], " ")).text
+    ironclaw_text::visible::line(&start(text, SHOWN_CHARACTERS_MAX).replace(['\n', '\r'], " ")).text
 }
 
 fn failed(server: &str, why: &str) -> Refusal {

@@ -6,6 +6,7 @@ use super::NAMES_MAX;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_text::excerpt::start;
 
 /// Longest name, close to the registries' own limits.
 const NAME_BYTES_MAX: usize = 128;
@@ -23,7 +24,7 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     let of_npm = wanted.npm.iter().filter(|name| !is_of_npm(name)).map(|name| (name, "npm"));
     let of_pypi = wanted.pypi.iter().filter(|name| !is_of_pypi(name)).map(|name| (name, "pypi"));
     if let Some((name, of)) = of_apt.chain(of_npm).chain(of_pypi).next() {
-        let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
+        let shown = start(name, NAME_BYTES_MAX);
         let hint = match of {
             "apt" => "a name has characters of a-z 0-9 + - . and begins with a letter or a digit; it has no version",
             "npm" => {
@@ -168,7 +169,7 @@ mod tests {
         ] {
             let refusal = of(&["figlet", name], &[]).unwrap_or_else(|| panic!("{name:?} was taken"));
             assert_eq!(refusal.code, DenialCode::PackagesName);
-            let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
+            let shown = start(name, NAME_BYTES_MAX);
             assert!(refusal.message.contains(&format!("{shown:?}")) && refusal.message.contains("apt"), "{refusal}");
         }
         for name in [

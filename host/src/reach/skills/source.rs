@@ -12,6 +12,7 @@ use ironclaw_model::fetch::{Answer, End, Limits, NotFetched, Piece, Request};
 use ironclaw_skill::index::{INDEX, INDEX_BYTES_MAX};
 use ironclaw_skill::{Name, PACKAGE_BYTES_MAX, Version};
 use ironclaw_state::home;
+use ironclaw_text::excerpt::start;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,7 +47,7 @@ impl Place {
     /// Refuses a relative path, and a URL that is not https or has a user, a query or a fragment.
     pub(super) fn parse(location: &str, loopback: Loopback) -> Result<Self, Refusal> {
         let malformed = |why: &str| {
-            let shown: String = location.chars().take(256).collect();
+            let shown = start(location, 256);
             let refusal =
                 Refusal::new(DenialCode::SkillSourceMalformed, format!("{shown:?} is no source of skills: {why}"));
             Err(refusal.hint("give an absolute directory, or an https URL of a directory with index.json"))

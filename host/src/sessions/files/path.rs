@@ -2,6 +2,7 @@
 
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_text::excerpt::start;
 use ironclaw_text::{confusable, visible};
 
 /// Longest path, in bytes.
@@ -87,8 +88,8 @@ pub fn shown(path: &str) -> String {
 
 fn refuse(text: &str, why: &str) -> Refusal {
     const SHOWN_CHARACTERS_MAX: usize = 200;
-    let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
-    let refusal = Refusal::new(DenialCode::FilePath, format!("refused path {}: {why}", shown(&start)));
+    let shown = shown(start(text, SHOWN_CHARACTERS_MAX));
+    let refusal = Refusal::new(DenialCode::FilePath, format!("refused path {shown}: {why}"));
     refusal.hint("name a path below the workspace, such as notes/today.txt")
 }
 

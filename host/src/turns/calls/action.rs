@@ -3,11 +3,11 @@
 //! Never judges a call: see [`super::judge`].
 
 use super::Call;
-use super::judge::TOOL_NAME_MAX;
 use super::schedule;
 use crate::registry::tools;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
+use ironclaw_text::excerpt::quoted;
 use serde_json::Value;
 
 /// Returns the action of a recorded call, which its row must repeat exactly.
@@ -50,7 +50,7 @@ pub fn action_in(tool: &str, arguments: &str) -> Result<Action, String> {
 fn kind_of(name: &str) -> Result<ChangeKind, String> {
     name.parse().ok().filter(|kind: &ChangeKind| kind.is_for_agents()).ok_or_else(|| {
         let kinds: Vec<_> = ChangeKind::for_agents().map(ChangeKind::name).chain([tools::SKILL_INSTALL]).collect();
-        let shown: String = name.chars().take(TOOL_NAME_MAX).collect();
-        format!("kind {shown:?} is not a kind of change that an agent may request: use one of {}", kinds.join(", "))
+        let shown = quoted(name);
+        format!("kind {shown} is not a kind of change that an agent may request: use one of {}", kinds.join(", "))
     })
 }

@@ -19,6 +19,7 @@ use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
+use ironclaw_text::excerpt::start;
 use serde_json::{Map, Value};
 
 /// A call with its digest and its judgement.
@@ -244,7 +245,7 @@ fn detail_of(code: DenialCode, turn: &TurnFacts, tool: &str, arguments: Option<&
         _ => return String::new(),
     };
     let unknown = arguments.keys().filter(|name| !manifest.arguments.contains_key(*name));
-    let names: Vec<String> = unknown.map(|name| name.chars().take(TOOL_NAME_MAX).collect()).collect();
+    let names: Vec<&str> = unknown.map(|name| start(name, TOOL_NAME_MAX)).collect();
     format!("unknown: {}", names.join(", "))
 }
 

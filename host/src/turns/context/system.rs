@@ -10,6 +10,7 @@ use crate::registry::{self, mounts, skills, software};
 use crate::sessions::store;
 use ironclaw_judge::Principal;
 use ironclaw_state::ReadTx;
+use ironclaw_text::excerpt::start;
 use ironclaw_text::lookalike;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -124,11 +125,11 @@ fn skills_of(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Vec<String>, ironcl
     );
     let (mut left, mut texts) = (DESCRIPTIONS_BYTES_MAX, Vec::new());
     for skill in &held {
-        let description: String = skill.package.description.chars().take(DESCRIPTION_CHARACTERS_MAX).collect();
+        let description = start(&skill.package.description, DESCRIPTION_CHARACTERS_MAX);
         let line = match left.checked_sub(description.len()) {
             Some(rest) => {
                 left = rest;
-                format!("\n- {}: {}", skill.package.name, one_line(&description))
+                format!("\n- {}: {}", skill.package.name, one_line(description))
             }
             None => format!("\n- {}", skill.package.name),
         };

@@ -8,6 +8,7 @@ use crate::store::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ironclaw_contract::operator::{DenialCode, MESSAGE_FILE_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile};
+use ironclaw_text::excerpt::start;
 use ironclaw_text::file as sent;
 use ironclaw_text::visible;
 
@@ -86,8 +87,8 @@ pub fn check_files(files: &[MessageFile]) -> Result<(), Refusal> {
     }
     for file in files {
         if let Err(why) = sent::check_name(&file.name) {
-            let shown: String = file.name.chars().take(NAME_CHARACTERS_SHOWN).collect();
-            let words = format!("refused the file name {}: {why}", visible::name(&shown));
+            let shown = visible::name(start(&file.name, NAME_CHARACTERS_SHOWN));
+            let words = format!("refused the file name {shown}: {why}");
             return Err(Refusal::new(DenialCode::FileName, words));
         }
         if let Some(image) = &file.image {

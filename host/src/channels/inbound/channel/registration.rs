@@ -8,6 +8,7 @@ use crate::registry::channels::ChannelDraft;
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::{ChannelKind, DenialCode, NewChannel};
 use ironclaw_state::keys::{self, SecretText};
+use ironclaw_text::excerpt::quoted;
 use url::Url;
 
 /// A new channel, from an operator's request.
@@ -34,7 +35,7 @@ impl Registration {
         match kind(&new.kind)? {
             ChannelKind::Webhook => {
                 let url = webhook::check_url(&new.url).map_err(|why| {
-                    let words = format!("{:?} is not a valid address for replies: {why}", short(&new.url));
+                    let words = format!("{} is not a valid address for replies: {why}", quoted(&new.url));
                     let refusal = Refusal::new(DenialCode::ChannelUrl, words);
                     refusal.hint("use https anywhere, http only on this machine and in private networks")
                 })?;
@@ -77,11 +78,7 @@ impl Registration {
 fn kind(name: &str) -> Result<ChannelKind, Refusal> {
     name.parse().map_err(|_| {
         let kinds: Vec<_> = ChannelKind::ALL.iter().map(|kind| kind.name()).collect();
-        let refusal = Refusal::new(DenialCode::ChannelKind, format!("unknown kind of channel {:?}", short(name)));
+        let refusal = Refusal::new(DenialCode::ChannelKind, format!("unknown kind of channel {}", quoted(name)));
         refusal.hint(format!("the kinds are: {}", kinds.join(", ")))
     })
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(64).collect()
 }

@@ -18,6 +18,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpHeader, McpOauth, McpRegister, McpVariable};
 use ironclaw_judge::egress::GrantError;
 use ironclaw_state::ReadTx;
+use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value, json};
 
 /// Characters of a server's name, which begins the names of its tools for a model.
@@ -90,8 +91,7 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
             && tool.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
     };
     if let Some(bad) = tools.iter().find(|tool| !is_clean(&tool.name)) {
-        let shown: String = bad.name.chars().take(64).collect();
-        let refusal = Refusal::new(DenialCode::McpToolName, format!("{shown:?} is not a valid tool name"));
+        let refusal = Refusal::new(DenialCode::McpToolName, format!("{} is not a valid tool name", quoted(&bad.name)));
         return Err(refusal.hint("use 1 to 64 characters of a-z, A-Z, 0-9, -, _ and .").into());
     }
     tools.sort_by(|one, other| one.name.cmp(&other.name));
@@ -111,8 +111,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     if secrets::is_name(name) && name.len() <= NAME_CHARACTERS_MAX && !name.contains("__") && !name.ends_with('_') {
         return Ok(());
     }
-    let shown: String = name.chars().take(64).collect();
-    let refusal = Refusal::new(DenialCode::McpName, format!("{shown:?} is not a valid name of an MCP server"));
+    let refusal = Refusal::new(DenialCode::McpName, format!("{} is not a valid name of an MCP server", quoted(name)));
     Err(refusal.hint(
         "use 1 to 32 characters of a-z, 0-9, - and _, starting with a letter or a digit, without __ and without _ at the end",
     ))
@@ -165,16 +164,16 @@ fn complete_oauth(
 
 fn complete_header(tx: &ReadTx<'_>, header: McpHeader) -> Result<McpHeader, Denied> {
     let McpHeader { name, secret, scheme } = header;
-    let shown: String = name.chars().take(64).collect();
+    let shown = quoted(&name);
     let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
-        return Err(Refusal::new(DenialCode::McpHeader, format!("{shown:?} is not a valid header name")).into());
+        return Err(Refusal::new(DenialCode::McpHeader, format!("{shown} is not a valid header name")).into());
     };
     if TRANSPORT_HEADERS.contains(&parsed.as_str()) {
-        return Err(Refusal::new(DenialCode::McpHeader, format!("header {shown:?} belongs to the transport")).into());
+        return Err(Refusal::new(DenialCode::McpHeader, format!("header {shown} belongs to the transport")).into());
     }
     let is_token = |scheme: &String| scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if scheme.as_ref().is_some_and(|scheme| !is_token(scheme)) {
-        let refusal = Refusal::new(DenialCode::McpHeader, format!("the scheme of header {shown:?} is not one word"));
+        let refusal = Refusal::new(DenialCode::McpHeader, format!("the scheme of header {shown} is not one word"));
         return Err(refusal.hint("a scheme is one word such as Bearer").into());
     }
     Ok(McpHeader { name: parsed.as_str().to_owned(), secret: known_secret(tx, &secret)?, scheme })

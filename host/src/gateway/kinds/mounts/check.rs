@@ -12,6 +12,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Mount};
 use ironclaw_jail::mount_table::Mounts;
 use ironclaw_state::ReadTx;
+use ironclaw_text::excerpt::start;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -171,8 +172,8 @@ fn check_target(target: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn short(text: &str) -> String {
-    text.chars().take(128).collect()
+fn short(text: &str) -> &str {
+    start(text, 128)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Schedule};
 use ironclaw_judge::Class;
 use ironclaw_state::ReadTx;
+use ironclaw_text::excerpt::quoted;
 
 /// The classes that a list may name beside reading, which every run may do.
 const LISTED: [Class; 4] = [Class::Read, Class::Write, Class::Send, Class::Exec];
@@ -27,8 +28,8 @@ pub(super) fn completed(tx: &ReadTx<'_>, agent: &Agent, may: &[String]) -> Resul
             Ok(class) if LISTED.contains(&class) => list.push(entry.clone()),
             Ok(class) => return Err(refuse(format!("calls of the class {class} always need a person")).into()),
             Err(_) if catalogue.missing(entry).is_some() => {
-                let shown: String = entry.chars().take(64).collect();
-                let message = format!("agent {} has no tool {shown:?}, and no class has this name", agent.name);
+                let (name, shown) = (&agent.name, quoted(entry));
+                let message = format!("agent {name} has no tool {shown}, and no class has this name");
                 return Err(refuse(message).into());
             }
             Err(_) => list.push(entry.clone()),
