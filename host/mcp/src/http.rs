@@ -2,14 +2,13 @@
 //!
 //! Never sends a POST twice, never resumes a stream, and never reads more of one answer than the bound. See [`crate::traffic`].
 
-mod events;
 mod headers;
 
 use crate::Error;
 use crate::traffic::{Sorted, Traffic};
 use crate::wire::{Outgoing, QUEUED_MESSAGES_MAX, Wire};
-use events::Events;
 use headers::Sender;
+use ironclaw_text::events::Events;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, WWW_AUTHENTICATE};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -126,15 +125,17 @@ impl Link {
     }
 
     async fn read_events(&self, mut response: Response, id: i64) -> Result<bool, Error> {
-        let mut events = Events::default();
+        let too_large = || Error::TooLarge { bytes_max: self.bytes_max };
+        let mut events = Events::new(self.bytes_max);
         let mut bytes = 0;
         while let Some(piece) = response.chunk().await.map_err(|_| Error::Gone)? {
             bytes += piece.len();
             if bytes > self.bytes_max {
-                return Err(Error::TooLarge { bytes_max: self.bytes_max });
+                return Err(too_large());
             }
-            for event in events.push(&piece) {
-                if self.pass(&event, id).await {
+            events.push(&piece).map_err(|_| too_large())?;
+            while let Some(event) = events.next() {
+                if !event.data.is_empty() && self.pass(&event.data, id).await {
                     return Ok(true);
                 }
             }

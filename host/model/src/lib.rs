@@ -12,7 +12,6 @@ pub mod backoff;
 mod breaker;
 pub mod endpoint;
 mod error_body;
-mod events;
 pub mod fault;
 pub mod fetch;
 mod http;

@@ -9,13 +9,13 @@ use super::backoff::{Backoff, Jitter};
 use super::breaker::Breaker;
 use super::endpoint::{Kind, Prices, Spec};
 use super::error_body::{Complaint, ErrorBody, retry_after};
-use super::events::Events;
 use super::fault::{Detail, Failure, Fault};
-use super::http::{Answer, Connections, HttpRequest, STREAM_BYTES_MAX, Timeouts};
+use super::http::{Answer, Connections, EVENT_BYTES_MAX, HttpRequest, STREAM_BYTES_MAX, Timeouts};
 use super::openai::{self, RequestOptions, Step};
 use super::quirks::Quirks;
 use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated};
 use ironclaw_contract::seam::socket::Purpose;
+use ironclaw_text::events::{Events, TooLarge};
 use ironclaw_text::secret::SecretText;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -307,10 +307,15 @@ impl Remote {
         has_key: bool,
     ) -> Result<(), (Fault, String)> {
         let without_words = |fault| (fault, String::new());
-        let mut events = Events::default();
+        let mut events = Events::new(EVENT_BYTES_MAX);
         loop {
-            while let Some(data) = events.next() {
-                if self.take_event(&data, assembly, has_key)? == Step::Done {
+            while let Some(event) = events.next() {
+                let data = match str::from_utf8(&event.data) {
+                    Ok(data) => data,
+                    Err(_) if assembly.has_ended() => return Ok(()),
+                    Err(_) => return Err(without_words(Fault::Malformed)),
+                };
+                if self.take_event(data, assembly, has_key)? == Step::Done {
                     // A connection is reusable only after its body is read to the end.
                     let _ = timeout(CLOSE_WAIT, answer.piece(STREAM_BYTES_MAX)).await;
                     return Ok(());
@@ -320,7 +325,7 @@ impl Remote {
                 answer.wait_at_most(USAGE_WAIT);
             }
             let taken = match answer.piece(STREAM_BYTES_MAX).await {
-                Ok(Some(piece)) => events.push(&piece),
+                Ok(Some(piece)) => events.push(&piece).map_err(|TooLarge| Fault::TooLarge),
                 Ok(None) => return Ok(()),
                 Err(fault) => Err(fault),
             };

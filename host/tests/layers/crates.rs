@@ -130,7 +130,7 @@ pub(super) const CRATES: &[Crate] = &[
         contract: &[],
         never: &[],
         environment: false,
-        packages: &[],
+        packages: &["ironclaw-text"],
     },
     Crate {
         directory: "host/ledger",

@@ -1,5 +1,5 @@
-//! Functions for text that people and models read: visible characters, look-alikes, similar names, differences, secret text, excerpts, and
-//! the names and types of files.
+//! Functions for text that people and models read: visible characters, look-alikes, similar names, differences, secret text, excerpts,
+//! names and types of files, and streams of events.
 //!
 //! Pure: never reads a clock, a file or the network. See [`visible`] and [`lookalike`].
 
@@ -7,6 +7,7 @@
 
 pub mod confusable;
 pub mod diff;
+pub mod events;
 pub mod excerpt;
 pub mod file;
 pub mod lookalike;

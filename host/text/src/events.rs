@@ -1,17 +1,31 @@
 //! The incremental parser of server-sent events. It reads each byte once.
 //!
-//! Holds at most one incomplete event, and keeps only its data: names and ids of events are ignored. See
-//! [`crate::remote`].
+//! Holds at most one incomplete event, and does not decode its data. Ids of events and times for a retry are ignored.
 
-use super::fault::Fault;
-use super::http::EVENT_BYTES_MAX;
 use std::collections::VecDeque;
+
+/// An event.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its name; empty if it has none.
+    pub name: String,
+    /// Its data, with a line feed between two lines.
+    pub data: Vec<u8>,
+}
+
+/// The error of an event that is longer than the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooLarge;
 
 /// State of the parser of one stream.
 #[derive(Debug, Default)]
 pub struct Events {
+    /// Bytes of the longest event.
+    bytes_max: usize,
     /// The incomplete line.
     line: Vec<u8>,
+    /// The name of the incomplete event.
+    name: String,
     /// The data of the incomplete event.
     data: Option<Vec<u8>>,
     /// The last line ended with a carriage return, so a line feed directly behind it belongs to that end.
@@ -20,20 +34,25 @@ pub struct Events {
     has_begun: bool,
     /// Bytes since the last event.
     since: usize,
-    ready: VecDeque<String>,
+    ready: VecDeque<Event>,
 }
 
 impl Events {
-    /// Returns the data of the next complete event.
-    pub fn next(&mut self) -> Option<String> {
+    /// Makes the parser of a stream; each event has at most this many bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, ..Self::default() }
+    }
+
+    /// Returns the next complete event.
+    pub fn next(&mut self) -> Option<Event> {
         self.ready.pop_front()
     }
 
     /// Parses the next piece of the stream.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`] for an event over the limit, [`Fault::Malformed`] for one that is not UTF-8.
-    pub fn push(&mut self, mut piece: &[u8]) -> Result<(), Fault> {
+    /// [`TooLarge`] for an event over the limit.
+    pub fn push(&mut self, mut piece: &[u8]) -> Result<(), TooLarge> {
         if self.after_return && !piece.is_empty() {
             self.after_return = false;
             piece = piece.strip_prefix(b"\n").unwrap_or(piece);
@@ -50,45 +69,44 @@ impl Events {
                 [_, rest @ ..] => rest,
                 [] => &[],
             };
-            self.end_line()?;
+            self.end_line();
         }
         self.hold(piece)
     }
 
-    fn hold(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn hold(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
         self.since += bytes.len();
-        if self.since > EVENT_BYTES_MAX {
-            return Err(Fault::TooLarge);
+        if self.since > self.bytes_max {
+            return Err(TooLarge);
         }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn end_line(&mut self) -> Result<(), Fault> {
+    fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let begun = std::mem::replace(&mut self.has_begun, true);
         let line = if begun { &line[..] } else { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line) };
         if line.is_empty() {
             self.since = 0;
-            if let Some(data) = self.data.take() {
-                self.ready.push_back(String::from_utf8(data).map_err(|_| Fault::Malformed)?);
-            }
-            return Ok(());
+            let name = std::mem::take(&mut self.name);
+            self.ready.extend(self.data.take().map(|data| Event { name, data }));
+            return;
         }
-        let value = match line.strip_prefix(b"data") {
-            Some([]) => &[],
-            Some([b':', value @ ..]) => value.strip_prefix(b" ").unwrap_or(value),
-            // A comment, or another field.
-            Some(_) | None => return Ok(()),
-        };
-        match &mut self.data {
-            Some(data) => {
+        let end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let (field, value) = line.split_at(end);
+        let value = value.strip_prefix(b":").unwrap_or(value);
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        match (field, &mut self.data) {
+            (b"event", _) => self.name = String::from_utf8_lossy(value).into_owned(),
+            (b"data", Some(data)) => {
                 data.push(b'\n');
                 data.extend_from_slice(value);
             }
-            None => self.data = Some(value.to_vec()),
+            (b"data", none) => *none = Some(value.to_vec()),
+            // A comment, or another field.
+            _ => {}
         }
-        Ok(())
     }
 }
 
@@ -96,8 +114,10 @@ impl Events {
 mod tests {
     use super::*;
 
-    fn read(pieces: &[&[u8]]) -> Vec<String> {
-        let mut events = Events::default();
+    const EVENT_BYTES_MAX: usize = 1 << 20;
+
+    fn read(pieces: &[&[u8]]) -> Vec<Event> {
+        let mut events = Events::new(EVENT_BYTES_MAX);
         pieces.iter().for_each(|piece| events.push(piece).expect("small"));
         std::iter::from_fn(|| events.next()).collect()
     }
@@ -106,7 +126,8 @@ mod tests {
     fn events_are_the_same_however_the_stream_is_cut() {
         let stream =
             "\u{feff}data: a\r\n\r\n: ping\nevent: x\ndata:b\ndata: \u{e9}\n\ndata\r\rid: 7\n\ndata: cut".as_bytes();
-        let whole = ["a", "b\n\u{e9}", ""];
+        let event = |(name, data): (&str, &str)| Event { name: name.to_owned(), data: data.into() };
+        let whole = [("", "a"), ("x", "b\n\u{e9}"), ("", "")].map(event);
         assert_eq!(read(&[stream]), whole);
         assert_eq!(read(&stream.chunks(1).collect::<Vec<_>>()), whole);
         for at in 0..stream.len() {
@@ -116,9 +137,12 @@ mod tests {
 
     #[test]
     fn event_without_an_end_is_too_large() {
-        let mut events = Events::default();
-        events.push(b"data: ").expect("small");
-        assert_eq!(events.push(&vec![b'x'; EVENT_BYTES_MAX]), Err(Fault::TooLarge));
-        assert_eq!(Events::default().push(b"data: \xff\n\n"), Err(Fault::Malformed));
+        for start in [&b""[..], b"data: ", b"data: a\n", b": "] {
+            let mut events = Events::new(EVENT_BYTES_MAX);
+            events.push(start).expect("small");
+            events.push(&vec![b'x'; EVENT_BYTES_MAX - start.len()]).expect("within the limit");
+            // The limit does not count the ends of lines.
+            assert_eq!(events.push(b"xx"), Err(TooLarge));
+        }
     }
 }
