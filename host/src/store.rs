@@ -3,6 +3,7 @@
 pub mod error;
 pub mod record;
 pub mod refusal;
+mod rows;
 pub mod shutdown;
 pub mod tables;
 pub mod times;

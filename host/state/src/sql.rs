@@ -5,7 +5,7 @@
 
 use super::failpoint;
 use ironclaw_contract::seam::crypt::SessionKey;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Result};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, ToSql};
 use zeroize::Zeroizing;
 
 /// Sets the key and the parameters of the cipher; it reads no page yet.
@@ -167,6 +167,12 @@ impl Mark {
 pub(super) fn prepare<'a>(db: &'a Connection, sql: &str) -> Result<CachedStatement<'a>> {
     failpoint::prepare(sql);
     db.prepare_cached(sql)
+}
+
+/// Inserts a row with these values of these columns.
+pub(super) fn insert(db: &Connection, table: &str, columns: &[&str], values: &[&dyn ToSql]) -> Result<()> {
+    let (names, places) = (columns.join(", "), vec!["?"; columns.len()].join(","));
+    prepare(db, &format!("INSERT INTO {table} ({names}) VALUES ({places})"))?.execute(values).map(drop)
 }
 
 /// Returns the value of a row of `meta`.

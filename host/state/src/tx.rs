@@ -5,7 +5,7 @@
 use super::{Error, SEARCH_CHECKS, SEARCH_UNTIL, sql};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, ToSql};
 use std::ops::Deref;
 use std::time::Instant;
 
@@ -193,6 +193,14 @@ impl<'a> WriteTx<'a> {
     /// The errors of SQLite.
     pub fn execute(&mut self, sql: &str, params: impl Params) -> Result<usize, Error> {
         Ok(sql::prepare(self.read.db, sql)?.execute(params)?)
+    }
+
+    /// Inserts a row with these values of these columns.
+    ///
+    /// # Errors
+    /// The errors of SQLite.
+    pub fn insert(&mut self, table: &str, columns: &[&str], values: &[&dyn ToSql]) -> Result<(), Error> {
+        Ok(sql::insert(self.read.db, table, columns, values)?)
     }
 
     /// Runs a statement with `RETURNING` that changes at most one row. Returns its result, converted by `read`; `None` if it changed no

@@ -181,6 +181,7 @@ fn insert(
         told: String::new(),
         created_at: 0,
         expires_at: 0,
+        remind_at: None,
         asked_seq: 0,
         decided_by: None,
         outcome: None,
@@ -218,12 +219,13 @@ pub(super) fn wait_for_people(
         told: String::new(),
         created_at: now,
         expires_at,
+        remind_at: Some(notifications::remind_at(now, expires_at)),
         asked_seq,
         decided_by: None,
         outcome: None,
         ..new
     };
-    requests::insert(tx, &row, notifications::remind_at(now, expires_at))?;
+    requests::insert(tx, &row)?;
     told::tell(tx, policy, &row, About::RequestWaits)?;
     Ok(())
 }

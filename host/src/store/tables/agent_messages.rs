@@ -1,10 +1,11 @@
 //! Messages between agents, the tokens of their chains, and the sends of the last minute. Tables: `agent_messages`, `agent_sends`,
 //! `chain_tokens`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, MessageId, SessionId, TurnId};
 use ironclaw_judge::Principal;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
-use rusqlite::{Row, params};
+use rusqlite::params;
 
 ironclaw_contract::words! {
     /// The kind of a message between agents.
@@ -18,62 +19,37 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(AgentMessageKind);
 
-/// The origin of a message between agents.
-#[derive(Debug, Clone)]
-pub struct AgentMessage {
-    /// The message.
-    pub message: MessageId,
-    /// Its kind.
-    pub kind: AgentMessageKind,
-    /// The agent that wrote it.
-    pub source_agent: AgentId,
-    /// The session of that agent.
-    pub source_session: SessionId,
-    /// The message at which the turn worked that sent the request; of an answer, the turn that asked.
-    pub source_message: MessageId,
-    /// The number of agents that it passed through.
-    pub hop: u32,
-    /// The message of the person or the schedule at the start of the chain.
-    pub chain: MessageId,
-    /// Of an answer: the delivery that is received when a turn takes the message.
-    pub delivery: Option<DeliveryId>,
-}
-
-fn agent_message(row: &Row<'_>) -> rusqlite::Result<AgentMessage> {
-    Ok(AgentMessage {
-        message: row.get("message_id")?,
-        kind: row.get("kind")?,
-        source_agent: row.get("source_agent")?,
-        source_session: row.get("source_session")?,
-        source_message: row.get("source_message")?,
-        hop: row.get("hop")?,
-        chain: row.get("chain")?,
-        delivery: row.get("delivery")?,
-    })
+rows! {
+    /// The origin of a message between agents.
+    #[derive(Debug, Clone)]
+    pub struct AgentMessage in agent_messages {
+        /// The message.
+        pub message: MessageId = "message_id",
+        /// Its kind.
+        pub kind: AgentMessageKind,
+        /// The agent that wrote it.
+        pub source_agent: AgentId,
+        /// The session of that agent.
+        pub source_session: SessionId,
+        /// The message at which the turn worked that sent the request; of an answer, the turn that asked.
+        pub source_message: MessageId,
+        /// The number of agents that it passed through.
+        pub hop: u32,
+        /// The message of the person or the schedule at the start of the chain.
+        pub chain: MessageId,
+        /// Of an answer: the delivery that is received when a turn takes the message.
+        pub delivery: Option<DeliveryId>,
+    }
 }
 
 /// Inserts the origin of a message that was just recorded.
 pub fn insert(tx: &mut WriteTx<'_>, new: &AgentMessage) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO agent_messages (message_id, kind, source_agent, source_session, source_message, hop, chain, delivery) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
-        params![
-            new.message,
-            new.kind,
-            new.source_agent,
-            new.source_session,
-            new.source_message,
-            new.hop,
-            new.chain,
-            new.delivery
-        ],
-    )?;
-    Ok(())
+    new.insert(tx)
 }
 
 /// Returns the origin of a message of an agent; `None` for any other message.
 pub fn find(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<AgentMessage>, Error> {
-    tx.find("SELECT * FROM agent_messages WHERE message_id = ?1", [message], agent_message)
+    tx.find("SELECT * FROM agent_messages WHERE message_id = ?1", [message], AgentMessage::read)
 }
 
 /// Returns the requests in a session that wait for a turn, oldest first.
@@ -82,14 +58,14 @@ pub fn waiting_requests_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Ag
     let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
                WHERE session_id = ?1 AND waits = 1 AND status = 'queued' \
                AND agent_messages.kind = 'request' ORDER BY seq";
-    tx.list(sql, [session], agent_message)
+    tx.list(sql, [session], AgentMessage::read)
 }
 
 /// Returns the requests in a session without an answer, oldest first.
 pub fn unanswered_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMessage>, Error> {
     let sql = "SELECT agent_messages.* FROM messages JOIN agent_messages ON message_id = messages.id \
                WHERE session_id = ?1 AND agent_messages.kind = 'request' AND answered = 0 ORDER BY seq";
-    tx.list(sql, [session], agent_message)
+    tx.list(sql, [session], AgentMessage::read)
 }
 
 /// Marks a request as answered.
@@ -111,17 +87,19 @@ pub fn untaken_answers_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Del
     tx.list(sql, [session], |row| row.get("delivery"))
 }
 
-/// A message of a chain, for a person.
-#[derive(Debug, Clone)]
-pub struct Link {
-    /// The session that has it.
-    pub session: SessionId,
-    /// The name of the agent of that session; empty if it was removed.
-    pub agent: String,
-    /// The message.
-    pub message: MessageId,
-    /// The number of agents that it passed through.
-    pub hop: u32,
+rows! {
+    /// A message of a chain, for a person.
+    #[derive(Debug, Clone)]
+    pub struct Link {
+        /// The session that has it.
+        pub session: SessionId = "session_id",
+        /// The name of the agent of that session; empty if it was removed.
+        pub agent: String,
+        /// The message.
+        pub message: MessageId,
+        /// The number of agents that it passed through.
+        pub hop: u32,
+    }
 }
 
 /// Returns the messages of a chain in order; none if no agent sent a message in it.
@@ -131,14 +109,7 @@ pub fn chain(tx: &ReadTx<'_>, chain: MessageId) -> Result<Vec<Link>, Error> {
                JOIN sessions ON sessions.id = session_id LEFT JOIN agents ON agents.id = sessions.agent_id \
                WHERE messages.id IN (SELECT message_id FROM agent_messages WHERE chain = ?1 UNION SELECT ?1) \
                AND EXISTS (SELECT 1 FROM agent_messages WHERE chain = ?1) ORDER BY hop, received_at, messages.id";
-    tx.list(sql, [chain], |row| {
-        Ok(Link {
-            session: row.get("session_id")?,
-            agent: row.get("agent")?,
-            message: row.get("message")?,
-            hop: row.get("hop")?,
-        })
-    })
+    tx.list(sql, [chain], Link::read)
 }
 
 /// Returns the chain of a turn that a message of an agent opened.
@@ -150,8 +121,8 @@ pub fn chain_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>,
 
 /// Returns the tokens of the turns that the messages of a chain opened.
 pub fn tokens_of(tx: &ReadTx<'_>, chain: MessageId) -> Result<u64, Error> {
-    let found = tx.find("SELECT tokens FROM chain_tokens WHERE chain = ?1", [chain], |row| row.get::<_, i64>(0))?;
-    Ok(found.unwrap_or_default().unsigned_abs())
+    let found = tx.find("SELECT tokens FROM chain_tokens WHERE chain = ?1", [chain], |row| row.get(0))?;
+    Ok(found.unwrap_or_default())
 }
 
 /// Adds tokens to the chain of a turn, or takes them back; does nothing for a turn that no message of an agent opened.
@@ -166,7 +137,7 @@ pub fn add_tokens(tx: &mut WriteTx<'_>, turn: TurnId, tokens: i64) -> Result<(),
 /// Returns the number of messages that an agent sent since this time, milliseconds since the epoch.
 pub fn sends_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM agent_sends WHERE agent_id = ?1 AND sent_at > ?2";
-    Ok(tx.get(sql, params![agent, since], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, params![agent, since], |row| row.get(0))
 }
 
 /// Records a send of an agent, and forgets its sends up to `until`.

@@ -3,37 +3,40 @@
 //!
 //! See [`crate::registry`] and its modules `roles`, `software`, `mounts`, `egress` and `allowances`.
 
-use super::people::{Giver, Person, Provenance, as_pairs, given, person};
+use super::people::{Giver, Person, Provenance, as_pairs, given};
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, PersonId};
 use ironclaw_contract::seam::change::{Access, AgentRole, Egress, GuardMode, Packages};
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
-use rusqlite::{Row, params};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::params;
 use serde_json::{Map, Value};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// An agent.
-#[derive(Debug, Clone)]
-pub struct Agent {
-    /// Its id.
-    pub id: AgentId,
-    /// Its name.
-    pub name: String,
-    /// Name of its model endpoint.
-    pub model: String,
-    /// True if it changes to another endpoint when that becomes the default.
-    pub follows_default: bool,
-    /// Its persona, a part of the system text.
-    pub persona: String,
-    /// Names of the tools that it may call.
-    pub enabled_tools: Vec<String>,
-    /// The people who may talk to it.
-    pub access: Access,
-    /// Its guard mode.
-    pub mode: Mode,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
+rows! {
+    /// An agent.
+    #[derive(Debug, Clone)]
+    pub struct Agent in agents {
+        /// Its id.
+        pub id: AgentId,
+        /// Its name.
+        pub name: String,
+        /// Name of its model endpoint.
+        pub model: String,
+        /// True if it changes to another endpoint when that becomes the default.
+        pub follows_default: bool,
+        /// Its persona, a part of the system text.
+        pub persona: String,
+        /// Names of the tools that it may call.
+        pub enabled_tools: Vec<String> as json,
+        /// The people who may talk to it.
+        pub access: Access,
+        /// Its guard mode.
+        pub mode: Mode,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+    }
 }
 
 ironclaw_contract::words! {
@@ -71,50 +74,38 @@ impl From<Mode> for GuardMode {
 
 ironclaw_contract::stored_as_text!(Mode);
 
-/// The software of an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Software {
-    /// The names of the packages in the change.
-    pub packages: Packages,
-    /// Digest of the whole layer, which is also the name of its directory.
-    pub layer: Digest,
-    /// Milliseconds since the epoch.
-    pub made_at: i64,
-}
+rows! {
+    /// The software of an agent.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Software {
+        /// The names of the packages in the change.
+        pub packages: Packages as json,
+        /// Digest of the whole layer, which is also the name of its directory.
+        pub layer: Digest,
+        /// Milliseconds since the epoch.
+        pub made_at: i64,
+    }
 
-/// A directory of the machine in an agent's jail.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// Absolute path on the machine.
-    pub source: PathBuf,
-    /// Path in the jail: `/` and one name.
-    pub target: String,
-    /// True if the agent can only read it.
-    pub read_only: bool,
-}
-
-fn agent(row: &Row<'_>) -> rusqlite::Result<Agent> {
-    Ok(Agent {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        model: row.get("model")?,
-        follows_default: row.get("follows_default")?,
-        persona: row.get("persona")?,
-        enabled_tools: stored_json(row, "enabled_tools")?,
-        access: row.get("access")?,
-        mode: row.get("mode")?,
-        created_at: row.get("created_at")?,
-    })
+    /// A directory of the machine in an agent's jail.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Mount {
+        /// Absolute path on the machine.
+        pub source: PathBuf as text,
+        /// Path in the jail: `/` and one name.
+        pub target: String,
+        /// True if the agent can only read it.
+        pub read_only: bool,
+    }
 }
 
 /// Returns every agent, by name.
 pub fn agents(tx: &ReadTx<'_>) -> Result<Vec<Agent>, Error> {
-    tx.list("SELECT * FROM agents ORDER BY name", [], agent)
+    tx.list("SELECT * FROM agents ORDER BY name", [], Agent::read)
 }
 
 /// Returns the agent of this name or id.
 pub fn find_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Agent>, Error> {
-    tx.find("SELECT * FROM agents WHERE name = ?1 OR id = ?1", [name_or_id], agent)
+    tx.find("SELECT * FROM agents WHERE name = ?1 OR id = ?1", [name_or_id], Agent::read)
 }
 
 /// Returns the agent of this id.
@@ -122,19 +113,12 @@ pub fn find_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Agent>, Er
 /// # Errors
 /// Those of the database.
 pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, Error> {
-    tx.find("SELECT * FROM agents WHERE id = ?1", [id], agent)
+    tx.find("SELECT * FROM agents WHERE id = ?1", [id], Agent::read)
 }
 
 /// Inserts an agent.
 pub fn insert_agent(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Error> {
-    let Agent { id, name, model, follows_default, persona, enabled_tools, access, mode, created_at } = agent;
-    let tools = canonical::to_string(enabled_tools);
-    tx.execute(
-        "INSERT INTO agents (id, name, model, follows_default, persona, enabled_tools, access, mode, created_at) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
-        params![id, name, model, follows_default, persona, tools, access.name(), mode.name(), created_at],
-    )?;
-    Ok(())
+    agent.insert(tx)
 }
 
 /// Sets the persona of an agent.
@@ -183,14 +167,14 @@ pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, E
 pub fn roles_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, Error> {
     let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
                WHERE agent_id = ?1 ORDER BY created_at, id";
-    tx.list(sql, [agent], |row| Ok((person(row)?, row.get("own")?)))
+    tx.list(sql, [agent], |row| Ok((Person::read(row)?, row.get("own")?)))
 }
 
 /// Returns each agent for which a person has a role, and that role, by the name of the agent.
 pub fn roles_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<(Agent, AgentRole)>, Error> {
     let sql = "SELECT agents.*, agent_roles.role AS own FROM agent_roles JOIN agents ON agent_id = id \
                WHERE person_id = ?1 ORDER BY name";
-    tx.list(sql, [person], |row| Ok((agent(row)?, row.get("own")?)))
+    tx.list(sql, [person], |row| Ok((Agent::read(row)?, row.get("own")?)))
 }
 
 /// Sets the role of a person for an agent.
@@ -231,9 +215,7 @@ pub fn note_role_giver(
 /// Returns the software of an agent.
 pub fn software_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Software>, Error> {
     let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
-    tx.find(sql, [agent], |row| {
-        Ok(Software { packages: stored_json(row, "packages")?, layer: row.get("layer")?, made_at: row.get("made_at")? })
-    })
+    tx.find(sql, [agent], Software::read)
 }
 
 /// Returns every layer with its agent.
@@ -267,9 +249,7 @@ pub fn delete_software(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error
 /// Returns the mounts of an agent, by target.
 pub fn mounts_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Mount>, Error> {
     let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
-    tx.list(sql, [agent], |row| {
-        Ok(Mount { source: row.get::<_, String>(0)?.into(), target: row.get(1)?, read_only: row.get(2)? })
-    })
+    tx.list(sql, [agent], Mount::read)
 }
 
 /// Replaces all mounts of an agent.
@@ -296,36 +276,30 @@ pub fn set_model(tx: &mut WriteTx<'_>, agent: AgentId, model: &str, follows_defa
     Ok(())
 }
 
-/// The grant of a host of the network to an agent.
-#[derive(Debug, Clone)]
-pub struct EgressGrant {
-    /// The name of the agent.
-    pub agent_name: String,
-    /// The host.
-    pub host: String,
-    /// The payload of the change that granted it.
-    pub granted: Egress,
+rows! {
+    /// The grant of a host of the network to an agent.
+    #[derive(Debug, Clone)]
+    pub struct EgressGrant {
+        /// The name of the agent.
+        pub agent_name: String,
+        /// The host.
+        pub host: String,
+        /// The payload of the change that granted it.
+        pub granted: Egress as json,
+    }
 }
 
 const EGRESS: &str =
     "SELECT agents.name AS agent_name, host, granted FROM egress_grants JOIN agents ON agent_id = agents.id";
 
-fn egress(row: &Row<'_>) -> rusqlite::Result<EgressGrant> {
-    Ok(EgressGrant {
-        agent_name: row.get("agent_name")?,
-        host: row.get("host")?,
-        granted: stored_json(row, "granted")?,
-    })
-}
-
 /// Returns the granted hosts of an agent, by host.
 pub fn egress_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<EgressGrant>, Error> {
-    tx.list(&format!("{EGRESS} WHERE agent_id = ?1 ORDER BY host"), [agent], egress)
+    tx.list(&format!("{EGRESS} WHERE agent_id = ?1 ORDER BY host"), [agent], EgressGrant::read)
 }
 
 /// Returns every granted host, by agent and host.
 pub fn egress_of_all(tx: &ReadTx<'_>) -> Result<Vec<EgressGrant>, Error> {
-    tx.list(&format!("{EGRESS} ORDER BY agents.name, host"), [], egress)
+    tx.list(&format!("{EGRESS} ORDER BY agents.name, host"), [], EgressGrant::read)
 }
 
 /// Inserts or replaces the grant of a host.
@@ -344,55 +318,42 @@ pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result
     Ok(())
 }
 
-/// A counted repetition of calls that would need their person.
-#[derive(Debug, Clone)]
-pub struct Allowance {
-    /// Its number.
-    pub id: i64,
-    /// The person whose turns it serves.
-    pub person: PersonId,
-    /// The agent that calls.
-    pub agent: AgentId,
-    /// The tool.
-    pub tool: String,
-    /// The digest of the manifest of the tool.
-    pub manifest: Digest,
-    /// The fixed control fields.
-    pub fields: Map<String, Value>,
-    /// The bound on its uses.
-    pub uses_max: u32,
-    /// The uses so far.
-    pub uses: u32,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-}
-
-fn allowance(row: &Row<'_>) -> rusqlite::Result<Allowance> {
-    Ok(Allowance {
-        id: row.get("id")?,
-        person: row.get("person_id")?,
-        agent: row.get("agent_id")?,
-        tool: row.get("tool")?,
-        manifest: row.get("manifest")?,
-        fields: stored_json(row, "fields")?,
-        uses_max: row.get("uses_max")?,
-        uses: row.get("uses")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-    })
+rows! {
+    /// A counted repetition of calls that would need their person.
+    #[derive(Debug, Clone)]
+    pub struct Allowance {
+        /// Its number.
+        pub id: i64,
+        /// The person whose turns it serves.
+        pub person: PersonId = "person_id",
+        /// The agent that calls.
+        pub agent: AgentId = "agent_id",
+        /// The tool.
+        pub tool: String,
+        /// The digest of the manifest of the tool.
+        pub manifest: Digest,
+        /// The fixed control fields.
+        pub fields: Map<String, Value> as json,
+        /// The bound on its uses.
+        pub uses_max: u32,
+        /// The uses so far.
+        pub uses: u32,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch.
+        pub expires_at: i64,
+    }
 }
 
 /// Returns every allowance, by number.
 pub fn allowances(tx: &ReadTx<'_>) -> Result<Vec<Allowance>, Error> {
-    tx.list("SELECT * FROM allowances ORDER BY id", [], allowance)
+    tx.list("SELECT * FROM allowances ORDER BY id", [], Allowance::read)
 }
 
 /// Returns the allowances of a person for calls of a tool by an agent; those that end first come first.
 pub fn allowances_for(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Allowance>, Error> {
     let sql = "SELECT * FROM allowances WHERE person_id = ?1 AND agent_id = ?2 AND tool = ?3 ORDER BY expires_at, id";
-    tx.list(sql, params![person, agent, tool], allowance)
+    tx.list(sql, params![person, agent, tool], Allowance::read)
 }
 
 /// Inserts an allowance and returns its number.

@@ -14,7 +14,6 @@ use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use row::row;
 use rusqlite::{Params, ToSql, params, params_from_iter};
 use serde_json::Value;
 
@@ -121,18 +120,18 @@ fn readable<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
 }
 
 fn readable_rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
-    let found: Vec<Option<Row>> = tx.list(sql, params, |found| readable(row(found)))?;
+    let found: Vec<Option<Row>> = tx.list(sql, params, |found| readable(Row::read(found)))?;
     Ok(found.into_iter().flatten().collect())
 }
 
 /// Returns the change of this id.
 pub fn find(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM changes WHERE id = ?1", [id], row)
+    tx.find("SELECT * FROM changes WHERE id = ?1", [id], Row::read)
 }
 
 /// Returns the undecided change of this digest.
 pub fn pending_of_digest(tx: &ReadTx<'_>, digest: Digest) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM changes WHERE digest = ?1 AND status = 'pending'", [digest], row)
+    tx.find("SELECT * FROM changes WHERE digest = ?1 AND status = 'pending'", [digest], Row::read)
 }
 
 /// Returns changes, newest first.
@@ -152,7 +151,7 @@ pub fn list(tx: &ReadTx<'_>, filter: &Filter) -> Result<Vec<Row>, Error> {
         let limit = filter.limit as i64;
         values.push(&limit);
         let found: Vec<Option<(i64, Row)>> = tx.list(&sql, params_from_iter(values), |found| {
-            readable(found.get("ordinal").and_then(|ordinal| Ok((ordinal, row(found)?))))
+            readable(found.get("ordinal").and_then(|ordinal| Ok((ordinal, Row::read(found)?))))
         })?;
         all.extend(found.into_iter().flatten());
     }
@@ -164,7 +163,7 @@ pub fn list(tx: &ReadTx<'_>, filter: &Filter) -> Result<Vec<Row>, Error> {
 /// Returns the number of changes that wait for a person.
 pub fn waiting(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM changes WHERE status IN ('pending','unknown')";
-    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))? as u64)
+    tx.get(sql, [], |row| row.get(0))
 }
 
 /// Returns the number of undecided changes.
@@ -316,7 +315,7 @@ pub fn active_of(tx: &ReadTx<'_>, of: Scope, but: Option<ChangeId>) -> Result<Ve
 /// Returns the number of changes that a person asked for, or that were asked for on their behalf, or that they decided.
 pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM changes WHERE principal = ?1 OR decided_by = ?1";
-    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [person], |row| row.get(0))
 }
 
 /// Deletes the changes of a conversation, agent or person with their approvals, except for `but`.

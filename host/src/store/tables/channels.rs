@@ -1,11 +1,12 @@
 //! Channels with their wirings and waiting senders, and MCP servers with their grants and logins. Tables: `channels`, `wirings`,
 //! `waiting_senders`, `mcp_servers`, `mcp_grants`, `mcp_logins`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::ChannelKind;
 use ironclaw_contract::seam::change::{Engage, Ignored, McpRegister, Senders, Sharing, UnknownSenders};
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
+use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, ToSql, params};
 
 /// The messages of a channel that open a turn of its agent.
@@ -68,27 +69,29 @@ impl Default for Rules {
     }
 }
 
-/// A channel's row, with its agent.
-#[derive(Debug, Clone)]
-pub struct Channel {
-    /// Its name, the first part of every identity on it.
-    pub name: String,
-    /// Distinguishes this channel from earlier channels of the same name.
-    pub generation: i64,
-    /// Its protocol.
-    pub kind: ChannelKind,
-    /// The URL for replies.
-    pub url: String,
-    /// True if it shows a repeated delivery only once.
-    pub idempotent: bool,
-    /// The agent that receives its messages.
-    pub agent: Option<AgentId>,
-    /// The rules of that connection.
-    pub rules: Rules,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Its signing secret, wrapped by the master key.
-    pub(crate) wrapped: Vec<u8>,
+rows! {
+    /// A channel's row, with its agent.
+    #[derive(Debug, Clone)]
+    pub struct Channel {
+        /// Its name, the first part of every identity on it.
+        pub name: String,
+        /// Distinguishes this channel from earlier channels of the same name.
+        pub generation: i64,
+        /// Its protocol.
+        pub kind: ChannelKind,
+        /// The URL for replies.
+        pub url: String,
+        /// True if it shows a repeated delivery only once.
+        pub idempotent: bool,
+        /// The agent that receives its messages.
+        pub agent: Option<AgentId> = "agent_id",
+        /// The rules of that connection.
+        pub rules: Rules as rules,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Its signing secret, wrapped by the master key.
+        pub(crate) wrapped: Vec<u8>,
+    }
 }
 
 /// The columns of a new channel.
@@ -111,20 +114,6 @@ pub struct NewChannel<'a> {
 const CHANNELS: &str = "SELECT channels.*, agent_id, engage, pattern, senders, unknown, ignored, sharing FROM channels \
                         LEFT JOIN wirings ON channel = name";
 
-fn channel(row: &Row<'_>) -> rusqlite::Result<Channel> {
-    Ok(Channel {
-        name: row.get("name")?,
-        generation: row.get("generation")?,
-        kind: row.get("kind")?,
-        url: row.get("url")?,
-        idempotent: row.get("idempotent")?,
-        agent: row.get("agent_id")?,
-        rules: rules(row)?,
-        created_at: row.get("created_at")?,
-        wrapped: row.get("wrapped")?,
-    })
-}
-
 /// Reads the rules of the connection; the default without one. A row with `pattern` but without a pattern is an error, and never means
 /// all messages.
 fn rules(row: &Row<'_>) -> rusqlite::Result<Rules> {
@@ -142,17 +131,17 @@ fn rules(row: &Row<'_>) -> rusqlite::Result<Rules> {
 
 /// Returns every channel, by name.
 pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Channel>, Error> {
-    tx.list(&format!("{CHANNELS} ORDER BY name"), [], channel)
+    tx.list(&format!("{CHANNELS} ORDER BY name"), [], Channel::read)
 }
 
 /// Returns the channels of an agent, by name.
 pub fn heard_by(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Channel>, Error> {
-    tx.list(&format!("{CHANNELS} WHERE agent_id = ?1 ORDER BY name"), [agent], channel)
+    tx.list(&format!("{CHANNELS} WHERE agent_id = ?1 ORDER BY name"), [agent], Channel::read)
 }
 
 /// Returns the channel of exactly this name.
 pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, Error> {
-    tx.find(&format!("{CHANNELS} WHERE name = ?1"), [name], channel)
+    tx.find(&format!("{CHANNELS} WHERE name = ?1"), [name], Channel::read)
 }
 
 /// Inserts a channel without an agent.
@@ -193,19 +182,21 @@ pub fn disconnect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId) -> Result
     Ok(())
 }
 
-/// A sender who is linked to no person and waits for one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingSender {
-    /// The sender's id on the channel.
-    pub sender: String,
-    /// Milliseconds since the epoch.
-    pub since: i64,
+rows! {
+    /// A sender who is linked to no person and waits for one.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct WaitingSender {
+        /// The sender's id on the channel.
+        pub sender: String,
+        /// Milliseconds since the epoch.
+        pub since: i64,
+    }
 }
 
 /// Returns the senders who wait for a person on a channel, oldest first.
 pub fn waiting_senders(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<WaitingSender>, Error> {
     let sql = "SELECT sender, since FROM waiting_senders WHERE channel = ?1 ORDER BY since, sender";
-    tx.list(sql, [channel], |row| Ok(WaitingSender { sender: row.get("sender")?, since: row.get("since")? }))
+    tx.list(sql, [channel], WaitingSender::read)
 }
 
 /// Inserts a sender who waits for a person on a channel.
@@ -226,59 +217,54 @@ pub fn delete_waiting_senders_before(tx: &mut WriteTx<'_>, since: i64) -> Result
     Ok(())
 }
 
-/// An MCP server of the catalogue. A listing is the text of `registry::mcp::Listing`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpServer {
-    /// The change that registered it.
-    pub described: McpRegister,
-    /// The layer with its packages.
-    pub layer: Option<Digest>,
-    /// Milliseconds since the epoch.
-    pub made_at: i64,
-    /// Its last listing, with the time in milliseconds since the epoch.
-    pub seen: Option<(String, i64)>,
-    /// The listing that people confirmed, with the time in milliseconds since the epoch.
-    pub confirmed: Option<(String, i64)>,
-    /// The confirmed manifests in TOML; `None`: the strictest for every tool.
-    pub manifest: Option<String>,
+rows! {
+    /// An MCP server of the catalogue. A listing is the text of `registry::mcp::Listing`.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct McpServer {
+        /// The change that registered it.
+        pub described: McpRegister as json,
+        /// The layer with its packages.
+        pub layer: Option<Digest>,
+        /// Milliseconds since the epoch.
+        pub made_at: i64,
+        /// Its last listing, with the time in milliseconds since the epoch.
+        pub seen: Option<(String, i64)> as seen,
+        /// The listing that people confirmed, with the time in milliseconds since the epoch.
+        pub confirmed: Option<(String, i64)> as confirmed,
+        /// The confirmed manifests in TOML; `None`: the strictest for every tool.
+        pub manifest: Option<String>,
+    }
+
+    /// The tools of an MCP server that an agent may call.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct McpGrant {
+        /// The agent.
+        pub agent: AgentId = "agent_id",
+        /// Name of the agent.
+        pub agent_name: String,
+        /// Name of the server.
+        pub server: String,
+        /// Names of the tools, sorted.
+        pub tools: Vec<String> as json,
+    }
 }
 
-/// The tools of an MCP server that an agent may call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpGrant {
-    /// The agent.
-    pub agent: AgentId,
-    /// Name of the agent.
-    pub agent_name: String,
-    /// Name of the server.
-    pub server: String,
-    /// Names of the tools, sorted.
-    pub tools: Vec<String>,
+fn seen(row: &Row<'_>) -> rusqlite::Result<Option<(String, i64)>> {
+    Ok(row.get::<_, Option<String>>("seen")?.zip(row.get("seen_at")?))
 }
 
-fn read_server(row: &Row<'_>) -> rusqlite::Result<McpServer> {
-    let with_time = |text: &str, at: &str| -> rusqlite::Result<Option<(String, i64)>> {
-        let (text, at): (Option<String>, Option<i64>) = (row.get(text)?, row.get(at)?);
-        Ok(text.zip(at))
-    };
-    Ok(McpServer {
-        described: stored_json(row, "described")?,
-        layer: row.get("layer")?,
-        made_at: row.get("made_at")?,
-        seen: with_time("seen", "seen_at")?,
-        confirmed: with_time("confirmed", "confirmed_at")?,
-        manifest: row.get("manifest")?,
-    })
+fn confirmed(row: &Row<'_>) -> rusqlite::Result<Option<(String, i64)>> {
+    Ok(row.get::<_, Option<String>>("confirmed")?.zip(row.get("confirmed_at")?))
 }
 
 /// Returns every MCP server, by name.
 pub fn servers(tx: &ReadTx<'_>) -> Result<Vec<McpServer>, Error> {
-    tx.list("SELECT * FROM mcp_servers ORDER BY name", [], read_server)
+    tx.list("SELECT * FROM mcp_servers ORDER BY name", [], McpServer::read)
 }
 
 /// Returns the MCP server of exactly this name.
 pub fn server(tx: &ReadTx<'_>, name: &str) -> Result<Option<McpServer>, Error> {
-    tx.find("SELECT * FROM mcp_servers WHERE name = ?1", [name], read_server)
+    tx.find("SELECT * FROM mcp_servers WHERE name = ?1", [name], McpServer::read)
 }
 
 /// Returns the number of MCP servers.
@@ -333,14 +319,7 @@ const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools 
                       JOIN agents ON agent_id = agents.id";
 
 fn grants(tx: &ReadTx<'_>, rest: &str, value: impl ToSql) -> Result<Vec<McpGrant>, Error> {
-    tx.list(&format!("{GRANTS} {rest}"), [value], |row| {
-        Ok(McpGrant {
-            agent: row.get("agent_id")?,
-            agent_name: row.get("agent_name")?,
-            server: row.get("server")?,
-            tools: stored_json(row, "tools")?,
-        })
-    })
+    tx.list(&format!("{GRANTS} {rest}"), [value], McpGrant::read)
 }
 
 /// Returns the grants of an agent, by server.
@@ -369,45 +348,35 @@ pub fn delete_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str) -> Resul
     Ok(())
 }
 
-/// The login at an MCP server. All times are in milliseconds since the epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct McpLogin {
-    /// Name of the server.
-    pub server: String,
-    /// The tokens, wrapped by the master key; `None` after the end of the login.
-    pub wrapped: Option<Vec<u8>>,
-    /// The reason of the end.
-    pub reason: Option<String>,
-    /// The time at which a person logged in; a renewal keeps it.
-    pub begun_at: i64,
-    /// The time of the tokens.
-    pub made_at: i64,
-    /// The end of the access token; `None` if the issuer names none.
-    pub expires_at: Option<i64>,
-    /// The time to renew the tokens.
-    pub renew_at: Option<i64>,
-}
-
-fn read_login(row: &Row<'_>) -> rusqlite::Result<McpLogin> {
-    Ok(McpLogin {
-        server: row.get("server")?,
-        wrapped: row.get("wrapped")?,
-        reason: row.get("reason")?,
-        begun_at: row.get("begun_at")?,
-        made_at: row.get("made_at")?,
-        expires_at: row.get("expires_at")?,
-        renew_at: row.get("renew_at")?,
-    })
+rows! {
+    /// The login at an MCP server. All times are in milliseconds since the epoch.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct McpLogin {
+        /// Name of the server.
+        pub server: String,
+        /// The tokens, wrapped by the master key; `None` after the end of the login.
+        pub wrapped: Option<Vec<u8>>,
+        /// The reason of the end.
+        pub reason: Option<String>,
+        /// The time at which a person logged in; a renewal keeps it.
+        pub begun_at: i64,
+        /// The time of the tokens.
+        pub made_at: i64,
+        /// The end of the access token; `None` if the issuer names none.
+        pub expires_at: Option<i64>,
+        /// The time to renew the tokens.
+        pub renew_at: Option<i64>,
+    }
 }
 
 /// Returns every login, by server.
 pub fn logins(tx: &ReadTx<'_>) -> Result<Vec<McpLogin>, Error> {
-    tx.list("SELECT * FROM mcp_logins ORDER BY server", [], read_login)
+    tx.list("SELECT * FROM mcp_logins ORDER BY server", [], McpLogin::read)
 }
 
 /// Returns the login at a server.
 pub fn login(tx: &ReadTx<'_>, server: &str) -> Result<Option<McpLogin>, Error> {
-    tx.find("SELECT * FROM mcp_logins WHERE server = ?1", [server], read_login)
+    tx.find("SELECT * FROM mcp_logins WHERE server = ?1", [server], McpLogin::read)
 }
 
 /// Inserts or replaces the login at a server.

@@ -4,9 +4,10 @@ mod unseen;
 
 pub use unseen::{mark_seen, mark_seen_of_turn, unseen, unseen_by_session};
 
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use rusqlite::{Row, params};
+use rusqlite::params;
 use std::collections::HashSet;
 
 /// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
@@ -37,37 +38,39 @@ const WHOSE: &str = "CASE WHEN call_id IS NULL THEN \
                      ELSE (SELECT turns.principal FROM calls JOIN turns ON turns.id = calls.turn_id \
                      WHERE calls.id = deliveries.call_id) END";
 
-/// A delivery's row.
-#[derive(Debug, Clone)]
-pub struct Delivery {
-    /// Its id, which is also its idempotency key on the channel.
-    pub id: DeliveryId,
-    /// Its session.
-    pub session: SessionId,
-    /// The turn that it answers.
-    pub turn: Option<TurnId>,
-    /// The delivered item.
-    pub item: ItemId,
-    /// The outbound row that requested it, if any.
-    pub row_id: Option<MessageId>,
-    /// The call of a message that the agent sends to a destination. Its text is in the output `item`.
-    pub call: Option<CallId>,
-    /// Address of the recipient on its channel.
-    pub recipient: String,
-    /// Thread at that address; empty if there is none.
-    pub thread: String,
-    /// The group at that address; empty outside of one.
-    pub group: String,
-    /// Its channel.
-    pub channel: String,
-    /// True if it leaves this host.
-    pub over_network: bool,
-    /// The generation of that channel, which tells channels of the same name apart.
-    pub generation: Option<i64>,
-    /// `intent sending received unknown dead dropped`.
-    pub state: String,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
+rows! {
+    /// A delivery's row.
+    #[derive(Debug, Clone)]
+    pub struct Delivery {
+        /// Its id, which is also its idempotency key on the channel.
+        pub id: DeliveryId,
+        /// Its session.
+        pub session: SessionId = "session_id",
+        /// The turn that it answers.
+        pub turn: Option<TurnId> = "turn_id",
+        /// The delivered item.
+        pub item: ItemId,
+        /// The outbound row that requested it, if any.
+        pub row_id: Option<MessageId>,
+        /// The call of a message that the agent sends to a destination. Its text is in the output `item`.
+        pub call: Option<CallId> = "call_id",
+        /// Address of the recipient on its channel.
+        pub recipient: String = "platform_id",
+        /// Thread at that address; empty if there is none.
+        pub thread: String = "thread_id",
+        /// The group at that address; empty outside of one.
+        pub group: String = "group_id",
+        /// Its channel.
+        pub channel: String,
+        /// True if it leaves this host.
+        pub over_network: bool,
+        /// The generation of that channel, which tells channels of the same name apart.
+        pub generation: Option<i64>,
+        /// `intent sending received unknown dead dropped`.
+        pub state: String,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+    }
 }
 
 /// A delivery to insert.
@@ -112,36 +115,19 @@ pub struct Lost {
     pub settled_at: i64,
 }
 
-/// The state of a delivery, and the time when it was settled.
-#[derive(Debug, Clone)]
-pub struct Progress {
-    /// The same as [`Delivery::state`].
-    pub state: String,
-    /// Its number of attempts.
-    pub attempts: u32,
-    /// The reason of the last attempt that failed.
-    pub reason: Option<String>,
-    /// Milliseconds since the epoch; `None` while it is open.
-    pub settled_at: Option<i64>,
-}
-
-fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
-    Ok(Delivery {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        turn: row.get("turn_id")?,
-        item: row.get("item")?,
-        row_id: row.get("row_id")?,
-        call: row.get("call_id")?,
-        recipient: row.get("platform_id")?,
-        thread: row.get("thread_id")?,
-        group: row.get("group_id")?,
-        channel: row.get("channel")?,
-        over_network: row.get("over_network")?,
-        generation: row.get("generation")?,
-        state: row.get("state")?,
-        created_at: row.get("created_at")?,
-    })
+rows! {
+    /// The state of a delivery, and the time when it was settled.
+    #[derive(Debug, Clone)]
+    pub struct Progress {
+        /// The same as [`Delivery::state`].
+        pub state: String,
+        /// Its number of attempts.
+        pub attempts: u32,
+        /// The reason of the last attempt that failed.
+        pub reason: Option<String>,
+        /// Milliseconds since the epoch; `None` while it is open.
+        pub settled_at: Option<i64>,
+    }
 }
 
 /// Inserts the intent of a delivery for the current channel of this name, or a received delivery, and returns its row.
@@ -169,7 +155,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: NewDelivery<'_>) -> Result<Delivery, Er
         over_network,
         is_received
     ];
-    let (inserted, number) = tx.returning_one(sql, to, |row| Ok((delivery(row)?, row.get::<_, i64>("number")?)))?;
+    let (inserted, number) =
+        tx.returning_one(sql, to, |row| Ok((Delivery::read(row)?, row.get::<_, i64>("number")?)))?;
     if let Some(turn) = turn {
         let sql = "UPDATE turns SET delivery_ids = json_insert(delivery_ids, '$[#]', ?1) WHERE id = ?2";
         if tx.execute(sql, params![id, turn])? != 1 {
@@ -187,20 +174,20 @@ pub fn last_rowid(tx: &ReadTx<'_>) -> Result<i64, Error> {
 
 /// Returns the delivery of this id.
 pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, Error> {
-    tx.find("SELECT * FROM deliveries WHERE id = ?1", [id], delivery)
+    tx.find("SELECT * FROM deliveries WHERE id = ?1", [id], Delivery::read)
 }
 
 /// Returns the delivery that answers a turn.
 pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error> {
     let sql = "SELECT * FROM deliveries WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) \
                ORDER BY created_at DESC, rowid DESC LIMIT 1";
-    tx.find(sql, [turn], delivery)
+    tx.find(sql, [turn], Delivery::read)
 }
 
 /// Returns the deliveries of a session without a receipt, at most 64: first those on this host, and each kind oldest first.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, Error> {
     let sql = "SELECT * FROM deliveries WHERE session_id = ?1 AND state IN ('intent','sending') ORDER BY over_network, created_at, id LIMIT 64";
-    tx.list(sql, [session], delivery)
+    tx.list(sql, [session], Delivery::read)
 }
 
 /// Returns whether a session has a delivery on this host without a receipt.
@@ -225,14 +212,7 @@ pub fn received_of(tx: &ReadTx<'_>, session: SessionId) -> Result<HashSet<ItemId
 /// Returns the progress of the delivery of this id.
 pub fn progress(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Progress>, Error> {
     let sql = "SELECT state, attempts, reason, settled_at FROM deliveries WHERE id = ?1";
-    tx.find(sql, [id], |row| {
-        Ok(Progress {
-            state: row.get("state")?,
-            attempts: row.get("attempts")?,
-            reason: row.get("reason")?,
-            settled_at: row.get("settled_at")?,
-        })
-    })
+    tx.find(sql, [id], Progress::read)
 }
 
 /// Returns at most `limit` answers to other agents that are not in the session that asked, oldest first.
@@ -272,19 +252,19 @@ pub fn next_attempt(tx: &ReadTx<'_>, now: i64) -> Result<Option<i64>, Error> {
 /// Returns the deliveries in flight over a network, oldest first. At a start of the host these were interrupted, and their outcome is
 /// unknown.
 pub fn interrupted(tx: &ReadTx<'_>) -> Result<Vec<Delivery>, Error> {
-    tx.list(INTERRUPTED, [], delivery)
+    tx.list(INTERRUPTED, [], Delivery::read)
 }
 
 /// Returns the open deliveries up to this number, oldest first.
 pub fn open_up_to(tx: &ReadTx<'_>, last: i64) -> Result<Vec<Delivery>, Error> {
-    tx.list(DOUBTFUL, [last], delivery)
+    tx.list(DOUBTFUL, [last], Delivery::read)
 }
 
 /// Returns the deliveries on a channel that wait and are not in flight.
 pub fn intended_on(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<Delivery>, Error> {
     let sql = "SELECT * FROM deliveries WHERE channel = ?1 AND over_network = 1 AND state IN ('intent','sending') \
                AND state = 'intent' ORDER BY rowid";
-    tx.list(sql, [channel], delivery)
+    tx.list(sql, [channel], Delivery::read)
 }
 
 /// Marks an intended delivery as in flight, and returns the number of this attempt; `None` if it no longer waits.
@@ -368,7 +348,7 @@ pub fn mark_dropped(tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<bool, Error>
 /// Returns the number of dead letters of all people.
 pub fn lost_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM deliveries WHERE state IN ('unknown','dead')";
-    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))? as u64)
+    tx.get(sql, [], |row| row.get(0))
 }
 
 /// Returns at most `limit` dead letters of one person or of all, newest first.
@@ -379,7 +359,7 @@ pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: i64) -> Result<Vec<Los
     );
     tx.list(&sql, params![of, limit], |row| {
         Ok(Lost {
-            delivery: delivery(row)?,
+            delivery: Delivery::read(row)?,
             attempts: row.get("attempts")?,
             reason: row.get::<_, Option<String>>("reason")?.unwrap_or_default(),
             settled_at: row.get::<_, Option<i64>>("settled_at")?.unwrap_or_default(),
@@ -415,7 +395,7 @@ pub fn open_and_lost_count_by_state(tx: &ReadTx<'_>) -> Result<std::collections:
         "SELECT state, count(*) FROM deliveries WHERE state IN ('intent','sending') GROUP BY state UNION ALL \
          SELECT state, count(*) FROM deliveries WHERE state IN ('unknown','dead') GROUP BY state",
         [],
-        |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
+        |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }
 

@@ -1,5 +1,6 @@
 //! The destinations of agents, and the addresses of replies. Tables: `destinations`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
@@ -141,26 +142,19 @@ pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Er
     Ok(())
 }
 
-/// The address for the reply to a message of a channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReplyAddress {
-    /// The channel.
-    pub channel: String,
-    /// The sender of the message; empty for a reply to a group as a whole.
-    pub sender: String,
-    /// The group; empty outside of one.
-    pub group: String,
-    /// The thread; empty for none.
-    pub thread: String,
-}
-
-fn reply_address(row: &Row<'_>) -> rusqlite::Result<ReplyAddress> {
-    Ok(ReplyAddress {
-        channel: row.get("channel")?,
-        sender: row.get("sender")?,
-        group: row.get("group_id")?,
-        thread: row.get("thread_id")?,
-    })
+rows! {
+    /// The address for the reply to a message of a channel.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ReplyAddress {
+        /// The channel.
+        pub channel: String,
+        /// The sender of the message; empty for a reply to a group as a whole.
+        pub sender: String,
+        /// The group; empty outside of one.
+        pub group: String = "group_id",
+        /// The thread; empty for none.
+        pub thread: String = "thread_id",
+    }
 }
 
 /// Returns the address of the newest message of a turn that has one; a message that continues a task has that of the task.
@@ -169,13 +163,13 @@ pub fn reply_address_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Rep
                JOIN messages AS first ON first.id = coalesce(asking.root, asking.id) \
                WHERE asking.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) \
                AND asking.trigger = 1 AND first.thread_id IS NOT NULL ORDER BY asking.seq DESC LIMIT 1";
-    tx.find(sql, [turn], reply_address)
+    tx.find(sql, [turn], ReplyAddress::read)
 }
 
 /// Returns the address for the reply to a message, if it has one.
 pub fn reply_address_of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<ReplyAddress>, Error> {
     let sql = "SELECT channel, sender, group_id, thread_id FROM messages WHERE id = ?1 AND thread_id IS NOT NULL";
-    tx.find(sql, [message], reply_address)
+    tx.find(sql, [message], ReplyAddress::read)
 }
 
 /// Returns the channel and the sender of the newest message of a turn; for a message that continues a task, those of the task.
@@ -191,7 +185,7 @@ pub fn sender_of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<(String, S
 pub fn reply_address_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<ReplyAddress>, Error> {
     let sql = "SELECT channel, sender, group_id, thread_id FROM messages WHERE session_id = ?1 AND trigger = 1 \
                AND thread_id IS NOT NULL ORDER BY seq DESC LIMIT 1";
-    tx.find(sql, [session], reply_address)
+    tx.find(sql, [session], ReplyAddress::read)
 }
 
 /// Returns whether a message of this thread in the session mentioned the agent.

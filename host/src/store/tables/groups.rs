@@ -1,38 +1,37 @@
 //! Trust groups of agents. Tables: `agent_groups`, `agent_group_members`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
-use rusqlite::{Row, params};
+use rusqlite::params;
 use std::collections::BTreeSet;
 
-/// A trust group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Its name.
-    pub name: String,
-    /// The names of its agents, sorted.
-    pub agents: Vec<String>,
-    /// The tools that a member may use at the request of another member.
-    pub tools: Vec<String>,
+rows! {
+    /// A trust group.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Group {
+        /// Its name.
+        pub name: String,
+        /// The names of its agents, sorted.
+        pub agents: Vec<String> as json,
+        /// The tools that a member may use at the request of another member.
+        pub tools: Vec<String> as json,
+    }
 }
 
 const GROUPS: &str = "SELECT name, tools, (SELECT json_group_array(member) FROM (SELECT agents.name AS member \
      FROM agent_group_members JOIN agents ON agents.id = agent_id WHERE group_name = agent_groups.name ORDER BY 1)) AS agents \
      FROM agent_groups";
 
-fn group(row: &Row<'_>) -> rusqlite::Result<Group> {
-    Ok(Group { name: row.get("name")?, agents: stored_json(row, "agents")?, tools: stored_json(row, "tools")? })
-}
-
 /// Returns every group, by name.
 pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Group>, Error> {
-    tx.list(&format!("{GROUPS} ORDER BY name"), [], group)
+    tx.list(&format!("{GROUPS} ORDER BY name"), [], Group::read)
 }
 
 /// Returns the group of this name.
 pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Group>, Error> {
-    tx.find(&format!("{GROUPS} WHERE name = ?1"), [name], group)
+    tx.find(&format!("{GROUPS} WHERE name = ?1"), [name], Group::read)
 }
 
 /// Returns the tools of all groups that have both agents; `None` if no group has both.

@@ -1,5 +1,6 @@
 //! Items of conversations, and summaries. Tables: `items`, `summaries`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::seal::Tuple;
@@ -24,7 +25,7 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
     let tuple = Tuple {
         item: row.get(0)?,
         session: row.get(1)?,
-        seq: row.get::<_, i64>(2)? as u64,
+        seq: row.get(2)?,
         kind: row.get(3)?,
         issued_at: row.get(4)?,
         boot: row.get(5)?,
@@ -37,7 +38,7 @@ fn recorded(row: &Row<'_>) -> rusqlite::Result<Recorded> {
         scope: row.get(12)?,
         digest: row.get(13)?,
     };
-    Ok(Recorded { tuple, bytes: row.get::<_, i64>(14)? as u64, scripted: row.get(15)? })
+    Ok(Recorded { tuple, bytes: row.get(14)?, scripted: row.get(15)? })
 }
 
 /// The number, the bytes and the time of an item.
@@ -51,15 +52,17 @@ pub struct Measure {
     pub issued_at: i64,
 }
 
-/// The items that a summary replaces.
-#[derive(Debug, Clone, Copy)]
-pub struct Covered {
-    /// The number of the first item.
-    pub from: u64,
-    /// The number of the last item.
-    pub upto: u64,
-    /// The number of items.
-    pub items: u64,
+rows! {
+    /// The items that a summary replaces.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Covered {
+        /// The number of the first item.
+        pub from: u64 = "from_seq",
+        /// The number of the last item.
+        pub upto: u64 = "upto_seq",
+        /// The number of items.
+        pub items: u64,
+    }
 }
 
 /// Inserts an item with its encrypted body.
@@ -156,7 +159,7 @@ pub fn has_turn(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, Error> {
 /// Returns the number of the session's items.
 pub fn count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM items WHERE session_id = ?1";
-    Ok(tx.get(sql, [session], |row| row.get::<_, i64>(0))? as u64)
+    tx.get(sql, [session], |row| row.get(0))
 }
 
 /// Calls `each` with the measures of the session's items numbered above `above`, in order, until it returns `false`.
@@ -241,10 +244,7 @@ pub fn summary_ordinal(tx: &ReadTx<'_>, summary: ItemId) -> Result<Option<i64>, 
 
 /// Returns the items that a summary replaces.
 pub fn covered(tx: &ReadTx<'_>, summary: ItemId) -> Result<Option<Covered>, Error> {
-    tx.find("SELECT from_seq, upto_seq, items FROM summaries WHERE item = ?1", [summary], |row| {
-        let number = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)? as u64);
-        Ok(Covered { from: number(0)?, upto: number(1)?, items: number(2)? })
-    })
+    tx.find("SELECT from_seq, upto_seq, items FROM summaries WHERE item = ?1", [summary], Covered::read)
 }
 
 /// Returns the state of an item's delivery; `None` if the item was not meant for a person.

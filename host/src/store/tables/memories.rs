@@ -2,31 +2,34 @@
 //!
 //! Each word in the index begins with the agent of its note, so a search does no work for the notes of other agents.
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
-use rusqlite::{ErrorCode, Row, ToSql, params};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{ErrorCode, ToSql, params};
 use unicode_normalization::char::is_combining_mark;
 
-/// A kept note.
-#[derive(Debug, Clone)]
-pub struct Note {
-    /// Its id.
-    pub id: MemoryId,
-    /// The conversation in which it was kept, if any.
-    pub session: Option<SessionId>,
-    /// Its author.
-    pub author: Author,
-    /// The person on whose behalf it is kept.
-    pub principal: PersonId,
-    /// The labels of its sources.
-    pub labels: Vec<Label>,
-    /// Its text.
-    pub text: String,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
+rows! {
+    /// A kept note.
+    #[derive(Debug, Clone)]
+    pub struct Note {
+        /// Its id.
+        pub id: MemoryId,
+        /// The conversation in which it was kept, if any.
+        pub session: Option<SessionId> = "session_id",
+        /// Its author.
+        pub author: Author as json,
+        /// The person on whose behalf it is kept.
+        pub principal: PersonId,
+        /// The labels of its sources.
+        pub labels: Vec<Label> as json,
+        /// Its text.
+        pub text: String,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+    }
 }
 
 /// The columns of a new note.
@@ -54,43 +57,29 @@ pub struct NewNote<'a> {
     pub created_at: i64,
 }
 
-/// The number and the id of a note.
-#[derive(Debug, Clone, Copy)]
-pub struct Numbered {
-    /// Its number.
-    pub ordinal: i64,
-    /// Its id.
-    pub id: MemoryId,
-}
+rows! {
+    /// The number and the id of a note.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Numbered {
+        /// Its number.
+        pub ordinal: i64,
+        /// Its id.
+        pub id: MemoryId,
+    }
 
-/// The text of a note, for the index.
-#[derive(Debug)]
-pub struct Words {
-    ordinal: i64,
-    agent: AgentId,
-    text: String,
-}
-
-fn note(row: &Row<'_>) -> rusqlite::Result<Note> {
-    Ok(Note {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        author: stored_json(row, "author")?,
-        principal: row.get("principal")?,
-        labels: stored_json(row, "labels")?,
-        text: row.get("text")?,
-        created_at: row.get("created_at")?,
-    })
-}
-
-fn words(row: &Row<'_>) -> rusqlite::Result<Words> {
-    Ok(Words { ordinal: row.get(0)?, agent: row.get("agent_id")?, text: row.get(2)? })
+    /// The text of a note, for the index.
+    #[derive(Debug)]
+    pub struct Words {
+        ordinal: i64,
+        agent: AgentId = "agent_id",
+        text: String,
+    }
 }
 
 /// Returns the note of an agent with this digest.
 pub fn same(tx: &ReadTx<'_>, agent: AgentId, digest: Digest) -> Result<Option<Numbered>, Error> {
     let sql = "SELECT ordinal, id FROM memories WHERE agent_id = ?1 AND digest = ?2";
-    tx.find(sql, params![agent, digest], |row| Ok(Numbered { ordinal: row.get(0)?, id: row.get("id")? }))
+    tx.find(sql, params![agent, digest], Numbered::read)
 }
 
 /// Inserts a note, puts its words into the index, and returns its number.
@@ -142,29 +131,29 @@ pub fn add_source(tx: &mut WriteTx<'_>, ordinal: i64, session: SessionId) -> Res
 /// Returns the number of an agent's notes.
 pub fn count(tx: &ReadTx<'_>, agent: AgentId) -> Result<usize, Error> {
     let sql = "SELECT count(*) FROM memories WHERE agent_id = ?1";
-    Ok(tx.get(sql, [agent], |row| row.get::<_, i64>(0))? as usize)
+    tx.get(sql, [agent], |row| row.get(0))
 }
 
 /// Returns the number of notes of all agents that were kept on behalf of a person.
 pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM memories WHERE principal = ?1";
-    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [person], |row| row.get(0))
 }
 
 /// Returns the note of an agent with this id.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, id: MemoryId) -> Result<Option<Note>, Error> {
-    tx.find("SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2", params![agent, id], note)
+    tx.find("SELECT * FROM memories WHERE agent_id = ?1 AND id = ?2", params![agent, id], Note::read)
 }
 
 /// Returns the note of an agent with this number.
 pub fn numbered(tx: &ReadTx<'_>, agent: AgentId, ordinal: i64) -> Result<Option<Note>, Error> {
-    tx.find("SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2", params![ordinal, agent], note)
+    tx.find("SELECT * FROM memories WHERE ordinal = ?1 AND agent_id = ?2", params![ordinal, agent], Note::read)
 }
 
 /// Returns at most `limit` notes of an agent, the newest first.
 pub fn list(tx: &ReadTx<'_>, agent: AgentId, limit: usize) -> Result<Vec<Note>, Error> {
     let sql = "SELECT * FROM memories WHERE agent_id = ?1 ORDER BY ordinal DESC LIMIT ?2";
-    tx.list(sql, params![agent, limit as i64], note)
+    tx.list(sql, params![agent, limit as i64], Note::read)
 }
 
 /// Calls `each` with the numbers of an agent's notes that contain this word of [`split`], or with `is_beginning` a word that begins
@@ -194,7 +183,7 @@ pub fn each_with_word(
 /// Returns at most `limit` notes that are older than the index and not in it, in the order of their numbers.
 pub fn unindexed(tx: &ReadTx<'_>, limit: usize) -> Result<Vec<Words>, Error> {
     let sql = "SELECT ordinal, agent_id, text FROM memories WHERE indexed = 0 ORDER BY ordinal LIMIT ?1";
-    tx.list(sql, [limit as i64], words)
+    tx.list(sql, [limit as i64], Words::read)
 }
 
 /// Adds a note to the index.
@@ -252,7 +241,7 @@ pub fn delete_of_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<usize, Er
 fn erase(tx: &mut WriteTx<'_>, which: &str, values: &[&dyn ToSql]) -> Result<usize, Error> {
     // First the index, because it needs the words of a deleted row. All words are read at once; the notes of one agent bound them.
     let look = format!("SELECT ordinal, agent_id, text FROM memories WHERE indexed = 1 AND ({which})");
-    let known: Vec<Words> = tx.list(&look, values, words)?;
+    let known: Vec<Words> = tx.list(&look, values, Words::read)?;
     for Words { ordinal, agent, text } in known {
         let sql = "INSERT INTO memories_text (memories_text, rowid, words) VALUES ('delete', ?1, ?2)";
         tx.execute(sql, params![ordinal, indexed(agent, &text)])?;

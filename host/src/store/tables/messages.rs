@@ -6,27 +6,12 @@ mod row;
 pub use load::{Load, waiting_of_person, waiting_on_channel};
 pub use row::{InSession, Message, MessagePosition, NewMessage, Waiting};
 
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_judge::Principal;
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
-use rusqlite::{Row, params};
-
-fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
-    Ok(Message {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        seq: row.get::<_, i64>("seq")? as u64,
-        kind: row.get("kind")?,
-        status: row.get("status")?,
-        trigger: row.get("trigger")?,
-        sender: row.get("sender")?,
-        principal: row.get("principal")?,
-        channel: row.get("channel")?,
-        received_at: row.get("received_at")?,
-        turn: row.get("turn_id")?,
-    })
-}
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::params;
 
 /// The condition for the messages of the turn `?1`. The list of a turn keeps a message that a retry took into another turn.
 const OF_TURN: &str = "id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND turn_id = ?1";
@@ -117,32 +102,31 @@ pub fn root_of(tx: &ReadTx<'_>, id: MessageId) -> Result<MessageId, Error> {
 /// Returns the number of messages of the host that continue a task.
 pub fn follow_ups_of(tx: &ReadTx<'_>, root: MessageId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages WHERE root = ?1 AND answers IS NULL";
-    Ok(tx.get(sql, [root], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [root], |row| row.get(0))
 }
 
 /// Returns the message of this id.
 pub fn find(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Message>, Error> {
-    tx.find("SELECT * FROM messages WHERE id = ?1", [id], message)
+    tx.find("SELECT * FROM messages WHERE id = ?1", [id], Message::read)
 }
 
 /// Returns the newest message on this channel with this principal.
 pub fn newest_of(tx: &ReadTx<'_>, channel: &str, principal: PersonId) -> Result<Option<Message>, Error> {
     let sql =
         "SELECT * FROM messages WHERE channel = ?1 AND principal = ?2 ORDER BY received_at DESC, seq DESC LIMIT 1";
-    tx.find(sql, params![channel, principal], message)
+    tx.find(sql, params![channel, principal], Message::read)
 }
 
 /// Returns the message of this event of this sender.
 pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Result<Option<InSession>, Error> {
     let sql = "SELECT id, session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND event_id = ?3";
-    let read = |row: &Row<'_>| Ok(InSession { message: row.get("id")?, session: row.get("session_id")? });
-    tx.find(sql, [channel, sender, event], read)
+    tx.find(sql, [channel, sender, event], InSession::read)
 }
 
 /// Returns the number of messages of the session that ask for a turn and wait or are in one.
 pub fn waiting_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages WHERE session_id = ?1 AND waits = 1 AND trigger = 1";
-    Ok(tx.get(sql, [session], |row| row.get::<_, i64>(0))? as u64)
+    tx.get(sql, [session], |row| row.get(0))
 }
 
 /// Returns the sessions with an open turn or a message that asks for one.
@@ -161,7 +145,7 @@ pub fn waiting(
     context_max: usize,
 ) -> Result<Vec<Waiting>, Error> {
     // `waits = 1` is redundant, but it is the condition of the index; without it SQLite reads all messages.
-    let fields = "id, seq, principal, principal_kind, trigger, attempts, answers, \
+    let fields = "id, seq, principal, principal_kind, trigger, attempts, answers IS NOT NULL AS is_answer, \
                   (SELECT json_array(first.channel, first.sender, first.group_id, first.thread_id) FROM messages AS first \
                   WHERE first.id = coalesce(messages.root, messages.id) AND first.thread_id IS NOT NULL) AS reply_to";
     let sql = format!(
@@ -172,19 +156,7 @@ pub fn waiting(
                WHERE session_id = ?1 AND waits = 1 AND status = 'queued' AND trigger = 0 \
                ORDER BY seq DESC LIMIT ?3) ORDER BY seq"
     );
-    let read = |row: &Row<'_>| {
-        Ok(Waiting {
-            id: row.get("id")?,
-            seq: row.get::<_, i64>("seq")? as u64,
-            principal: row.get("principal")?,
-            principal_kind: stored_text(row, "principal_kind")?,
-            trigger: row.get("trigger")?,
-            attempts: row.get("attempts")?,
-            is_answer: row.get::<_, Option<String>>("answers")?.is_some(),
-            reply_to: row.get("reply_to")?,
-        })
-    };
-    tx.list(&sql, params![session, asking_max as i64, context_max as i64], read)
+    tx.list(&sql, params![session, asking_max as i64, context_max as i64], Waiting::read)
 }
 
 /// Marks the waiting context messages of a session as completed, except for the newest: at most this number, with at most these bytes.
@@ -330,17 +302,13 @@ pub fn attempts(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, Error> {
 /// Returns the position of a message; `None` if no turn has shown it.
 pub fn position(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<MessagePosition>, Error> {
     let sql = "SELECT first_ordinal, moved_seq FROM messages WHERE id = ?1 AND first_ordinal IS NOT NULL";
-    let read = |row: &Row<'_>| {
-        let moved: Option<i64> = row.get(1)?;
-        Ok(MessagePosition { ordinal: row.get(0)?, moved_seq: moved.map(|moved| moved as u64) })
-    };
-    tx.find(sql, [id], read)
+    tx.find(sql, [id], MessagePosition::read)
 }
 
 /// Returns the number of messages of all sessions that wait or are in a turn.
 pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM messages WHERE waits = 1";
-    tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    tx.get(sql, [], |row| row.get(0))
 }
 
 /// Marks the completed messages that a turn answered as delivered.
@@ -350,33 +318,27 @@ pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     Ok(())
 }
 
-/// The fields of a message in the inbound queue, in addition to those of its item.
-#[derive(Debug)]
-pub struct Projected {
-    /// The kind of the message.
-    pub kind: Kind,
-    /// Milliseconds since the epoch.
-    pub received_at: i64,
-    /// Its channel.
-    pub channel: String,
-    /// Its sender on that channel.
-    pub sender: String,
-    /// The person or other principal of the sender.
-    pub principal: String,
+rows! {
+    /// The fields of a message in the inbound queue, in addition to those of its item.
+    #[derive(Debug)]
+    pub struct Projected {
+        /// The kind of the message.
+        pub kind: Kind,
+        /// Milliseconds since the epoch.
+        pub received_at: i64,
+        /// Its channel.
+        pub channel: String,
+        /// Its sender on that channel.
+        pub sender: String,
+        /// The person or other principal of the sender.
+        pub principal: String,
+    }
 }
 
 /// Returns the fields of a message for the inbound queue.
 pub fn projected(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Projected>, Error> {
     let sql = "SELECT kind, received_at, channel, sender, principal FROM messages WHERE id = ?1";
-    tx.find(sql, [id], |row| {
-        Ok(Projected {
-            kind: row.get("kind")?,
-            received_at: row.get("received_at")?,
-            channel: row.get("channel")?,
-            sender: row.get("sender")?,
-            principal: row.get("principal")?,
-        })
-    })
+    tx.find(sql, [id], Projected::read)
 }
 
 /// Returns the ids of at most `most` answered messages whose item was dropped and whose turn has no delivery, as a JSON array, or

@@ -2,61 +2,45 @@
 //!
 //! Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use rusqlite::{Params, Row, params};
+use rusqlite::{Params, params};
 
-/// The row of a model endpoint, with its fallbacks.
-#[derive(Debug, Clone)]
-pub struct Model {
-    /// Its name.
-    pub name: String,
-    /// Its protocol.
-    pub kind: String,
-    /// Its base URL.
-    pub base_url: Option<String>,
-    /// The provider's name of the model.
-    pub model: String,
-    /// Name of the secret with its key.
-    pub secret: Option<String>,
-    /// Price of prompts, in millionths of a currency for a million tokens.
-    pub input_price: i64,
-    /// Price of outputs, in the same unit.
-    pub output_price: i64,
-    /// True if requests to it ask for streaming.
-    pub streams: bool,
-    /// True if its model takes images.
-    pub takes_images: bool,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Names of its fallbacks, in the order of their use.
-    pub fallbacks: Vec<String>,
-}
-
-fn model(row: &Row<'_>) -> rusqlite::Result<Model> {
-    Ok(Model {
-        name: row.get("name")?,
-        kind: row.get("kind")?,
-        base_url: row.get("base_url")?,
-        model: row.get("model")?,
-        secret: row.get("secret")?,
-        input_price: row.get("input_price")?,
-        output_price: row.get("output_price")?,
-        streams: row.get("streams")?,
-        takes_images: row.get("takes_images")?,
-        created_at: row.get("created_at")?,
-        fallbacks: Vec::new(),
-    })
+rows! {
+    /// The row of a model endpoint, with its fallbacks.
+    #[derive(Debug, Clone)]
+    pub struct Model {
+        /// Its name.
+        pub name: String,
+        /// Its protocol.
+        pub kind: String,
+        /// Its base URL.
+        pub base_url: Option<String>,
+        /// The provider's name of the model.
+        pub model: String,
+        /// Name of the secret with its key.
+        pub secret: Option<String>,
+        /// Price of prompts, in millionths of a currency for a million tokens.
+        pub input_price: i64,
+        /// Price of outputs, in the same unit.
+        pub output_price: i64,
+        /// True if requests to it ask for streaming.
+        pub streams: bool,
+        /// True if its model takes images.
+        pub takes_images: bool,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Names of its fallbacks, in the order of their use.
+        pub fallbacks: Vec<String> as json,
+    }
 }
 
 /// Returns every stored endpoint, by name.
 pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, Error> {
-    let mut models: Vec<Model> = tx.list("SELECT * FROM models ORDER BY name", [], model)?;
-    for model in &mut models {
-        let sql = "SELECT fallback FROM model_fallbacks WHERE model = ?1 ORDER BY position";
-        model.fallbacks = tx.list(sql, [&model.name], |row| row.get(0))?;
-    }
-    Ok(models)
+    let sql = "SELECT *, (SELECT json_group_array(fallback) FROM (SELECT fallback FROM model_fallbacks \
+               WHERE model_fallbacks.model = models.name ORDER BY position)) AS fallbacks FROM models ORDER BY name";
+    tx.list(sql, [], Model::read)
 }
 
 /// Inserts an endpoint and the names of its fallbacks.
@@ -97,24 +81,26 @@ pub fn with_secret(tx: &ReadTx<'_>, secret: &str) -> Result<Vec<String>, Error> 
     tx.list("SELECT name FROM models WHERE secret = ?1 ORDER BY name", [secret], |row| row.get(0))
 }
 
-/// The times at which a secret was stored.
-#[derive(Debug, Clone)]
-pub struct SecretTimes {
-    /// Its name.
-    pub name: String,
-    /// The time when it was first stored, milliseconds since the epoch.
-    pub created_at: i64,
-    /// The time when it was last stored, milliseconds since the epoch.
-    pub changed_at: i64,
-}
+rows! {
+    /// The times at which a secret was stored.
+    #[derive(Debug, Clone)]
+    pub struct SecretTimes {
+        /// Its name.
+        pub name: String,
+        /// The time when it was first stored, milliseconds since the epoch.
+        pub created_at: i64,
+        /// The time when it was last stored, milliseconds since the epoch.
+        pub changed_at: i64,
+    }
 
-/// The value of a secret, wrapped by the master key.
-#[derive(Debug, Clone)]
-pub struct WrappedSecret {
-    /// Its name.
-    pub name: String,
-    /// Its value, wrapped.
-    pub wrapped: Vec<u8>,
+    /// The value of a secret, wrapped by the master key.
+    #[derive(Debug, Clone)]
+    pub struct WrappedSecret {
+        /// Its name.
+        pub name: String,
+        /// Its value, wrapped.
+        pub wrapped: Vec<u8>,
+    }
 }
 
 /// Returns the time at which the value of a secret was last stored, milliseconds since the epoch; `None` if there is no such secret.
@@ -124,13 +110,7 @@ pub fn secret_changed_at(tx: &ReadTx<'_>, name: &str) -> Result<Option<i64>, Err
 
 /// Returns every stored secret without its value, by name.
 pub fn secrets(tx: &ReadTx<'_>) -> Result<Vec<SecretTimes>, Error> {
-    tx.list("SELECT name, created_at, changed_at FROM secrets ORDER BY name", [], |row| {
-        Ok(SecretTimes {
-            name: row.get("name")?,
-            created_at: row.get("created_at")?,
-            changed_at: row.get("changed_at")?,
-        })
-    })
+    tx.list("SELECT name, created_at, changed_at FROM secrets ORDER BY name", [], SecretTimes::read)
 }
 
 /// Returns the number of stored secrets.
@@ -145,9 +125,7 @@ pub fn wrapped_secret(tx: &ReadTx<'_>, name: &str) -> Result<Option<Vec<u8>>, Er
 
 /// Returns the wrapped values of all secrets.
 pub fn wrapped_secrets(tx: &ReadTx<'_>) -> Result<Vec<WrappedSecret>, Error> {
-    tx.list("SELECT name, wrapped FROM secrets", [], |row| {
-        Ok(WrappedSecret { name: row.get("name")?, wrapped: row.get("wrapped")? })
-    })
+    tx.list("SELECT name, wrapped FROM secrets", [], WrappedSecret::read)
 }
 
 /// Inserts a secret.
@@ -177,30 +155,27 @@ pub fn delete_secret(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// The ceilings of one agent, which replace those of the settings.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnCeilings {
-    /// Tokens a day.
-    pub tokens_per_day: Option<u64>,
-    /// Millionths of a currency a day.
-    pub cost_per_day_micros: Option<u64>,
+rows! {
+    /// The ceilings of one agent, which replace those of the settings.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct OwnCeilings {
+        /// Tokens a day.
+        pub tokens_per_day: Option<u64>,
+        /// Millionths of a currency a day.
+        pub cost_per_day_micros: Option<u64>,
+    }
 }
 
 /// Returns an agent's own ceilings; none if it has no row.
 pub fn own_ceilings(tx: &ReadTx<'_>, agent: AgentId) -> Result<OwnCeilings, Error> {
     let sql = "SELECT tokens_per_day, cost_per_day_micros FROM agent_budgets WHERE agent_id = ?1";
-    let own = tx.find(sql, [agent], |row| {
-        let limit = |at| row.get::<_, Option<i64>>(at).map(|limit| limit.map(|limit| limit as u64));
-        Ok(OwnCeilings { tokens_per_day: limit(0)?, cost_per_day_micros: limit(1)? })
-    })?;
-    Ok(own.unwrap_or_default())
+    Ok(tx.find(sql, [agent], OwnCeilings::read)?.unwrap_or_default())
 }
 
 /// Inserts or replaces an agent's own ceilings.
 pub fn put_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId, own: OwnCeilings) -> Result<(), Error> {
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
-    let [tokens, cost] = [own.tokens_per_day, own.cost_per_day_micros].map(|limit| limit.map(|limit| limit as i64));
-    tx.execute(sql, params![agent, tokens, cost])?;
+    tx.execute(sql, params![agent, own.tokens_per_day, own.cost_per_day_micros])?;
     Ok(())
 }
 
@@ -236,36 +211,38 @@ pub struct UsageChange {
     pub cost_micros: i64,
 }
 
-/// The use that counts against a ceiling.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spent {
-    /// Tokens of prompts and outputs.
-    pub tokens: u64,
-    /// Millionths of a currency.
-    pub cost_micros: u64,
-}
+rows! {
+    /// The use that counts against a ceiling.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub struct Spent {
+        /// Tokens of prompts and outputs.
+        pub tokens: u64,
+        /// Millionths of a currency.
+        pub cost_micros: u64,
+    }
 
-/// A usage row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UsageRow {
-    /// The day in UTC, counted from the epoch.
-    pub day: i64,
-    /// The agent, which may be removed.
-    pub agent: AgentId,
-    /// Its name, unless it is removed.
-    pub agent_name: Option<String>,
-    /// The session, which may be removed.
-    pub session: SessionId,
-    /// The endpoint.
-    pub model: String,
-    /// Requests.
-    pub requests: u64,
-    /// Tokens of prompts.
-    pub input_tokens: u64,
-    /// Tokens of outputs.
-    pub output_tokens: u64,
-    /// Millionths of a currency.
-    pub cost_micros: u64,
+    /// A usage row.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct UsageRow {
+        /// The day in UTC, counted from the epoch.
+        pub day: i64,
+        /// The agent, which may be removed.
+        pub agent: AgentId = "agent_id",
+        /// Its name, unless it is removed.
+        pub agent_name: Option<String>,
+        /// The session, which may be removed.
+        pub session: SessionId = "session_id",
+        /// The endpoint.
+        pub model: String,
+        /// Requests.
+        pub requests: u64,
+        /// Tokens of prompts.
+        pub input_tokens: u64,
+        /// Tokens of outputs.
+        pub output_tokens: u64,
+        /// Millionths of a currency.
+        pub cost_micros: u64,
+    }
 }
 
 /// Changes a usage row, or inserts it if there is none. No count falls below 0.
@@ -316,11 +293,10 @@ pub fn used_in_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Spent, Err
 
 fn used(tx: &ReadTx<'_>, which: &str, values: impl Params) -> Result<Spent, Error> {
     let sql = format!(
-        "SELECT coalesce(sum(input_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0) FROM usage WHERE {which}"
+        "SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens, coalesce(sum(cost_micros), 0) AS cost_micros \
+         FROM usage WHERE {which}"
     );
-    tx.get(&sql, values, |row| {
-        Ok(Spent { tokens: row.get::<_, i64>(0)? as u64, cost_micros: row.get::<_, i64>(1)? as u64 })
-    })
+    tx.get(&sql, values, Spent::read)
 }
 
 /// A part of the usage: of one agent, of one session, and of the sessions that one person began.
@@ -336,22 +312,9 @@ pub struct UsagePart {
 
 /// Returns at most `limit` usage rows of a part since a day, newest day first.
 pub fn usage(tx: &ReadTx<'_>, since: i64, of: UsagePart, limit: u32) -> Result<Vec<UsageRow>, Error> {
-    let sql = "SELECT usage.*, agents.name FROM usage LEFT JOIN agents ON agents.id = usage.agent_id \
+    let sql = "SELECT usage.*, agents.name AS agent_name FROM usage LEFT JOIN agents ON agents.id = usage.agent_id \
                WHERE day >= ?1 AND (?2 IS NULL OR agent_id = ?2) AND (?3 IS NULL OR session_id = ?3) AND (?5 IS NULL OR EXISTS \
                (SELECT 1 FROM sessions WHERE sessions.id = usage.session_id AND sessions.person_id = ?5)) \
                ORDER BY day DESC, agents.name, agent_id, session_id, usage.model LIMIT ?4";
-    let count = |row: &Row<'_>, column: &str| row.get::<_, i64>(column).map(|count| count as u64);
-    tx.list(sql, params![since, of.agent, of.session, limit, of.person], |row| {
-        Ok(UsageRow {
-            day: row.get("day")?,
-            agent: row.get("agent_id")?,
-            agent_name: row.get("name")?,
-            session: row.get("session_id")?,
-            model: row.get("model")?,
-            requests: count(row, "requests")?,
-            input_tokens: count(row, "input_tokens")?,
-            output_tokens: count(row, "output_tokens")?,
-            cost_micros: count(row, "cost_micros")?,
-        })
-    })
+    tx.list(sql, params![since, of.agent, of.session, limit, of.person], UsageRow::read)
 }

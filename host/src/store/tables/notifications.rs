@@ -1,6 +1,7 @@
 //! Notifications of people, and the places where people are told. Tables: `notifications`, `notification_places`.
 
 use super::people::Identity;
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
@@ -59,13 +60,15 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(About);
 
-/// The address of a notification: an identity on one generation of a channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The identity of the person.
-    pub identity: Identity,
-    /// The generation of the channel, which tells channels of the same name apart.
-    pub generation: i64,
+rows! {
+    /// The address of a notification: an identity on one generation of a channel.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Place {
+        /// The identity of the person.
+        pub identity: Identity as row,
+        /// The generation of the channel, which tells channels of the same name apart.
+        pub generation: i64,
+    }
 }
 
 ironclaw_contract::words! {
@@ -90,54 +93,43 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(State);
 
-/// The row of a notification.
-#[derive(Debug, Clone)]
-pub struct Stored {
-    /// Its id, which is also its idempotency key on the channel.
-    pub id: DeliveryId,
-    /// The person.
-    pub person: PersonId,
-    /// The reason.
-    pub about: About,
-    /// The id or name of the object.
-    pub subject: String,
-    /// The place at which it was sent last, or is to be sent.
-    pub place: Option<Place>,
-    /// Its state.
-    pub state: State,
-    /// The number of attempts that began.
-    pub attempts: u32,
+rows! {
+    /// The row of a notification.
+    #[derive(Debug, Clone)]
+    pub struct Stored {
+        /// Its id, which is also its idempotency key on the channel.
+        pub id: DeliveryId,
+        /// The person.
+        pub person: PersonId = "person_id",
+        /// The reason.
+        pub about: About,
+        /// The id or name of the object.
+        pub subject: String,
+        /// The place at which it was sent last, or is to be sent.
+        pub place: Option<Place> as place_if_any,
+        /// Its state.
+        pub state: State,
+        /// The number of attempts that began.
+        pub attempts: u32,
+    }
 }
 
-fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
-    let identity = Identity { channel: row.get("channel")?, sender: row.get("sender")? };
-    Ok(Place { identity, generation: row.get("generation")? })
-}
-
-fn notification(row: &Row<'_>) -> rusqlite::Result<Stored> {
+fn place_if_any(row: &Row<'_>) -> rusqlite::Result<Option<Place>> {
     let has_place = row.get::<_, Option<String>>("channel")?.is_some();
-    Ok(Stored {
-        id: row.get("id")?,
-        person: row.get("person_id")?,
-        about: row.get("about")?,
-        subject: row.get("subject")?,
-        place: has_place.then(|| place(row)).transpose()?,
-        state: row.get("state")?,
-        attempts: row.get("attempts")?,
-    })
+    has_place.then(|| Place::read(row)).transpose()
 }
 
 /// Returns the place of a person.
 pub fn place_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Place>, Error> {
     let sql = "SELECT channel, sender, generation FROM notification_places JOIN channels ON name = channel \
                WHERE person_id = ?1";
-    tx.find(sql, [person], place)
+    tx.find(sql, [person], Place::read)
 }
 
 /// Returns the people who have a place, each with the identity.
 pub fn places(tx: &ReadTx<'_>) -> Result<Vec<(PersonId, Identity)>, Error> {
     tx.list("SELECT * FROM notification_places ORDER BY person_id", [], |row| {
-        Ok((row.get("person_id")?, Identity { channel: row.get("channel")?, sender: row.get("sender")? }))
+        Ok((row.get("person_id")?, Identity::read(row)?))
     })
 }
 
@@ -189,7 +181,7 @@ pub fn insert(
 /// Returns the notifications of a person for this reason and object, oldest first.
 pub fn of_subject(tx: &ReadTx<'_>, person: PersonId, about: About, subject: &str) -> Result<Vec<Stored>, Error> {
     let sql = "SELECT * FROM notifications WHERE subject = ?3 AND about = ?2 AND person_id = ?1 ORDER BY ordinal";
-    tx.list(sql, params![person, about, subject], notification)
+    tx.list(sql, params![person, about, subject], Stored::read)
 }
 
 /// Withdraws the notifications about an object that wait, and returns their ids. One in flight gets no further attempt.
@@ -205,7 +197,7 @@ pub fn withdraw(tx: &mut WriteTx<'_>, subject: &str, now: i64) -> Result<Vec<Del
 
 /// Returns the notification of this id.
 pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Stored>, Error> {
-    tx.find("SELECT * FROM notifications WHERE id = ?1", [id], notification)
+    tx.find("SELECT * FROM notifications WHERE id = ?1", [id], Stored::read)
 }
 
 /// Returns the channels that have a waiting notification.
@@ -230,12 +222,12 @@ pub fn next_attempt(tx: &ReadTx<'_>, now: i64) -> Result<Option<i64>, Error> {
 
 /// Returns the notifications in flight. At a start of the host these were interrupted, and their outcome is unknown.
 pub fn interrupted(tx: &ReadTx<'_>) -> Result<Vec<Stored>, Error> {
-    tx.list(INTERRUPTED, [], notification)
+    tx.list(INTERRUPTED, [], Stored::read)
 }
 
 /// Returns the open notifications, oldest first.
 pub fn open(tx: &ReadTx<'_>) -> Result<Vec<Stored>, Error> {
-    tx.list("SELECT * FROM notifications WHERE state IN ('waiting','sending') ORDER BY ordinal", [], notification)
+    tx.list("SELECT * FROM notifications WHERE state IN ('waiting','sending') ORDER BY ordinal", [], Stored::read)
 }
 
 /// Sets the place of a waiting notification.

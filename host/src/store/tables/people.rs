@@ -2,6 +2,7 @@
 //!
 //! Also the stored form of givers, which `agent_roles` shares. See [`mod@crate::registry::people`] and [`mod@crate::registry::tokens`].
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::TokenId;
@@ -22,26 +23,28 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(Role);
 
-/// A person.
-#[derive(Debug, Clone)]
-pub struct Person {
-    /// Their id.
-    pub id: PersonId,
-    /// Their name.
-    pub name: String,
-    /// Their role.
-    pub role: Role,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-}
+rows! {
+    /// A person.
+    #[derive(Debug, Clone)]
+    pub struct Person in people {
+        /// Their id.
+        pub id: PersonId,
+        /// Their name.
+        pub name: String,
+        /// Their role.
+        pub role: Role,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+    }
 
-/// An account on a channel; both parts are whole and opaque.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Identity {
-    /// Name of the channel.
-    pub channel: String,
-    /// The sender's id there.
-    pub sender: String,
+    /// An account on a channel; both parts are whole and opaque.
+    #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+    pub struct Identity {
+        /// Name of the channel.
+        pub channel: String,
+        /// The sender's id there.
+        pub sender: String,
+    }
 }
 
 ironclaw_contract::words! {
@@ -58,25 +61,27 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(TokenState);
 
-/// A stored token.
-#[derive(Debug, Clone)]
-pub struct Token {
-    /// Its id.
-    pub id: TokenId,
-    /// SHA-256 of its text.
-    pub digest: Digest,
-    /// Its person, with the current role.
-    pub person: Person,
-    /// Its name, which states its purpose.
-    pub name: String,
-    /// Its state.
-    pub state: TokenState,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// The time of its expiry, milliseconds since the epoch.
-    pub expires_at: Option<i64>,
-    /// The time of its end, milliseconds since the epoch.
-    pub ended_at: Option<i64>,
+rows! {
+    /// A stored token.
+    #[derive(Debug, Clone)]
+    pub struct Token {
+        /// Its id.
+        pub id: TokenId = "token_id",
+        /// SHA-256 of its text.
+        pub digest: Digest,
+        /// Its person, with the current role.
+        pub person: Person as row,
+        /// Its name, which states its purpose.
+        pub name: String = "token_name",
+        /// Its state.
+        pub state: TokenState,
+        /// Milliseconds since the epoch.
+        pub created_at: i64 = "token_created_at",
+        /// The time of its expiry, milliseconds since the epoch.
+        pub expires_at: Option<i64>,
+        /// The time of its end, milliseconds since the epoch.
+        pub ended_at: Option<i64>,
+    }
 }
 
 /// A live token to insert.
@@ -129,7 +134,6 @@ pub(super) fn as_pairs<'a>(by: impl IntoIterator<Item = &'a Giver>) -> String {
 
 /// Reads the number of a ledger entry and the givers from the first two columns of a row.
 pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Provenance> {
-    let seq = row.get::<_, i64>(0)? as u64;
     let text: Option<String> = row.get(1)?;
     let pairs: Vec<(PersonId, Option<String>)> = match text {
         None => Vec::new(),
@@ -139,27 +143,17 @@ pub(super) fn given(row: &Row<'_>) -> rusqlite::Result<Provenance> {
         let token = token.map(|token| token.parse()).transpose().map_err(|_| bad("given by"))?;
         Ok(Giver { person, token })
     };
-    Ok(Provenance { seq, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
-}
-
-/// Reads a person from the columns of `people`.
-pub(super) fn person(row: &Row<'_>) -> rusqlite::Result<Person> {
-    Ok(Person {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        role: row.get("role")?,
-        created_at: row.get("created_at")?,
-    })
+    Ok(Provenance { seq: row.get(0)?, by: pairs.into_iter().map(giver).collect::<rusqlite::Result<_>>()? })
 }
 
 /// Returns every person, oldest first.
 pub fn people(tx: &ReadTx<'_>) -> Result<Vec<Person>, Error> {
-    tx.list("SELECT * FROM people ORDER BY created_at, id", [], person)
+    tx.list("SELECT * FROM people ORDER BY created_at, id", [], Person::read)
 }
 
 /// Returns the person of this name or id.
 pub fn find_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Person>, Error> {
-    tx.find("SELECT * FROM people WHERE name = ?1 OR id = ?1", [name_or_id], person)
+    tx.find("SELECT * FROM people WHERE name = ?1 OR id = ?1", [name_or_id], Person::read)
 }
 
 /// Returns the person of this id.
@@ -167,13 +161,13 @@ pub fn find_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Person>, 
 /// # Errors
 /// Those of the database.
 pub fn person_by_id(tx: &ReadTx<'_>, id: PersonId) -> Result<Option<Person>, Error> {
-    tx.find("SELECT * FROM people WHERE id = ?1", [id], person)
+    tx.find("SELECT * FROM people WHERE id = ?1", [id], Person::read)
 }
 
 /// Returns the first owner, if the home has one.
 pub fn owner(tx: &ReadTx<'_>) -> Result<Option<PersonId>, Error> {
     let sql = "SELECT * FROM people WHERE role = 'owner' ORDER BY created_at LIMIT 1";
-    Ok(tx.find(sql, [], person)?.map(|person| person.id))
+    Ok(tx.find(sql, [], Person::read)?.map(|person| person.id))
 }
 
 /// Returns the number of owners.
@@ -184,16 +178,12 @@ pub fn count_owners(tx: &ReadTx<'_>) -> Result<i64, Error> {
 /// Returns the person of this full identity.
 pub fn person_of(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Person>, Error> {
     let sql = "SELECT people.* FROM people JOIN identities ON person_id = id WHERE channel = ?1 AND sender = ?2";
-    tx.find(sql, [channel, sender], person)
+    tx.find(sql, [channel, sender], Person::read)
 }
 
 /// Inserts a person.
 pub fn insert_person(tx: &mut WriteTx<'_>, person: &Person) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO people (id, name, role, created_at) VALUES (?1,?2,?3,?4)",
-        params![person.id, person.name, person.role.name(), person.created_at],
-    )?;
-    Ok(())
+    person.insert(tx)
 }
 
 /// Deletes a person with all identities and tokens. The person has no role of an agent.
@@ -225,15 +215,13 @@ pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Opt
 /// Returns every identity with its person.
 pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, Error> {
     tx.list("SELECT * FROM identities ORDER BY channel, sender", [], |row| {
-        Ok((Identity { channel: row.get("channel")?, sender: row.get("sender")? }, row.get("person_id")?))
+        Ok((Identity::read(row)?, row.get("person_id")?))
     })
 }
 
 /// Returns the identities of a person.
 pub fn identities_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Identity>, Error> {
-    tx.list("SELECT * FROM identities WHERE person_id = ?1 ORDER BY channel, sender", [person], |row| {
-        Ok(Identity { channel: row.get("channel")?, sender: row.get("sender")? })
-    })
+    tx.list("SELECT * FROM identities WHERE person_id = ?1 ORDER BY channel, sender", [person], Identity::read)
 }
 
 /// Returns the number of a person's identities.
@@ -259,48 +247,35 @@ pub fn delete_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identi
     Ok(())
 }
 
-fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
-    Ok(Token {
-        id: row.get("token_id")?,
-        digest: row.get("digest")?,
-        person: person(row)?,
-        name: row.get("token_name")?,
-        state: row.get("state")?,
-        created_at: row.get("token_created_at")?,
-        expires_at: row.get("expires_at")?,
-        ended_at: row.get("ended_at")?,
-    })
-}
-
 const SELECT_TOKENS: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS token_name, digest, state, \
                              tokens.created_at AS token_created_at, expires_at, ended_at \
                              FROM tokens JOIN people ON tokens.person_id = people.id";
 
 /// Returns every token, including ended ones, oldest first.
 pub fn tokens(tx: &ReadTx<'_>) -> Result<Vec<Token>, Error> {
-    tx.list(&format!("{SELECT_TOKENS} ORDER BY tokens.created_at, tokens.id"), [], token)
+    tx.list(&format!("{SELECT_TOKENS} ORDER BY tokens.created_at, tokens.id"), [], Token::read)
 }
 
 /// Returns the token of this id.
 pub fn find_token(tx: &ReadTx<'_>, id: &TokenId) -> Result<Option<Token>, Error> {
-    tx.find(&format!("{SELECT_TOKENS} WHERE tokens.id = ?1"), [id], token)
+    tx.find(&format!("{SELECT_TOKENS} WHERE tokens.id = ?1"), [id], Token::read)
 }
 
 /// Returns the live tokens of a person with this name.
 pub fn live_tokens_named(tx: &ReadTx<'_>, person: PersonId, name: &str) -> Result<Vec<Token>, Error> {
     let sql = format!("{SELECT_TOKENS} WHERE state = 'live' AND tokens.name = ?1 AND person_id = ?2");
-    tx.list(&sql, params![name, person], token)
+    tx.list(&sql, params![name, person], Token::read)
 }
 
 /// Returns the live tokens of a person, oldest first.
 pub fn live_tokens_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Token>, Error> {
     let sql = format!("{SELECT_TOKENS} WHERE state = 'live' AND person_id = ?1 ORDER BY tokens.created_at, tokens.id");
-    tx.list(&sql, [person], token)
+    tx.list(&sql, [person], Token::read)
 }
 
 /// Returns the live tokens that expire at `until` or before.
 pub fn live_tokens_due(tx: &ReadTx<'_>, until: i64) -> Result<Vec<Token>, Error> {
-    tx.list(&format!("{SELECT_TOKENS} WHERE state = 'live' AND expires_at <= ?1"), [until], token)
+    tx.list(&format!("{SELECT_TOKENS} WHERE state = 'live' AND expires_at <= ?1"), [until], Token::read)
 }
 
 /// Returns whether the token of this digest is live.

@@ -1,11 +1,12 @@
 //! Questions of agents to people. Tables: `questions`.
 
-use ironclaw_contract::canonical::{self, Digest};
+use crate::store::rows::rows;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, QuestionId, SessionId, TurnId};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::{Classes, Principal};
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json, stored_text};
-use rusqlite::{Params, Row as SqlRow, params};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Params, params};
 
 ironclaw_contract::words! {
     /// The status of a question.
@@ -25,123 +26,74 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(Status);
 
-/// The row of a question.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// Its id.
-    pub id: QuestionId,
-    /// The session.
-    pub session: SessionId,
-    /// The agent that asks.
-    pub agent: AgentId,
-    /// The turn that asked.
-    pub turn: TurnId,
-    /// The call that asked.
-    pub call: CallId,
-    /// The newest message of that turn.
-    pub asked_for: MessageId,
-    /// The message whose task it is.
-    pub root: MessageId,
-    /// The person concerned.
-    pub principal: PersonId,
-    /// The kind of principal of the turn.
-    pub principal_kind: Principal,
-    /// The classes of the turn that asked.
-    pub scope: Classes,
-    /// Digest of tool and arguments.
-    pub digest: Digest,
-    /// The encrypted question and options.
-    pub sealed_text: Vec<u8>,
-    /// The labels of the output that asks.
-    pub labels: Vec<Label>,
-    /// Its status.
-    pub status: Status,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Milliseconds since the epoch; `None` after the reminder.
-    pub remind_at: Option<i64>,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-    /// The message with the answer.
-    pub answer: Option<MessageId>,
-    /// The person who answered or cancelled it.
-    pub ended_by: Option<PersonId>,
-    /// Milliseconds since the epoch; `None` while it waits.
-    pub ended_at: Option<i64>,
-    /// The reason of its end without an answer.
-    pub outcome: Option<String>,
-}
-
-fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    Ok(Row {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        agent: row.get("agent_id")?,
-        turn: row.get("turn_id")?,
-        call: row.get("call_id")?,
-        asked_for: row.get("asked_for")?,
-        root: row.get("root")?,
-        principal: row.get("principal")?,
-        principal_kind: stored_text(row, "principal_kind")?,
-        scope: stored_text(row, "scope")?,
-        digest: row.get("digest")?,
-        sealed_text: row.get("body")?,
-        labels: stored_json(row, "labels")?,
-        status: row.get("status")?,
-        created_at: row.get("created_at")?,
-        remind_at: row.get("remind_at")?,
-        expires_at: row.get("expires_at")?,
-        answer: row.get("answer")?,
-        ended_by: row.get("ended_by")?,
-        ended_at: row.get("ended_at")?,
-        outcome: row.get("outcome")?,
-    })
+rows! {
+    /// The row of a question.
+    #[derive(Debug, Clone)]
+    pub struct Row in questions {
+        /// Its id.
+        pub id: QuestionId,
+        /// The session.
+        pub session: SessionId = "session_id",
+        /// The agent that asks.
+        pub agent: AgentId = "agent_id",
+        /// The turn that asked.
+        pub turn: TurnId = "turn_id",
+        /// The call that asked.
+        pub call: CallId = "call_id",
+        /// The newest message of that turn.
+        pub asked_for: MessageId,
+        /// The message whose task it is.
+        pub root: MessageId,
+        /// The person concerned.
+        pub principal: PersonId,
+        /// The kind of principal of the turn.
+        pub principal_kind: Principal as word,
+        /// The classes of the turn that asked.
+        pub scope: Classes as text,
+        /// Digest of tool and arguments.
+        pub digest: Digest,
+        /// The encrypted question and options.
+        pub sealed_text: Vec<u8> = "body",
+        /// The labels of the output that asks.
+        pub labels: Vec<Label> as json,
+        /// Its status.
+        pub status: Status,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch; `None` after the reminder.
+        pub remind_at: Option<i64>,
+        /// Milliseconds since the epoch.
+        pub expires_at: i64,
+        /// The message with the answer.
+        pub answer: Option<MessageId>,
+        /// The person who answered or cancelled it.
+        pub ended_by: Option<PersonId>,
+        /// Milliseconds since the epoch; `None` while it waits.
+        pub ended_at: Option<i64>,
+        /// The reason of its end without an answer.
+        pub outcome: Option<String>,
+    }
 }
 
 fn rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
-    tx.list(sql, params, row)
+    tx.list(sql, params, Row::read)
 }
 
 /// Inserts a question.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
-    let sql = "INSERT INTO questions (id, session_id, agent_id, turn_id, call_id, asked_for, root, principal, principal_kind, scope, \
-               digest, body, labels, status, created_at, remind_at, expires_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)";
-    tx.execute(
-        sql,
-        params![
-            new.id,
-            new.session,
-            new.agent,
-            new.turn,
-            new.call,
-            new.asked_for,
-            new.root,
-            new.principal,
-            new.principal_kind.name(),
-            new.scope.to_string(),
-            new.digest,
-            new.sealed_text,
-            canonical::to_string(&new.labels),
-            new.status,
-            new.created_at,
-            new.remind_at,
-            new.expires_at
-        ],
-    )?;
-    Ok(())
+    new.insert(tx)
 }
 
 /// Returns the question of this id.
 pub fn find(tx: &ReadTx<'_>, id: QuestionId) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM questions WHERE id = ?1", [id], row)
+    tx.find("SELECT * FROM questions WHERE id = ?1", [id], Row::read)
 }
 
 /// Returns the newest question of an equal call for the same message.
 pub fn equal(tx: &ReadTx<'_>, session: SessionId, message: MessageId, digest: Digest) -> Result<Option<Row>, Error> {
     let sql = "SELECT * FROM questions WHERE session_id = ?1 AND asked_for = ?2 AND digest = ?3 \
                ORDER BY ordinal DESC LIMIT 1";
-    tx.find(sql, params![session, message, digest], row)
+    tx.find(sql, params![session, message, digest], Row::read)
 }
 
 /// Returns at most `limit` questions of these statuses, oldest first; of the newest ones if there are more.
@@ -168,7 +120,7 @@ pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Row>, 
 /// Returns the number of questions that wait.
 pub fn waiting_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM questions WHERE status = 'waiting'";
-    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [], |row| row.get(0))
 }
 
 /// Returns every question that waits, oldest first.

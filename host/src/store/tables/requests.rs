@@ -5,150 +5,95 @@ mod status;
 pub use status::Status;
 
 use super::turns::CallOutcome;
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, ItemId, MessageId, PersonId, RequestId, SessionId, TurnId};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Classes;
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json, stored_text};
-use rusqlite::{Params, Row as SqlRow, ToSql, params};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::{Params, ToSql, params};
 
-/// The row of an approval request.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// Its id.
-    pub id: RequestId,
-    /// The session of the call.
-    pub session: SessionId,
-    /// The agent that calls.
-    pub agent: AgentId,
-    /// The newest turn that asked.
-    pub turn: TurnId,
-    /// The newest call that asked.
-    pub call: CallId,
-    /// The output of that call.
-    pub output: ItemId,
-    /// The message whose task it is.
-    pub root: MessageId,
-    /// The person of the turn.
-    pub principal: PersonId,
-    /// The classes that the turn asked for.
-    pub scope: Classes,
-    /// The tool.
-    pub tool: String,
-    /// The name of the class.
-    pub class: String,
-    /// Digest of tool and arguments.
-    pub digest: Digest,
-    /// The encrypted arguments.
-    pub arguments: Vec<u8>,
-    /// The labels of the output.
-    pub labels: Vec<Label>,
-    /// The reasons, canonical JSON.
-    pub reasons: String,
-    /// The sources of the values that leave, canonical JSON.
-    pub origins: String,
-    /// The generation of the record.
-    pub generation: u64,
-    /// Its status.
-    pub status: Status,
-    /// The places in which people were told, with blanks between.
-    pub told: String,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Milliseconds since the epoch: the end of the request, or once it is approved, of its approvals.
-    pub expires_at: i64,
-    /// The number of its ledger entry.
-    pub asked_seq: u64,
-    /// The person who decided last.
-    pub decided_by: Option<PersonId>,
-    /// The outcome in words.
-    pub outcome: Option<String>,
-}
-
-fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    Ok(Row {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        agent: row.get("agent_id")?,
-        turn: row.get("turn_id")?,
-        call: row.get("call_id")?,
-        output: row.get("output_item")?,
-        root: row.get("root")?,
-        principal: row.get("principal")?,
-        scope: stored_text(row, "scope")?,
-        tool: row.get("tool")?,
-        class: row.get("class")?,
-        digest: row.get("digest")?,
-        arguments: row.get("arguments")?,
-        labels: stored_json(row, "labels")?,
-        reasons: row.get("reasons")?,
-        origins: row.get("origins")?,
-        generation: row.get::<_, i64>("generation")? as u64,
-        status: row.get("status")?,
-        told: row.get("told")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-        asked_seq: row.get::<_, i64>("asked_seq")? as u64,
-        decided_by: row.get("decided_by")?,
-        outcome: row.get("outcome")?,
-    })
+rows! {
+    /// The row of an approval request.
+    #[derive(Debug, Clone)]
+    pub struct Row in requests {
+        /// Its id.
+        pub id: RequestId,
+        /// The session of the call.
+        pub session: SessionId = "session_id",
+        /// The agent that calls.
+        pub agent: AgentId = "agent_id",
+        /// The newest turn that asked.
+        pub turn: TurnId = "turn_id",
+        /// The newest call that asked.
+        pub call: CallId = "call_id",
+        /// The output of that call.
+        pub output: ItemId = "output_item",
+        /// The message whose task it is.
+        pub root: MessageId,
+        /// The person of the turn.
+        pub principal: PersonId,
+        /// The classes that the turn asked for.
+        pub scope: Classes as text,
+        /// The tool.
+        pub tool: String,
+        /// The name of the class.
+        pub class: String,
+        /// Digest of tool and arguments.
+        pub digest: Digest,
+        /// The encrypted arguments.
+        pub arguments: Vec<u8>,
+        /// The labels of the output.
+        pub labels: Vec<Label> as json,
+        /// The reasons, canonical JSON.
+        pub reasons: String,
+        /// The sources of the values that leave, canonical JSON.
+        pub origins: String,
+        /// The generation of the record.
+        pub generation: u64,
+        /// Its status.
+        pub status: Status,
+        /// The places in which people were told, with blanks between.
+        pub told: String,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch: the end of the request, or once it is approved, of its approvals.
+        pub expires_at: i64,
+        /// The time at which people are told that it expires soon, milliseconds since the epoch; `None` once they were told.
+        pub remind_at: Option<i64>,
+        /// The number of its ledger entry.
+        pub asked_seq: u64,
+        /// The person who decided last.
+        pub decided_by: Option<PersonId>,
+        /// The outcome in words.
+        pub outcome: Option<String>,
+    }
 }
 
 fn rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
-    tx.list(sql, params, row)
+    tx.list(sql, params, Row::read)
 }
 
-/// Inserts an approval request. People are told at `remind_at` that it expires soon, milliseconds since the epoch.
-pub fn insert(tx: &mut WriteTx<'_>, new: &Row, remind_at: i64) -> Result<(), Error> {
-    let sql = "INSERT INTO requests (id, session_id, agent_id, turn_id, call_id, output_item, root, principal, scope, tool, class, \
-               digest, arguments, labels, reasons, origins, generation, status, told, created_at, expires_at, asked_seq, remind_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23)";
-    tx.execute(
-        sql,
-        params![
-            new.id,
-            new.session,
-            new.agent,
-            new.turn,
-            new.call,
-            new.output,
-            new.root,
-            new.principal,
-            new.scope.to_string(),
-            new.tool,
-            new.class,
-            new.digest,
-            new.arguments,
-            ironclaw_contract::canonical::to_string(&new.labels),
-            new.reasons,
-            new.origins,
-            new.generation as i64,
-            new.status,
-            new.told,
-            new.created_at,
-            new.expires_at,
-            new.asked_seq as i64,
-            remind_at
-        ],
-    )?;
-    Ok(())
+/// Inserts an approval request.
+pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
+    new.insert(tx)
 }
 
 /// Returns the request of this id.
 pub fn find(tx: &ReadTx<'_>, id: RequestId) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM requests WHERE id = ?1", [id], row)
+    tx.find("SELECT * FROM requests WHERE id = ?1", [id], Row::read)
 }
 
 /// Returns the newest request that this call made.
 pub fn of_call(tx: &ReadTx<'_>, call: CallId) -> Result<Option<Row>, Error> {
-    tx.find("SELECT * FROM requests WHERE call_id = ?1 ORDER BY ordinal DESC LIMIT 1", [call], row)
+    tx.find("SELECT * FROM requests WHERE call_id = ?1 ORDER BY ordinal DESC LIMIT 1", [call], Row::read)
 }
 
 /// Returns the newest request for an equal call of the same task.
 pub fn equal(tx: &ReadTx<'_>, session: SessionId, root: MessageId, digest: Digest) -> Result<Option<Row>, Error> {
     let sql =
         "SELECT * FROM requests WHERE session_id = ?1 AND root = ?2 AND digest = ?3 ORDER BY ordinal DESC LIMIT 1";
-    tx.find(sql, params![session, root, digest], row)
+    tx.find(sql, params![session, root, digest], Row::read)
 }
 
 /// Returns the requests that the calls of one output made, in their order.
@@ -232,7 +177,7 @@ pub fn pending_of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Row>, Err
 /// Returns the number of pending requests.
 pub fn pending_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM requests WHERE status = 'pending'";
-    Ok(tx.get(sql, [], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [], |row| row.get(0))
 }
 
 /// Returns the number of requests on behalf of a person since a time.
@@ -337,39 +282,34 @@ pub fn delete_approvals(tx: &mut WriteTx<'_>, subject: impl ToSql) -> Result<(),
     Ok(())
 }
 
-/// An approval of a change or a request.
-#[derive(Debug, Clone)]
-pub struct ApprovalRow {
-    /// Its id.
-    pub id: ApprovalId,
-    /// The person who approved.
-    pub person: PersonId,
-    /// The stored token, not verified yet.
-    pub token: String,
-    /// `live used void`.
-    pub state: String,
-}
+rows! {
+    /// An approval of a change or a request.
+    #[derive(Debug, Clone)]
+    pub struct ApprovalRow {
+        /// Its id.
+        pub id: ApprovalId,
+        /// The person who approved.
+        pub person: PersonId = "person_id",
+        /// The stored token, not verified yet.
+        pub token: String,
+        /// `live used void`.
+        pub state: String,
+    }
 
-/// The token of an unused approval.
-#[derive(Debug, Clone)]
-pub struct LiveToken {
-    /// The approval.
-    pub id: ApprovalId,
-    /// The stored token, not verified yet.
-    pub token: String,
+    /// The token of an unused approval.
+    #[derive(Debug, Clone)]
+    pub struct LiveToken {
+        /// The approval.
+        pub id: ApprovalId,
+        /// The stored token, not verified yet.
+        pub token: String,
+    }
 }
 
 /// Returns every approval of a change or a request, oldest first.
 pub fn approvals(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<Vec<ApprovalRow>, Error> {
     let sql = "SELECT * FROM approvals WHERE subject = ?1 ORDER BY given_at, id";
-    tx.list(sql, [subject], |row| {
-        Ok(ApprovalRow {
-            id: row.get("id")?,
-            person: row.get("person_id")?,
-            token: row.get("token")?,
-            state: row.get("state")?,
-        })
-    })
+    tx.list(sql, [subject], ApprovalRow::read)
 }
 
 /// Inserts an approval.
@@ -419,7 +359,7 @@ pub fn void_all_approvals(tx: &mut WriteTx<'_>) -> Result<(), Error> {
 /// Returns the token of every unused approval.
 pub fn live_tokens(tx: &ReadTx<'_>) -> Result<Vec<LiveToken>, Error> {
     let sql = "SELECT id, token FROM approvals WHERE state = 'live'";
-    tx.list(sql, [], |row| Ok(LiveToken { id: row.get(0)?, token: row.get(1)? }))
+    tx.list(sql, [], LiveToken::read)
 }
 
 /// Sets the token of an approval.

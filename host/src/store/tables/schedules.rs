@@ -1,10 +1,11 @@
 //! Schedules and their occurrences. Tables: `schedules`, `occurrences`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, ChangeId, DeliveryId, MessageId, PersonId, ScheduleId, TurnId};
 use ironclaw_contract::seam::change::{CatchUp, WrittenBy};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
-use rusqlite::{Row, params};
+use rusqlite::params;
 
 ironclaw_contract::words! {
     /// The state of a schedule.
@@ -38,72 +39,74 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(State, OccurrenceState);
 
-/// A schedule's row.
-#[derive(Debug, Clone)]
-pub struct Schedule {
-    /// Its id.
-    pub id: ScheduleId,
-    /// Its agent.
-    pub agent: AgentId,
-    /// The person on whose behalf it runs.
-    pub creator: PersonId,
-    /// The change that added it.
-    pub change: ChangeId,
-    /// The text that the agent gets; empty once the schedule is removed.
-    pub prompt: String,
-    /// The author of the prompt.
-    pub written_by: WrittenBy,
-    /// `cron`, `every` or `at`.
-    pub kind: String,
-    /// The text of the recurrence.
-    pub recurrence: String,
-    /// Name of the time zone.
-    pub zone: String,
-    /// The time from which periods count, milliseconds since the epoch.
-    pub anchor: i64,
-    /// The treatment of passed times.
-    pub catch_up: CatchUp,
-    /// Classes and tools that a run may use beside reading.
-    pub may: Vec<String>,
-    /// The channel of the replies.
-    pub channel: String,
-    /// The address of the replies.
-    pub platform_id: String,
-    /// The thread of the replies; empty if there is none.
-    pub thread_id: String,
-    /// Its state.
-    pub state: State,
-    /// The reason of the state.
-    pub reason: Option<String>,
-    /// The next time, milliseconds since the epoch; only of an active schedule.
-    pub next_due: Option<i64>,
-    /// The time of the first failure since the last success.
-    pub failing_since: Option<i64>,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-}
+rows! {
+    /// A schedule's row.
+    #[derive(Debug, Clone)]
+    pub struct Schedule in schedules {
+        /// Its id.
+        pub id: ScheduleId,
+        /// Its agent.
+        pub agent: AgentId = "agent_id",
+        /// The person on whose behalf it runs.
+        pub creator: PersonId,
+        /// The change that added it.
+        pub change: ChangeId = "change_id",
+        /// The text that the agent gets; empty once the schedule is removed.
+        pub prompt: String,
+        /// The author of the prompt.
+        pub written_by: WrittenBy,
+        /// `cron`, `every` or `at`.
+        pub kind: String,
+        /// The text of the recurrence.
+        pub recurrence: String,
+        /// Name of the time zone.
+        pub zone: String,
+        /// The time from which periods count, milliseconds since the epoch.
+        pub anchor: i64,
+        /// The treatment of passed times.
+        pub catch_up: CatchUp,
+        /// Classes and tools that a run may use beside reading.
+        pub may: Vec<String> as json,
+        /// The channel of the replies.
+        pub channel: String,
+        /// The address of the replies.
+        pub platform_id: String,
+        /// The thread of the replies; empty if there is none.
+        pub thread_id: String,
+        /// Its state.
+        pub state: State,
+        /// The reason of the state.
+        pub reason: Option<String>,
+        /// The next time, milliseconds since the epoch; only of an active schedule.
+        pub next_due: Option<i64>,
+        /// The time of the first failure since the last success.
+        pub failing_since: Option<i64>,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+    }
 
-/// An occurrence's row.
-#[derive(Debug, Clone)]
-pub struct Occurrence {
-    /// Its number.
-    pub ordinal: i64,
-    /// Its schedule.
-    pub schedule: ScheduleId,
-    /// Its time, milliseconds since the epoch.
-    pub due: i64,
-    /// Its state.
-    pub state: OccurrenceState,
-    /// The reason of the state, one word.
-    pub reason: Option<String>,
-    /// The number of times that it counts.
-    pub count: u64,
-    /// The person who started it by hand.
-    pub by: Option<PersonId>,
-    /// The message that the agent got.
-    pub message: Option<MessageId>,
-    /// The delivery of the reply.
-    pub receipt: Option<DeliveryId>,
+    /// An occurrence's row.
+    #[derive(Debug, Clone)]
+    pub struct Occurrence {
+        /// Its number.
+        pub ordinal: i64,
+        /// Its schedule.
+        pub schedule: ScheduleId = "schedule_id",
+        /// Its time, milliseconds since the epoch.
+        pub due: i64,
+        /// Its state.
+        pub state: OccurrenceState,
+        /// The reason of the state, one word.
+        pub reason: Option<String>,
+        /// The number of times that it counts.
+        pub count: u64,
+        /// The person who started it by hand.
+        pub by: Option<PersonId> = "by_person",
+        /// The message that the agent got.
+        pub message: Option<MessageId> = "message_id",
+        /// The delivery of the reply.
+        pub receipt: Option<DeliveryId>,
+    }
 }
 
 /// An occurrence to insert.
@@ -132,75 +135,9 @@ pub struct OfTurn {
     pub is_typed: bool,
 }
 
-fn schedule(row: &Row<'_>) -> rusqlite::Result<Schedule> {
-    Ok(Schedule {
-        id: row.get("id")?,
-        agent: row.get("agent_id")?,
-        creator: row.get("creator")?,
-        change: row.get("change_id")?,
-        prompt: row.get("prompt")?,
-        written_by: row.get("written_by")?,
-        kind: row.get("kind")?,
-        recurrence: row.get("recurrence")?,
-        zone: row.get("zone")?,
-        anchor: row.get("anchor")?,
-        catch_up: row.get("catch_up")?,
-        may: stored_json(row, "may")?,
-        channel: row.get("channel")?,
-        platform_id: row.get("platform_id")?,
-        thread_id: row.get("thread_id")?,
-        state: row.get("state")?,
-        reason: row.get("reason")?,
-        next_due: row.get("next_due")?,
-        failing_since: row.get("failing_since")?,
-        created_at: row.get("created_at")?,
-    })
-}
-
-fn occurrence(row: &Row<'_>) -> rusqlite::Result<Occurrence> {
-    Ok(Occurrence {
-        ordinal: row.get("ordinal")?,
-        schedule: row.get("schedule_id")?,
-        due: row.get("due")?,
-        state: row.get("state")?,
-        reason: row.get("reason")?,
-        count: row.get::<_, i64>("count")?.unsigned_abs(),
-        by: row.get("by_person")?,
-        message: row.get("message_id")?,
-        receipt: row.get("receipt")?,
-    })
-}
-
 /// Inserts a schedule.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO schedules (id, agent_id, creator, change_id, prompt, written_by, kind, recurrence, zone, anchor, catch_up, may, \
-         channel, platform_id, thread_id, state, reason, next_due, failing_since, created_at) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20)",
-        params![
-            new.id,
-            new.agent,
-            new.creator,
-            new.change,
-            new.prompt,
-            new.written_by,
-            new.kind,
-            new.recurrence,
-            new.zone,
-            new.anchor,
-            new.catch_up,
-            canonical::to_string(&new.may),
-            new.channel,
-            new.platform_id,
-            new.thread_id,
-            new.state,
-            new.reason,
-            new.next_due,
-            new.failing_since,
-            new.created_at
-        ],
-    )?;
-    Ok(())
+    new.insert(tx)
 }
 
 /// Replaces the settings of a schedule, and its next time.
@@ -250,19 +187,19 @@ pub fn set_failing(tx: &mut WriteTx<'_>, id: ScheduleId, since: Option<i64>) -> 
 
 /// Returns the schedule of this id.
 pub fn find(tx: &ReadTx<'_>, id: ScheduleId) -> Result<Option<Schedule>, Error> {
-    tx.find("SELECT * FROM schedules WHERE id = ?1", [id], schedule)
+    tx.find("SELECT * FROM schedules WHERE id = ?1", [id], Schedule::read)
 }
 
 /// Returns every schedule that is not removed, oldest first.
 pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Schedule>, Error> {
-    tx.list("SELECT * FROM schedules WHERE state <> 'removed' ORDER BY created_at, id", [], schedule)
+    tx.list("SELECT * FROM schedules WHERE state <> 'removed' ORDER BY created_at, id", [], Schedule::read)
 }
 
 /// Returns the schedules of an agent that a person created and that are not removed, oldest first.
 pub fn of_agent_and_creator(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId) -> Result<Vec<Schedule>, Error> {
     let sql =
         "SELECT * FROM schedules WHERE agent_id = ?1 AND creator = ?2 AND state <> 'removed' ORDER BY created_at, id";
-    tx.list(sql, params![agent, creator], schedule)
+    tx.list(sql, params![agent, creator], Schedule::read)
 }
 
 /// Returns the schedules of an agent that a change added, in the order of their rows.
@@ -274,7 +211,7 @@ pub fn of_change(tx: &ReadTx<'_>, agent: AgentId, change: ChangeId) -> Result<Ve
 /// Returns the number of schedules of a person that are not removed.
 pub fn count_of_creator(tx: &ReadTx<'_>, creator: PersonId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM schedules WHERE creator = ?1 AND state <> 'removed'";
-    tx.get(sql, [creator], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    tx.get(sql, [creator], |row| row.get(0))
 }
 
 /// Returns the active schedules.
@@ -333,25 +270,25 @@ pub fn settle(
 
 /// Returns the open occurrences, oldest first.
 pub fn open(tx: &ReadTx<'_>) -> Result<Vec<Occurrence>, Error> {
-    tx.list("SELECT * FROM occurrences WHERE state IN ('scheduled','started') ORDER BY ordinal", [], occurrence)
+    tx.list("SELECT * FROM occurrences WHERE state IN ('scheduled','started') ORDER BY ordinal", [], Occurrence::read)
 }
 
 /// Returns the open occurrences of a schedule, oldest first.
 pub fn open_of(tx: &ReadTx<'_>, id: ScheduleId) -> Result<Vec<Occurrence>, Error> {
     let sql = "SELECT * FROM occurrences WHERE state IN ('scheduled','started') AND schedule_id = ?1 ORDER BY ordinal";
-    tx.list(sql, [id], occurrence)
+    tx.list(sql, [id], Occurrence::read)
 }
 
 /// Returns the newest occurrences of a schedule, at most `most`, oldest first.
 pub fn occurrences_of(tx: &ReadTx<'_>, id: ScheduleId, most: usize) -> Result<Vec<Occurrence>, Error> {
     let sql =
         "SELECT * FROM (SELECT * FROM occurrences WHERE schedule_id = ?1 ORDER BY due DESC LIMIT ?2) ORDER BY due";
-    tx.list(sql, params![id, most as i64], occurrence)
+    tx.list(sql, params![id, most as i64], Occurrence::read)
 }
 
 /// Returns the occurrence that sent a message.
 pub fn of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Occurrence>, Error> {
-    tx.find("SELECT * FROM occurrences WHERE message_id = ?1", [message], occurrence)
+    tx.find("SELECT * FROM occurrences WHERE message_id = ?1", [message], Occurrence::read)
 }
 
 /// Deletes the oldest settled occurrences of a schedule beyond `kept`.

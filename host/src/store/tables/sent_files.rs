@@ -1,33 +1,26 @@
 //! The copies of the files that agents send. Tables: `sent_files`. Reads `deliveries`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use rusqlite::{Row, params};
+use rusqlite::params;
 
-/// The row of a copy, without its content.
-#[derive(Debug, Clone)]
-pub struct SentFileRow {
-    /// The name under which the content is encrypted.
-    pub item: ItemId,
-    /// The name of the file.
-    pub name: String,
-    /// Its media type.
-    pub media_type: String,
-    /// Its size.
-    pub bytes: u64,
-    /// The digest of its content.
-    pub digest: Digest,
-}
-
-fn sent_file(row: &Row<'_>) -> rusqlite::Result<SentFileRow> {
-    Ok(SentFileRow {
-        item: row.get("item")?,
-        name: row.get("name")?,
-        media_type: row.get("media_type")?,
-        bytes: row.get::<_, i64>("bytes")?.unsigned_abs(),
-        digest: row.get("digest")?,
-    })
+rows! {
+    /// The row of a copy, without its content.
+    #[derive(Debug, Clone)]
+    pub struct SentFileRow {
+        /// The name under which the content is encrypted.
+        pub item: ItemId,
+        /// The name of the file.
+        pub name: String,
+        /// Its media type.
+        pub media_type: String,
+        /// Its size.
+        pub bytes: u64,
+        /// The digest of its content.
+        pub digest: Digest,
+    }
 }
 
 /// Inserts the copy of a call with its encrypted content.
@@ -47,7 +40,7 @@ pub fn insert_file(
 /// Returns the copy of a call.
 pub fn find_file(tx: &ReadTx<'_>, call: CallId) -> Result<Option<SentFileRow>, Error> {
     let sql = "SELECT item, name, media_type, bytes, digest FROM sent_files WHERE call_id = ?1";
-    tx.find(sql, [call], sent_file)
+    tx.find(sql, [call], SentFileRow::read)
 }
 
 /// Returns the encrypted content of the copy of a call.
@@ -59,7 +52,7 @@ pub fn file_content(tx: &ReadTx<'_>, call: CallId) -> Result<Option<Vec<u8>>, Er
 pub fn open_file_count(tx: &ReadTx<'_>, session: SessionId) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM sent_files WHERE session_id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries \
                WHERE deliveries.call_id = sent_files.call_id AND state IN ('received','dropped'))";
-    Ok(tx.get(sql, [session], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [session], |row| row.get(0))
 }
 
 /// Deletes the oldest copies of a session whose delivery is settled, until at most `kept` copies are left or none of them is settled.

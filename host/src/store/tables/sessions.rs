@@ -4,6 +4,7 @@ mod origin;
 
 pub use origin::{Origin, OriginKind};
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -25,57 +26,40 @@ ironclaw_contract::words! {
 
 ironclaw_contract::stored_as_text!(SessionState);
 
-/// A session's row.
-#[derive(Debug, Clone)]
-pub struct Session {
-    /// Its id.
-    pub id: SessionId,
-    /// Its agent.
-    pub agent: AgentId,
-    /// Its origin.
-    pub origin: Origin,
-    /// Its uid as an offset from the first uid of the range.
-    pub uid_offset: u32,
-    /// Its state.
-    pub standing: SessionState,
-    /// The reason for that state.
-    pub reason: Option<String>,
-    /// The number of the last outbound row that the host accepted.
-    pub cursor: u64,
-    /// Consecutive failed launches.
-    pub failures: u32,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Milliseconds since the epoch.
-    pub last_active_at: i64,
-    /// The person whose message began it; `None` for a session of guests or of several people, and for one that is older than this column.
-    pub person: Option<PersonId>,
-    /// Its wrapped keys; `None` after a removal.
-    pub wrapped: Option<[Vec<u8>; 2]>,
+rows! {
+    /// A session's row.
+    #[derive(Debug, Clone)]
+    pub struct Session {
+        /// Its id.
+        pub id: SessionId,
+        /// Its agent.
+        pub agent: AgentId = "agent_id",
+        /// Its origin.
+        pub origin: Origin as row,
+        /// Its uid as an offset from the first uid of the range.
+        pub uid_offset: u32,
+        /// Its state.
+        pub standing: SessionState = "state",
+        /// The reason for that state.
+        pub reason: Option<String>,
+        /// The number of the last outbound row that the host accepted.
+        pub cursor: u64,
+        /// Consecutive failed launches.
+        pub failures: u32,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch.
+        pub last_active_at: i64,
+        /// The person whose message began it; `None` for a session of guests or of several people, and for one that is older than this column.
+        pub person: Option<PersonId> = "person_id",
+        /// Its wrapped keys; `None` after a removal.
+        pub wrapped: Option<[Vec<u8>; 2]> as wrapped_keys,
+    }
 }
 
-fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+fn wrapped_keys(row: &Row<'_>) -> rusqlite::Result<Option<[Vec<u8>; 2]>> {
     let queue: Option<Vec<u8>> = row.get("queue_key")?;
-    let content: Option<Vec<u8>> = row.get("content_key")?;
-    Ok(Session {
-        id: row.get("id")?,
-        agent: row.get("agent_id")?,
-        origin: Origin {
-            kind: row.get("origin_kind")?,
-            channel: row.get("channel")?,
-            platform_id: row.get("platform_id")?,
-            thread_id: row.get("thread_id")?,
-        },
-        uid_offset: row.get("uid_offset")?,
-        standing: row.get("state")?,
-        reason: row.get("reason")?,
-        cursor: row.get::<_, i64>("cursor")? as u64,
-        failures: row.get("failures")?,
-        created_at: row.get("created_at")?,
-        last_active_at: row.get("last_active_at")?,
-        person: row.get("person_id")?,
-        wrapped: queue.zip(content).map(|(queue, content)| [queue, content]),
-    })
+    Ok(queue.zip(row.get("content_key")?).map(|(queue, content)| [queue, content]))
 }
 
 /// A session to insert.
@@ -95,15 +79,17 @@ pub struct NewSession<'a> {
     pub person: Option<PersonId>,
 }
 
-/// The range and the bytes of a session's items.
-#[derive(Debug, Clone, Copy)]
-pub struct Extent {
-    /// The number of the last item.
-    pub last_seq: i64,
-    /// The number of the last dropped item.
-    pub pruned_seq: i64,
-    /// Bytes of the kept bodies.
-    pub item_bytes: i64,
+rows! {
+    /// The range and the bytes of a session's items.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Extent {
+        /// The number of the last item.
+        pub last_seq: i64,
+        /// The number of the last dropped item.
+        pub pruned_seq: i64,
+        /// Bytes of the kept bodies.
+        pub item_bytes: i64,
+    }
 }
 
 /// Bounds on the items of a session.
@@ -117,26 +103,28 @@ pub struct Bounds {
     pub oldest: i64,
 }
 
-/// An event of a channel, with its message.
-#[derive(Debug)]
-pub struct Event {
-    /// Its digest; empty after the erasure of its session.
-    pub digest: String,
-    /// The message of the event.
-    pub message: MessageId,
-    /// The session of that message.
-    pub session: SessionId,
+rows! {
+    /// An event of a channel, with its message.
+    #[derive(Debug)]
+    pub struct Event {
+        /// Its digest; empty after the erasure of its session.
+        pub digest: String,
+        /// The message of the event.
+        pub message: MessageId = "message_id",
+        /// The session of that message.
+        pub session: SessionId = "session_id",
+    }
 }
 
 /// Returns every session that is not removed, oldest first.
 pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Session>, Error> {
-    tx.list("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id", [], session)
+    tx.list("SELECT * FROM sessions WHERE state <> 'removed' ORDER BY created_at, id", [], Session::read)
 }
 
 /// Returns the sessions of an agent that are not removed, oldest first.
 pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
-    tx.list(sql, [agent], session)
+    tx.list(sql, [agent], Session::read)
 }
 
 /// The condition for a person's own sessions: the person `?1` began them, and their address is still an identity of that person.
@@ -146,18 +134,18 @@ const OWN: &str = "person_id = ?1 AND origin_kind = 'sender' AND state <> 'remov
 
 /// Returns a person's own sessions that are not removed, oldest first.
 pub fn own(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Session>, Error> {
-    tx.list(&format!("SELECT * FROM sessions WHERE {OWN} ORDER BY created_at, id"), [person], session)
+    tx.list(&format!("SELECT * FROM sessions WHERE {OWN} ORDER BY created_at, id"), [person], Session::read)
 }
 
 /// Returns the session of this id if it is a person's own and not removed.
 pub fn find_own(tx: &ReadTx<'_>, person: PersonId, id: SessionId) -> Result<Option<Session>, Error> {
-    tx.find(&format!("SELECT * FROM sessions WHERE {OWN} AND id = ?2"), params![person, id], session)
+    tx.find(&format!("SELECT * FROM sessions WHERE {OWN} AND id = ?2"), params![person, id], Session::read)
 }
 
 /// Returns the sessions that a person began and that are not removed, oldest first, also under identities that were unlinked since.
 pub fn of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE person_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
-    tx.list(sql, [person], session)
+    tx.list(sql, [person], Session::read)
 }
 
 /// Returns a session of one person in which this sender wrote for another person than `person`.
@@ -185,14 +173,14 @@ pub fn removed(tx: &ReadTx<'_>) -> Result<Vec<SessionId>, Error> {
 
 /// Returns the session of this id, unless it is removed.
 pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, Error> {
-    tx.find("SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'", [id], session)
+    tx.find("SELECT * FROM sessions WHERE id = ?1 AND state <> 'removed'", [id], Session::read)
 }
 
 /// Returns the session of this agent and origin, unless it is removed.
 pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 \
                AND origin_kind = ?5 AND state <> 'removed'";
-    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id, origin.kind], session)
+    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id, origin.kind], Session::read)
 }
 
 /// Inserts a live session without items.
@@ -308,19 +296,17 @@ pub fn close_turn(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
 pub fn take_seq(tx: &mut WriteTx<'_>, id: SessionId, bytes: u64) -> Result<u64, Error> {
     let sql = "UPDATE sessions SET last_seq = last_seq + 2, item_bytes = item_bytes + ?2 \
                WHERE id = ?1 AND state <> 'removed' RETURNING last_seq";
-    Ok(tx.returning_one(sql, params![id, bytes as i64], |row| row.get::<_, i64>(0))? as u64)
+    tx.returning_one(sql, params![id, bytes as i64], |row| row.get(0))
 }
 
 /// Returns the number of the session's last dropped item.
 pub fn dropped_upto(tx: &ReadTx<'_>, id: SessionId) -> Result<u64, Error> {
-    Ok(tx.get("SELECT pruned_seq FROM sessions WHERE id = ?1", [id], |row| row.get::<_, i64>(0))? as u64)
+    tx.get("SELECT pruned_seq FROM sessions WHERE id = ?1", [id], |row| row.get(0))
 }
 
 /// Returns the range and the bytes of a session's items.
 pub fn extent(tx: &ReadTx<'_>, id: SessionId) -> Result<Extent, Error> {
-    tx.get("SELECT last_seq, pruned_seq, item_bytes FROM sessions WHERE id = ?1", [id], |row| {
-        Ok(Extent { last_seq: row.get(0)?, pruned_seq: row.get(1)?, item_bytes: row.get(2)? })
-    })
+    tx.get("SELECT last_seq, pruned_seq, item_bytes FROM sessions WHERE id = ?1", [id], Extent::read)
 }
 
 /// Records that the items of a session up to this number were dropped, and the bytes that they had.
@@ -348,7 +334,7 @@ pub fn settle(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
 
 /// Returns the number of the last outbound row that the host accepted from a session.
 pub fn cursor(tx: &ReadTx<'_>, id: SessionId) -> Result<u64, Error> {
-    Ok(tx.get("SELECT cursor FROM sessions WHERE id = ?1", [id], |row| row.get::<_, i64>(0))? as u64)
+    tx.get("SELECT cursor FROM sessions WHERE id = ?1", [id], |row| row.get(0))
 }
 
 /// Moves the cursor of a session to an outbound row that was accepted at this time.
@@ -393,9 +379,7 @@ pub fn delete_outbound_rows_of(tx: &mut WriteTx<'_>, session: SessionId) -> Resu
 /// Returns the event of this channel with this id.
 pub fn find_event(tx: &ReadTx<'_>, channel: &str, id: &str) -> Result<Option<Event>, Error> {
     let sql = "SELECT digest, message_id, session_id FROM events WHERE channel = ?1 AND event_id = ?2";
-    tx.find(sql, [channel, id], |row| {
-        Ok(Event { message: row.get("message_id")?, session: row.get("session_id")?, digest: row.get("digest")? })
-    })
+    tx.find(sql, [channel, id], Event::read)
 }
 
 /// Inserts an event of this channel with this id.
@@ -428,14 +412,14 @@ pub fn delete_event_digests_of(tx: &mut WriteTx<'_>, session: SessionId) -> Resu
 pub fn count_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> {
     // `state <> …` is the condition of the index; without it SQLite reads every row.
     let sql = "SELECT count(*) FROM sessions WHERE person_id = ?1 AND state <> 'removed'";
-    Ok(tx.get(sql, [person], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [person], |row| row.get(0))
 }
 
 /// Returns the number of conversations on a channel that are not removed.
 pub fn count_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<u64, Error> {
     // `state <> …` is the condition of the index, as above.
     let sql = "SELECT count(*) FROM sessions WHERE channel = ?1 AND state <> 'removed'";
-    Ok(tx.get(sql, [channel], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    tx.get(sql, [channel], |row| row.get(0))
 }
 
 /// Returns the bytes of all items in the conversations of a person that are not removed.
@@ -448,7 +432,7 @@ pub fn bytes_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<u64, Error> 
 /// Returns the number of sessions in each state except `removed`.
 pub fn count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<String, u64>, Error> {
     let sql = "SELECT state, count(*) FROM sessions WHERE state <> 'removed' GROUP BY state";
-    tx.list(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))
+    tx.list(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
 /// Marks the sessions of an agent that can write to a granted directory, because files there may belong to their uids. Reads the

@@ -1,77 +1,80 @@
 //! Skills. Tables: `skill_sources`, `skill_keys`, `skill_revocations`, `skill_packages`, `skill_texts`, `agent_skills`.
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, ScheduleId};
 use ironclaw_contract::seam::change::{Packages, Schedule};
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
-use rusqlite::{Row, params};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A source of packages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
-    /// Its name.
-    pub name: String,
-    /// An absolute directory, or an https URL.
-    pub location: String,
-    /// The largest serial of its index that was seen.
-    pub serial: u64,
-    /// The time at which it was added, milliseconds since the epoch.
-    pub added_at: i64,
-}
+rows! {
+    /// A source of packages.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Source {
+        /// Its name.
+        pub name: String,
+        /// An absolute directory, or an https URL.
+        pub location: String,
+        /// The largest serial of its index that was seen.
+        pub serial: u64,
+        /// The time at which it was added, milliseconds since the epoch.
+        pub added_at: i64,
+    }
 
-/// A public key whose signatures count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// Its id: 16 hexadecimal digits.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Its text.
-    pub public_key: String,
-    /// The skills that it may sign; empty for all.
-    pub skills: Vec<String>,
-    /// The time at which it was added.
-    pub added_at: i64,
-    /// The time at which it was revoked.
-    pub revoked_at: Option<i64>,
-}
+    /// A public key whose signatures count.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Key in skill_keys {
+        /// Its id: 16 hexadecimal digits.
+        pub id: String,
+        /// Its name.
+        pub name: String,
+        /// Its text.
+        pub public_key: String,
+        /// The skills that it may sign; empty for all.
+        pub skills: Vec<String> as json,
+        /// The time at which it was added.
+        pub added_at: i64,
+        /// The time at which it was revoked.
+        pub revoked_at: Option<i64>,
+    }
 
-/// A verified package.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Package {
-    /// The digest of its archive, and the name of its directory.
-    pub digest: Digest,
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// The id of the key that signed it.
-    pub signer: String,
-    /// The source that it came from.
-    pub source: String,
-    /// The description, in the words of its author.
-    pub description: String,
-    /// `skill.toml`.
-    pub manifest: String,
-    /// The time at which it was verified first.
-    pub resolved_at: i64,
-}
+    /// A verified package.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Package in skill_packages {
+        /// The digest of its archive, and the name of its directory.
+        pub digest: Digest,
+        /// Its name.
+        pub name: String,
+        /// Its version.
+        pub version: String,
+        /// The id of the key that signed it.
+        pub signer: String,
+        /// The source that it came from.
+        pub source: String,
+        /// The description, in the words of its author.
+        pub description: String,
+        /// `skill.toml`.
+        pub manifest: String,
+        /// The time at which it was verified first.
+        pub resolved_at: i64,
+    }
 
-/// A skill of an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
-    /// Its package.
-    pub package: Package,
-    /// True if it stays at its version.
-    pub is_pinned: bool,
-    /// The grants that the agent has because of it.
-    pub brought: Brought,
-    /// The change that installed it.
-    pub change: ChangeId,
-    /// The time at which this version was installed.
-    pub installed_at: i64,
+    /// A skill of an agent.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Installed {
+        /// Its package.
+        pub package: Package as row,
+        /// True if it stays at its version.
+        pub is_pinned: bool = "pinned",
+        /// The grants that the agent has because of it.
+        pub brought: Brought as json,
+        /// The change that installed it.
+        pub change: ChangeId = "change_id",
+        /// The time at which this version was installed.
+        pub installed_at: i64,
+    }
 }
 
 /// The grants that an agent has because of a skill. A grant that the agent had before is not among them.
@@ -92,19 +95,9 @@ pub struct Brought {
     pub schedules: Vec<(Schedule, ScheduleId)>,
 }
 
-fn source(row: &Row<'_>) -> rusqlite::Result<Source> {
-    let serial: i64 = row.get("serial")?;
-    Ok(Source {
-        name: row.get("name")?,
-        location: row.get("location")?,
-        serial: serial.unsigned_abs(),
-        added_at: row.get("added_at")?,
-    })
-}
-
 /// Returns every source, by name.
 pub fn sources(tx: &ReadTx<'_>) -> Result<Vec<Source>, Error> {
-    tx.list("SELECT * FROM skill_sources ORDER BY name", [], source)
+    tx.list("SELECT * FROM skill_sources ORDER BY name", [], Source::read)
 }
 
 /// Inserts a source.
@@ -127,33 +120,19 @@ pub fn set_serial(tx: &mut WriteTx<'_>, name: &str, serial: u64) -> Result<(), E
     Ok(())
 }
 
-fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
-    Ok(Key {
-        id: row.get("id")?,
-        name: row.get("name")?,
-        public_key: row.get("public_key")?,
-        skills: stored_json(row, "skills")?,
-        added_at: row.get("added_at")?,
-        revoked_at: row.get("revoked_at")?,
-    })
-}
-
 /// Returns every key, by name, with the revoked ones.
 pub fn keys(tx: &ReadTx<'_>) -> Result<Vec<Key>, Error> {
-    tx.list("SELECT * FROM skill_keys ORDER BY name", [], key)
+    tx.list("SELECT * FROM skill_keys ORDER BY name", [], Key::read)
 }
 
 /// Returns the key of this id.
 pub fn key_by_id(tx: &ReadTx<'_>, id: &str) -> Result<Option<Key>, Error> {
-    tx.find("SELECT * FROM skill_keys WHERE id = ?1", [id], key)
+    tx.find("SELECT * FROM skill_keys WHERE id = ?1", [id], Key::read)
 }
 
 /// Inserts a key.
 pub fn add_key(tx: &mut WriteTx<'_>, new: &Key) -> Result<(), Error> {
-    let Key { id, name, public_key, skills, added_at, .. } = new;
-    let sql = "INSERT INTO skill_keys (id, name, public_key, skills, added_at) VALUES (?1,?2,?3,?4,?5)";
-    tx.execute(sql, params![id, name, public_key, canonical::to_string(skills), added_at])?;
-    Ok(())
+    new.insert(tx)
 }
 
 /// Deletes a key.
@@ -182,38 +161,22 @@ pub fn is_revoked(tx: &ReadTx<'_>, name: &str, version: &str) -> Result<bool, Er
     Ok(tx.find(sql, [name, version], |_| Ok(()))?.is_some())
 }
 
-fn package(row: &Row<'_>) -> rusqlite::Result<Package> {
-    Ok(Package {
-        digest: row.get("digest")?,
-        name: row.get("name")?,
-        version: row.get("version")?,
-        signer: row.get("signer")?,
-        source: row.get("source")?,
-        description: row.get("description")?,
-        manifest: row.get("manifest")?,
-        resolved_at: row.get("resolved_at")?,
-    })
-}
-
 /// Returns the verified package of this digest.
 pub fn package_by_digest(tx: &ReadTx<'_>, digest: Digest) -> Result<Option<Package>, Error> {
-    tx.find("SELECT * FROM skill_packages WHERE digest = ?1", [digest], package)
+    tx.find("SELECT * FROM skill_packages WHERE digest = ?1", [digest], Package::read)
 }
 
 /// Returns the verified package of this name and version.
 pub fn package_of(tx: &ReadTx<'_>, name: &str, version: &str) -> Result<Option<Package>, Error> {
-    tx.find("SELECT * FROM skill_packages WHERE name = ?1 AND version = ?2", [name, version], package)
+    tx.find("SELECT * FROM skill_packages WHERE name = ?1 AND version = ?2", [name, version], Package::read)
 }
 
 /// Inserts a verified package with its texts.
 pub fn add_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, String)]) -> Result<(), Error> {
-    let Package { digest, name, version, signer, source, description, manifest, resolved_at } = new;
-    let sql = "INSERT INTO skill_packages (digest, name, version, signer, source, description, manifest, resolved_at) \
-               VALUES (?1,?2,?3,?4,?5,?6,?7,?8)";
-    tx.execute(sql, params![digest, name, version, signer, source, description, manifest, resolved_at])?;
+    new.insert(tx)?;
     for (path, content) in texts {
         let sql = "INSERT INTO skill_texts (digest, path, content) VALUES (?1,?2,?3)";
-        tx.execute(sql, params![digest, path, content])?;
+        tx.execute(sql, params![new.digest, path, content])?;
     }
     Ok(())
 }
@@ -234,7 +197,7 @@ pub fn signed_names(tx: &ReadTx<'_>) -> Result<Vec<(String, String)>, Error> {
 /// Returns the number of packages that no agent has and that were verified since then.
 pub fn unused_since(tx: &ReadTx<'_>, since: i64) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM skill_packages WHERE resolved_at >= ?1 AND digest NOT IN (SELECT digest FROM agent_skills)";
-    tx.get(sql, [since], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    tx.get(sql, [since], |row| row.get(0))
 }
 
 /// Returns the first paths of the texts of a package.
@@ -252,19 +215,9 @@ pub fn text(tx: &ReadTx<'_>, digest: Digest, path: &str) -> Result<Option<String
 const INSTALLED: &str = "SELECT skill_packages.*, pinned, brought, change_id, installed_at FROM agent_skills \
      JOIN skill_packages USING (digest)";
 
-fn installed(row: &Row<'_>) -> rusqlite::Result<Installed> {
-    Ok(Installed {
-        package: package(row)?,
-        is_pinned: row.get("pinned")?,
-        brought: stored_json(row, "brought")?,
-        change: row.get("change_id")?,
-        installed_at: row.get("installed_at")?,
-    })
-}
-
 /// Returns the skills of an agent, by name.
 pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
-    tx.list(&format!("{INSTALLED} WHERE agent_id = ?1 ORDER BY agent_skills.name"), [agent], installed)
+    tx.list(&format!("{INSTALLED} WHERE agent_id = ?1 ORDER BY agent_skills.name"), [agent], Installed::read)
 }
 
 /// Returns the skills of an agent whose versions are not revoked, by name.
@@ -273,12 +226,16 @@ pub fn of_unrevoked(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, E
         "{INSTALLED} WHERE agent_id = ?1 AND NOT EXISTS (SELECT 1 FROM skill_revocations AS revoked \
          WHERE revoked.name = skill_packages.name AND revoked.version = skill_packages.version) ORDER BY agent_skills.name"
     );
-    tx.list(&sql, [agent], installed)
+    tx.list(&sql, [agent], Installed::read)
 }
 
 /// Returns a skill of an agent.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Installed>, Error> {
-    tx.find(&format!("{INSTALLED} WHERE agent_id = ?1 AND agent_skills.name = ?2"), params![agent, name], installed)
+    tx.find(
+        &format!("{INSTALLED} WHERE agent_id = ?1 AND agent_skills.name = ?2"),
+        params![agent, name],
+        Installed::read,
+    )
 }
 
 /// Returns the digests of the packages that agents have.

@@ -5,40 +5,43 @@ mod call;
 pub use call::{CallOutcome, CallRow, CallState, Runs};
 
 use super::sessions;
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::{Classes, Principal};
-use ironclaw_state::{Error, ReadTx, WriteTx, stored_text};
+use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// A turn's row.
-#[derive(Debug, Clone)]
-pub struct Turn {
-    /// Its id.
-    pub id: TurnId,
-    /// Its number among all turns.
-    pub ordinal: i64,
-    /// Its session.
-    pub session: SessionId,
-    /// The id of its principal.
-    pub principal: String,
-    /// The kind of its principal.
-    pub principal_kind: Principal,
-    /// True if it is open.
-    pub open: bool,
-    /// Requests to the model so far.
-    pub model_calls: u32,
-    /// Tool calls so far.
-    pub tool_calls: u32,
-    /// Bytes of results so far.
-    pub result_bytes: u64,
-    /// The classes that its request asked for.
-    pub scope: Classes,
-    /// Milliseconds that it waited for people.
-    pub waited_ms: i64,
+rows! {
+    /// A turn's row.
+    #[derive(Debug, Clone)]
+    pub struct Turn {
+        /// Its id.
+        pub id: TurnId,
+        /// Its number among all turns.
+        pub ordinal: i64,
+        /// Its session.
+        pub session: SessionId = "session_id",
+        /// The id of its principal.
+        pub principal: String,
+        /// The kind of its principal.
+        pub principal_kind: Principal as word,
+        /// True if it is open.
+        pub open: bool as is_open,
+        /// Requests to the model so far.
+        pub model_calls: u32,
+        /// Tool calls so far.
+        pub tool_calls: u32,
+        /// Bytes of results so far.
+        pub result_bytes: u64,
+        /// The classes that its request asked for.
+        pub scope: Classes as text,
+        /// Milliseconds that it waited for people.
+        pub waited_ms: i64,
+    }
 }
 
 impl Turn {
@@ -52,29 +55,19 @@ impl Turn {
     }
 }
 
-fn turn(row: &Row<'_>) -> rusqlite::Result<Turn> {
-    Ok(Turn {
-        id: row.get("id")?,
-        ordinal: row.get("ordinal")?,
-        session: row.get("session_id")?,
-        principal: row.get("principal")?,
-        principal_kind: stored_text(row, "principal_kind")?,
-        open: row.get::<_, String>("state")? == "open",
-        model_calls: row.get("model_calls")?,
-        tool_calls: row.get("tool_calls")?,
-        result_bytes: row.get::<_, i64>("result_bytes")? as u64,
-        scope: stored_text(row, "scope")?,
-        waited_ms: row.get("waited_ms")?,
-    })
+fn is_open(row: &Row<'_>) -> rusqlite::Result<bool> {
+    Ok(row.get_ref("state")?.as_str()? == "open")
 }
 
-/// The reason why a turn has no output of a model.
-#[derive(Debug, Clone)]
-pub struct Failure {
-    /// The code of the failure, one word.
-    pub code: String,
-    /// A sentence of the host for the person.
-    pub words: String,
+rows! {
+    /// The reason why a turn has no output of a model.
+    #[derive(Debug, Clone)]
+    pub struct Failure {
+        /// The code of the failure, one word.
+        pub code: String = "failure",
+        /// A sentence of the host for the person.
+        pub words: String = "failure_words",
+    }
 }
 
 /// Inserts a turn of `principal` that opens now.
@@ -111,18 +104,18 @@ pub fn close(tx: &mut WriteTx<'_>, id: TurnId, outcome: &str) -> Result<bool, Er
 /// Returns the session's open turn.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, Error> {
     let sql = "SELECT turns.* FROM sessions JOIN turns ON turns.ordinal = sessions.open_turn WHERE sessions.id = ?1";
-    tx.find(sql, [session], turn)
+    tx.find(sql, [session], Turn::read)
 }
 
 /// Returns every turn that is open.
 pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, Error> {
     let sql = "SELECT turns.* FROM sessions JOIN turns ON turns.ordinal = open_turn WHERE open_turn IS NOT NULL";
-    tx.list(sql, [], turn)
+    tx.list(sql, [], Turn::read)
 }
 
 /// Returns the turn of this id.
 pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, Error> {
-    tx.find("SELECT * FROM turns WHERE id = ?1", [id], turn)
+    tx.find("SELECT * FROM turns WHERE id = ?1", [id], Turn::read)
 }
 
 /// Returns those of these turns that work for this principal.
@@ -187,7 +180,7 @@ pub fn outcome(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
 pub fn coded_failure(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Failure>, Error> {
     let sql =
         "SELECT failure, failure_words FROM turns WHERE id = ?1 AND failure IS NOT NULL AND failure_words IS NOT NULL";
-    tx.find(sql, [turn], |row| Ok(Failure { code: row.get(0)?, words: row.get(1)? }))
+    tx.find(sql, [turn], Failure::read)
 }
 
 /// Returns whether the last request of a turn to a model failed.
@@ -196,31 +189,17 @@ pub fn has_failed(tx: &ReadTx<'_>, turn: TurnId) -> Result<bool, Error> {
     Ok(failed.unwrap_or(false))
 }
 
-fn call(row: &Row<'_>) -> rusqlite::Result<CallRow> {
-    Ok(CallRow {
-        id: row.get("id")?,
-        session: row.get("session_id")?,
-        turn: row.get("turn_id")?,
-        output: row.get("output_item")?,
-        tool: row.get("tool")?,
-        runs: [Runs::Local, Runs::Row, Runs::Host, Runs::Await]
-            .into_iter()
-            .find(|runs| row.get_ref("runs").is_ok_and(|text| text.as_str() == Ok(runs.name()))),
-        digest: row.get("digest")?,
-        state: row.get("state")?,
-        result: row.get("result_item")?,
-    })
-}
-
-/// The judgement of a call, as recorded.
-#[derive(Debug, Clone)]
-pub struct CallJudgement {
-    /// The name of its class; empty for a refused call.
-    pub class: String,
-    /// The code of a refused call; empty for a permitted one.
-    pub code: String,
-    /// The answers of the stages.
-    pub stages: String,
+rows! {
+    /// The judgement of a call, as recorded.
+    #[derive(Debug, Clone)]
+    pub struct CallJudgement {
+        /// The name of its class; empty for a refused call.
+        pub class: String,
+        /// The code of a refused call; empty for a permitted one.
+        pub code: String,
+        /// The answers of the stages.
+        pub stages: String,
+    }
 }
 
 /// Keeps a use of an allowance for a permitted call.
@@ -231,8 +210,7 @@ pub fn promise(tx: &mut WriteTx<'_>, call: CallId, allowance: i64) -> Result<(),
 
 /// Returns the recorded judgement of a call.
 pub fn judgement_of(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallJudgement>, Error> {
-    let row = |row: &Row<'_>| Ok(CallJudgement { class: row.get(0)?, code: row.get(1)?, stages: row.get(2)? });
-    tx.find("SELECT class, code, stages FROM calls WHERE id = ?1", [id], row)
+    tx.find("SELECT class, code, stages FROM calls WHERE id = ?1", [id], CallJudgement::read)
 }
 
 /// A judged call to insert.
@@ -289,7 +267,7 @@ pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error>
 
 /// Returns the call of this id.
 pub fn find_call(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, Error> {
-    tx.find("SELECT * FROM calls WHERE id = ?1", [id], call)
+    tx.find("SELECT * FROM calls WHERE id = ?1", [id], CallRow::read)
 }
 
 /// Sets the one result of a permitted call, with its outcome.
@@ -340,7 +318,7 @@ pub fn calls_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<(CallRow, CallJudge
         "SELECT c.* FROM calls c JOIN items i ON i.id = c.output_item WHERE c.turn_id = ?1 ORDER BY i.seq, c.position";
     tx.list(sql, [turn], |row| {
         let judgement = CallJudgement { class: row.get("class")?, code: row.get("code")?, stages: row.get("stages")? };
-        Ok((call(row)?, judgement))
+        Ok((CallRow::read(row)?, judgement))
     })
 }
 
@@ -395,7 +373,7 @@ pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Res
 /// `unknown`. The host records the start of every other call, so those that have not begun become `void`. Returns those that were
 /// running.
 pub fn end_calls(tx: &mut WriteTx<'_>, turn: TurnId, local: CallState) -> Result<Vec<CallRow>, Error> {
-    let running = tx.list("SELECT * FROM calls WHERE turn_id = ?1 AND state = 'running'", [turn], call)?;
+    let running = tx.list("SELECT * FROM calls WHERE turn_id = ?1 AND state = 'running'", [turn], CallRow::read)?;
     tx.execute(
         "UPDATE calls SET state = CASE WHEN state = 'running' THEN 'unknown' WHEN runs = 'local' THEN ?2 ELSE 'void' END \
          WHERE turn_id = ?1 AND state IN ('permitted', 'running')",
@@ -413,7 +391,7 @@ pub fn open_id(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<TurnId>, Er
 /// Returns the number of open turns.
 pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM sessions WHERE open_turn IS NOT NULL";
-    tx.get(sql, [], |row| Ok(row.get::<_, i64>(0)?.unsigned_abs()))
+    tx.get(sql, [], |row| row.get(0))
 }
 
 /// Returns the ordinals of at most `most` closed turns that no row refers to, as a JSON array, or `None` if there are none. The newest

@@ -2,6 +2,7 @@
 //!
 //! Never writes a row and never decides about one. See [`crate::store::tables::changes`] and [`crate::gateway::store`].
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
@@ -71,47 +72,49 @@ impl Status {
 
 ironclaw_contract::stored_as_text!(Status);
 
-/// A change's row.
-#[derive(Debug, Clone)]
-pub struct Row {
-    /// Its id.
-    pub id: ChangeId,
-    /// Its kind.
-    pub kind: ChangeKind,
-    /// The agent that it concerns.
-    pub agent: Option<AgentId>,
-    /// The agent or the person that proposed it.
-    pub requester: Requester,
-    /// The change itself.
-    pub change: Change,
-    /// The value of the same setting at the time of the proposal.
-    pub before: Value,
-    /// The meaning of the names in it at the time of the proposal.
-    pub facts: Value,
-    /// The reason, in the words of the requester.
-    pub reason: String,
-    /// The labels of the output that proposed it.
-    pub labels: Vec<Label>,
-    /// The generation of the record that it belongs to.
-    pub generation: u64,
-    /// Number of the ledger entry for the proposal.
-    pub asked_seq: u64,
-    /// Its status.
-    pub status: Status,
-    /// Digest of the review page that the deciding person read.
-    pub shown: Option<Digest>,
-    /// Milliseconds since the epoch.
-    pub created_at: i64,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-    /// The last person who decided.
-    pub decided_by: Option<PersonId>,
-    /// Milliseconds since the epoch.
-    pub decided_at: Option<i64>,
-    /// Milliseconds since the epoch.
-    pub applied_at: Option<i64>,
-    /// A sentence about the outcome.
-    pub outcome: Option<String>,
+rows! {
+    /// A change's row.
+    #[derive(Debug, Clone)]
+    pub struct Row {
+        /// Its id.
+        pub id: ChangeId,
+        /// Its kind.
+        pub kind: ChangeKind,
+        /// The agent that it concerns.
+        pub agent: Option<AgentId> = "agent_id",
+        /// The agent or the person that proposed it.
+        pub requester: Requester as requester,
+        /// The change itself.
+        pub change: Change as change,
+        /// The value of the same setting at the time of the proposal.
+        pub before: Value as json,
+        /// The meaning of the names in it at the time of the proposal.
+        pub facts: Value as json,
+        /// The reason, in the words of the requester.
+        pub reason: String,
+        /// The labels of the output that proposed it.
+        pub labels: Vec<Label> as json,
+        /// The generation of the record that it belongs to.
+        pub generation: u64,
+        /// Number of the ledger entry for the proposal.
+        pub asked_seq: u64,
+        /// Its status.
+        pub status: Status,
+        /// Digest of the review page that the deciding person read.
+        pub shown: Option<Digest>,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch.
+        pub expires_at: i64,
+        /// The last person who decided.
+        pub decided_by: Option<PersonId>,
+        /// Milliseconds since the epoch.
+        pub decided_at: Option<i64>,
+        /// Milliseconds since the epoch.
+        pub applied_at: Option<i64>,
+        /// A sentence about the outcome.
+        pub outcome: Option<String>,
+    }
 }
 
 impl Row {
@@ -132,43 +135,15 @@ impl Row {
     }
 }
 
-/// Reads a row of the table.
-pub(super) fn row(row: &SqlRow<'_>) -> rusqlite::Result<Row> {
-    let kind: ChangeKind = row.get("kind")?;
+fn requester(row: &SqlRow<'_>) -> rusqlite::Result<Requester> {
+    let principal = row.get("principal")?;
+    let Some(session) = row.get("session_id")? else { return Ok(Requester::Person(principal)) };
+    let origin =
+        Origin { session, turn: row.get("turn_id")?, message: row.get("message_id")?, call: row.get("call_id")? };
+    Ok(Requester::Agent { principal, origin })
+}
+
+fn change(row: &SqlRow<'_>) -> rusqlite::Result<Change> {
     let payload: Payload = stored_json(row, "payload")?;
-    let principal: PersonId = row.get("principal")?;
-    let session: Option<SessionId> = row.get("session_id")?;
-    let requester = match session {
-        None => Requester::Person(principal),
-        Some(session) => {
-            let origin = Origin {
-                session,
-                turn: row.get("turn_id")?,
-                message: row.get("message_id")?,
-                call: row.get("call_id")?,
-            };
-            Requester::Agent { principal, origin }
-        }
-    };
-    Ok(Row {
-        id: row.get("id")?,
-        kind,
-        agent: row.get("agent_id")?,
-        requester,
-        change: Change::parse(kind, &payload).map_err(|_| ironclaw_state::bad("payload"))?,
-        before: stored_json(row, "before")?,
-        facts: stored_json(row, "facts")?,
-        reason: row.get("reason")?,
-        labels: stored_json(row, "labels")?,
-        generation: row.get::<_, i64>("generation")? as u64,
-        asked_seq: row.get::<_, i64>("asked_seq")? as u64,
-        status: row.get("status")?,
-        shown: row.get("shown")?,
-        created_at: row.get("created_at")?,
-        expires_at: row.get("expires_at")?,
-        decided_by: row.get("decided_by")?,
-        decided_at: row.get("decided_at")?,
-        applied_at: row.get("applied_at")?,
-        outcome: row.get("outcome")?,
-    })
+    Change::parse(row.get("kind")?, &payload).map_err(|_| ironclaw_state::bad("payload"))
 }

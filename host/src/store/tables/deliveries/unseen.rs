@@ -1,6 +1,7 @@
 //! Replies on this host that no client of their person got.
 
-use super::{Delivery, delivery};
+use super::Delivery;
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{AgentId, DeliveryId, PersonId, SessionId, TurnId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
@@ -31,15 +32,17 @@ fn is_unseen() -> String {
     )
 }
 
-/// The unseen replies of one session.
-#[derive(Debug, Clone)]
-pub struct Unseen {
-    /// The session.
-    pub session: SessionId,
-    /// Their number.
-    pub count: u64,
-    /// The time of the newest one, milliseconds since the epoch.
-    pub newest_at: i64,
+rows! {
+    /// The unseen replies of one session.
+    #[derive(Debug, Clone)]
+    pub struct Unseen {
+        /// The session.
+        pub session: SessionId = "session_id",
+        /// Their number.
+        pub count: u64,
+        /// The time of the newest one, milliseconds since the epoch.
+        pub newest_at: i64,
+    }
 }
 
 /// Returns the number of a person's unseen replies for each session that has some.
@@ -49,10 +52,7 @@ pub fn unseen_by_session(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Unseen
         "SELECT session_id, count(*) AS count, max(deliveries.created_at) AS newest_at FROM deliveries \
          CROSS JOIN sessions ON sessions.id = session_id WHERE {is_unseen} GROUP BY session_id ORDER BY newest_at"
     );
-    tx.list(&sql, [person], |row| {
-        let count = row.get::<_, i64>("count")?.unsigned_abs();
-        Ok(Unseen { session: row.get("session_id")?, count, newest_at: row.get("newest_at")? })
-    })
+    tx.list(&sql, [person], Unseen::read)
 }
 
 /// Returns at most `limit` unseen replies of an agent to a person, oldest first.
@@ -62,7 +62,7 @@ pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -
         "SELECT deliveries.* FROM deliveries CROSS JOIN sessions ON sessions.id = session_id \
          WHERE {is_unseen} AND agent_id = ?2 ORDER BY deliveries.rowid LIMIT ?3"
     );
-    tx.list(&sql, params![person, agent, limit as i64], delivery)
+    tx.list(&sql, params![person, agent, limit as i64], Delivery::read)
 }
 
 /// Records that the person got a reply.

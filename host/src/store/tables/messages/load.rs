@@ -35,8 +35,7 @@ pub fn waiting_on_channel(tx: &ReadTx<'_>, channel: &str) -> Result<Load, Error>
 }
 
 fn load(row: &Row<'_>) -> rusqlite::Result<Load> {
-    let number = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-    Ok(Load { count: number(0)?, bytes: number(1)? })
+    Ok(Load { count: row.get(0)?, bytes: row.get(1)? })
 }
 
 #[cfg(test)]

@@ -2,35 +2,38 @@
 //!
 //! Has no SQL: see [`super`].
 
+use crate::store::rows::rows;
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_judge::Principal;
 
-/// A message's row.
-#[derive(Debug, Clone)]
-pub struct Message {
-    /// Its id.
-    pub id: MessageId,
-    /// Its session.
-    pub session: SessionId,
-    /// Its number.
-    pub seq: u64,
-    /// `chat task webhook system`.
-    pub kind: Kind,
-    /// Its status.
-    pub status: Status,
-    /// True if it asks for a turn.
-    pub trigger: bool,
-    /// Its sender on the channel.
-    pub sender: String,
-    /// The id of its principal.
-    pub principal: String,
-    /// Its channel.
-    pub channel: String,
-    /// Milliseconds since the epoch.
-    pub received_at: i64,
-    /// The current or last turn that answers it.
-    pub turn: Option<TurnId>,
+rows! {
+    /// A message's row.
+    #[derive(Debug, Clone)]
+    pub struct Message {
+        /// Its id.
+        pub id: MessageId,
+        /// Its session.
+        pub session: SessionId = "session_id",
+        /// Its number.
+        pub seq: u64,
+        /// `chat task webhook system`.
+        pub kind: Kind,
+        /// Its status.
+        pub status: Status,
+        /// True if it asks for a turn.
+        pub trigger: bool,
+        /// Its sender on the channel.
+        pub sender: String,
+        /// The id of its principal.
+        pub principal: String,
+        /// Its channel.
+        pub channel: String,
+        /// Milliseconds since the epoch.
+        pub received_at: i64,
+        /// The current or last turn that answers it.
+        pub turn: Option<TurnId> = "turn_id",
+    }
 }
 
 impl Message {
@@ -76,41 +79,43 @@ pub struct NewMessage<'a> {
     pub bytes: usize,
 }
 
-/// A message that waits for a turn.
-#[derive(Debug, Clone)]
-pub struct Waiting {
-    /// The message.
-    pub id: MessageId,
-    /// Its number.
-    pub seq: u64,
-    /// The id of its principal.
-    pub principal: String,
-    /// The kind of its principal.
-    pub principal_kind: Principal,
-    /// True if it asks for a turn.
-    pub trigger: bool,
-    /// Turns with this message that ended without an answer.
-    pub attempts: u32,
-    /// True if it answers a question.
-    pub is_answer: bool,
-    /// The address of its reply, in a form to compare; `None` for the origin of the session.
-    pub reply_to: Option<String>,
-}
+rows! {
+    /// A message that waits for a turn.
+    #[derive(Debug, Clone)]
+    pub struct Waiting {
+        /// The message.
+        pub id: MessageId,
+        /// Its number.
+        pub seq: u64,
+        /// The id of its principal.
+        pub principal: String,
+        /// The kind of its principal.
+        pub principal_kind: Principal as word,
+        /// True if it asks for a turn.
+        pub trigger: bool,
+        /// Turns with this message that ended without an answer.
+        pub attempts: u32,
+        /// True if it answers a question.
+        pub is_answer: bool,
+        /// The address of its reply, in a form to compare; `None` for the origin of the session.
+        pub reply_to: Option<String>,
+    }
 
-/// A message and its session.
-#[derive(Debug, Clone, Copy)]
-pub struct InSession {
-    /// The message.
-    pub message: MessageId,
-    /// Its session.
-    pub session: SessionId,
-}
+    /// A message and its session.
+    #[derive(Debug, Clone, Copy)]
+    pub struct InSession {
+        /// The message.
+        pub message: MessageId = "id",
+        /// Its session.
+        pub session: SessionId = "session_id",
+    }
 
-/// The position of a message among the items of its conversation.
-#[derive(Debug, Clone, Copy)]
-pub struct MessagePosition {
-    /// The ordinal of the turn that showed it first.
-    pub ordinal: i64,
-    /// The last number of its session at the time of a retry.
-    pub moved_seq: Option<u64>,
+    /// The position of a message among the items of its conversation.
+    #[derive(Debug, Clone, Copy)]
+    pub struct MessagePosition {
+        /// The ordinal of the turn that showed it first.
+        pub ordinal: i64 = "first_ordinal",
+        /// The last number of its session at the time of a retry.
+        pub moved_seq: Option<u64>,
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! Never compares addresses of different meanings. See [`crate::sessions::store`].
 
+use crate::store::rows::rows;
 use crate::store::tables::destinations::AGENT;
 use ironclaw_contract::ids::{PersonId, SessionId};
 
@@ -31,17 +32,19 @@ impl OriginKind {
 
 ironclaw_contract::stored_as_text!(OriginKind);
 
-/// Origin of a session's messages, and destination of the replies to messages without an address of their own.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Origin {
-    /// The meaning of the address.
-    pub kind: OriginKind,
-    /// The channel, such as `loopback`.
-    pub channel: String,
-    /// The address on the channel.
-    pub platform_id: String,
-    /// The thread at that address; empty if there is none.
-    pub thread_id: String,
+rows! {
+    /// Origin of a session's messages, and destination of the replies to messages without an address of their own.
+    #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+    pub struct Origin {
+        /// The meaning of the address.
+        pub kind: OriginKind = "origin_kind",
+        /// The channel, such as `loopback`.
+        pub channel: String,
+        /// The address on the channel.
+        pub platform_id: String,
+        /// The thread at that address; empty if there is none.
+        pub thread_id: String,
+    }
 }
 
 impl Origin {

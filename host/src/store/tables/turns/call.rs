@@ -2,8 +2,10 @@
 //!
 //! Has no SQL: see [`super`].
 
+use crate::store::rows::rows;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
 ironclaw_contract::words! {
@@ -87,25 +89,32 @@ ironclaw_contract::words! {
     }
 }
 
-/// A recorded call's row.
-#[derive(Debug, Clone)]
-pub struct CallRow {
-    /// Its id.
-    pub id: CallId,
-    /// Its session.
-    pub session: SessionId,
-    /// Its turn.
-    pub turn: TurnId,
-    /// The output that names it.
-    pub output: ItemId,
-    /// The tool.
-    pub tool: String,
-    /// The place where it runs; `None` for a refused call.
-    pub runs: Option<Runs>,
-    /// Digest of its arguments.
-    pub digest: Digest,
-    /// Its state.
-    pub state: CallState,
-    /// Its result, once there is one.
-    pub result: Option<ItemId>,
+rows! {
+    /// A recorded call's row.
+    #[derive(Debug, Clone)]
+    pub struct CallRow {
+        /// Its id.
+        pub id: CallId,
+        /// Its session.
+        pub session: SessionId = "session_id",
+        /// Its turn.
+        pub turn: TurnId = "turn_id",
+        /// The output that names it.
+        pub output: ItemId = "output_item",
+        /// The tool.
+        pub tool: String,
+        /// The place where it runs; `None` for a refused call.
+        pub runs: Option<Runs> as runs,
+        /// Digest of its arguments.
+        pub digest: Digest,
+        /// Its state.
+        pub state: CallState,
+        /// Its result, once there is one.
+        pub result: Option<ItemId> = "result_item",
+    }
+}
+
+fn runs(row: &Row<'_>) -> rusqlite::Result<Option<Runs>> {
+    let text = row.get_ref("runs")?.as_str()?;
+    Ok(Runs::ALL.into_iter().find(|runs| runs.name() == text))
 }
