@@ -6,7 +6,7 @@ use ironclaw_contract::ids::{AgentId, CallId, MessageId, PersonId, QuestionId, S
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use rusqlite::{Params, params};
+use rusqlite::params;
 
 ironclaw_contract::words! {
     /// The status of a question.
@@ -75,10 +75,6 @@ rows! {
     }
 }
 
-fn rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
-    tx.list(sql, params, Row::read)
-}
-
 /// Inserts a question.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
@@ -101,7 +97,7 @@ pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Ro
     let mut all = Vec::new();
     for status in statuses {
         let sql = "SELECT * FROM questions WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
-        all.extend(rows(tx, sql, params![status, limit as i64])?);
+        all.extend(tx.list::<_, Vec<_>>(sql, params![status, limit as i64], Row::read)?);
     }
     all.sort_by_key(|row| (row.created_at, row.id));
     Ok(all.split_off(all.len().saturating_sub(limit)))
@@ -109,12 +105,14 @@ pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Ro
 
 /// Returns the questions of a session that wait, oldest first.
 pub fn waiting_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM questions WHERE session_id = ?1 AND status = 'waiting' ORDER BY ordinal", [session])
+    let sql = "SELECT * FROM questions WHERE session_id = ?1 AND status = 'waiting' ORDER BY ordinal";
+    tx.list(sql, [session], Row::read)
 }
 
 /// Returns the questions to a person that wait, oldest first.
 pub fn waiting_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM questions WHERE principal = ?1 AND status = 'waiting' ORDER BY ordinal", [person])
+    let sql = "SELECT * FROM questions WHERE principal = ?1 AND status = 'waiting' ORDER BY ordinal";
+    tx.list(sql, [person], Row::read)
 }
 
 /// Returns the number of questions that wait.
@@ -125,21 +123,21 @@ pub fn waiting_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
 
 /// Returns every question that waits, oldest first.
 pub fn every_waiting(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM questions WHERE status = 'waiting' ORDER BY ordinal", [])
+    tx.list("SELECT * FROM questions WHERE status = 'waiting' ORDER BY ordinal", [], Row::read)
 }
 
 /// Returns the waiting questions whose time ended at `at` or before.
 pub fn ended(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
     let sql =
         "SELECT * FROM questions WHERE status = 'waiting' AND expires_at <= ?1 ORDER BY expires_at, ordinal LIMIT ?2";
-    rows(tx, sql, params![at, limit as i64])
+    tx.list(sql, params![at, limit as i64], Row::read)
 }
 
 /// Returns the waiting questions whose reminder was due at `at` or before.
 pub fn to_remind(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
     let sql =
         "SELECT * FROM questions WHERE status = 'waiting' AND remind_at <= ?1 ORDER BY remind_at, ordinal LIMIT ?2";
-    rows(tx, sql, params![at, limit as i64])
+    tx.list(sql, params![at, limit as i64], Row::read)
 }
 
 /// Returns the next end or reminder of a waiting question, milliseconds since the epoch.

@@ -11,7 +11,7 @@ use ironclaw_contract::ids::{AgentId, ApprovalId, CallId, ItemId, MessageId, Per
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Classes;
 use ironclaw_state::{Error, ReadTx, WriteTx};
-use rusqlite::{Params, ToSql, params};
+use rusqlite::{ToSql, params};
 
 rows! {
     /// The row of an approval request.
@@ -70,10 +70,6 @@ rows! {
     }
 }
 
-fn rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<Row>, Error> {
-    tx.list(sql, params, Row::read)
-}
-
 /// Inserts an approval request.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
@@ -98,11 +94,8 @@ pub fn equal(tx: &ReadTx<'_>, session: SessionId, root: MessageId, digest: Diges
 
 /// Returns the requests that the calls of one output made, in their order.
 pub fn of_output(tx: &ReadTx<'_>, session: SessionId, output: ItemId) -> Result<Vec<Row>, Error> {
-    rows(
-        tx,
-        "SELECT * FROM requests WHERE session_id = ?1 AND output_item = ?2 ORDER BY ordinal",
-        params![session, output],
-    )
+    let sql = "SELECT * FROM requests WHERE session_id = ?1 AND output_item = ?2 ORDER BY ordinal";
+    tx.list(sql, params![session, output], Row::read)
 }
 
 /// Returns at most `limit` requests of these statuses, oldest first.
@@ -110,7 +103,7 @@ pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Ro
     let mut all = Vec::new();
     for status in statuses {
         let sql = "SELECT * FROM requests WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
-        all.extend(rows(tx, sql, params![status, limit as i64])?);
+        all.extend(tx.list::<_, Vec<_>>(sql, params![status, limit as i64], Row::read)?);
     }
     all.sort_by_key(|row| (row.created_at, row.id));
     Ok(all.split_off(all.len().saturating_sub(limit)))
@@ -118,13 +111,13 @@ pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Ro
 
 /// Returns the requests of a turn, in their order.
 pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM requests WHERE turn_id = ?1 ORDER BY ordinal", [turn])
+    tx.list("SELECT * FROM requests WHERE turn_id = ?1 ORDER BY ordinal", [turn], Row::read)
 }
 
 /// Returns the requests for calls of a tool by an agent on behalf of a person, in their order.
 pub fn of_person(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE principal = ?1 AND agent_id = ?2 AND tool = ?3 ORDER BY ordinal";
-    rows(tx, sql, params![person, agent, tool])
+    tx.list(sql, params![person, agent, tool], Row::read)
 }
 
 /// Returns the pending and approved requests whose task began with a message of this sender.
@@ -132,20 +125,20 @@ pub fn open_of_sender(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Ve
     // The task of an agent's message began with the message at the start of its chain.
     let sql = "SELECT requests.* FROM requests LEFT JOIN agent_messages ON message_id = requests.root \
                JOIN messages ON messages.id = coalesce(agent_messages.chain, requests.root) WHERE requests.status IN ('pending','approved') AND messages.channel = ?1 AND messages.sender = ?2 ORDER BY ordinal";
-    rows(tx, sql, [channel, sender])
+    tx.list(sql, [channel, sender], Row::read)
 }
 
 /// Returns the newest requests that their own person approved and whose call has its outcome.
 pub fn approved_by_own_person(tx: &ReadTx<'_>, person: PersonId, limit: usize) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE principal = ?1 AND decided_by = ?1 AND status IN ('done','failed','queued') \
                ORDER BY ordinal DESC LIMIT ?2";
-    rows(tx, sql, params![person, limit as i64])
+    tx.list(sql, params![person, limit as i64], Row::read)
 }
 
 /// Returns the pending and approved requests whose time ended at `at` or before, earliest first.
 pub fn ended(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE status IN ('pending','approved') AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
-    rows(tx, sql, params![at, limit as i64])
+    tx.list(sql, params![at, limit as i64], Row::read)
 }
 
 /// Returns the next end of a pending or approved request, milliseconds since the epoch.
@@ -160,7 +153,8 @@ pub fn next_reminder(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
 
 /// Returns at most `limit` requests whose people are told at `at` or before that they expire soon, earliest first.
 pub fn to_remind(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM requests WHERE remind_at <= ?1 ORDER BY remind_at LIMIT ?2", params![at, limit as i64])
+    let sql = "SELECT * FROM requests WHERE remind_at <= ?1 ORDER BY remind_at LIMIT ?2";
+    tx.list(sql, params![at, limit as i64], Row::read)
 }
 
 /// Records that people were told that a request expires soon.
@@ -171,7 +165,7 @@ pub fn mark_reminded(tx: &mut WriteTx<'_>, id: RequestId) -> Result<(), Error> {
 
 /// Returns the pending requests of an agent.
 pub fn pending_of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM requests WHERE status = 'pending' AND agent_id = ?1", [agent])
+    tx.list("SELECT * FROM requests WHERE status = 'pending' AND agent_id = ?1", [agent], Row::read)
 }
 
 /// Returns the number of pending requests.
@@ -249,22 +243,24 @@ pub fn is_any_due(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Resul
 
 /// Returns the requests of a message's task, in their order.
 pub fn of_task(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM requests WHERE session_id = ?1 AND root = ?2 ORDER BY ordinal", params![session, root])
+    let sql = "SELECT * FROM requests WHERE session_id = ?1 AND root = ?2 ORDER BY ordinal";
+    tx.list(sql, params![session, root], Row::read)
 }
 
 /// Returns the approved requests of a session whose calls have not begun, in their order.
 pub fn approved_of_session(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM requests WHERE session_id = ?1 AND status = 'approved' ORDER BY ordinal", [session])
+    let sql = "SELECT * FROM requests WHERE session_id = ?1 AND status = 'approved' ORDER BY ordinal";
+    tx.list(sql, [session], Row::read)
 }
 
 /// Returns the requests whose calls run, or were running at the end of the host.
 pub fn running(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM requests WHERE status = 'running' ORDER BY ordinal", [])
+    tx.list("SELECT * FROM requests WHERE status = 'running' ORDER BY ordinal", [], Row::read)
 }
 
 /// Returns the open requests of the whole host.
 pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Row>, Error> {
-    rows(tx, "SELECT * FROM requests WHERE status IN ('pending','approved') ORDER BY ordinal", [])
+    tx.list("SELECT * FROM requests WHERE status IN ('pending','approved') ORDER BY ordinal", [], Row::read)
 }
 
 /// Deletes the requests of a session with their approvals, and returns their ids.
