@@ -26,3 +26,21 @@ pub mod sent_files;
 pub mod sessions;
 pub mod skills;
 pub mod turns;
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::types::Null;
+
+    /// Returns the steps of the plan of a statement that read one of these tables, in a new record.
+    pub(super) fn steps_on(tables: &[&str], sql: &str) -> Vec<String> {
+        let db = rusqlite::Connection::open_in_memory().expect("made");
+        for version in ironclaw_state::migrations::VERSIONS {
+            db.execute_batch(version).expect("a version of the schema");
+        }
+        let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
+        let nothing = rusqlite::params_from_iter(vec![Null; statement.parameter_count()]);
+        let plan = statement.query_map(nothing, |row| row.get::<_, String>("detail")).expect("a plan");
+        let plan: Vec<String> = plan.collect::<Result<_, _>>().expect("its steps");
+        plan.into_iter().filter(|step| tables.iter().any(|table| step.contains(&format!(" {table}")))).collect()
+    }
+}

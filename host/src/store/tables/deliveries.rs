@@ -430,22 +430,15 @@ pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::steps_on;
     use super::*;
 
     #[test]
     fn due_deliveries_are_found_by_an_index() {
-        let db = rusqlite::Connection::open_in_memory().expect("made");
-        for version in ironclaw_state::migrations::VERSIONS {
-            db.execute_batch(version).expect("a version of the schema");
-        }
         for sql in [SENDING, READY, NEXT_AT, INTERRUPTED, DOUBTFUL, TO_AGENTS] {
-            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
-            let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
-            let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));
-            let plan: Vec<String> = plan.expect("a plan").collect::<Result<_, _>>().expect("its steps");
-            let tables: Vec<&String> = plan.iter().filter(|step| step.contains(" deliveries")).collect();
-            let by_index = |step: &&String| step.contains("INDEX deliveries_o");
-            assert!(!tables.is_empty() && tables.iter().all(by_index), "{sql}: {plan:?}");
+            let steps = steps_on(&["deliveries"], sql);
+            let by_index = |step: &String| step.contains("INDEX deliveries_o");
+            assert!(!steps.is_empty() && steps.iter().all(by_index), "{sql}: {steps:?}");
         }
     }
 }

@@ -281,22 +281,15 @@ pub fn forget(tx: &mut WriteTx<'_>, until: i64, most: i64) -> Result<usize, Erro
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::steps_on;
     use super::*;
 
     #[test]
     fn due_notifications_are_found_by_an_index() {
-        let db = rusqlite::Connection::open_in_memory().expect("made");
-        for version in ironclaw_state::migrations::VERSIONS {
-            db.execute_batch(version).expect("a version of the schema");
-        }
         for sql in [SENDING, READY, CHANNELS, NEXT_AT, INTERRUPTED] {
-            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
-            let nothing = vec![rusqlite::types::Null; statement.parameter_count()];
-            let plan = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get::<_, String>("detail"));
-            let plan: Vec<String> = plan.expect("a plan").collect::<Result<_, _>>().expect("its steps");
-            let tables: Vec<&String> = plan.iter().filter(|step| step.contains(" notifications")).collect();
-            let by_index = |step: &&String| step.contains("INDEX notifications_open");
-            assert!(!tables.is_empty() && tables.iter().all(by_index), "{sql}: {plan:?}");
+            let steps = steps_on(&["notifications"], sql);
+            let by_index = |step: &String| step.contains("INDEX notifications_open");
+            assert!(!steps.is_empty() && steps.iter().all(by_index), "{sql}: {steps:?}");
         }
     }
 }

@@ -40,25 +40,18 @@ fn load(row: &Row<'_>) -> rusqlite::Result<Load> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::tests::steps_on;
     use super::*;
 
     #[test]
     fn waiting_messages_are_found_by_an_index() {
-        let db = rusqlite::Connection::open_in_memory().expect("made");
-        for version in ironclaw_state::migrations::VERSIONS {
-            db.execute_batch(version).expect("a version of the schema");
-        }
         for (sql, indexes) in [
             (WAITING_OF, &["sessions_by_person", "messages_waiting", "messages_waiting_of"][..]),
             (WAITING_ON, &["messages_waiting_on"]),
         ] {
-            let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("it is SQL");
-            let plan = statement.query_map(["x"], |row| row.get::<_, String>("detail")).expect("a plan");
-            let plan: Vec<String> = plan.collect::<Result<_, _>>().expect("its steps");
-            let tables: Vec<&String> =
-                plan.iter().filter(|step| step.contains(" messages") || step.contains(" sessions")).collect();
-            let used = tables.iter().zip(indexes).all(|(step, index)| step.contains(&format!("INDEX {index} (")));
-            assert!(tables.len() == indexes.len() && used, "{sql}: {plan:?}");
+            let steps = steps_on(&["messages", "sessions"], sql);
+            let used = steps.iter().zip(indexes).all(|(step, index)| step.contains(&format!("INDEX {index} (")));
+            assert!(steps.len() == indexes.len() && used, "{sql}: {steps:?}");
         }
     }
 }
