@@ -22,6 +22,7 @@ use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::routes::{self, Method, Raw, Route};
 use ironclaw_contract::operator::{Failure, FileStored, PushDiff};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -346,19 +347,12 @@ fn uri(path: &str, names: &[Name<'_>], query: &Value) -> String {
     if query.is_empty() { path } else { format!("{path}?{query}") }
 }
 
-/// Encodes a name as one segment of a path; escapes all but the unreserved characters of RFC 3986.
+/// The characters of a name that are encoded in a path: all but the unreserved ones of RFC 3986, and dots, because `.` and `..` are steps.
+const OUTSIDE_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+
+/// Encodes a name as one segment of a path.
 fn escaped(name: impl Display) -> String {
-    // Dots are escaped too, because `.` and `..` are steps in a path.
-    let name = name.to_string();
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+    utf8_percent_encode(&name.to_string(), OUTSIDE_SEGMENT).to_string()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use super::{Error, connect, log, rekey, sql};
 use ironclaw_contract::seam::crypt::{SessionKey, prepare_cipher};
 use nix::sys::statvfs::statvfs;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File};
@@ -144,16 +145,12 @@ pub fn under_other_keys(path: &Path, key: &SessionKey) -> Vec<PathBuf> {
     all(path).into_iter().map(|snapshot| snapshot.path).filter(|snapshot| !opens(snapshot, key)).collect()
 }
 
+/// The characters that are encoded in the path of an address of SQLite.
+const OUTSIDE_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
+
 /// Returns whether this key opens the snapshot. It writes no file.
 fn opens(snapshot: &Path, key: &SessionKey) -> bool {
-    let mut address = "file:".to_owned();
-    for byte in snapshot.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
-            _ => address.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    address.push_str("?immutable=1");
+    let address = format!("file:{}?immutable=1", percent_encode(snapshot.as_os_str().as_encoded_bytes(), OUTSIDE_PATH));
     let look = || -> rusqlite::Result<()> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         prepare_cipher();
