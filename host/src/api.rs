@@ -57,7 +57,6 @@ use crate::reach::network_command::CommandJails;
 use crate::runtime::emergency_stop::EmergencyStop;
 use crate::runtime::pipeline::Inbound;
 use crate::runtime::sessions::Sessions;
-use crate::store::error::ContentError;
 use crate::store::record::Record;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::shutdown::Shutdown;
@@ -261,7 +260,6 @@ macro_rules! breakdown {
     };
 }
 breakdown!(
-    ContentError,
     ironclaw_state::keys::Error,
     crate::registry::secrets::Error,
     ironclaw_model::Error,

@@ -10,7 +10,6 @@ use crate::registry::policy::{self, Policy};
 use crate::registry::tools;
 use crate::registry::{self, Person, Role, destinations, egress, mcp};
 use crate::sessions::store;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::messages::Message;
@@ -93,7 +92,7 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
 fn result(tx: &ReadTx<'_>, wrapping: &WrappingKey, row: &CallRow) -> Result<Option<String>, Error> {
     let item = row.result.map(|item| items::find(tx, item)).transpose()?.flatten();
     let (Some(item), Some(session)) = (item, store::find(tx, row.session)?) else { return Ok(None) };
-    let key = session.content_key(wrapping).map_err(ContentError::from)?;
+    let key = session.content_key(wrapping)?;
     let body = items::body(tx, &item, &key)?;
     let text = match item.tuple.kind {
         // The outcome of a late call is a message.

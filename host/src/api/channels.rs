@@ -10,7 +10,7 @@ use crate::channels::inbound::routing::engage;
 use crate::gateway::writers;
 use crate::registry::channels::{self, Channel, reach};
 use crate::registry::{self, Person};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
@@ -47,7 +47,7 @@ pub async fn add(
         .state
         .decide(move |tx| {
             let made = channels::add(tx, &draft, &record.wrapping, &person)?;
-            Ok::<_, Denied<ContentError>>(view(tx, &made, hooks)?)
+            Ok::<_, Denied<Error>>(view(tx, &made, hooks)?)
         })
         .await?;
     Ok(Json(NewChannelMade { channel: made, secret: said }))

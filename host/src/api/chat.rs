@@ -32,7 +32,6 @@ use crate::registry::latch;
 use crate::registry::{self, Identity, Person, Role, tokens};
 use crate::runtime::pipeline::Confirmation;
 use crate::sessions::store::{self, SessionState};
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::refusal::Refusal;
 use crate::turns::items;
@@ -270,7 +269,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         && delivery.state == "received"
         && let Some(item) = items::find(tx, delivery.item)?
     {
-        let key = session.keys(wrapping).map_err(ContentError::from)?.content;
+        let key = session.keys(wrapping)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }

@@ -7,7 +7,6 @@ use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};
 use crate::sessions::store::{self, Session};
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::tables;
 use crate::turns::calls::{self, ResultBody};
@@ -54,7 +53,7 @@ pub async fn show(
     let by = person.id;
     let read = move |tx: &ReadTx<'_>| {
         let Some((session, others)) = readable(tx, &person, id)? else { return Ok::<_, Error>(None) };
-        let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+        let key = session.content_key(&record.wrapping)?;
         Ok(Some((transcript(tx, &session, &key, &page)?, others)))
     };
     let found = api.record.state.read(read).await?;

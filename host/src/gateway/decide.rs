@@ -17,7 +17,7 @@ use crate::gateway::approval::{self, Approver, Domain, Subject, SubjectNames};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Giver, Person, Role, roles};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::times::HOUR_MS;
 pub use undecided::Undecided;
@@ -366,7 +366,7 @@ pub fn reject(
 
 /// Withdraws the other open changes of the agent and the kind that are stale after this change was applied. The caller notifies their
 /// requesters.
-pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, ContentError> {
+pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &Row) -> Result<Vec<Row>, Error> {
     let mut ended = Vec::new();
     for row in store::find_similar(tx, applied)? {
         if let Some(outcome) = why_stale(tx, context.host_policy, &row)? {
@@ -377,7 +377,7 @@ pub fn supersede(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, applied: &
 }
 
 /// Takes back the approvals of waiting changes that are no longer valid, for example after a change of the policy.
-pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<(), ContentError> {
+pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<(), Error> {
     for row in store::partially_approved(tx)? {
         let (_, shown) = show(tx, context.policy, &row)?;
         count(tx, context, &row, shown)?;
@@ -389,11 +389,7 @@ pub fn recount(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>) -> Result<()
 ///
 /// # Errors
 /// Refuses as [`still_approved`] does, and if an approval is already used; nothing is applied then.
-pub fn approved(
-    tx: &mut WriteTx<'_>,
-    context: &DecisionContext<'_>,
-    row: &Row,
-) -> Result<Approved, Denied<ContentError>> {
+pub fn approved(tx: &mut WriteTx<'_>, context: &DecisionContext<'_>, row: &Row) -> Result<Approved, Denied<Error>> {
     let StillApproved { row, approvals } = still_approved(tx, context, row)?;
     for approval in &approvals {
         if !store::use_approval(tx, approval.given.id)? {
@@ -420,7 +416,7 @@ pub fn still_approved(
     tx: &mut WriteTx<'_>,
     context: &DecisionContext<'_>,
     row: &Row,
-) -> Result<StillApproved, Denied<ContentError>> {
+) -> Result<StillApproved, Denied<Error>> {
     let refuse = |code, words: String| Err(Refusal::new(code, words).into());
     let Some(row) = store::find(tx, row.id)?.filter(|row| row.status == Status::Approved) else {
         return refuse(DenialCode::ChangeDecided, format!("{} is not approved, or is already applied", row.id));

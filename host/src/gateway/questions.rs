@@ -23,7 +23,6 @@ use crate::channels::inbound::inbox::Recorded;
 use crate::registry::Person;
 use crate::registry::live_settings::Live;
 use crate::sessions::store;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::refusal::{Decide, Denied};
@@ -60,10 +59,9 @@ impl Body {
 pub fn body(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Body, Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("{}: its text", row.id));
     let session = store::find(tx, row.session)?.ok_or_else(damaged)?;
-    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
-    let text = key.open(row.id.item(), &row.sealed_text).map_err(ContentError::from)?;
-    let text =
-        String::from_utf8(text).map_err(|_| ContentError::from(keys::Error::Sealed("the text of a question")))?;
+    let key = session.content_key(&record.wrapping)?;
+    let text = key.open(row.id.item(), &row.sealed_text)?;
+    let text = String::from_utf8(text).map_err(|_| Error::from(keys::Error::Sealed("the text of a question")))?;
     Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
 }
 

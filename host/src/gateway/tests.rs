@@ -12,7 +12,7 @@ use super::store::{self, Status};
 use crate::gateway::approval::{self, Token};
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Person, Role};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
@@ -356,7 +356,7 @@ fn state_error_while_applying_leaves_the_approval_unused() {
         let row = store::known(tx, id).expect("it is there");
         let approved = decide::approved(tx, &context(&policy, 1, &host_policy()), &row).expect("approved");
         apply::apply(tx, &approved, &Prepared::Nothing).expect("applied");
-        Err::<(), _>(ContentError::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
+        Err::<(), _>(Error::State(ironclaw_state::Error::Stored("a full disk".to_owned())))
     }));
     failed.expect_err("the transaction was rolled back");
     assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("old", Status::Approved));

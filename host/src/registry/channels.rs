@@ -5,7 +5,7 @@
 pub mod reach;
 
 use super::{Identity, LOOPBACK, Person, Role, Unknown, identities, places};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::channels::{self as table, NewChannel};
 use crate::store::times::DAY_MS;
@@ -103,7 +103,7 @@ pub fn add(
     draft: &ChannelDraft,
     wrapping: &WrappingKey,
     by: &Person,
-) -> Result<Channel, Denied<ContentError>> {
+) -> Result<Channel, Denied<Error>> {
     let name = &draft.name;
     check_name(name)?;
     let channels = all(tx)?;
@@ -125,7 +125,7 @@ pub fn add(
             .hint("ask an owner to make the channel, or to unlink them first: `ironctl person unlink`")
             .into());
     }
-    let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret).map_err(ContentError::from)?;
+    let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret)?;
     let (url, idempotent, created_at) = (draft.url.as_str(), draft.idempotent, tx.now());
     table::insert(tx, &NewChannel { name, kind: draft.kind, url, idempotent, wrapped: &wrapped, created_at })?;
     Entry::new(LedgerEvent::ChannelAdded)
@@ -208,7 +208,7 @@ pub fn has_room(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ir
 }
 
 /// Wraps every secret under another key; returns their number.
-pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, ContentError> {
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
     let mut count = 0;
     for channel in all(tx)? {
         let wrapped = old.rewrap_secret(new, &secret_name(&channel.name), &channel.wrapped)?;

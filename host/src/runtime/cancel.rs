@@ -12,7 +12,6 @@ use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Cancelled;
 use crate::sessions::store;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
 use crate::turns::turn::{self, Close};
@@ -83,7 +82,7 @@ impl Actor {
                 };
                 let messages = turn::messages_of(tx, open.id)?;
                 questions::end_of_turn(tx, &turns.record, &open)?;
-                let key = session.content_key(&turns.record.wrapping).map_err(Error::from)?;
+                let key = session.content_key(&turns.record.wrapping)?;
                 accept::close_as(tx, &turns.record, &session, &key, &open, NOTICE, Close::Cancelled, "cancelled")?;
                 let entry = Entry::new(LedgerEvent::TurnCancelled).session(id).turn(open.id);
                 entry.with("by", by.id).append(tx)?;
@@ -102,7 +101,7 @@ impl Actor {
                     open_next(tx, id, &turns.config)?;
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
-                let key = session.content_key(&turns.record.wrapping).map_err(ContentError::from)?;
+                let key = session.content_key(&turns.record.wrapping)?;
                 let text = over.notice(&workspaces.settings.now().quota, id);
                 accept::close_as(tx, &turns.record, &session, &key, &open, &text, Close::Cancelled, over.code())?;
                 Entry::new(LedgerEvent::WorkspaceOver)

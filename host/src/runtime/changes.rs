@@ -225,12 +225,12 @@ impl ChangeWorker {
                     Ok(approved) => approved,
                     // This refusal commits, because the ledger must keep the reason that its approvals are not valid.
                     Err(Denied::Refused(refusal)) => return Ok(Some(refusal)),
-                    Err(Denied::Failed(error)) => return Err(Error::from(error).into()),
+                    Err(Denied::Failed(error)) => return Err(error.into()),
                 };
                 let Applied { outcome } = apply::apply(tx, &approved, &prepared)?;
                 let row = store::end(tx, &of, Status::Applied, None, &outcome)?;
                 notify(tx, changes.record(), &row)?;
-                for superseded in decide::supersede(tx, &context, &row).map_err(Error::from)? {
+                for superseded in decide::supersede(tx, &context, &row)? {
                     notify(tx, changes.record(), &superseded)?;
                 }
                 Ok::<_, Denied<Error>>(None)

@@ -4,7 +4,6 @@
 //! [`crate::runtime::actor`].
 
 use crate::sessions::store::{Origin, Session};
-use crate::store::error::ContentError;
 use crate::store::tables::{agent_messages, messages};
 use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, TurnId};
@@ -141,7 +140,7 @@ pub fn rows(
     awake_since: i64,
     key: &ContentKey,
     sealer: &Sealer,
-) -> Result<Vec<MessageIn>, ContentError> {
+) -> Result<Vec<MessageIn>, crate::store::error::Error> {
     let mut rows = Vec::with_capacity(messages.len());
     for id in messages {
         let Some(item) = items::find(tx, id.item())? else {

@@ -3,17 +3,6 @@
 use crate::store::refusal::Denied;
 use ironclaw_state::keys;
 
-/// The reason that content is not available.
-#[derive(Debug, thiserror::Error)]
-pub enum ContentError {
-    /// The record failed.
-    #[error(transparent)]
-    State(#[from] ironclaw_state::Error),
-    /// The key is wrong, the stored bytes are damaged, or there are no random bytes.
-    #[error(transparent)]
-    Key(#[from] keys::Error),
-}
-
 /// The reason that a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -37,41 +26,20 @@ pub enum Error {
     Stopping,
 }
 
-impl From<ContentError> for Error {
-    fn from(error: ContentError) -> Self {
-        match error {
-            ContentError::State(error) => Self::State(error),
-            ContentError::Key(error) => Self::Key(error),
-        }
-    }
-}
-
 impl From<Error> for Denied<Error> {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<ContentError> for Denied<ContentError> {
-    fn from(error: ContentError) -> Self {
-        Self::Failed(error)
+impl From<keys::Error> for Denied<Error> {
+    fn from(error: keys::Error) -> Self {
+        Self::Failed(error.into())
     }
 }
 
 impl From<Denied> for Denied<Error> {
     fn from(denied: Denied) -> Self {
-        denied.widen()
-    }
-}
-
-impl From<Denied> for Denied<ContentError> {
-    fn from(denied: Denied) -> Self {
-        denied.widen()
-    }
-}
-
-impl From<Denied<ContentError>> for Denied<Error> {
-    fn from(denied: Denied<ContentError>) -> Self {
         denied.widen()
     }
 }

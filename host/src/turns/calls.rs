@@ -28,7 +28,7 @@ pub use schedule::scheduled;
 pub use send::Sendable;
 pub use send::write_file;
 
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::turns::{self, NewCall};
 use crate::turns::items::{NewItem, Recorded};
 use crate::turns::turn;
@@ -179,7 +179,7 @@ pub fn record_result(
     tool: &str,
     author: Author,
     result: &ResultBody,
-) -> Result<Recorded, ContentError> {
+) -> Result<Recorded, Error> {
     record_labelled_result(tx, target, call, tool, author, vec![Label::External], result)
 }
 
@@ -192,7 +192,7 @@ pub fn record_labelled_result(
     author: Author,
     labels: Vec<Label>,
     result: &ResultBody,
-) -> Result<Recorded, ContentError> {
+) -> Result<Recorded, Error> {
     let body = canonical::to_string(result);
     let spans = vec![Span { author, bytes: body.len() }];
     let item = NewItem::new(ItemId::new(), ItemKind::Result, &body, spans, labels, target.key)?;

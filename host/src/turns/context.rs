@@ -14,7 +14,7 @@ pub use item_cache::{Item, ItemCache};
 
 use crate::registry::tools::catalogue::Offered;
 use crate::registry::{Agent, Mode, mcp};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::turns::calls::Call;
 use crate::turns::items::{self as index, Recorded};
 use crate::turns::turn::{self, Turn};
@@ -352,7 +352,7 @@ pub fn compose(
     checked: Vec<Checked>,
     key: &ContentKey,
     cache: &mut ItemCache,
-) -> Result<Prompt, ContentError> {
+) -> Result<Prompt, Error> {
     let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
     let catalogue = mcp::catalogue(tx, reader.agent)?;
     let found = if catalogue.is_large() { found::names(tx, reader.turn.session, key)? } else { Vec::new() };

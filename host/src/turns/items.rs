@@ -15,7 +15,7 @@ pub use rows::FORGETTABLE;
 pub use crate::store::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
 pub use crate::store::tables::sessions::dropped_upto;
 
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::{items, sessions};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
@@ -153,7 +153,7 @@ impl Recorded {
 }
 
 /// Returns the body of an item, after a check of its digest.
-pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, ContentError> {
+pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, Error> {
     let id = item.tuple.item;
     let stored = items::encrypted_body(tx, id)?;
     let bytes = key.open(id, &stored)?;

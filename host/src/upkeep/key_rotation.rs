@@ -7,7 +7,6 @@ use crate::gateway::store as changes;
 use crate::registry::secrets;
 use crate::registry::{channels, mcp::login};
 use crate::sessions::store;
-use crate::store::error::ContentError;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::{Entry, head};
 use ironclaw_state::failpoint;
@@ -39,7 +38,7 @@ pub enum Error {
     Session(#[from] store::NewError),
     /// A channel's secret.
     #[error(transparent)]
-    Channel(#[from] ContentError),
+    Channel(#[from] crate::store::error::Error),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),

@@ -8,7 +8,6 @@ use crate::channels::inbound::channel::loopback;
 use crate::channels::outbound::delivery;
 use crate::registry::Person;
 use crate::sessions::store::{self, Origin};
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::turns::items;
 use axum::extract::{Path, Query, State};
@@ -58,7 +57,7 @@ pub async fn history(
         .state
         .read(move |tx| {
             let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
-            let key = session.keys(&record.wrapping).map_err(ContentError::from)?.content;
+            let key = session.keys(&record.wrapping)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
             for item in items::last(tx, session.id, query.limit.min(HISTORY_MAX) * 4)? {

@@ -7,7 +7,6 @@ use crate::api::{Api, Reply, agents};
 use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};
 use crate::sessions::store;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::tables::deliveries;
 use crate::turns::items;
@@ -73,7 +72,7 @@ fn take(
         };
         // The text may have been dropped since.
         let Some(item) = items::find(tx, unseen.item)? else { continue };
-        let key = session.content_key(wrapping).map_err(ContentError::from)?;
+        let key = session.content_key(wrapping)?;
         let text = delivery::text_of(tx, &item, &key)?;
         let author = if item.tuple.kind == ItemKind::Notice { "host" } else { "agent" };
         replies.push(UnreadReply {

@@ -8,7 +8,6 @@ use crate::api::{Answer, Api};
 use crate::channels::outbound::delivery::sent_files;
 use crate::registry::{Person, Role};
 use crate::sessions::store;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::refusal::Refusal;
 use crate::turns::calls;
@@ -44,7 +43,7 @@ fn read(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: &Person, call: Cal
     if !person.role.covers(Role::Admin) && !is_own {
         return Ok(None);
     }
-    let key = session.content_key(wrapping).map_err(ContentError::from)?;
+    let key = session.content_key(wrapping)?;
     let Some((_, content)) = sent_files::read(tx, call, &key)? else { return Ok(None) };
     if !is_own {
         Entry::new(LedgerEvent::FileRead).session(row.session).with("by", person.id).append(tx)?;

@@ -9,7 +9,6 @@ use super::{Executor, Place, When};
 use crate::gateway::requests::{self, Row, Status};
 use crate::sessions::store::Session;
 use crate::sessions::{Wake, store};
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::shutdown::Shutdown;
@@ -171,7 +170,7 @@ impl LateCalls {
                 let Some(session) = store::find(tx, row.session)?.filter(|session| session.wrapped.is_some()) else {
                     continue;
                 };
-                let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+                let key = session.content_key(&record.wrapping)?;
                 all.push((row, Arc::new(key)));
             }
             Ok::<_, Error>(all)
@@ -345,5 +344,5 @@ fn record_result(
 fn follow_item(place: &Place, text: &str, author: Author, labels: Vec<Label>, scope: String) -> Result<NewItem, Error> {
     let spans = vec![Span { author, bytes: text.len() }];
     let item = NewItem::new(MessageId::new().item(), ItemKind::Message, text, spans, labels, &place.key);
-    Ok(item.map_err(ContentError::from)?.scope(scope))
+    Ok(item?.scope(scope))
 }

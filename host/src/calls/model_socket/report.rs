@@ -4,7 +4,6 @@
 
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::turns::calls::{self, CallState};
 use crate::turns::items::{NewItem, Recorded};
@@ -52,6 +51,6 @@ pub(crate) fn quote(
 ) -> Result<Recorded, Error> {
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
     let labels = vec![Label::External];
-    let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key).map_err(ContentError::from)?;
+    let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key)?;
     Ok(new.turn(turn).record(tx, session, sealer)?)
 }

@@ -15,7 +15,7 @@ use crate::channels::inbound::channel;
 use crate::registry::LOOPBACK;
 use crate::registry::tools::SEND_FILE;
 use crate::sessions::store::{OriginKind, Session};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::agent_messages::{self, AgentMessageKind};
 use crate::store::tables::deliveries::{self, NewDelivery};
 use crate::store::tables::destinations::{self, ReplyAddress};
@@ -213,12 +213,7 @@ fn contract_status(state: &str) -> Option<&'static str> {
 }
 
 /// Returns the text of a delivery: that of its call, or that of its item.
-pub fn text_to_send(
-    tx: &ReadTx<'_>,
-    delivery: &Delivery,
-    item: &Recorded,
-    key: &ContentKey,
-) -> Result<String, ContentError> {
+pub fn text_to_send(tx: &ReadTx<'_>, delivery: &Delivery, item: &Recorded, key: &ContentKey) -> Result<String, Error> {
     let Some(call) = delivery.call else { return text_of(tx, item, key) };
     let damaged = || ironclaw_state::Error::Stored(format!("{call} has no text"));
     let output: OutputBody = serde_json::from_str(&items::body(tx, item, key)?).map_err(|_| damaged())?;
@@ -232,7 +227,7 @@ pub fn text_to_send(
 }
 
 /// Returns the text of an item for a person: the text of an output, or the whole body of a notice.
-pub fn text_of(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, ContentError> {
+pub fn text_of(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String, Error> {
     let body = items::body(tx, item, key)?;
     if item.tuple.kind != ItemKind::Output {
         return Ok(body);

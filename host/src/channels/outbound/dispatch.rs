@@ -23,7 +23,6 @@ use crate::registry::live_settings::channels::Attempts;
 use crate::registry::{self, Identity};
 use crate::sessions::Wake;
 use crate::sessions::store::{self, Origin, Session};
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::shutdown::Shutdown;
@@ -321,10 +320,10 @@ impl Dispatch {
         let text = match delivery::text_to_send(tx, &delivery, &item, &key) {
             Ok(text) => text,
             // A later attempt cannot read it either.
-            Err(ContentError::Key(_) | ContentError::State(ironclaw_state::Error::Stored(_))) => {
+            Err(Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_))) => {
                 return failed(tx, "cannot read its text");
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let copied = delivery.call.map(|call| delivery::sent_files::read(tx, call, &key)).transpose()?.flatten();
         let files = copied.map(|(file, content)| outgoing::File::new(file, &content)).into_iter().collect();
@@ -409,7 +408,7 @@ impl Dispatch {
         let own = Identity::own(person);
         let origin = Origin::of_sender(own.channel, own.sender, String::new());
         let session = store::of_origin_or_new(tx, &agent, &origin, (person, self.sessions_max), &self.record.wrapping)?;
-        let key = session.content_key(&self.record.wrapping).map_err(ContentError::from)?;
+        let key = session.content_key(&self.record.wrapping)?;
         let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;
         delivery::receive(tx, &notice)?;
         items::enforce_retention(tx, session.id, &self.record.retention)?;

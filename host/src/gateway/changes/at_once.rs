@@ -72,7 +72,7 @@ impl Changes {
         let approved = decide::approved(tx, &context, &row)?;
         let Applied { outcome } = apply::apply(tx, &approved, &Prepared::Nothing)?;
         let row = store::end(tx, &row, Status::Applied, None, &outcome)?;
-        for superseded in decide::supersede(tx, &context, &row).map_err(Error::from)? {
+        for superseded in decide::supersede(tx, &context, &row)? {
             notify(tx, self.record(), &superseded)?;
         }
         Ok(())

@@ -71,7 +71,7 @@ impl Changes {
         questions::end_of_person(tx, self.record(), person.id)?;
         let access = person_removal::end_access(tx, &person, by.id)?;
         let agents = person_removal::remove(tx, &person, by.id)?;
-        decide::recount(tx, &self.decision_context(&self.settings())).map_err(Error::from)?;
+        decide::recount(tx, &self.decision_context(&self.settings()))?;
         let kept_changes = tables::changes::count_of_person(tx, person.id)?;
         let kept_notes = tables::memories::count_of_person(tx, person.id)?;
         Ok(Removal { person, access, agents, withdrawn, kept_changes, kept_notes })

@@ -3,7 +3,7 @@
 //! Decides nothing. See [`super`].
 
 use super::super::store::Row;
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_state::keys;
 
@@ -15,12 +15,12 @@ pub enum Undecided {
     /// Refused, and the refusal ended the change. The caller notifies its requester.
     Ended(Refusal, Box<Row>),
     /// The host failed.
-    Failed(ContentError),
+    Failed(Error),
 }
 
 impl Undecided {
     /// Notifies the requester with `notify` if the change ended.
-    pub fn notifying<E: From<ContentError>>(self, notify: impl FnOnce(&Row) -> Result<(), E>) -> Denied<E> {
+    pub fn notifying<E: From<Error>>(self, notify: impl FnOnce(&Row) -> Result<(), E>) -> Denied<E> {
         match self {
             Self::Refused(refusal) => Denied::Refused(refusal),
             Self::Ended(refusal, row) => Denied::Refused(refusal).noted(|_| notify(&row)),
@@ -29,7 +29,7 @@ impl Undecided {
     }
 }
 
-impl<E: Into<ContentError>> From<Denied<E>> for Undecided {
+impl<E: Into<Error>> From<Denied<E>> for Undecided {
     fn from(denied: Denied<E>) -> Self {
         match denied {
             Denied::Refused(refusal) => Self::Refused(refusal),
@@ -44,8 +44,8 @@ impl From<Refusal> for Undecided {
     }
 }
 
-impl From<ContentError> for Undecided {
-    fn from(error: ContentError) -> Self {
+impl From<Error> for Undecided {
+    fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }

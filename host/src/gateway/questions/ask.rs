@@ -7,7 +7,6 @@ use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use crate::registry::tools::QUESTION_OPTIONS_MAX;
 use crate::sessions::store::Session;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::tables::{messages, questions};
 use crate::store::times::HOUR_MS;
@@ -92,7 +91,7 @@ pub fn ask(
         principal_kind: turn.principal_kind,
         scope: turn.scope,
         digest: call.digest,
-        sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes()).map_err(ContentError::from)?,
+        sealed_text: asking.key.seal(id.item(), canonical::to_string(&body).as_bytes())?,
         labels: asking.labels.to_vec(),
         status: Status::Waiting,
         created_at: now,

@@ -6,7 +6,6 @@ use super::ask::wait_for_people;
 use super::{Requests, Row, Status, ending, page};
 use crate::gateway::requests::reasons::StoredReason;
 use crate::sessions::store as sessions;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::RequestId;
@@ -32,12 +31,12 @@ pub(super) fn withdraw_and_ask(
         return Ok(why.to_owned());
     };
     let id = RequestId::new();
-    let key = session.content_key(&all.record.wrapping).map_err(ContentError::from)?;
+    let key = session.content_key(&all.record.wrapping)?;
     let arguments = canonical::to_string(&page::arguments(tx, &all.record, old)?);
     let new = Row {
         id,
         class: class.name().to_owned(),
-        arguments: key.seal(id.item(), arguments.as_bytes()).map_err(ContentError::from)?,
+        arguments: key.seal(id.item(), arguments.as_bytes())?,
         reasons: canonical::to_string(&reasons),
         ..old.clone()
     };

@@ -8,7 +8,6 @@ use super::{Requests, Row, Status, decide, ending, told};
 use crate::channels::notifications::{self, About};
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp};
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::tables::{facts, messages, requests};
 use crate::store::times::{DAY_MS, HOUR_MS};
@@ -172,7 +171,7 @@ fn insert(
         tool: call.tool.clone(),
         class: class.name().to_owned(),
         digest: *digest,
-        arguments: key.seal(id.item(), call.arguments.as_bytes()).map_err(ContentError::from)?,
+        arguments: key.seal(id.item(), call.arguments.as_bytes())?,
         labels: labels.to_vec(),
         reasons: canonical::to_string(&reasons),
         origins: canonical::to_string(&origins),

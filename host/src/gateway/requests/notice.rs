@@ -7,7 +7,6 @@ use super::Row;
 use crate::channels::notifications::{self, About, Notification};
 use crate::channels::outbound::delivery;
 use crate::sessions::store::{self, Session};
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::tables::turns;
@@ -69,7 +68,7 @@ pub fn tell_stopped(
          most that one message may have. Say \"continue\" to go on.",
         row.tool, row.id, row.root
     );
-    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+    let key = session.content_key(&record.wrapping)?;
     delivery::notify(tx, session, None, &words, &key, &record.sealer)?;
     let now = tx.wall();
     Ok(notifications::add(tx, row.principal, Notification::new(About::TaskStopped, row.root), now)?)
@@ -80,7 +79,7 @@ fn tell_conversation(tx: &mut WriteTx<'_>, record: &Record, row: &Row, words: &s
     let Some(session) = store::find(tx, row.session)?.filter(|session| session.wrapped.is_some()) else {
         return Ok(());
     };
-    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
+    let key = session.content_key(&record.wrapping)?;
     let notice = delivery::notify(tx, &session, None, &lookalike::neutralise(words), &key, &record.sealer)?;
     // In place of the text that the call waits.
     if turns::find_call(tx, row.call)?.is_some_and(|call| call.result.is_some()) {

@@ -12,7 +12,6 @@ use crate::registry::policy::Rule;
 use crate::registry::tools::catalogue::{OfServer, Terms};
 use crate::registry::{self, mcp};
 use crate::sessions::store as sessions;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::tables::{agent_messages, requests};
@@ -78,10 +77,9 @@ pub(super) fn effect(tool: &str, terms: Option<&Terms>, class: Class, arguments:
 pub fn arguments(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Map<String, Value>, Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("{}: its arguments", row.id));
     let session = sessions::find(tx, row.session)?.ok_or_else(damaged)?;
-    let key = session.content_key(&record.wrapping).map_err(ContentError::from)?;
-    let text = key.open(row.id.item(), &row.arguments).map_err(ContentError::from)?;
-    let text =
-        String::from_utf8(text).map_err(|_| ContentError::from(keys::Error::Sealed("the arguments of a call")))?;
+    let key = session.content_key(&record.wrapping)?;
+    let text = key.open(row.id.item(), &row.arguments)?;
+    let text = String::from_utf8(text).map_err(|_| Error::from(keys::Error::Sealed("the arguments of a call")))?;
     if crate::turns::calls::digest(&row.tool, &text) != row.digest {
         return Err(damaged().into());
     }

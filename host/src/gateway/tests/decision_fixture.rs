@@ -11,7 +11,7 @@ use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{self, Policy};
 use crate::registry::{self, AgentDraft, Person, Role};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
@@ -94,7 +94,7 @@ impl DecisionFixture {
 
     pub(super) fn write<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, ContentError> + Send + 'static,
+        change: impl FnOnce(&mut WriteTx<'_>) -> Result<T, Error> + Send + 'static,
     ) -> T {
         block_on(self.state().write(change)).expect("written")
     }
@@ -210,7 +210,7 @@ impl DecisionFixture {
 }
 
 fn refusal(undecided: Undecided) -> Refusal {
-    undecided.notifying(|_| Ok::<_, ContentError>(())).refusal()
+    undecided.notifying(|_| Ok::<_, Error>(())).refusal()
 }
 
 pub(super) fn host_policy() -> HostPolicy {

@@ -4,7 +4,7 @@
 //! bounds.
 
 use crate::registry::tools::FIND_TOOLS;
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::items as table;
 use crate::turns::calls::ResultBody;
 use crate::turns::items;
@@ -28,7 +28,7 @@ struct Named {
 }
 
 /// Returns the names of the tools that the last searches of a session found, the newest first.
-pub fn names(tx: &ReadTx<'_>, session: SessionId, key: &ContentKey) -> Result<Vec<String>, ContentError> {
+pub fn names(tx: &ReadTx<'_>, session: SessionId, key: &ContentKey) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for item in table::results_of_tool(tx, session, FIND_TOOLS, RESULTS_MAX)? {
         let result: ResultBody = super::own_json(&items::body(tx, &item, key)?)?;

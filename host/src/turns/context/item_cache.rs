@@ -8,7 +8,7 @@ use super::OutputBody;
 use super::own_json;
 use super::system::Now;
 use crate::registry::Mode;
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::{deliveries, messages, turns};
 use crate::turns::calls::ResultBody;
 use crate::turns::items::{self, Recorded};
@@ -100,7 +100,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    fn read(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Self, ContentError> {
+    fn read(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Self, Error> {
         let body = items::body(tx, item, key)?;
         Ok(match item.tuple.kind {
             ItemKind::Message => Self::message(&body, item.spans()),
@@ -196,12 +196,7 @@ impl ItemCache {
     }
 
     /// Returns the content of an item.
-    pub(super) fn content(
-        &mut self,
-        tx: &ReadTx<'_>,
-        item: &Item,
-        key: &ContentKey,
-    ) -> Result<Arc<Content>, ContentError> {
+    pub(super) fn content(&mut self, tx: &ReadTx<'_>, item: &Item, key: &ContentKey) -> Result<Arc<Content>, Error> {
         if let Some(content) = item.content.get() {
             return Ok(Arc::clone(content));
         }

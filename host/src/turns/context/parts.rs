@@ -5,7 +5,7 @@
 use super::item_cache::{Content, Item, ItemCache};
 use super::system::Now;
 use super::{Checked, OutputBody, Reader, images, order};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::agent_messages::{self, AgentMessageKind};
 use crate::store::tables::requests::{self, Status};
 use crate::store::tables::turns::CallState;
@@ -49,7 +49,7 @@ pub(super) fn compose(
     key: &ContentKey,
     cache: &mut ItemCache,
     dates: Dates,
-) -> Result<(Vec<Part>, i64), ContentError> {
+) -> Result<(Vec<Part>, i64), Error> {
     let (ordered, last) = order::order(tx, reader.turn, checked, cache)?;
     let answered: HashSet<CallId> = ordered.iter().filter_map(|(_, part)| call_of(part)).collect();
     let resolved_upto = resolved_upto(tx, reader, &ordered, cache)?;
@@ -133,7 +133,7 @@ struct Composer<'a, 'tx> {
 
 impl Composer<'_, '_> {
     /// Adds the time of a turn, if it differs from the last one, and its date, if that differs too.
-    fn date(&mut self, ordinal: i64) -> Result<(), ContentError> {
+    fn date(&mut self, ordinal: i64) -> Result<(), Error> {
         let Some(now) = self.cache.opened_at(self.tx, ordinal, self.reader.zone)? else { return Ok(()) };
         if let Some(text) = now.since(self.now.as_deref()) {
             self.parts.push(Part::Remark { text });
@@ -142,7 +142,7 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    fn item(&mut self, item: &Item) -> Result<(), ContentError> {
+    fn item(&mut self, item: &Item) -> Result<(), Error> {
         let content = self.cache.content(self.tx, item, self.key)?;
         match (&*content, item.tuple.kind) {
             (Content::Message(body, spans), _) => self.message(item, body, spans)?,
@@ -155,7 +155,7 @@ impl Composer<'_, '_> {
     }
 
     /// Adds the words and files of a message. An image follows the note about it.
-    fn message(&mut self, item: &Recorded, body: &str, spans: &[Span]) -> Result<(), ContentError> {
+    fn message(&mut self, item: &Recorded, body: &str, spans: &[Span]) -> Result<(), Error> {
         let has_files = spans.iter().any(|span| matches!(span.author, Author::File { .. }));
         let mut images = if has_files { items::images::of(self.tx, item.tuple.item, self.key)? } else { Vec::new() }
             .into_iter()
@@ -180,7 +180,7 @@ impl Composer<'_, '_> {
     }
 
     /// Returns the part for a message of another agent.
-    fn of_agent(&self, agent: AgentId, item: &Recorded, text: &str) -> Result<Part, ContentError> {
+    fn of_agent(&self, agent: AgentId, item: &Recorded, text: &str) -> Result<Part, Error> {
         let found = agents::agent_by_id(self.tx, agent)?;
         let of_agent = agent_messages::find(self.tx, item.tuple.item.message())?;
         Ok(Part::Agent {
@@ -192,7 +192,7 @@ impl Composer<'_, '_> {
 
     /// Adds a notice, unless a later turn was answered. A remark replaces the notice of a failed model: the next model does not have to
     /// explain the failure.
-    fn notice(&mut self, item: &Recorded, body: &str) -> Result<(), ContentError> {
+    fn notice(&mut self, item: &Recorded, body: &str) -> Result<(), Error> {
         if item.tuple.seq < self.resolved_upto {
             return Ok(());
         }
@@ -207,7 +207,7 @@ impl Composer<'_, '_> {
         Ok(())
     }
 
-    fn output(&mut self, item: &Item, output: &OutputBody) -> Result<(), ContentError> {
+    fn output(&mut self, item: &Item, output: &OutputBody) -> Result<(), Error> {
         let is_open = item.tuple.turn == Some(self.reader.turn.id);
         // An answer without a delivery is left out, because no person was to read it.
         if output.calls.is_empty() && !is_open && !self.cache.is_delivered(self.tx, item)? {
@@ -239,7 +239,7 @@ impl Composer<'_, '_> {
     }
 
     /// Returns the words about a call without a result, from its state: a model must never guess the outcome of its call.
-    fn without_result(&self, call: CallId) -> Result<String, ContentError> {
+    fn without_result(&self, call: CallId) -> Result<String, Error> {
         let state = turns::find_call(self.tx, call)?.map(|row| row.state);
         Ok(match state {
             Some(CallState::Void) => NOT_MADE.to_owned(),

@@ -4,7 +4,7 @@
 //! [`crate::turns::items::summary`] for the items that it replaces.
 
 use super::{Checked, ItemCache, Reader, Refused, Unanswered, parts};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::turns::items::summary as covers;
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
@@ -78,7 +78,7 @@ pub fn compose(
     bytes_max: usize,
     key: &ContentKey,
     cache: &mut ItemCache,
-) -> Result<(Prompt, i64), ContentError> {
+) -> Result<(Prompt, i64), Error> {
     let (parts, ordinal) = parts::compose(tx, reader, checked, key, cache, parts::Dates::LeftOut)?;
     let parts = parts.into_iter().map(quoted).collect();
     let system = format!("{SYSTEM} At most {bytes_max} bytes.");

@@ -3,7 +3,7 @@
 //! Never reads a file: the agent may change it, so its bytes are compared with the digest when a prompt needs them. See
 //! [`crate::turns::context::images`].
 
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::messages;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId};
@@ -35,7 +35,7 @@ pub fn seal(message: MessageId, images: &[SentImage], key: &ContentKey) -> Resul
 ///
 /// # Errors
 /// Errors of the record, and of a list that the key does not open.
-pub fn of(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Vec<SentImage>, ContentError> {
+pub fn of(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Vec<SentImage>, Error> {
     let Some(sealed) = messages::images(tx, item.message())? else { return Ok(Vec::new()) };
     let unreadable = || keys::Error::Sealed("the images of a message");
     Ok(serde_json::from_slice(&key.open(item, &sealed)?).map_err(|_| unreadable())?)

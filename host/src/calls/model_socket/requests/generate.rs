@@ -14,7 +14,6 @@ use crate::gateway::requests::{self, Asked, Asking};
 use crate::registry::Agent;
 use crate::registry::tools::Runs;
 use crate::sessions::store;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::turns::budget::book::Booked;
 use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
@@ -210,8 +209,7 @@ impl Server {
                 let body = OutputBody { text, calls, cut: output.cut };
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
-                let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)
-                    .map_err(ContentError::from)?;
+                let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)?;
                 let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
@@ -282,8 +280,7 @@ impl Server {
             context::summary::check_uncovered(tx, session, &covers.items)?;
             let Prepared { labels, .. } = prepared;
             let spans = vec![Span { author: Author::Model, bytes: text.len() }];
-            let new = NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)
-                .map_err(ContentError::from)?;
+            let new = NewItem::new(ItemId::new(), ItemKind::Summary, &text, spans, labels, &key)?;
             let item = new.turn(turn).record(tx, session, &shared.record().sealer)?;
             items::summary::cover(tx, session, item.tuple.item, &covers.items, covers.ordinal)?;
             Entry::new(LedgerEvent::SummarySealed)

@@ -4,7 +4,7 @@
 //! the call, and [`crate::sessions::files`] for the reading below a workspace.
 
 use crate::sessions::files::{self, FilePath, Files};
-use crate::store::error::ContentError;
+use crate::store::error::Error;
 use crate::store::tables::sent_files::{self as table, SentFileRow};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
@@ -73,7 +73,7 @@ pub fn keep(
     (call, session): (CallId, SessionId),
     copied: Copied,
     key: &ContentKey,
-) -> Result<(), ContentError> {
+) -> Result<(), Error> {
     let Copied { file: SentFile { name, media_type, bytes, digest }, content } = copied;
     table::delete_oldest_files(tx, session, COPIES_MAX - 1)?;
     let row = SentFileRow { item: ItemId::new(), name, media_type, bytes, digest };
@@ -94,7 +94,7 @@ pub fn find(tx: &ReadTx<'_>, call: CallId) -> Result<Option<SentFile>, ironclaw_
 ///
 /// # Errors
 /// Errors of the record, and of a content that the key does not open.
-pub fn read(tx: &ReadTx<'_>, call: CallId, key: &ContentKey) -> Result<Option<(SentFile, Vec<u8>)>, ContentError> {
+pub fn read(tx: &ReadTx<'_>, call: CallId, key: &ContentKey) -> Result<Option<(SentFile, Vec<u8>)>, Error> {
     let (Some(row), Some(content)) = (table::find_file(tx, call)?, table::file_content(tx, call)?) else {
         return Ok(None);
     };

@@ -6,7 +6,6 @@ use crate::channels::outbound::delivery::journal::Outcome;
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry;
 use crate::sessions::store::Session;
-use crate::store::error::ContentError;
 use crate::store::error::Error;
 use crate::turns::items;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -28,10 +27,10 @@ impl Dispatch {
         };
         let text = match delivery::text_of(tx, &item, &key) {
             Ok(text) => text,
-            Err(ContentError::Key(_) | ContentError::State(ironclaw_state::Error::Stored(_))) => {
+            Err(Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_))) => {
                 return failed(tx, "cannot read its text");
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
         let is_notice = item.tuple.kind == ItemKind::Notice;
