@@ -70,8 +70,7 @@ pub fn unanswered_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMes
 
 /// Marks a request as answered.
 pub fn mark_answered(tx: &mut WriteTx<'_>, request: MessageId) -> Result<(), Error> {
-    tx.execute("UPDATE agent_messages SET answered = 1 WHERE message_id = ?1", [request])?;
-    Ok(())
+    tx.execute("UPDATE agent_messages SET answered = 1 WHERE message_id = ?1", [request]).map(drop)
 }
 
 /// Returns the kind of principal of a message.
@@ -130,8 +129,7 @@ pub fn add_tokens(tx: &mut WriteTx<'_>, turn: TurnId, tokens: i64) -> Result<(),
     let Some(chain) = chain_of_turn(tx, turn)? else { return Ok(()) };
     let sql = "INSERT INTO chain_tokens (chain, tokens) SELECT id, max(?2, 0) FROM messages WHERE id = ?1 \
                ON CONFLICT (chain) DO UPDATE SET tokens = max(tokens + ?2, 0)";
-    tx.execute(sql, params![chain, tokens])?;
-    Ok(())
+    tx.execute(sql, params![chain, tokens]).map(drop)
 }
 
 /// Returns the number of messages that an agent sent since this time, milliseconds since the epoch.
@@ -143,6 +141,6 @@ pub fn sends_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<u64, E
 /// Records a send of an agent, and forgets its sends up to `until`.
 pub fn add_send(tx: &mut WriteTx<'_>, agent: AgentId, call: CallId, (at, until): (i64, i64)) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_sends WHERE agent_id = ?1 AND sent_at <= ?2", params![agent, until])?;
-    tx.execute("INSERT INTO agent_sends (call_id, agent_id, sent_at) VALUES (?1,?2,?3)", params![call, agent, at])?;
-    Ok(())
+    tx.execute("INSERT INTO agent_sends (call_id, agent_id, sent_at) VALUES (?1,?2,?3)", params![call, agent, at])
+        .map(drop)
 }

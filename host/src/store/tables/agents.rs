@@ -123,32 +123,28 @@ pub fn insert_agent(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Error> {
 
 /// Sets the persona of an agent.
 pub fn set_persona(tx: &mut WriteTx<'_>, agent: AgentId, persona: &str) -> Result<(), Error> {
-    tx.execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent, persona])?;
-    Ok(())
+    tx.execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent, persona]).map(drop)
 }
 
 /// Sets the tools that an agent may call.
 pub fn set_tools(tx: &mut WriteTx<'_>, agent: AgentId, tools: &[String]) -> Result<(), Error> {
-    tx.execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent, canonical::to_string(&tools)])?;
-    Ok(())
+    tx.execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent, canonical::to_string(&tools)])
+        .map(drop)
 }
 
 /// Sets the guard mode of an agent.
 pub fn set_mode(tx: &mut WriteTx<'_>, agent: AgentId, mode: Mode) -> Result<(), Error> {
-    tx.execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent, mode.name()])?;
-    Ok(())
+    tx.execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent, mode.name()]).map(drop)
 }
 
 /// Sets the people who may talk to an agent.
 pub fn set_access(tx: &mut WriteTx<'_>, agent: AgentId, access: Access) -> Result<(), Error> {
-    tx.execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent, access.name()])?;
-    Ok(())
+    tx.execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent, access.name()]).map(drop)
 }
 
 /// Deletes an agent.
 pub fn delete_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
-    tx.execute("DELETE FROM agents WHERE id = ?1", [agent])?;
-    Ok(())
+    tx.execute("DELETE FROM agents WHERE id = ?1", [agent]).map(drop)
 }
 
 /// Returns the role of a person for an agent.
@@ -189,8 +185,7 @@ pub fn set_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId, role: Ag
 
 /// Deletes the role of a person for an agent.
 pub fn delete_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId) -> Result<(), Error> {
-    tx.execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", params![agent, person])?;
-    Ok(())
+    tx.execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", params![agent, person]).map(drop)
 }
 
 /// Returns the givers of a person's role for an agent, if the person has one.
@@ -208,8 +203,7 @@ pub fn note_role_giver(
     by: &[Giver],
 ) -> Result<(), Error> {
     let sql = "UPDATE agent_roles SET given_seq = ?3, given_by = ?4 WHERE agent_id = ?1 AND person_id = ?2";
-    tx.execute(sql, params![agent, person, seq as i64, as_pairs(by)])?;
-    Ok(())
+    tx.execute(sql, params![agent, person, seq as i64, as_pairs(by)]).map(drop)
 }
 
 /// Returns the software of an agent.
@@ -242,8 +236,7 @@ pub fn set_software(
 
 /// Deletes the software of an agent.
 pub fn delete_software(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
-    tx.execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent])?;
-    Ok(())
+    tx.execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent]).map(drop)
 }
 
 /// Returns the mounts of an agent, by target.
@@ -314,8 +307,7 @@ pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress) -> Res
 
 /// Deletes the grant of a host.
 pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM egress_grants WHERE agent_id = ?1 AND host = ?2", params![agent, host])?;
-    Ok(())
+    tx.execute("DELETE FROM egress_grants WHERE agent_id = ?1 AND host = ?2", params![agent, host]).map(drop)
 }
 
 rows! {

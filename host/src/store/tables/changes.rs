@@ -229,14 +229,12 @@ pub fn to_remind(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Err
 
 /// Records that people were told that a change expires soon.
 pub fn mark_reminded(tx: &mut WriteTx<'_>, id: ChangeId) -> Result<(), Error> {
-    tx.execute("UPDATE changes SET remind_at = NULL WHERE id = ?1", [id])?;
-    Ok(())
+    tx.execute("UPDATE changes SET remind_at = NULL WHERE id = ?1", [id]).map(drop)
 }
 
 /// Records the same for every change whose time is `at` or before.
 pub fn mark_all_reminded(tx: &mut WriteTx<'_>, at: i64) -> Result<(), Error> {
-    tx.execute("UPDATE changes SET remind_at = NULL WHERE remind_at <= ?1", [at])?;
-    Ok(())
+    tx.execute("UPDATE changes SET remind_at = NULL WHERE remind_at <= ?1", [at]).map(drop)
 }
 
 /// Inserts an undecided change, without the number of its ledger entry.
@@ -274,8 +272,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewChange<'_>) -> Result<(), Error> {
 
 /// Sets the number of the ledger entry for the proposal of a change.
 pub fn set_asked_seq(tx: &mut WriteTx<'_>, id: ChangeId, seq: u64) -> Result<(), Error> {
-    tx.execute("UPDATE changes SET asked_seq = ?2 WHERE id = ?1", params![id, seq as i64])?;
-    Ok(())
+    tx.execute("UPDATE changes SET asked_seq = ?2 WHERE id = ?1", params![id, seq as i64]).map(drop)
 }
 
 /// Marks a change as approved; `by` is the last approver, and `shown` the digest of the review page that this person read.
@@ -283,8 +280,7 @@ pub fn mark_approved(tx: &mut WriteTx<'_>, id: ChangeId, by: PersonId, shown: &D
     let now = tx.now();
     let sql = "UPDATE changes SET status = 'approved', shown = ?2, decided_by = ?3, decided_at = ?4, \
                remind_at = NULL WHERE id = ?1";
-    tx.execute(sql, params![id, shown, by, now])?;
-    Ok(())
+    tx.execute(sql, params![id, shown, by, now]).map(drop)
 }
 
 /// Marks a change as ended, and returns whether it was active before.
@@ -327,6 +323,5 @@ pub fn delete_of(tx: &mut WriteTx<'_>, of: Scope, but: Option<ChangeId>) -> Resu
         requests::delete_approvals(tx, id)?;
     }
     let sql = format!("DELETE FROM changes WHERE {column} = ?1 AND id IS NOT ?2");
-    tx.execute(&sql, params![of.id(), but])?;
-    Ok(())
+    tx.execute(&sql, params![of.id(), but]).map(drop)
 }

@@ -155,14 +155,12 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewChannel<'_>) -> Result<(), Error> {
 
 /// Deletes a channel with its secret and its wiring.
 pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM channels WHERE name = ?1", [name])?;
-    Ok(())
+    tx.execute("DELETE FROM channels WHERE name = ?1", [name]).map(drop)
 }
 
 /// Replaces the wrapped secret of a channel.
 pub fn set_wrapped(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8]) -> Result<(), Error> {
-    tx.execute("UPDATE channels SET wrapped = ?2 WHERE name = ?1", params![name, wrapped])?;
-    Ok(())
+    tx.execute("UPDATE channels SET wrapped = ?2 WHERE name = ?1", params![name, wrapped]).map(drop)
 }
 
 /// Connects an agent to a channel, and replaces its earlier agent.
@@ -178,8 +176,7 @@ pub fn connect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId, rules: &Rule
 
 /// Disconnects an agent from a channel, if it is the channel's agent.
 pub fn disconnect(tx: &mut WriteTx<'_>, channel: &str, agent: AgentId) -> Result<(), Error> {
-    tx.execute("DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2", params![channel, agent])?;
-    Ok(())
+    tx.execute("DELETE FROM wirings WHERE channel = ?1 AND agent_id = ?2", params![channel, agent]).map(drop)
 }
 
 rows! {
@@ -202,8 +199,7 @@ pub fn waiting_senders(tx: &ReadTx<'_>, channel: &str) -> Result<Vec<WaitingSend
 /// Inserts a sender who waits for a person on a channel.
 pub fn insert_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str, since: i64) -> Result<(), Error> {
     let sql = "INSERT INTO waiting_senders (channel, sender, since) VALUES (?1,?2,?3)";
-    tx.execute(sql, params![channel, sender, since])?;
-    Ok(())
+    tx.execute(sql, params![channel, sender, since]).map(drop)
 }
 
 /// Deletes a sender who waited for a person. Returns false if it did not wait.
@@ -213,8 +209,7 @@ pub fn delete_waiting_sender(tx: &mut WriteTx<'_>, channel: &str, sender: &str) 
 
 /// Deletes the senders who have waited for a person since before this time.
 pub fn delete_waiting_senders_before(tx: &mut WriteTx<'_>, since: i64) -> Result<(), Error> {
-    tx.execute("DELETE FROM waiting_senders WHERE since < ?1", [since])?;
-    Ok(())
+    tx.execute("DELETE FROM waiting_senders WHERE since < ?1", [since]).map(drop)
 }
 
 rows! {
@@ -296,8 +291,7 @@ pub fn put_server(
 
 /// Sets the last listing of an MCP server.
 pub fn set_seen(tx: &mut WriteTx<'_>, name: &str, listing: &str, at: i64) -> Result<(), Error> {
-    tx.execute("UPDATE mcp_servers SET seen = ?2, seen_at = ?3 WHERE name = ?1", params![name, listing, at])?;
-    Ok(())
+    tx.execute("UPDATE mcp_servers SET seen = ?2, seen_at = ?3 WHERE name = ?1", params![name, listing, at]).map(drop)
 }
 
 /// Sets the confirmed listing of an MCP server to its last one, with its manifests.
@@ -311,8 +305,7 @@ pub fn confirm_server(tx: &mut WriteTx<'_>, name: &str, manifest: Option<&str>, 
 
 /// Deletes an MCP server with all grants of it.
 pub fn delete_server(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM mcp_servers WHERE name = ?1", [name])?;
-    Ok(())
+    tx.execute("DELETE FROM mcp_servers WHERE name = ?1", [name]).map(drop)
 }
 
 const GRANTS: &str = "SELECT agent_id, agents.name AS agent_name, server, tools FROM mcp_grants \
@@ -344,8 +337,7 @@ pub fn put_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str, tools: &[St
 
 /// Deletes the grant of an MCP server to an agent.
 pub fn delete_grant(tx: &mut WriteTx<'_>, agent: AgentId, server: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM mcp_grants WHERE agent_id = ?1 AND server = ?2", params![agent, server])?;
-    Ok(())
+    tx.execute("DELETE FROM mcp_grants WHERE agent_id = ?1 AND server = ?2", params![agent, server]).map(drop)
 }
 
 rows! {
@@ -392,8 +384,7 @@ pub fn put_login(tx: &mut WriteTx<'_>, login: &McpLogin) -> Result<(), Error> {
 
 /// Deletes the login at a server.
 pub fn delete_login(tx: &mut WriteTx<'_>, server: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM mcp_logins WHERE server = ?1", [server])?;
-    Ok(())
+    tx.execute("DELETE FROM mcp_logins WHERE server = ?1", [server]).map(drop)
 }
 
 #[cfg(test)]

@@ -327,8 +327,7 @@ pub fn set_state_of_call(tx: &mut WriteTx<'_>, call: CallId) -> Result<(), Error
     let ended = "('done','failed','queued','unknown')";
     tx.execute(&format!("UPDATE calls SET state = ?2 WHERE id = ?1 AND state IN {ended}"), params![call, state])?;
     let sql = format!("UPDATE requests SET status = ?2 WHERE call_id = ?1 AND status IN {ended}");
-    tx.execute(&sql, params![call, state])?;
-    Ok(())
+    tx.execute(&sql, params![call, state]).map(drop)
 }
 
 /// Queues a dead letter again with all its attempts, and returns whether it was a dead letter.
@@ -424,8 +423,7 @@ pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
 
 /// Deletes all deliveries of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
-    tx.execute("DELETE FROM deliveries WHERE session_id = ?1", [session])?;
-    Ok(())
+    tx.execute("DELETE FROM deliveries WHERE session_id = ?1", [session]).map(drop)
 }
 
 #[cfg(test)]

@@ -138,8 +138,7 @@ pub fn put(tx: &mut WriteTx<'_>, new: NewDestination<'_>) -> Result<(), Error> {
 
 /// Deletes a destination.
 pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM destinations WHERE agent_id = ?1 AND name = ?2", params![agent, name])?;
-    Ok(())
+    tx.execute("DELETE FROM destinations WHERE agent_id = ?1 AND name = ?2", params![agent, name]).map(drop)
 }
 
 rows! {

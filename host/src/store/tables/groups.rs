@@ -56,6 +56,5 @@ pub fn put(tx: &mut WriteTx<'_>, name: &str, tools: &[String], members: &[AgentI
 
 /// Deletes a group.
 pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM agent_groups WHERE name = ?1", [name])?;
-    Ok(())
+    tx.execute("DELETE FROM agent_groups WHERE name = ?1", [name]).map(drop)
 }

@@ -186,27 +186,23 @@ pub fn needed_from(tx: &ReadTx<'_>, session: SessionId) -> Result<i64, Error> {
 
 /// Deletes the session's items that are numbered up to `upto`.
 pub fn delete_upto(tx: &mut WriteTx<'_>, session: SessionId, upto: i64) -> Result<(), Error> {
-    tx.execute("DELETE FROM items WHERE session_id = ?1 AND seq <= ?2", params![session, upto])?;
-    Ok(())
+    tx.execute("DELETE FROM items WHERE session_id = ?1 AND seq <= ?2", params![session, upto]).map(drop)
 }
 
 /// Deletes the summaries whose items are numbered up to `upto` in the session.
 pub fn delete_summaries_upto(tx: &mut WriteTx<'_>, session: SessionId, upto: i64) -> Result<(), Error> {
     let sql = "DELETE FROM summaries WHERE session_id = ?1 AND item IN (SELECT id FROM items WHERE session_id = ?1 AND seq <= ?2)";
-    tx.execute(sql, params![session, upto])?;
-    Ok(())
+    tx.execute(sql, params![session, upto]).map(drop)
 }
 
 /// Deletes all items of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
-    tx.execute("DELETE FROM items WHERE session_id = ?1", [session])?;
-    Ok(())
+    tx.execute("DELETE FROM items WHERE session_id = ?1", [session]).map(drop)
 }
 
 /// Deletes all summaries of a session.
 pub fn delete_summaries_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
-    tx.execute("DELETE FROM summaries WHERE session_id = ?1", [session])?;
-    Ok(())
+    tx.execute("DELETE FROM summaries WHERE session_id = ?1", [session]).map(drop)
 }
 
 /// Inserts a summary, whose last turn is `ordinal`, with the items that it replaces.
@@ -219,16 +215,14 @@ pub fn insert_summary(
 ) -> Result<(), Error> {
     let Covered { from, upto, items } = covered;
     let sql = "INSERT INTO summaries (item, session_id, ordinal, from_seq, upto_seq, items) VALUES (?1,?2,?3,?4,?5,?6)";
-    tx.execute(sql, params![summary, session, ordinal, from as i64, upto as i64, items as i64])?;
-    Ok(())
+    tx.execute(sql, params![summary, session, ordinal, from as i64, upto as i64, items as i64]).map(drop)
 }
 
 /// Marks an item of the session as replaced by a summary, unless it is a message that still waits for its turn.
 pub fn mark_covered(tx: &mut WriteTx<'_>, session: SessionId, item: ItemId, summary: ItemId) -> Result<(), Error> {
     let sql = "UPDATE items SET summary_item = ?2 WHERE id = ?1 AND session_id = ?3 AND NOT EXISTS \
                (SELECT 1 FROM messages WHERE id = ?4 AND trigger = 1 AND waits = 1)";
-    tx.execute(sql, params![item, summary, session, item.message()])?;
-    Ok(())
+    tx.execute(sql, params![item, summary, session, item.message()]).map(drop)
 }
 
 /// Returns whether a summary replaces this item of the session.

@@ -124,8 +124,8 @@ pub fn set_author(
 
 /// Inserts a conversation in which a note was kept, unless the table has it.
 pub fn add_source(tx: &mut WriteTx<'_>, ordinal: i64, session: SessionId) -> Result<(), Error> {
-    tx.execute("INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)", params![session, ordinal])?;
-    Ok(())
+    tx.execute("INSERT OR IGNORE INTO memory_sources (session_id, ordinal) VALUES (?1,?2)", params![session, ordinal])
+        .map(drop)
 }
 
 /// Returns the number of an agent's notes.
@@ -189,14 +189,12 @@ pub fn unindexed(tx: &ReadTx<'_>, limit: usize) -> Result<Vec<Words>, Error> {
 /// Adds a note to the index.
 pub fn index(tx: &mut WriteTx<'_>, words: &Words) -> Result<(), Error> {
     insert_words(tx, words.ordinal, words.agent, &words.text)?;
-    tx.execute("UPDATE memories SET indexed = 1 WHERE ordinal = ?1", [words.ordinal])?;
-    Ok(())
+    tx.execute("UPDATE memories SET indexed = 1 WHERE ordinal = ?1", [words.ordinal]).map(drop)
 }
 
 fn insert_words(tx: &mut WriteTx<'_>, ordinal: i64, agent: AgentId, text: &str) -> Result<(), Error> {
     let sql = "INSERT INTO memories_text (rowid, words) VALUES (?1,?2)";
-    tx.execute(sql, params![ordinal, indexed(agent, text)])?;
-    Ok(())
+    tx.execute(sql, params![ordinal, indexed(agent, text)]).map(drop)
 }
 
 /// Returns the words of a note in the form of the index.

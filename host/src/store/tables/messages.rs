@@ -49,8 +49,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewMessage<'_>) -> Result<(), Error> {
 
 /// Stores the encrypted list of a message's images.
 pub fn set_images(tx: &mut WriteTx<'_>, id: MessageId, images: &[u8]) -> Result<(), Error> {
-    tx.execute("UPDATE messages SET images = ?2 WHERE id = ?1", params![id, images])?;
-    Ok(())
+    tx.execute("UPDATE messages SET images = ?2 WHERE id = ?1", params![id, images]).map(drop)
 }
 
 /// Returns the encrypted list of a message's images, if it has any.
@@ -89,8 +88,7 @@ pub fn insert_follow_up(
 
 /// Marks a message as the answer to a question of the task of `root`.
 pub fn set_answers(tx: &mut WriteTx<'_>, id: MessageId, question: QuestionId, root: MessageId) -> Result<(), Error> {
-    tx.execute("UPDATE messages SET answers = ?2, root = ?3 WHERE id = ?1", params![id, question, root])?;
-    Ok(())
+    tx.execute("UPDATE messages SET answers = ?2, root = ?3 WHERE id = ?1", params![id, question, root]).map(drop)
 }
 
 /// Returns the message whose task a message continues; the message itself, if it begins one.
@@ -172,8 +170,7 @@ pub fn complete_older_context(
          (SELECT max(seq) FROM (SELECT seq, row_number() OVER newest AS place, sum(bytes) OVER newest AS total FROM messages \
          WHERE {waiting} WINDOW newest AS (ORDER BY seq DESC)) WHERE place > ?2 OR total > ?3)"
     );
-    tx.execute(&sql, params![session, kept as i64, bytes_max as i64])?;
-    Ok(())
+    tx.execute(&sql, params![session, kept as i64, bytes_max as i64]).map(drop)
 }
 
 /// Marks the context messages among these as completed, because a turn showed them.
@@ -218,8 +215,7 @@ pub fn clear_positions_but_first(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(
         "UPDATE messages SET first_ordinal = NULL WHERE {OF_TURN} AND status = 'processing' \
          AND seq > (SELECT min(seq) FROM messages WHERE {OF_TURN})"
     );
-    tx.execute(&sql, [turn])?;
-    Ok(())
+    tx.execute(&sql, [turn]).map(drop)
 }
 
 /// Sets the status of the messages in a turn at its end.
@@ -228,8 +224,7 @@ pub fn leave(tx: &mut WriteTx<'_>, turn: TurnId, status: Status) -> Result<(), E
         "UPDATE messages SET status = ?2, waits = iif(?2 IN ('queued','processing'), 1, NULL) \
          WHERE {OF_TURN} AND status = 'processing'"
     );
-    tx.execute(&sql, params![turn, status])?;
-    Ok(())
+    tx.execute(&sql, params![turn, status]).map(drop)
 }
 
 /// Completes a message that waits, without a turn. Returns whether it waited.
@@ -314,8 +309,7 @@ pub fn unfinished_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
 /// Marks the completed messages that a turn answered as delivered.
 pub fn mark_delivered(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     let sql = format!("UPDATE messages SET status = 'delivered' WHERE {OF_TURN} AND status = 'completed'");
-    tx.execute(&sql, [turn])?;
-    Ok(())
+    tx.execute(&sql, [turn]).map(drop)
 }
 
 rows! {
@@ -364,6 +358,5 @@ pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
 
 /// Deletes all messages of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
-    tx.execute("DELETE FROM messages WHERE session_id = ?1", [session])?;
-    Ok(())
+    tx.execute("DELETE FROM messages WHERE session_id = ?1", [session]).map(drop)
 }

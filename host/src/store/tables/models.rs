@@ -72,8 +72,7 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
 
 /// Deletes an endpoint and its list of fallbacks.
 pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM models WHERE name = ?1", [name])?;
-    Ok(())
+    tx.execute("DELETE FROM models WHERE name = ?1", [name]).map(drop)
 }
 
 /// Returns the names of the endpoints that use this secret.
@@ -139,20 +138,18 @@ pub fn insert_secret(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8], now: i64)
 
 /// Replaces the value of a secret.
 pub fn change_secret(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8], now: i64) -> Result<(), Error> {
-    tx.execute("UPDATE secrets SET wrapped = ?2, changed_at = ?3 WHERE name = ?1", params![name, wrapped, now])?;
-    Ok(())
+    tx.execute("UPDATE secrets SET wrapped = ?2, changed_at = ?3 WHERE name = ?1", params![name, wrapped, now])
+        .map(drop)
 }
 
 /// Replaces the wrapped value of a secret by the same value under another key.
 pub fn rewrap_secret(tx: &mut WriteTx<'_>, secret: &WrappedSecret) -> Result<(), Error> {
-    tx.execute("UPDATE secrets SET wrapped = ?2 WHERE name = ?1", params![secret.name, secret.wrapped])?;
-    Ok(())
+    tx.execute("UPDATE secrets SET wrapped = ?2 WHERE name = ?1", params![secret.name, secret.wrapped]).map(drop)
 }
 
 /// Deletes a secret.
 pub fn delete_secret(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM secrets WHERE name = ?1", [name])?;
-    Ok(())
+    tx.execute("DELETE FROM secrets WHERE name = ?1", [name]).map(drop)
 }
 
 rows! {
@@ -175,14 +172,12 @@ pub fn own_ceilings(tx: &ReadTx<'_>, agent: AgentId) -> Result<OwnCeilings, Erro
 /// Inserts or replaces an agent's own ceilings.
 pub fn put_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId, own: OwnCeilings) -> Result<(), Error> {
     let sql = "INSERT OR REPLACE INTO agent_budgets (agent_id, tokens_per_day, cost_per_day_micros) VALUES (?1,?2,?3)";
-    tx.execute(sql, params![agent, own.tokens_per_day, own.cost_per_day_micros])?;
-    Ok(())
+    tx.execute(sql, params![agent, own.tokens_per_day, own.cost_per_day_micros]).map(drop)
 }
 
 /// Deletes an agent's own ceilings.
 pub fn delete_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
-    tx.execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent])?;
-    Ok(())
+    tx.execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent]).map(drop)
 }
 
 /// The key of a usage row.

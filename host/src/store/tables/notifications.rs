@@ -137,8 +137,7 @@ pub fn places(tx: &ReadTx<'_>) -> Result<Vec<(PersonId, Identity)>, Error> {
 pub fn set_place(tx: &mut WriteTx<'_>, person: PersonId, place: &Identity) -> Result<(), Error> {
     let sql = "INSERT INTO notification_places (person_id, channel, sender) VALUES (?1,?2,?3) \
                ON CONFLICT (person_id) DO UPDATE SET channel = ?2, sender = ?3";
-    tx.execute(sql, params![person, place.channel, place.sender])?;
-    Ok(())
+    tx.execute(sql, params![person, place.channel, place.sender]).map(drop)
 }
 
 /// Removes the place of a person, and returns whether there was one.
@@ -174,8 +173,7 @@ pub fn insert(
     let sender = place.map(|place| &place.identity.sender);
     let generation = place.map(|place| place.generation);
     let values = params![id, person, about, subject, channel, generation, sender, state, now, settled_at, next_at];
-    tx.execute(sql, values)?;
-    Ok(())
+    tx.execute(sql, values).map(drop)
 }
 
 /// Returns the notifications of a person for this reason and object, oldest first.
@@ -233,8 +231,7 @@ pub fn open(tx: &ReadTx<'_>) -> Result<Vec<Stored>, Error> {
 /// Sets the place of a waiting notification.
 pub fn move_to(tx: &mut WriteTx<'_>, id: DeliveryId, place: &Place) -> Result<(), Error> {
     let sql = "UPDATE notifications SET channel = ?2, sender = ?3, generation = ?4 WHERE id = ?1 AND state = 'waiting'";
-    tx.execute(sql, params![id, place.identity.channel, place.identity.sender, place.generation])?;
-    Ok(())
+    tx.execute(sql, params![id, place.identity.channel, place.identity.sender, place.generation]).map(drop)
 }
 
 /// Marks a waiting notification as in flight, and returns the number of this attempt; `None` if it no longer waits.

@@ -190,14 +190,12 @@ pub fn insert_person(tx: &mut WriteTx<'_>, person: &Person) -> Result<(), Error>
 pub fn delete_person(tx: &mut WriteTx<'_>, person: PersonId) -> Result<(), Error> {
     tx.execute("DELETE FROM tokens WHERE person_id = ?1", [person])?;
     tx.execute("DELETE FROM identities WHERE person_id = ?1", [person])?;
-    tx.execute("DELETE FROM people WHERE id = ?1", [person])?;
-    Ok(())
+    tx.execute("DELETE FROM people WHERE id = ?1", [person]).map(drop)
 }
 
 /// Sets the role of a person.
 pub fn set_role(tx: &mut WriteTx<'_>, person: PersonId, role: Role) -> Result<(), Error> {
-    tx.execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person, role.name()])?;
-    Ok(())
+    tx.execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person, role.name()]).map(drop)
 }
 
 /// Returns the givers of a person's role on this host.
@@ -208,8 +206,7 @@ pub fn role_given(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Provenance
 /// Records the giver of a person's role on this host.
 pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
     let sql = "UPDATE people SET role_seq = ?2, role_by = ?3 WHERE id = ?1";
-    tx.execute(sql, params![person, seq as i64, as_pairs(by)])?;
-    Ok(())
+    tx.execute(sql, params![person, seq as i64, as_pairs(by)]).map(drop)
 }
 
 /// Returns every identity with its person.
@@ -316,8 +313,7 @@ pub fn insert_token(tx: &mut WriteTx<'_>, new: &NewToken<'_>) -> Result<(), Erro
 /// Marks a live token as ended at `at`; does not change an ended one.
 pub fn end_token(tx: &mut WriteTx<'_>, id: &TokenId, state: TokenState, at: i64) -> Result<(), Error> {
     let sql = "UPDATE tokens SET state = ?2, ended_at = ?3 WHERE id = ?1 AND state = 'live'";
-    tx.execute(sql, params![id, state.name(), at])?;
-    Ok(())
+    tx.execute(sql, params![id, state.name(), at]).map(drop)
 }
 
 /// Returns the givers of a token; `None` if the token is no longer in the record.
@@ -328,6 +324,5 @@ pub fn token_given(tx: &ReadTx<'_>, token: &TokenId) -> Result<Option<Provenance
 /// Records the giver of a token.
 pub fn note_token_giver(tx: &mut WriteTx<'_>, token: &TokenId, seq: u64, by: Option<&Giver>) -> Result<(), Error> {
     let sql = "UPDATE tokens SET issued_seq = ?2, issued_by = ?3 WHERE id = ?1";
-    tx.execute(sql, params![token, seq as i64, as_pairs(by)])?;
-    Ok(())
+    tx.execute(sql, params![token, seq as i64, as_pairs(by)]).map(drop)
 }

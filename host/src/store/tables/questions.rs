@@ -148,8 +148,7 @@ pub fn next_due(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
 
 /// Notes that the person of a question was reminded.
 pub fn set_reminded(tx: &mut WriteTx<'_>, id: QuestionId) -> Result<(), Error> {
-    tx.execute("UPDATE questions SET remind_at = NULL WHERE id = ?1", [id])?;
-    Ok(())
+    tx.execute("UPDATE questions SET remind_at = NULL WHERE id = ?1", [id]).map(drop)
 }
 
 /// Marks a waiting question as answered by a message, and returns whether it waited.

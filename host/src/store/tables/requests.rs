@@ -159,8 +159,7 @@ pub fn to_remind(tx: &ReadTx<'_>, at: i64, limit: usize) -> Result<Vec<Row>, Err
 
 /// Records that people were told that a request expires soon.
 pub fn mark_reminded(tx: &mut WriteTx<'_>, id: RequestId) -> Result<(), Error> {
-    tx.execute("UPDATE requests SET remind_at = NULL WHERE id = ?1", [id])?;
-    Ok(())
+    tx.execute("UPDATE requests SET remind_at = NULL WHERE id = ?1", [id]).map(drop)
 }
 
 /// Returns the pending requests of an agent.
@@ -183,8 +182,7 @@ pub fn of_person_since(tx: &ReadTx<'_>, person: PersonId, since: i64) -> Result<
 /// Moves a pending or approved request to a later try at the same call.
 pub fn move_to(tx: &mut WriteTx<'_>, id: RequestId, turn: TurnId, call: CallId, output: ItemId) -> Result<(), Error> {
     let sql = "UPDATE requests SET turn_id = ?2, call_id = ?3, output_item = ?4 WHERE id = ?1";
-    tx.execute(sql, params![id, turn, call, output])?;
-    Ok(())
+    tx.execute(sql, params![id, turn, call, output]).map(drop)
 }
 
 /// Adds a place in which people were told of a request.
@@ -194,8 +192,7 @@ pub fn note_told(tx: &mut WriteTx<'_>, row: &Row, place: &str) -> Result<(), Err
         return Ok(());
     }
     places.push(place);
-    tx.execute("UPDATE requests SET told = ?2 WHERE id = ?1", params![row.id, places.join(" ")])?;
-    Ok(())
+    tx.execute("UPDATE requests SET told = ?2 WHERE id = ?1", params![row.id, places.join(" ")]).map(drop)
 }
 
 /// Marks a pending request as approved; its approvals are valid until `until`.
@@ -203,14 +200,12 @@ pub fn mark_approved(tx: &mut WriteTx<'_>, id: RequestId, by: PersonId, until: i
     let now = tx.now();
     let sql = "UPDATE requests SET status = 'approved', decided_by = ?2, decided_at = ?3, expires_at = ?4, \
                remind_at = NULL WHERE id = ?1 AND status = 'pending'";
-    tx.execute(sql, params![id, by, now, until])?;
-    Ok(())
+    tx.execute(sql, params![id, by, now, until]).map(drop)
 }
 
 /// Marks an approved request as running.
 pub fn mark_running(tx: &mut WriteTx<'_>, id: RequestId) -> Result<(), Error> {
-    tx.execute("UPDATE requests SET status = 'running' WHERE id = ?1 AND status = 'approved'", [id])?;
-    Ok(())
+    tx.execute("UPDATE requests SET status = 'running' WHERE id = ?1 AND status = 'approved'", [id]).map(drop)
 }
 
 /// Ends a request with a status and an outcome, and returns whether it was open.
@@ -230,8 +225,7 @@ pub fn end(
 /// Sets the outcome of a request whose call ran.
 pub fn finish(tx: &mut WriteTx<'_>, call: CallId, outcome: CallOutcome) -> Result<(), Error> {
     let sql = "UPDATE requests SET status = ?2 WHERE call_id = ?1 AND status = 'running'";
-    tx.execute(sql, params![call, Status::from(outcome)])?;
-    Ok(())
+    tx.execute(sql, params![call, Status::from(outcome)]).map(drop)
 }
 
 /// Returns whether an approved call of a message's task is about to run or runs in a session that has no open turn for it.
@@ -274,8 +268,7 @@ pub fn delete_of_session(tx: &mut WriteTx<'_>, session: SessionId) -> Result<Vec
 
 /// Deletes the approvals of a change or a request.
 pub fn delete_approvals(tx: &mut WriteTx<'_>, subject: impl ToSql) -> Result<(), Error> {
-    tx.execute("DELETE FROM approvals WHERE subject = ?1", [subject])?;
-    Ok(())
+    tx.execute("DELETE FROM approvals WHERE subject = ?1", [subject]).map(drop)
 }
 
 rows! {
@@ -318,8 +311,7 @@ pub fn insert_approval(
 ) -> Result<(), Error> {
     let now = tx.now();
     let sql = "INSERT INTO approvals (id, subject, person_id, token, state, given_at) VALUES (?1,?2,?3,?4,'live',?5)";
-    tx.execute(sql, params![id, subject, person, token, now])?;
-    Ok(())
+    tx.execute(sql, params![id, subject, person, token, now]).map(drop)
 }
 
 /// Marks an approval as used, and returns whether it was live before.
@@ -333,23 +325,20 @@ pub fn use_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<bool, 
 pub fn void_approval(tx: &mut WriteTx<'_>, approval: ApprovalId) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE id = ?1 AND state = 'live'";
-    tx.execute(sql, params![approval, now])?;
-    Ok(())
+    tx.execute(sql, params![approval, now]).map(drop)
 }
 
 /// Voids every unused approval of a change or a request.
 pub fn void_approvals(tx: &mut WriteTx<'_>, subject: impl ToSql) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE approvals SET state = 'void', ended_at = ?2 WHERE subject = ?1 AND state = 'live'";
-    tx.execute(sql, params![subject, now])?;
-    Ok(())
+    tx.execute(sql, params![subject, now]).map(drop)
 }
 
 /// Voids every unused approval of the host.
 pub fn void_all_approvals(tx: &mut WriteTx<'_>) -> Result<(), Error> {
     let now = tx.now();
-    tx.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [now])?;
-    Ok(())
+    tx.execute("UPDATE approvals SET state = 'void', ended_at = ?1 WHERE state = 'live'", [now]).map(drop)
 }
 
 /// Returns the token of every unused approval.
@@ -360,6 +349,5 @@ pub fn live_tokens(tx: &ReadTx<'_>) -> Result<Vec<LiveToken>, Error> {
 
 /// Sets the token of an approval.
 pub fn set_token(tx: &mut WriteTx<'_>, approval: ApprovalId, token: &str) -> Result<(), Error> {
-    tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![approval, token])?;
-    Ok(())
+    tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![approval, token]).map(drop)
 }

@@ -175,14 +175,12 @@ pub fn set_state(
 ) -> Result<(), Error> {
     let sql = "UPDATE schedules SET state = ?2, reason = ?3, next_due = ?4, \
                prompt = CASE WHEN ?2 = 'removed' THEN '' ELSE prompt END WHERE id = ?1";
-    tx.execute(sql, params![id, state, reason, next_due])?;
-    Ok(())
+    tx.execute(sql, params![id, state, reason, next_due]).map(drop)
 }
 
 /// Sets the time of the first failure of a failing series, or ends the series.
 pub fn set_failing(tx: &mut WriteTx<'_>, id: ScheduleId, since: Option<i64>) -> Result<(), Error> {
-    tx.execute("UPDATE schedules SET failing_since = ?2 WHERE id = ?1", params![id, since])?;
-    Ok(())
+    tx.execute("UPDATE schedules SET failing_since = ?2 WHERE id = ?1", params![id, since]).map(drop)
 }
 
 /// Returns the schedule of this id.
@@ -251,8 +249,7 @@ pub fn insert_occurrence(tx: &mut WriteTx<'_>, new: NewOccurrence) -> Result<Opt
 /// Marks an occurrence that waits as started with its message.
 pub fn start(tx: &mut WriteTx<'_>, ordinal: i64, message: MessageId) -> Result<(), Error> {
     let sql = "UPDATE occurrences SET state = 'started', message_id = ?2 WHERE ordinal = ?1 AND state = 'scheduled'";
-    tx.execute(sql, params![ordinal, message])?;
-    Ok(())
+    tx.execute(sql, params![ordinal, message]).map(drop)
 }
 
 /// Settles an open occurrence, and returns whether it was open.
@@ -295,8 +292,7 @@ pub fn of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Occurren
 pub fn delete_old(tx: &mut WriteTx<'_>, id: ScheduleId, kept: usize) -> Result<(), Error> {
     let sql = "DELETE FROM occurrences WHERE schedule_id = ?1 AND settled_at IS NOT NULL AND due < \
                (SELECT due FROM occurrences WHERE schedule_id = ?1 ORDER BY due DESC LIMIT 1 OFFSET ?2)";
-    tx.execute(sql, params![id, kept as i64])?;
-    Ok(())
+    tx.execute(sql, params![id, kept as i64]).map(drop)
 }
 
 /// Returns the list that limits the calls of a turn of a schedule that still exists.

@@ -33,8 +33,7 @@ pub fn insert_file(
     let sql = "INSERT INTO sent_files (call_id, session_id, item, name, media_type, bytes, digest, content) \
                VALUES (?1,?2,?3,?4,?5,?6,?7,?8)";
     let bytes = i64::try_from(new.bytes).unwrap_or(i64::MAX);
-    tx.execute(sql, params![call, session, new.item, new.name, new.media_type, bytes, new.digest, content])?;
-    Ok(())
+    tx.execute(sql, params![call, session, new.item, new.name, new.media_type, bytes, new.digest, content]).map(drop)
 }
 
 /// Returns the copy of a call.
@@ -60,12 +59,10 @@ pub fn delete_oldest_files(tx: &mut WriteTx<'_>, session: SessionId, kept: u64) 
     let sql = "DELETE FROM sent_files WHERE call_id IN (SELECT f.call_id FROM sent_files f \
                JOIN deliveries d ON d.call_id = f.call_id WHERE f.session_id = ?1 AND d.state IN ('received','dropped') \
                ORDER BY f.rowid LIMIT max(0, (SELECT count(*) FROM sent_files WHERE session_id = ?1) - ?2))";
-    tx.execute(sql, params![session, i64::try_from(kept).unwrap_or(i64::MAX)])?;
-    Ok(())
+    tx.execute(sql, params![session, i64::try_from(kept).unwrap_or(i64::MAX)]).map(drop)
 }
 
 /// Deletes the copy of a call.
 pub fn delete_file(tx: &mut WriteTx<'_>, call: CallId) -> Result<(), Error> {
-    tx.execute("DELETE FROM sent_files WHERE call_id = ?1", [call])?;
-    Ok(())
+    tx.execute("DELETE FROM sent_files WHERE call_id = ?1", [call]).map(drop)
 }

@@ -231,21 +231,18 @@ pub fn give_uid_back(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     tx.execute(sql, [id])?;
     // The row keeps an impossible offset.
     let sql = "UPDATE sessions SET uid_offset = -1 - rowid WHERE id = ?1 AND state = 'removed' AND uid_offset >= 0";
-    tx.execute(sql, [id])?;
-    Ok(())
+    tx.execute(sql, [id]).map(drop)
 }
 
 /// Replaces the wrapped keys of a session.
 pub fn set_keys(tx: &mut WriteTx<'_>, id: SessionId, [queue, content]: &[Vec<u8>; 2]) -> Result<(), Error> {
     let sql = "UPDATE sessions SET queue_key = ?2, content_key = ?3 WHERE id = ?1";
-    tx.execute(sql, params![id, queue, content])?;
-    Ok(())
+    tx.execute(sql, params![id, queue, content]).map(drop)
 }
 
 /// Deletes the keys of a session.
 pub fn delete_keys(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
-    tx.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id])?;
-    Ok(())
+    tx.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id]).map(drop)
 }
 
 /// Sets the state of a session and its reason. A session that becomes live again has no failures.
@@ -256,8 +253,7 @@ pub fn set_session_state(
     reason: Option<&str>,
 ) -> Result<(), Error> {
     let sql = "UPDATE sessions SET state = ?2, reason = ?3, failures = CASE WHEN ?2 = 'live' THEN 0 ELSE failures END WHERE id = ?1";
-    tx.execute(sql, params![id, standing, reason])?;
-    Ok(())
+    tx.execute(sql, params![id, standing, reason]).map(drop)
 }
 
 /// Counts a failed launch (`true`), or resets the count after a turn (`false`). Returns the number of consecutive failures.
@@ -270,8 +266,7 @@ pub fn note_failure(tx: &mut WriteTx<'_>, id: SessionId, failed: bool) -> Result
 /// Sets the time of the last activity to now, by the machine's clock.
 pub fn touch(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     let now = tx.wall();
-    tx.execute("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1", params![id, now])?;
-    Ok(())
+    tx.execute("UPDATE sessions SET last_active_at = ?2 WHERE id = ?1", params![id, now]).map(drop)
 }
 
 /// Notes a turn as the open one of its session.
@@ -288,8 +283,7 @@ pub fn open_turn(tx: &mut WriteTx<'_>, id: SessionId, turn: TurnId) -> Result<()
 
 /// Notes that the session has no open turn.
 pub fn close_turn(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
-    tx.execute("UPDATE sessions SET open_turn = NULL WHERE id = ?1 AND open_turn IS NOT NULL", [id])?;
-    Ok(())
+    tx.execute("UPDATE sessions SET open_turn = NULL WHERE id = ?1 AND open_turn IS NOT NULL", [id]).map(drop)
 }
 
 /// Allocates the number of the session's next item, and adds its bytes. Fails if the session is removed.
@@ -312,8 +306,7 @@ pub fn extent(tx: &ReadTx<'_>, id: SessionId) -> Result<Extent, Error> {
 /// Records that the items of a session up to this number were dropped, and the bytes that they had.
 pub fn note_dropped(tx: &mut WriteTx<'_>, id: SessionId, upto: i64, freed: i64) -> Result<(), Error> {
     let sql = "UPDATE sessions SET pruned_seq = ?2, item_bytes = item_bytes - ?3 WHERE id = ?1";
-    tx.execute(sql, params![id, upto, freed])?;
-    Ok(())
+    tx.execute(sql, params![id, upto, freed]).map(drop)
 }
 
 /// Returns the sessions that are over a bound. Items dated in the future are skipped.
@@ -328,8 +321,7 @@ pub fn settle(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     // The next wake skips the items below this mark, so it does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
                AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL)), settled_seq) WHERE id = ?1";
-    tx.execute(sql, [id])?;
-    Ok(())
+    tx.execute(sql, [id]).map(drop)
 }
 
 /// Returns the number of the last outbound row that the host accepted from a session.
@@ -340,8 +332,7 @@ pub fn cursor(tx: &ReadTx<'_>, id: SessionId) -> Result<u64, Error> {
 /// Moves the cursor of a session to an outbound row that was accepted at this time.
 pub fn move_cursor(tx: &mut WriteTx<'_>, id: SessionId, seq: u64, at: i64) -> Result<(), Error> {
     let sql = "UPDATE sessions SET cursor = ?2, last_active_at = ?3 WHERE id = ?1";
-    tx.execute(sql, params![id, seq as i64, at])?;
-    Ok(())
+    tx.execute(sql, params![id, seq as i64, at]).map(drop)
 }
 
 /// Inserts the digest of an outbound row that was accepted at this time.
@@ -353,8 +344,7 @@ pub fn insert_outbound_row(
     at: i64,
 ) -> Result<(), Error> {
     let sql = "INSERT INTO outbound_rows (session_id, seq, digest, at) VALUES (?1,?2,?3,?4)";
-    tx.execute(sql, params![session, seq as i64, digest, at])?;
-    Ok(())
+    tx.execute(sql, params![session, seq as i64, digest, at]).map(drop)
 }
 
 /// Returns the digest of an accepted outbound row.
@@ -366,14 +356,12 @@ pub fn outbound_digest(tx: &ReadTx<'_>, session: SessionId, seq: u64) -> Result<
 
 /// Deletes the digests of the session's outbound rows that are numbered below `seq`.
 pub fn delete_outbound_rows_below(tx: &mut WriteTx<'_>, session: SessionId, seq: i64) -> Result<(), Error> {
-    tx.execute("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2", params![session, seq])?;
-    Ok(())
+    tx.execute("DELETE FROM outbound_rows WHERE session_id = ?1 AND seq < ?2", params![session, seq]).map(drop)
 }
 
 /// Deletes the digests of all outbound rows of a session.
 pub fn delete_outbound_rows_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
-    tx.execute("DELETE FROM outbound_rows WHERE session_id = ?1", [session])?;
-    Ok(())
+    tx.execute("DELETE FROM outbound_rows WHERE session_id = ?1", [session]).map(drop)
 }
 
 /// Returns the event of this channel with this id.
@@ -392,20 +380,17 @@ pub fn insert_event(
 ) -> Result<(), Error> {
     let Event { digest, message, session } = event;
     let sql = "INSERT INTO events (channel, event_id, digest, message_id, session_id, received_at) VALUES (?1,?2,?3,?4,?5,?6)";
-    tx.execute(sql, params![channel, id, digest, message, session, received_at])?;
-    Ok(())
+    tx.execute(sql, params![channel, id, digest, message, session, received_at]).map(drop)
 }
 
 /// Deletes the events that were received before this time.
 pub fn delete_events_before(tx: &mut WriteTx<'_>, received_at: i64) -> Result<(), Error> {
-    tx.execute("DELETE FROM events WHERE received_at < ?1", [received_at])?;
-    Ok(())
+    tx.execute("DELETE FROM events WHERE received_at < ?1", [received_at]).map(drop)
 }
 
 /// Empties the digests of a session's events; the events stay.
 pub fn delete_event_digests_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
-    tx.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [session])?;
-    Ok(())
+    tx.execute("UPDATE events SET digest = '' WHERE session_id = ?1", [session]).map(drop)
 }
 
 /// Returns the number of a person's conversations that are not removed.
@@ -440,6 +425,5 @@ pub fn count_by_state(tx: &ReadTx<'_>) -> Result<std::collections::BTreeMap<Stri
 pub fn mark_uids_shared(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
     let sql = "UPDATE sessions SET uid_shared = 1 WHERE agent_id = ?1 \
                AND EXISTS (SELECT 1 FROM agent_mounts WHERE agent_id = ?1 AND read_only = 0)";
-    tx.execute(sql, [agent])?;
-    Ok(())
+    tx.execute(sql, [agent]).map(drop)
 }

@@ -104,8 +104,7 @@ pub fn sources(tx: &ReadTx<'_>) -> Result<Vec<Source>, Error> {
 pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str) -> Result<(), Error> {
     let now = tx.now();
     let sql = "INSERT INTO skill_sources (name, location, added_at) VALUES (?1,?2,?3)";
-    tx.execute(sql, params![name, location, now])?;
-    Ok(())
+    tx.execute(sql, params![name, location, now]).map(drop)
 }
 
 /// Deletes a source; returns whether there was one.
@@ -116,8 +115,7 @@ pub fn delete_source(tx: &mut WriteTx<'_>, name: &str) -> Result<bool, Error> {
 /// Raises the serial of a source.
 pub fn set_serial(tx: &mut WriteTx<'_>, name: &str, serial: u64) -> Result<(), Error> {
     let serial = i64::try_from(serial).unwrap_or(i64::MAX);
-    tx.execute("UPDATE skill_sources SET serial = max(serial, ?2) WHERE name = ?1", params![name, serial])?;
-    Ok(())
+    tx.execute("UPDATE skill_sources SET serial = max(serial, ?2) WHERE name = ?1", params![name, serial]).map(drop)
 }
 
 /// Returns every key, by name, with the revoked ones.
@@ -137,15 +135,13 @@ pub fn add_key(tx: &mut WriteTx<'_>, new: &Key) -> Result<(), Error> {
 
 /// Deletes a key.
 pub fn delete_key(tx: &mut WriteTx<'_>, id: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM skill_keys WHERE id = ?1", [id])?;
-    Ok(())
+    tx.execute("DELETE FROM skill_keys WHERE id = ?1", [id]).map(drop)
 }
 
 /// Revokes a key for good; an earlier revocation stays.
 pub fn revoke_key(tx: &mut WriteTx<'_>, id: &str) -> Result<(), Error> {
     let now = tx.now();
-    tx.execute("UPDATE skill_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL", params![id, now])?;
-    Ok(())
+    tx.execute("UPDATE skill_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL", params![id, now]).map(drop)
 }
 
 /// Revokes a version for good; returns whether it was not revoked before.
@@ -185,8 +181,7 @@ pub fn add_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, String
 pub fn renew_package(tx: &mut WriteTx<'_>, digest: Digest, (signer, source): (&str, &str)) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE skill_packages SET signer = ?2, source = ?3, resolved_at = ?4 WHERE digest = ?1";
-    tx.execute(sql, params![digest, signer, source, now])?;
-    Ok(())
+    tx.execute(sql, params![digest, signer, source, now]).map(drop)
 }
 
 /// Returns the names of the verified packages with their signers.
@@ -273,26 +268,22 @@ pub fn put(
     let ((name, digest), now) = (new, tx.now());
     let sql = "INSERT INTO agent_skills (agent_id, name, digest, brought, change_id, installed_at) VALUES (?1,?2,?3,?4,?5,?6) \
                ON CONFLICT (agent_id, name) DO UPDATE SET digest = ?3, brought = ?4, change_id = ?5, installed_at = ?6";
-    tx.execute(sql, params![agent, name, digest, canonical::to_string(brought), change, now])?;
-    Ok(())
+    tx.execute(sql, params![agent, name, digest, canonical::to_string(brought), change, now]).map(drop)
 }
 
 /// Replaces the grants that an agent has because of a skill.
 pub fn set_brought(tx: &mut WriteTx<'_>, agent: AgentId, name: &str, brought: &Brought) -> Result<(), Error> {
     let sql = "UPDATE agent_skills SET brought = ?3 WHERE agent_id = ?1 AND name = ?2";
-    tx.execute(sql, params![agent, name, canonical::to_string(brought)])?;
-    Ok(())
+    tx.execute(sql, params![agent, name, canonical::to_string(brought)]).map(drop)
 }
 
 /// Deletes a skill of an agent.
 pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM agent_skills WHERE agent_id = ?1 AND name = ?2", params![agent, name])?;
-    Ok(())
+    tx.execute("DELETE FROM agent_skills WHERE agent_id = ?1 AND name = ?2", params![agent, name]).map(drop)
 }
 
 /// Sets whether a skill of an agent stays at its version.
 pub fn set_pinned(tx: &mut WriteTx<'_>, agent: AgentId, name: &str, is_pinned: bool) -> Result<(), Error> {
     let sql = "UPDATE agent_skills SET pinned = ?3 WHERE agent_id = ?1 AND name = ?2";
-    tx.execute(sql, params![agent, name, is_pinned])?;
-    Ok(())
+    tx.execute(sql, params![agent, name, is_pinned]).map(drop)
 }

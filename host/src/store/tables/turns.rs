@@ -136,34 +136,29 @@ pub fn opened_at(tx: &ReadTx<'_>, ordinal: i64) -> Result<Option<i64>, Error> {
 
 /// Counts a request to the model before it is sent, because a failed request may cost just as much.
 pub fn count_model_call(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
-    tx.execute("UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1", [turn])?;
-    Ok(())
+    tx.execute("UPDATE turns SET model_calls = model_calls + 1 WHERE id = ?1", [turn]).map(drop)
 }
 
 /// Counts the calls of an output.
 pub fn count_tool_calls(tx: &mut WriteTx<'_>, turn: TurnId, calls: usize) -> Result<(), Error> {
-    tx.execute("UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1", params![turn, calls as i64])?;
-    Ok(())
+    tx.execute("UPDATE turns SET tool_calls = tool_calls + ?2 WHERE id = ?1", params![turn, calls as i64]).map(drop)
 }
 
 /// Counts the bytes of a result.
 pub fn count_result(tx: &mut WriteTx<'_>, turn: TurnId, bytes: usize) -> Result<(), Error> {
-    tx.execute("UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1", params![turn, bytes as i64])?;
-    Ok(())
+    tx.execute("UPDATE turns SET result_bytes = result_bytes + ?2 WHERE id = ?1", params![turn, bytes as i64]).map(drop)
 }
 
 /// Records why a turn has no output of a model: a code, and a sentence of the host for the person.
 pub fn note_failure(tx: &mut WriteTx<'_>, turn: TurnId, code: &'static str, words: &str) -> Result<(), Error> {
     let sql = "UPDATE turns SET failure = ?2, failure_words = ?3 WHERE id = ?1";
-    tx.execute(sql, params![turn, code, words])?;
-    Ok(())
+    tx.execute(sql, params![turn, code, words]).map(drop)
 }
 
 /// Deletes the recorded failure of a turn, because a later request had an output.
 pub fn clear_failure(tx: &mut WriteTx<'_>, turn: TurnId) -> Result<(), Error> {
     let sql = "UPDATE turns SET failure = NULL, failure_words = NULL WHERE id = ?1 AND failure IS NOT NULL";
-    tx.execute(sql, [turn])?;
-    Ok(())
+    tx.execute(sql, [turn]).map(drop)
 }
 
 /// Returns the reason why the last request of a turn to a model had no output, in the host's words; `None` if it had one.
@@ -204,8 +199,7 @@ rows! {
 
 /// Keeps a use of an allowance for a permitted call.
 pub fn promise(tx: &mut WriteTx<'_>, call: CallId, allowance: i64) -> Result<(), Error> {
-    tx.execute("UPDATE calls SET allowance = ?2 WHERE id = ?1", params![call, allowance])?;
-    Ok(())
+    tx.execute("UPDATE calls SET allowance = ?2 WHERE id = ?1", params![call, allowance]).map(drop)
 }
 
 /// Returns the recorded judgement of a call.
@@ -287,8 +281,7 @@ pub fn start_call(tx: &mut WriteTx<'_>, id: CallId) -> Result<bool, Error> {
 /// Records the result of a call that still waits for people: the text that it waits.
 pub fn set_pending_result(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<(), Error> {
     let sql = "UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'asked' AND result_item IS NULL";
-    tx.execute(sql, params![id, result])?;
-    Ok(())
+    tx.execute(sql, params![id, result]).map(drop)
 }
 
 /// Ends a call that ran after its turn, and returns whether it was running.
@@ -299,8 +292,7 @@ pub fn end_late_call(tx: &mut WriteTx<'_>, id: CallId, state: CallState) -> Resu
 /// Sets the result of a late call, which said that it waits, to the message with its outcome, or that of a lost call to the attempts of a
 /// server.
 pub fn set_late_result(tx: &mut WriteTx<'_>, id: CallId, message: ItemId) -> Result<(), Error> {
-    tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1", params![id, message])?;
-    Ok(())
+    tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1", params![id, message]).map(drop)
 }
 
 /// Adds to the milliseconds that a turn waited for people, and moves its deadline.
@@ -344,8 +336,7 @@ pub fn refuse_call(
     item: ItemId,
 ) -> Result<(), Error> {
     let sql = "UPDATE calls SET state = 'refused', code = ?2, stages = ?3, result_item = ?4 WHERE id = ?1 AND state IN ('permitted', 'asked', 'refused')";
-    tx.execute(sql, params![id, code.name(), stages, item])?;
-    Ok(())
+    tx.execute(sql, params![id, code.name(), stages, item]).map(drop)
 }
 
 /// Marks a call that has not begun as refused with a code, before it has the text of its refusal. Returns whether it was one.
@@ -365,8 +356,7 @@ pub fn refuse_late_call(tx: &mut WriteTx<'_>, id: CallId, code: DenialCode) -> R
 
 /// Records the sealed refusal of a refused call.
 pub fn set_call_refusal(tx: &mut WriteTx<'_>, id: CallId, result: ItemId) -> Result<(), Error> {
-    tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'", params![id, result])?;
-    Ok(())
+    tx.execute("UPDATE calls SET result_item = ?2 WHERE id = ?1 AND state = 'refused'", params![id, result]).map(drop)
 }
 
 /// Ends the calls of a turn without a result: calls that run in the sandbox get the state `local`, and calls that were running become
@@ -423,12 +413,10 @@ pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> 
 /// Deletes the session's calls that are part of an output numbered up to `upto`.
 pub fn delete_calls_upto(tx: &mut WriteTx<'_>, session: SessionId, upto: i64) -> Result<(), Error> {
     let sql = "DELETE FROM calls WHERE session_id = ?1 AND output_item IN (SELECT id FROM items WHERE session_id = ?1 AND seq <= ?2)";
-    tx.execute(sql, params![session, upto])?;
-    Ok(())
+    tx.execute(sql, params![session, upto]).map(drop)
 }
 
 /// Deletes all calls of a session.
 pub fn delete_calls_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
-    tx.execute("DELETE FROM calls WHERE session_id = ?1", [session])?;
-    Ok(())
+    tx.execute("DELETE FROM calls WHERE session_id = ?1", [session]).map(drop)
 }

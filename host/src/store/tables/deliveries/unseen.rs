@@ -67,8 +67,7 @@ pub fn unseen(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, limit: usize) -
 
 /// Records that the person got a reply.
 pub fn mark_seen(tx: &mut WriteTx<'_>, id: DeliveryId, at: i64) -> Result<(), Error> {
-    tx.execute("UPDATE deliveries SET seen_at = ?2, unseen = NULL WHERE id = ?1", params![id, at])?;
-    Ok(())
+    tx.execute("UPDATE deliveries SET seen_at = ?2, unseen = NULL WHERE id = ?1", params![id, at]).map(drop)
 }
 
 /// Records that the person got the reply of a turn.
@@ -76,8 +75,7 @@ pub fn mark_seen_of_turn(tx: &mut WriteTx<'_>, turn: TurnId, at: i64) -> Result<
     let sql = "UPDATE deliveries SET seen_at = ?2, unseen = NULL \
                WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) \
                AND state = 'received' AND seen_at IS NULL";
-    tx.execute(sql, params![turn, at])?;
-    Ok(())
+    tx.execute(sql, params![turn, at]).map(drop)
 }
 
 #[cfg(test)]
