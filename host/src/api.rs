@@ -60,6 +60,7 @@ use crate::runtime::sessions::Sessions;
 use crate::store::record::Record;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::shutdown::Shutdown;
+use auth::Caller;
 pub use auth::Callers;
 use axum::Router;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};

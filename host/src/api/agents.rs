@@ -3,7 +3,7 @@
 //! For operators only; a proposal of an agent goes through the gateway. See `registry`.
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Reply};
+use super::{Answer, Api, Body, Caller, Reply};
 use crate::channels::inbound::routing;
 use crate::gateway::changes::Changes;
 use crate::gateway::changes::at_once::mention_erased_conversations;
@@ -17,8 +17,8 @@ use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
@@ -28,7 +28,7 @@ use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Pac
 use ironclaw_state::ReadTx;
 
 /// `GET /v1/agents`: the agents that the caller may talk to.
-pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<Agent>> {
+pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<Agent>> {
     let list = move |tx: &ReadTx<'_>| {
         let mut shown = Vec::new();
         for agent in registry::agents(tx)? {
@@ -42,11 +42,7 @@ pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) 
 }
 
 /// `GET /v1/agents/{agent}`
-pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(agent): Path<String>,
-) -> Reply<Agent> {
+pub async fn show(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Agent> {
     let found = find(&api, &person, agent).await?;
     let show = move |tx: &ReadTx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
         true => Ok::<_, Denied<Error>>(view(tx, &found, &person)?),
@@ -57,11 +53,7 @@ pub async fn show(
 }
 
 /// `POST /v1/agents`
-pub async fn create(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Body(new): Body<NewAgent>,
-) -> Reply<Agent> {
+pub async fn create(Caller { api, person, .. }: Caller, Body(new): Body<NewAgent>) -> Reply<Agent> {
     let direct = direct(&api.changes, ChangeKind::CreateAgent, &person)?;
     let draft = AgentDraft {
         name: new.name,
@@ -83,9 +75,7 @@ pub async fn create(
 
 /// `DELETE /v1/agents/{agent}`: also erases its sessions.
 pub async fn remove(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person, current: Current(current) }: Caller,
     Path(agent): Path<String>,
 ) -> Reply<Agent> {
     let found = find(&api, &person, agent).await?;
@@ -104,9 +94,7 @@ pub async fn remove(
 
 /// `POST /v1/agents/{agent}/mode`
 pub async fn set_mode(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
+    Caller { api, person, current }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<AgentMode>,
 ) -> Reply<AgentMode> {
@@ -118,9 +106,7 @@ pub async fn set_mode(
 
 /// `POST /v1/agents/{agent}/model`
 pub async fn set_model(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
+    Caller { api, person, current }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<AgentModel>,
 ) -> Reply<AgentModel> {

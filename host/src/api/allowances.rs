@@ -2,14 +2,14 @@
 //!
 //! Decides nothing: see [`crate::gateway::requests::allowance`]. Each caller adds allowances for their own turns alone.
 
-use super::{Answer, Api, Body, Reply, agents, tokens};
+use super::{Answer, Api, Body, Caller, Reply, agents, tokens};
 use crate::gateway::requests::allowance::{self, New};
 use crate::registry::allowances::Allowance as Row;
 use crate::registry::{self, Person, mcp, roles};
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, DenialCode, NewAllowance};
 use ironclaw_judge::egress::Loopback;
@@ -28,11 +28,7 @@ pub struct ListQuery {
 }
 
 /// `GET /v1/allowances?agent=A`: the caller's allowances; for an owner or admin everyone's.
-pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Query(query): Query<ListQuery>,
-) -> Reply<Vec<Allowance>> {
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<Allowance>> {
     let agent: Option<AgentId> = match query.agent {
         Some(agent) => Some(agents::find(&api, &person, agent).await?.id),
         None => None,
@@ -46,7 +42,7 @@ pub async fn list(
 }
 
 /// `GET /v1/allowances/offers`: the allowances that the caller's own decisions suggest.
-pub async fn offers(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<AllowanceOffer>> {
+pub async fn offers(Caller { api, person, .. }: Caller) -> Reply<Vec<AllowanceOffer>> {
     let (record, loopback) = (Arc::clone(&api.record), loopback(&api));
     let found = api.state().read(move |tx| allowance::offers(tx, &record, &person, loopback));
     Ok(Json(found.await?.into_iter().map(offer).collect()))
@@ -71,11 +67,7 @@ fn loopback(api: &Api) -> Loopback {
 }
 
 /// `GET /v1/allowances/{id}`
-pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<Allowance> {
+pub async fn show(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<Allowance> {
     let id = number(&named)?;
     let found = api.state().read(move |tx| {
         let row = allowance::known(tx, &person, id)?;
@@ -85,11 +77,7 @@ pub async fn show(
 }
 
 /// `DELETE /v1/allowances/{id}`
-pub async fn remove(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<Allowance> {
+pub async fn remove(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<Allowance> {
     let id = number(&named)?;
     let removed = api.state().decide(move |tx| {
         let row = allowance::remove(tx, &person, id)?;
@@ -99,11 +87,7 @@ pub async fn remove(
 }
 
 /// `POST /v1/allowances/review`: the page of a new allowance. Records nothing.
-pub async fn review(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Body(draft): Body<AllowanceDraft>,
-) -> Reply<AllowancePage> {
+pub async fn review(Caller { api, person, .. }: Caller, Body(draft): Body<AllowanceDraft>) -> Reply<AllowancePage> {
     let new = read(&api, &person, draft).await?;
     let record = Arc::clone(&api.record);
     let until = ironclaw_ledger::rfc3339(new.until);
@@ -119,11 +103,7 @@ pub async fn review(
 }
 
 /// `POST /v1/allowances`: adds an allowance exactly as shown, for the turns of the caller.
-pub async fn add(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Body(new): Body<NewAllowance>,
-) -> Reply<Allowance> {
+pub async fn add(Caller { api, person, .. }: Caller, Body(new): Body<NewAllowance>) -> Reply<Allowance> {
     let NewAllowance { draft, shown } = new;
     let new = read(&api, &person, draft).await?;
     let record = Arc::clone(&api.record);

@@ -2,12 +2,11 @@
 //!
 //! The host does not verify itself: `ironclaw-host audit` does that. See [`crate::upkeep::maintenance`].
 
-use super::{Answer, Api, Body, Reply};
-use crate::registry::Person;
+use super::{Answer, Api, Body, Caller, Reply};
 use crate::store::refusal::Refusal;
 use crate::upkeep::maintenance::AcceptError;
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
 use ironclaw_ledger::archive::{Error, RotationReason};
@@ -18,7 +17,7 @@ pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {
 }
 
 /// `POST /v1/audit/rotate`
-pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Rotated> {
+pub async fn rotate(Caller { api, person, .. }: Caller) -> Reply<Rotated> {
     let rotated = api.about.head_publisher.rotate(RotationReason::Asked(Some(person.id))).await;
     rotated.map(Json).map_err(|error| match error {
         Error::Empty(_) => Refusal::new(DenialCode::LedgerEmpty, error.to_string()).into(),
@@ -32,11 +31,7 @@ pub async fn rotate(State(api): State<Api>, Extension(person): Extension<Person>
 const REASON_CHARACTERS_MAX: usize = 400;
 
 /// `POST /v1/audit/accept`
-pub async fn accept(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Body(asked): Body<AcceptBreak>,
-) -> Reply<BreakAccepted> {
+pub async fn accept(Caller { api, person, .. }: Caller, Body(asked): Body<AcceptBreak>) -> Reply<BreakAccepted> {
     let reason = asked.reason.trim().to_owned();
     if reason.is_empty() || reason.chars().count() > REASON_CHARACTERS_MAX || reason.chars().any(char::is_control) {
         let why = "the reason has 1 to 400 characters, and no control characters";

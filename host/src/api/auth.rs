@@ -18,8 +18,9 @@ use super::{Answer, Api};
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
 use crate::registry::{Person, Role, Token, TokenId, TokenState};
 use crate::store::refusal::Refusal;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -72,6 +73,25 @@ impl Callers {
 /// The token of a request.
 #[derive(Debug, Clone)]
 pub struct Current(pub TokenId);
+
+/// The authenticated caller of a request, and the API.
+pub struct Caller {
+    pub api: Api,
+    pub person: Person,
+    pub current: Current,
+}
+
+impl FromRequestParts<Api> for Caller {
+    type Rejection = Answer;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Answer> {
+        let found = (parts.extensions.get().cloned(), parts.extensions.get().cloned());
+        let (Some(person), Some(current)) = found else {
+            return Err(Answer::broken(&"a route without a token has a handler that needs a caller"));
+        };
+        Ok(Self { api: api.clone(), person, current })
+    }
+}
 
 /// Lets a request pass with the person whose token it carries.
 ///

@@ -2,13 +2,10 @@
 //!
 //! An answer without the trailer is incomplete. See [`crate::upkeep::backup`].
 
-use super::{Answer, Api};
-use crate::registry::Person;
+use super::{Answer, Caller};
 use crate::store::refusal::Refusal;
 use crate::upkeep::backup::{Error, Prepared};
-use axum::Extension;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, TRAILER};
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -28,7 +25,7 @@ type Part = Result<Frame<Bytes>, io::Error>;
 pub struct BackupFile(Receiver<Part>);
 
 /// `POST /v1/backup`
-pub async fn create(State(api): State<Api>, Extension(person): Extension<Person>) -> Result<BackupFile, Answer> {
+pub async fn create(Caller { api, person, .. }: Caller) -> Result<BackupFile, Answer> {
     let quota = api.changes.settings().quota.clone();
     // A backup shows no reply as unread that its person got.
     api.read_replies.record().await?;

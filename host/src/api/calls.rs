@@ -3,7 +3,7 @@
 //! Never runs a call. Never shows a call of another person, except to an admin. See `turns::calls`.
 
 use super::named::id;
-use super::{Answer, Api, Body, Reply};
+use super::{Answer, Api, Body, Caller, Reply};
 use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests;
 use crate::registry::policy::{self, Policy};
@@ -18,8 +18,8 @@ use crate::turns::calls::http::Network;
 use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, Sendable, TurnFacts};
 use crate::turns::items;
 use crate::turns::turn;
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::{Extension, Json};
 use ironclaw_contract::ids::{CallId, TurnId};
 use ironclaw_contract::operator::{
     CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, TestCall, TestedCall, Tool, ToolArgument,
@@ -41,11 +41,7 @@ use std::sync::Arc;
 const RESULT_CHARACTERS_MAX: usize = 4_000;
 
 /// `GET /v1/calls/{id}/why`
-pub async fn why(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(call): Path<String>,
-) -> Reply<CallWhy> {
+pub async fn why(Caller { api, person, .. }: Caller, Path(call): Path<String>) -> Reply<CallWhy> {
     let call: CallId = id(&call, DenialCode::CallUnknown, "call")?;
     let record = Arc::clone(&api.record);
     let found = api.state().read(move |tx| look(tx, &record.wrapping, &person, call));
@@ -220,11 +216,7 @@ pub async fn egress(State(api): State<Api>) -> Reply<Vec<EgressGrant>> {
 }
 
 /// `GET /v1/agents/{agent}/egress`
-pub async fn egress_of(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(agent): Path<String>,
-) -> Reply<Vec<EgressGrant>> {
+pub async fn egress_of(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Vec<EgressGrant>> {
     let look = api.state().read(move |tx| {
         let agent = registry::named_agent(tx, &person, &agent).map_err(Denied::<Error>::from)?;
         let grants = egress::egress_of(tx, agent.id).map_err(Error::from)?;
@@ -253,8 +245,7 @@ fn declared_classes(words: &[String]) -> Result<Classes, Refusal> {
 
 /// `POST /v1/tools/{tool}/test`
 pub async fn test(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(tool): Path<String>,
     Body(asked): Body<TestCall>,
 ) -> Reply<TestedCall> {

@@ -5,14 +5,14 @@
 
 use super::auth::{Current, check_still_valid};
 use super::named::{self, id};
-use super::{Answer, Api, Body, Reply, agents};
+use super::{Answer, Api, Body, Caller, Reply, agents};
 use crate::gateway::changes::Shown;
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};
 use crate::registry::{self, Person, Role, roles};
 use crate::store::error::Error;
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
@@ -64,11 +64,7 @@ const fn usual_limit() -> usize {
 
 /// `GET /v1/changes?status=S&agent=A&own=B&limit=N`: an operator sees all, a member those that they asked for or may decide; newest first.
 /// With `own`, only those that the caller asked for. Without both: those that the caller may decide, oldest first.
-pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Query(query): Query<ListQuery>,
-) -> Reply<Changes> {
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Changes> {
     // Without a status and `own`, only the changes that the caller may decide.
     let waits = query.status.is_none() && !query.own;
     let statuses = named::statuses(query.status.as_deref(), &WAITING, &Status::ALL)?;
@@ -105,11 +101,7 @@ pub async fn list(
 }
 
 /// `POST /v1/changes`
-pub async fn submit(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Body(new): Body<NewChange>,
-) -> Reply<SubmittedChange> {
+pub async fn submit(Caller { api, person, .. }: Caller, Body(new): Body<NewChange>) -> Reply<SubmittedChange> {
     let NewChange { kind, agent, payload, reason } = new;
     let submitted = api.changes.submit(&person, kind, agent, payload, reason).await?;
     let (yours, waits_for) = api.changes.approvers(&person, submitted.id).await?;
@@ -128,9 +120,7 @@ pub struct Wait {
 
 /// `GET /v1/changes/{id}?wait_ms=N`: answers at once, unless the change is approved and not applied yet.
 pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
+    Caller { api, person, current }: Caller,
     Path(named): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<Change> {
@@ -162,9 +152,7 @@ pub async fn show(
 
 /// `POST /v1/changes/{id}/approve`: approves exactly the shown page.
 pub async fn approve(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(Current(token)): Extension<Current>,
+    Caller { api, person, current: Current(token) }: Caller,
     Path(named): Path<String>,
     Body(decision): Body<Decision>,
 ) -> Reply<Change> {
@@ -175,8 +163,7 @@ pub async fn approve(
 
 /// `POST /v1/changes/{id}/reject`
 pub async fn reject(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(named): Path<String>,
     Body(rejection): Body<Rejection>,
 ) -> Reply<Change> {

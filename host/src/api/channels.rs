@@ -2,18 +2,18 @@
 //!
 //! A secret is only in the answer to the request that made it. See `registry::channels`, `channels::inbound::channel`.
 
-use super::{Answer, Api, Body, Reply, agents};
+use super::{Answer, Api, Body, Caller, Reply, agents};
 use crate::channels::inbound::channel::outgoing::Outcome;
 use crate::channels::inbound::channel::registration::Registration;
 use crate::channels::inbound::channel::{self, Receiver};
 use crate::channels::inbound::routing::engage;
 use crate::gateway::writers;
+use crate::registry;
 use crate::registry::channels::{self, Channel, reach};
-use crate::registry::{self, Person};
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::{Extension, Json};
 
 use ironclaw_contract::operator::{
     self, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring, WaitingSender,
@@ -31,11 +31,7 @@ pub async fn list(State(api): State<Api>) -> Reply<Vec<operator::Channel>> {
 }
 
 /// `POST /v1/channels`
-pub async fn add(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Body(new): Body<NewChannel>,
-) -> Reply<NewChannelMade> {
+pub async fn add(Caller { api, person, .. }: Caller, Body(new): Body<NewChannel>) -> Reply<NewChannelMade> {
     // A channel without an agent opens no turn; connecting an agent is a change of its own.
     let name = new.name.clone();
     let registration = Registration::read(new)?;
@@ -54,11 +50,7 @@ pub async fn add(
 }
 
 /// `DELETE /v1/channels/{channel}`: disconnects its agent, and its unsent deliveries become dead letters.
-pub async fn remove(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(channel): Path<String>,
-) -> Reply<operator::Channel> {
+pub async fn remove(Caller { api, person, .. }: Caller, Path(channel): Path<String>) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;
     let (changes, dispatch) = (Arc::clone(&api.changes), Arc::clone(&api.dispatch));
     let removed = api.state().decide(move |tx| {
@@ -77,11 +69,7 @@ pub async fn remove(
 }
 
 /// `POST /v1/channels/{channel}/test`
-pub async fn test(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(channel): Path<String>,
-) -> Reply<ChannelTest> {
+pub async fn test(Caller { api, person, .. }: Caller, Path(channel): Path<String>) -> Reply<ChannelTest> {
     let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
     let to = Receiver::of(&found, &api.record.wrapping)?;
     refuse_if_stopped(&api)?;
@@ -94,11 +82,7 @@ pub async fn test(
 }
 
 /// `POST /v1/channels/{channel}/probe`: opens a connection to the receiver and closes it. The journal does not have it.
-pub async fn probe(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(channel): Path<String>,
-) -> Reply<ChannelProbe> {
+pub async fn probe(Caller { api, person, .. }: Caller, Path(channel): Path<String>) -> Reply<ChannelProbe> {
     let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
     let to = Receiver::of(&found, &api.record.wrapping)?;
     refuse_if_stopped(&api)?;
@@ -119,8 +103,7 @@ fn refuse_if_stopped(api: &Api) -> Result<(), Refusal> {
 
 /// `POST /v1/channels/{channel}/agents`: narrows the connection of an agent. A wider one is a change with a page.
 pub async fn connect(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(channel): Path<String>,
     Body(new): Body<NewWiring>,
 ) -> Reply<operator::Channel> {
@@ -140,8 +123,7 @@ pub async fn connect(
 
 /// `DELETE /v1/channels/{channel}/agents/{agent}`
 pub async fn disconnect(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path((channel, agent)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
     let direct = agents::direct(&api.changes, ChangeKind::Wiring, &person)?;
@@ -160,8 +142,7 @@ pub async fn disconnect(
 
 /// `DELETE /v1/channels/{channel}/senders/{sender}`
 pub async fn dismiss(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path((channel, sender)): Path<(String, String)>,
 ) -> Reply<operator::Channel> {
     let hooks = api.about.hooks;

@@ -22,7 +22,7 @@ pub use why::why;
 
 use super::auth::Current;
 use super::named::id;
-use super::{Answer, Api, Body, Reply, attachments};
+use super::{Answer, Api, Body, Caller, Reply, attachments};
 use crate::channels::inbound::channel::checks::check_files;
 use crate::channels::inbound::channel::{Received, loopback};
 use crate::channels::inbound::identity;
@@ -35,9 +35,9 @@ use crate::sessions::store::{self, SessionState};
 use crate::store::error::Error;
 use crate::store::refusal::Refusal;
 use crate::turns::items;
-use axum::extract::{Path, Query, State};
+use axum::Json;
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
@@ -55,9 +55,7 @@ const THREAD_BYTES_MAX: usize = 64;
 
 /// `POST /v1/agents/{agent}/messages?wait_ms=N`
 pub async fn send(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
+    Caller { api, person, current }: Caller,
     Path(agent): Path<String>,
     Query(wait): Query<Wait>,
     Body(new): Body<NewMessage>,
@@ -162,9 +160,7 @@ fn thread(name: Option<String>) -> Result<String, Answer> {
 
 /// `GET /v1/messages/{id}?wait_ms=N`
 pub async fn message(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
+    Caller { api, person, current }: Caller,
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
@@ -175,8 +171,7 @@ pub async fn message(
 
 /// `POST /v1/messages/{id}/retry`; a member only their own.
 pub async fn retry(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(message): Path<String>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
     let id = match person.role {

@@ -2,13 +2,13 @@
 //!
 //! Never sends one again by itself; a person asks for that. See `channels::outbound::delivery::journal`.
 
-use super::{Answer, Api, Reply};
+use super::{Answer, Api, Caller, Reply};
 use crate::channels::outbound::delivery::journal::{self, Lost};
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry::{Person, Role};
 use crate::store::refusal::Refusal;
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DeadLetter, DeadLetterDone};
@@ -16,29 +16,21 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::quoted;
 
 /// `GET /v1/dead`
-pub async fn list(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<DeadLetter>> {
+pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<DeadLetter>> {
     let of = (!person.role.covers(Role::Admin)).then_some(person.id);
     let lost = api.state().read(move |tx| journal::dead_letters(tx, of)).await?;
     Ok(Json(lost.into_iter().map(view).collect()))
 }
 
 /// `POST /v1/dead/{delivery}/retry`
-pub async fn retry(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<DeadLetterDone> {
+pub async fn retry(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<DeadLetterDone> {
     let done = act(&api, person, named, "pending", journal::send_again).await?;
     api.dispatch.wake();
     Ok(Json(done))
 }
 
 /// `DELETE /v1/dead/{delivery}`
-pub async fn drop_dead_letter(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<DeadLetterDone> {
+pub async fn drop_dead_letter(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<DeadLetterDone> {
     Ok(Json(act(&api, person, named, "dropped", journal::drop_dead_letter).await?))
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Never sets one: the change goes through the gateway. See [`crate::registry::destinations`].
 
-use super::{Api, Reply};
-use crate::registry::{self, Person, destinations};
+use super::{Api, Caller, Reply};
+use crate::registry::{self, destinations};
 use crate::store::error::Error;
 use crate::store::refusal::Denied;
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::{Extension, Json};
 use ironclaw_contract::operator::Destination;
 use ironclaw_state::ReadTx;
 
@@ -18,11 +18,7 @@ pub async fn all(State(api): State<Api>) -> Reply<Vec<Destination>> {
 }
 
 /// `GET /v1/agents/{agent}/destinations`
-pub async fn of(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(agent): Path<String>,
-) -> Reply<Vec<Destination>> {
+pub async fn of(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Vec<Destination>> {
     let look = api.state().read(move |tx| {
         let agent = registry::named_agent(tx, &person, &agent).map_err(Denied::<Error>::from)?;
         let held = destinations::of(tx, agent.id).map_err(Error::from)?;

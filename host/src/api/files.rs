@@ -8,14 +8,14 @@ mod sent;
 pub use sent::sent;
 
 use super::body::RawBody;
-use super::{Answer, Api, Body, Reply, sessions, transcript};
+use super::{Answer, Api, Body, Caller, Reply, sessions, transcript};
 use crate::registry::Person;
 use crate::runtime::workspace_files::Put;
 use crate::sessions::files::versions::{History, Kept, Wanted};
 use crate::sessions::files::{self, Entry, FilePath, Kind};
 use crate::sessions::store::{self, Session};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use content::FileContent;
 use ironclaw_contract::operator::{
     FILE_LEVELS_MAX, FileEntry, FileHistory, FileLeftOut, FileList, FileRemoved, FileRestore, FileRestored, FileStored,
@@ -38,8 +38,7 @@ pub struct ListQuery {
 
 /// `GET /v1/sessions/{id}/files?path=DIRECTORY&levels=N`
 pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(session): Path<String>,
     Query(query): Query<ListQuery>,
 ) -> Reply<FileList> {
@@ -60,8 +59,7 @@ pub struct FileQuery {
 
 /// `GET /v1/sessions/{id}/files/content?path=FILE`
 pub async fn content(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(session): Path<String>,
     Query(query): Query<FileQuery>,
 ) -> Result<FileContent, Answer> {
@@ -84,8 +82,7 @@ pub struct PutQuery {
 
 /// `POST /v1/sessions/{id}/files?path=FILE`
 pub async fn put(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(session): Path<String>,
     Query(query): Query<PutQuery>,
     body: RawBody,
@@ -100,8 +97,7 @@ pub async fn put(
 
 /// `DELETE /v1/sessions/{id}/files?path=FILE`
 pub async fn remove(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(session): Path<String>,
     Query(query): Query<FileQuery>,
 ) -> Reply<FileRemoved> {
@@ -123,8 +119,7 @@ pub struct HistoryQuery {
 
 /// `GET /v1/sessions/{id}/files/history?path=PATH`
 pub async fn history(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(session): Path<String>,
     Query(query): Query<HistoryQuery>,
 ) -> Reply<FileHistory> {
@@ -146,8 +141,7 @@ pub async fn history(
 
 /// `POST /v1/sessions/{id}/files/restore`
 pub async fn restore(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(session): Path<String>,
     Body(asked): Body<FileRestore>,
 ) -> Reply<FileRestored> {

@@ -3,12 +3,11 @@
 //! A note may contain words of any person, so only operators read it. See `turns::memories`.
 
 use super::named::id;
-use super::{Answer, Api, Body, Reply, agents};
-use crate::registry::Person;
+use super::{Answer, Body, Caller, Reply, agents};
 use crate::store::refusal::{Decide, Denied};
 use crate::turns::memories::{self, Kept, NewMemory};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::MemoryId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{NewNote, Note, Notes};
@@ -30,8 +29,7 @@ pub struct NotesQuery {
 
 /// `GET /v1/agents/{agent}/memory?query=WORDS`: the newest notes, or the best matches.
 pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Query(asked): Query<NotesQuery>,
 ) -> Reply<Notes> {
@@ -52,8 +50,7 @@ pub async fn list(
 
 /// `POST /v1/agents/{agent}/memory`: a note by the caller.
 pub async fn add(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<NewNote>,
 ) -> Reply<Note> {
@@ -75,11 +72,7 @@ pub async fn add(
 }
 
 /// `DELETE /v1/agents/{agent}/memory/{id}`
-pub async fn forget(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path((agent, note)): Path<(String, String)>,
-) -> Reply<Note> {
+pub async fn forget(Caller { api, person, .. }: Caller, Path((agent, note)): Path<(String, String)>) -> Reply<Note> {
     let agent = agents::find(&api, &person, agent).await?.id;
     let id: MemoryId = id(&note, DenialCode::NoteUnknown, "note")?;
     if api.record.state.read(move |tx| memories::find(tx, agent, id)).await?.is_some() {

@@ -4,7 +4,7 @@
 //! See `registry::models`, `calls::model_socket::endpoints`.
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Reply};
+use super::{Answer, Api, Body, Caller, Reply};
 use crate::gateway::changes::Changes;
 use crate::gateway::decide;
 use crate::registry::models::{self, EndpointRequest, Stored, kind_name};
@@ -14,8 +14,8 @@ use crate::registry::secrets::{self, PREFIX, SecretName};
 use crate::registry::{self, Giver, Person};
 use crate::store::record::Record;
 use crate::store::refusal::{Decide, Denied, Refusal};
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::{Extension, Json};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel};
 use ironclaw_contract::seam::change::{ChangeKind, Settings};
@@ -66,9 +66,7 @@ pub async fn presets() -> Reply<Vec<ModelPreset>> {
 
 /// `POST /v1/models`: tests the endpoint unless the request says otherwise, then keeps it with its key in one change.
 pub async fn add(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Body(mut new): Body<NewModel>,
 ) -> Reply<KeptModel> {
     let value = new.key_value.take().map(|value| secrets::value(value.take())).transpose()?;
@@ -158,11 +156,7 @@ fn keep(
 }
 
 /// `DELETE /v1/models/{model}`
-pub async fn remove(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Path(model): Path<String>,
-) -> Reply<Model> {
+pub async fn remove(Caller { api, person: by, .. }: Caller, Path(model): Path<String>) -> Reply<Model> {
     let removed = change(&api, move |tx| {
         let removed = models::known(tx, &model).and_then(|()| {
             let before = one(tx, &model)?;
@@ -175,9 +169,7 @@ pub async fn remove(
 
 /// `POST /v1/models/{model}/default`
 pub async fn set_default(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path(model): Path<String>,
 ) -> Reply<KeptModel> {
     let (changes, giver) = (Arc::clone(&api.changes), Giver { person: by.id, token: Some(current) });

@@ -5,7 +5,7 @@
 pub(super) mod page;
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Reply, tokens};
+use super::{Answer, Api, Body, Caller, Reply, tokens};
 use crate::channels::inbound::inbox;
 use crate::gateway::changes::person_removal::{Removal, check_no_sessions};
 use crate::gateway::requests;
@@ -15,8 +15,8 @@ use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
 use crate::store::tables;
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
@@ -28,11 +28,7 @@ use serde::Deserialize;
 use std::sync::Arc;
 
 /// `GET /v1/whoami`
-pub async fn whoami(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
-) -> Reply<Whoami> {
+pub async fn whoami(Caller { api, person, current: Current(current) }: Caller) -> Reply<Whoami> {
     let caller = api.state().read(move |tx| {
         let gone = || Refusal::new(DenialCode::TokenInvalid, format!("the token {current} is gone"));
         let token = registry::tokens::find_token(tx, &current)?.ok_or_else(gone)?;
@@ -51,10 +47,7 @@ pub async fn whoami(
 }
 
 /// `GET /v1/people`
-pub async fn list(
-    State(api): State<Api>,
-    Extension(Current(current)): Extension<Current>,
-) -> Reply<Vec<operator::Person>> {
+pub async fn list(Caller { api, current: Current(current), .. }: Caller) -> Reply<Vec<operator::Person>> {
     let people = api
         .state()
         .read(move |tx| {
@@ -69,9 +62,7 @@ pub async fn list(
 
 /// `GET /v1/people/{person}`
 pub async fn show(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path(person): Path<String>,
 ) -> Reply<operator::Person> {
     let found = api
@@ -86,9 +77,7 @@ pub async fn show(
 
 /// `POST /v1/people`
 pub async fn add(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Body(new): Body<NewPerson>,
 ) -> Reply<operator::Person> {
     let role: Role = new.role.parse().map_err(|why: String| Refusal::new(DenialCode::RoleMalformed, why))?;
@@ -98,9 +87,7 @@ pub async fn add(
 
 /// `POST /v1/people/{person}/role`
 pub async fn set_role(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewRole>,
 ) -> Reply<operator::Person> {
@@ -125,9 +112,7 @@ fn change_of_role(new: &NewRole) -> Result<Role, Refusal> {
 
 /// `POST /v1/people/{person}/notify`; a member only their own.
 pub async fn set_place(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewPlace>,
 ) -> Reply<operator::Person> {
@@ -149,9 +134,7 @@ pub async fn set_place(
 
 /// `POST /v1/people/{person}/identities`
 pub async fn link(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewIdentity>,
 ) -> Reply<operator::Person> {
@@ -178,9 +161,7 @@ pub async fn link(
 
 /// `DELETE /v1/people/{person}/identities/{identity}`: also withdraws the requests that wait on behalf of this identity.
 pub async fn unlink(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path((person, text)): Path<(String, String)>,
 ) -> Reply<operator::Person> {
     let record = Arc::clone(&api.record);
@@ -211,8 +192,7 @@ pub struct Removing {
 /// `DELETE /v1/people/{person}?erase=B`: with `erase`, the access of the person ends first, then the sessions are erased, and then the person
 /// is removed. If a session cannot be erased, the person stays without access, and the request can be repeated.
 pub async fn remove(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Path(person): Path<String>,
     Query(Removing { erase }): Query<Removing>,
 ) -> Reply<RemovedPerson> {

@@ -3,14 +3,14 @@
 //! Decides nothing: see [`crate::gateway::questions`]. The text is the agent's own; a client marks it as such.
 
 use super::named::{self, id};
-use super::{Answer, Api, Body, Reply, agents, chat};
+use super::{Answer, Api, Body, Caller, Reply, agents, chat};
 use crate::gateway::questions::{self, Given, Questions, Row, Status};
 use crate::registry::{self, Person};
 use crate::store::error::Error;
 use crate::store::refusal::Denied;
-use axum::extract::{Path, Query, State};
+use axum::Json;
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_contract::operator::{DenialCode, EntryId, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection};
@@ -41,11 +41,7 @@ pub struct ListQuery {
 }
 
 /// `GET /v1/questions?status=S&agent=A`: the questions that the caller may see, the oldest first.
-pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Query(query): Query<ListQuery>,
-) -> Reply<Vec<InboxEntry>> {
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<InboxEntry>> {
     let statuses = named::statuses(query.status.as_deref(), &OPEN, &Status::ALL)?;
     let agent = agents::of_filter(&api, &person, query.agent).await?;
     let all = Arc::clone(&api.questions);
@@ -70,20 +66,12 @@ pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxE
 }
 
 /// `GET /v1/questions/{id}`
-pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<InboxEntry> {
+pub async fn show(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<InboxEntry> {
     Ok(Json(whole(&api, &person, known(&named)?).await?))
 }
 
 /// `GET /v1/questions/{id}/why`
-pub async fn why(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<QuestionWhy> {
+pub async fn why(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<QuestionWhy> {
     let question = known(&named)?;
     let found =
         api.state().read(move |tx| Ok::<_, Denied<Error>>(origin_and_end(tx, &readable(tx, &person, question)?)?));
@@ -92,8 +80,7 @@ pub async fn why(
 
 /// `POST /v1/questions/{id}/answer`: records the answer as a message of the conversation, which opens a turn.
 pub async fn answer(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(named): Path<String>,
     Body(new): Body<NewAnswer>,
 ) -> Result<(StatusCode, Json<Recorded>), Answer> {
@@ -105,8 +92,7 @@ pub async fn answer(
 
 /// `POST /v1/questions/{id}/reject`
 pub async fn reject(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(named): Path<String>,
     Body(rejection): Body<Rejection>,
 ) -> Reply<InboxEntry> {

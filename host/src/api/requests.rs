@@ -4,7 +4,7 @@
 
 use super::auth::Current;
 use super::named::{self, id};
-use super::{Answer, Api, Body, Reply, agents, changes, questions};
+use super::{Answer, Api, Body, Caller, Reply, agents, changes, questions};
 use crate::gateway::requests::{self, Requests, Row, Shown, Status};
 use crate::gateway::review_page::{self, Page};
 use crate::reach::git_push::{self, Diff};
@@ -13,8 +13,8 @@ use crate::registry::{self, Person};
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, RequestId};
 use ironclaw_contract::operator::{
     CallRequest, Decision, DenialCode, EntryId, InboxEntry, MessageView, PushDiff, Rejection,
@@ -48,7 +48,7 @@ pub struct ListQuery {
 }
 
 /// `GET /v1/inbox`: the calls, questions and changes that wait and that the caller may decide, answer or asked for, the oldest first.
-pub async fn inbox(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<InboxEntry>> {
+pub async fn inbox(Caller { api, person, .. }: Caller) -> Reply<Vec<InboxEntry>> {
     let (all, by) = (Arc::clone(&api.requests), person.clone());
     let calls = api.state().read(move |tx| {
         let mut entries = Vec::new();
@@ -68,11 +68,7 @@ pub async fn inbox(State(api): State<Api>, Extension(person): Extension<Person>)
 }
 
 /// `GET /v1/requests?status=S&agent=A`: the requests that the caller may see, the oldest first.
-pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Query(query): Query<ListQuery>,
-) -> Reply<Vec<CallRequest>> {
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<CallRequest>> {
     let statuses = named::statuses(query.status.as_deref(), &[Status::Pending], &Status::ALL)?;
     let agent = agents::of_filter(&api, &person, query.agent).await?;
     let all = Arc::clone(&api.requests);
@@ -84,11 +80,7 @@ pub async fn list(
 }
 
 /// `GET /v1/requests/{id}`
-pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<CallRequest> {
+pub async fn show(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<CallRequest> {
     Ok(Json(whole(&api, &person, known(&named)?).await?))
 }
 
@@ -103,8 +95,7 @@ pub struct DiffQuery {
 
 /// `GET /v1/requests/{id}/diff?from=N`: a part of the diff of a push, read again from the workspace and compared with the digest of the call.
 pub async fn diff(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(named): Path<String>,
     Query(DiffQuery { from }): Query<DiffQuery>,
 ) -> Reply<PushDiff> {
@@ -149,9 +140,7 @@ fn part(diff: &Diff, from: u64) -> PushDiff {
 
 /// `POST /v1/requests/{id}/approve`: approves exactly the shown page.
 pub async fn approve(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(Current(token)): Extension<Current>,
+    Caller { api, person, current: Current(token) }: Caller,
     Path(named): Path<String>,
     Body(decision): Body<Decision>,
 ) -> Reply<CallRequest> {
@@ -162,8 +151,7 @@ pub async fn approve(
 
 /// `POST /v1/requests/{id}/reject`
 pub async fn reject(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(named): Path<String>,
     Body(rejection): Body<Rejection>,
 ) -> Reply<CallRequest> {

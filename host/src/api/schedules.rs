@@ -3,14 +3,14 @@
 //! Adds and changes none: that is a change of kind `schedule`. See [`crate::runtime::schedules`] for the runs.
 
 use super::named::id;
-use super::{Answer, Api, Reply, agents};
+use super::{Answer, Api, Caller, Reply, agents};
 use crate::registry::schedules::{self, By, Schedule as Row};
 use crate::registry::{self, Person};
 use crate::runtime::schedules::{Context, refused_now, run_by_hand};
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_calendar::Series;
 use ironclaw_contract::ids::{AgentId, MessageId, ScheduleId};
 use ironclaw_contract::operator::{DenialCode, DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleView};
@@ -33,11 +33,7 @@ pub struct ListQuery {
 }
 
 /// `GET /v1/schedules?agent=A`: the caller's schedules; for an owner or admin everyone's.
-pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Query(query): Query<ListQuery>,
-) -> Reply<Vec<ScheduleView>> {
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<ScheduleView>> {
     let agent: Option<AgentId> = match query.agent {
         Some(agent) => Some(agents::find(&api, &person, agent).await?.id),
         None => None,
@@ -52,11 +48,7 @@ pub async fn list(
 }
 
 /// `GET /v1/schedules/{id}`
-pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<ScheduleView> {
+pub async fn show(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
     let id = known(&named)?;
     let found = api.state().read(move |tx| {
         let row = schedules::known(tx, &person, id)?;
@@ -66,11 +58,7 @@ pub async fn show(
 }
 
 /// `GET /v1/schedules/{id}/occurrences`: oldest first.
-pub async fn history(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<Vec<Occurrence>> {
+pub async fn history(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<Vec<Occurrence>> {
     let id = known(&named)?;
     let found = api.state().read(move |tx| {
         let row = schedules::known(tx, &person, id)?;
@@ -83,11 +71,7 @@ pub async fn history(
 }
 
 /// `GET /v1/schedules/{id}/next`: the next times, and what a run may do. Starts nothing.
-pub async fn next(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<DryRun> {
+pub async fn next(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<DryRun> {
     let id = known(&named)?;
     let own = api.clone();
     let found = api.state().read(move |tx| {
@@ -110,11 +94,7 @@ pub async fn next(
 }
 
 /// `POST /v1/schedules/{id}/run`: starts a run now, on behalf of the creator.
-pub async fn run(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<Occurrence> {
+pub async fn run(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<Occurrence> {
     let id = known(&named)?;
     let own = api.clone();
     let started = api.state().decide(move |tx| {
@@ -134,29 +114,17 @@ pub async fn run(
 }
 
 /// `POST /v1/schedules/{id}/pause`
-pub async fn pause(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<ScheduleView> {
+pub async fn pause(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
     changed(&api, person, &named, |tx, row, by| schedules::pause(tx, row, by, schedules::PAUSED_BY_PERSON)).await
 }
 
 /// `POST /v1/schedules/{id}/resume`: its next time is the first one after now.
-pub async fn resume(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<ScheduleView> {
+pub async fn resume(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
     changed(&api, person, &named, |tx, row, by| schedules::resume(tx, row, by).map(drop)).await
 }
 
 /// `DELETE /v1/schedules/{id}`: its history stays.
-pub async fn remove(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(named): Path<String>,
-) -> Reply<ScheduleView> {
+pub async fn remove(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
     changed(&api, person, &named, schedules::remove).await
 }
 

@@ -2,13 +2,13 @@
 //!
 //! A value comes in and never goes out: no answer has a field for one. See `secrets`.
 
-use super::{Api, Body, Reply};
+use super::{Api, Body, Caller, Reply};
+use crate::registry;
 use crate::registry::secrets::{self, SecretName};
-use crate::registry::{self, Person};
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
+use axum::Json;
 use axum::extract::{Path, State};
-use axum::{Extension, Json};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{LedgerEvent, NewSecret, NewSecretValue, Secret};
 use ironclaw_ledger::Entry;
@@ -25,11 +25,7 @@ pub async fn list(State(api): State<Api>) -> Reply<Vec<Secret>> {
 }
 
 /// `POST /v1/secrets`
-pub async fn set(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Body(new): Body<NewSecret>,
-) -> Reply<Secret> {
+pub async fn set(Caller { api, person: by, .. }: Caller, Body(new): Body<NewSecret>) -> Reply<Secret> {
     let name = secrets::named(&new.name)?;
     let value = secrets::value(new.value.take())?;
     let record = Arc::clone(&api.record);
@@ -43,8 +39,7 @@ pub async fn set(
 
 /// `POST /v1/secrets/{secret}/rotate`
 pub async fn rotate(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Path(secret): Path<String>,
     Body(new): Body<NewSecretValue>,
 ) -> Reply<Secret> {
@@ -62,11 +57,7 @@ pub async fn rotate(
 }
 
 /// `DELETE /v1/secrets/{secret}`
-pub async fn remove(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Path(secret): Path<String>,
-) -> Reply<Secret> {
+pub async fn remove(Caller { api, person: by, .. }: Caller, Path(secret): Path<String>) -> Reply<Secret> {
     let name = secrets::named(&secret)?;
     let remove = api.state().decide(move |tx| {
         let before = shown(tx, &name);

@@ -2,14 +2,14 @@
 //!
 //! The actor of each session does the work. See `runtime::actor`.
 
-use super::{Answer, Api, Reply, status};
+use super::{Answer, Api, Caller, Reply, status};
 use crate::registry::{self, Person, Role};
 use crate::runtime::command::Command;
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Proof, Session, SessionStatus};
@@ -26,11 +26,7 @@ pub struct ListQuery {
 }
 
 /// `GET /v1/sessions?person=P`: an operator sees all, a member their own.
-pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Query(query): Query<ListQuery>,
-) -> Reply<Vec<Session>> {
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<Session>> {
     let by = person.clone();
     let look = move |tx: &ReadTx<'_>| {
         let rows = match query.person {
@@ -44,32 +40,20 @@ pub async fn list(
 }
 
 /// `GET /v1/sessions/{id}`: a member gets only their own.
-pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(session): Path<String>,
-) -> Reply<Session> {
+pub async fn show(Caller { api, person, .. }: Caller, Path(session): Path<String>) -> Reply<Session> {
     let id = known(&api, &person, &session).await?;
     view(&api, &person, id).await
 }
 
 /// `POST /v1/sessions/{id}/stop`: puts it to sleep now; its messages wait.
-pub async fn stop(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(session): Path<String>,
-) -> Reply<Session> {
+pub async fn stop(Caller { api, person, .. }: Caller, Path(session): Path<String>) -> Reply<Session> {
     let id = known(&api, &person, &session).await?;
     api.sessions.ask(id, |done| Command::Stop(person.id, done)).await?;
     view(&api, &person, id).await
 }
 
 /// `POST /v1/sessions/{id}/release`: ends the parked or quarantined state.
-pub async fn release(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(session): Path<String>,
-) -> Reply<Session> {
+pub async fn release(Caller { api, person, .. }: Caller, Path(session): Path<String>) -> Reply<Session> {
     let id = known(&api, &person, &session).await?;
     let released = api.sessions.ask(id, |done| Command::Release(person.id, done)).await?;
     released.map_err(|message| Answer::from(Refusal::new(DenialCode::SessionNotReleased, message)))?;
@@ -77,11 +61,7 @@ pub async fn release(
 }
 
 /// `DELETE /v1/sessions/{id}`: erases it.
-pub async fn remove(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(session): Path<String>,
-) -> Reply<Session> {
+pub async fn remove(Caller { api, person, .. }: Caller, Path(session): Path<String>) -> Reply<Session> {
     let id = known(&api, &person, &session).await?;
     let before = view(&api, &person, id).await?;
     let removed = api.sessions.ask(id, |done| Command::Remove(person.id, done)).await?;
@@ -90,11 +70,7 @@ pub async fn remove(
 }
 
 /// `POST /v1/sessions/{id}/prove`: runs the self-test inside the walls of this session.
-pub async fn prove(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(session): Path<String>,
-) -> Reply<Proof> {
+pub async fn prove(Caller { api, person, .. }: Caller, Path(session): Path<String>) -> Reply<Proof> {
     let id = known(&api, &person, &session).await?;
     let proof = api.sessions.ask(id, |done| Command::Prove(person.id, done)).await?;
     proof.map(Json).map_err(|message| Answer::from(Refusal::new(DenialCode::ProveFailed, message)))

@@ -2,12 +2,10 @@
 //!
 //! Only passes requests on. See `daemon::reload`.
 
-use super::{Answer, Api, Reply};
-use crate::registry::Person;
+use super::{Answer, Caller, Reply};
 use crate::store::error::Error;
 use crate::store::refusal::Denied;
-use axum::extract::State;
-use axum::{Extension, Json};
+use axum::Json;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::Reloaded;
 use std::pin::Pin;
@@ -26,7 +24,7 @@ pub trait Reload: Send + Sync {
 }
 
 /// `POST /v1/config/reload`. Runs in a task of its own, so that a client that leaves does not interrupt it.
-pub async fn reload(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Reloaded> {
+pub async fn reload(Caller { api, person, .. }: Caller) -> Reply<Reloaded> {
     let reloading = tokio::spawn(Arc::clone(&api.about.reload).reload(person.id));
     let reloaded = reloading.await.map_err(|error| Answer::broken(&error))?;
     Ok(Json(reloaded.map_err(Answer::denied)?))

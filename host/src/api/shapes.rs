@@ -1,14 +1,14 @@
 //! Schemas of requests and answers, from the types of the handlers. Tests generate the API's document from them.
 
-use super::Answer;
 use super::backup::BackupFile;
 use super::body::{Body, RawBody};
 use super::files::content::FileContent;
 use super::health::Exposition;
+use super::{Answer, Caller};
+use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::sse::Sse;
-use axum::{Extension, Json};
 use ironclaw_contract::operator::routes::Raw;
 use std::future::Future;
 use utoipa::ToSchema;
@@ -83,11 +83,11 @@ pub trait RequestPart {
     fn note(_: &mut Shapes) {}
 }
 
-impl<T> RequestPart for State<T> {
+impl RequestPart for Caller {
     type Body = ();
 }
 
-impl<T> RequestPart for Extension<T> {
+impl<T> RequestPart for State<T> {
     type Body = ();
 }
 

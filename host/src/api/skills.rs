@@ -2,15 +2,15 @@
 //!
 //! Installs nothing: a request names a skill, the host resolves it, and the answer is a change that people decide on.
 
-use super::{Api, Body, Reply};
+use super::{Api, Body, Caller, Reply};
 use crate::gateway::store::Status;
 use crate::reach::skills::Wanted;
 use crate::registry::skills::{self, Installed, Key, Revoker};
 use crate::registry::{self, Person};
 use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied};
+use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{
     InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource,
@@ -33,8 +33,7 @@ pub struct ListQuery {
 
 /// `GET /v1/skills?agent=A&newest=B`
 pub async fn list(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Query(query): Query<ListQuery>,
 ) -> Reply<Vec<InstalledSkill>> {
     let read = move |tx: &ReadTx<'_>| -> Result<Vec<InstalledSkill>, Denied> {
@@ -92,11 +91,7 @@ pub async fn show(
 }
 
 /// `POST /v1/skills/install`
-pub async fn install(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Body(new): Body<InstallSkill>,
-) -> Reply<SubmittedChange> {
+pub async fn install(Caller { api, person: by, .. }: Caller, Body(new): Body<InstallSkill>) -> Reply<SubmittedChange> {
     let InstallSkill { agent, skill, version, back, reason } = new;
     let (name, wanted) = (skills::named(&skill)?, Wanted::parse(version.as_deref())?);
     let submitted = api.changes.install_skill(&api.skills, &by, (agent, name), (wanted, back), reason).await?;
@@ -104,11 +99,7 @@ pub async fn install(
 }
 
 /// `POST /v1/skills/remove`
-pub async fn remove(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Body(old): Body<RemoveSkill>,
-) -> Reply<SubmittedChange> {
+pub async fn remove(Caller { api, person: by, .. }: Caller, Body(old): Body<RemoveSkill>) -> Reply<SubmittedChange> {
     let RemoveSkill { agent, skill, reason } = old;
     let submitted = api.changes.remove_skill(&by, agent, skills::named(&skill)?, reason).await?;
     answer(&api, &by, submitted).await
@@ -121,11 +112,7 @@ async fn answer(api: &Api, by: &Person, submitted: crate::gateway::store::Submit
 }
 
 /// `POST /v1/skills/pin`
-pub async fn pin(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Body(pin): Body<PinSkill>,
-) -> Reply<InstalledSkill> {
+pub async fn pin(Caller { api, person: by, .. }: Caller, Body(pin): Body<PinSkill>) -> Reply<InstalledSkill> {
     let PinSkill { agent, skill, pinned } = pin;
     let set = move |tx: &mut WriteTx<'_>| -> Result<InstalledSkill, Denied> {
         let agent = registry::named_agent(tx, &by, &agent)?;
@@ -150,8 +137,7 @@ fn every_source(tx: &ReadTx<'_>) -> Result<Vec<SkillSource>, ironclaw_state::Err
 
 /// `POST /v1/skill-sources`
 pub async fn add_source(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Body(new): Body<SkillSource>,
 ) -> Reply<Vec<SkillSource>> {
     api.skills.check_location(&new.location)?;
@@ -164,8 +150,7 @@ pub async fn add_source(
 
 /// `DELETE /v1/skill-sources/{source}`
 pub async fn remove_source(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Path(source): Path<String>,
 ) -> Reply<Vec<SkillSource>> {
     let remove = move |tx: &mut WriteTx<'_>| -> Result<_, Denied> {
@@ -187,32 +172,20 @@ pub async fn keys(State(api): State<Api>) -> Reply<Vec<SkillKey>> {
 }
 
 /// `POST /v1/skill-keys`
-pub async fn add_key(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Body(new): Body<NewSkillKey>,
-) -> Reply<SkillKey> {
+pub async fn add_key(Caller { api, person: by, .. }: Caller, Body(new): Body<NewSkillKey>) -> Reply<SkillKey> {
     let NewSkillKey { name, key, skills } = new;
     let add = move |tx: &mut WriteTx<'_>| skills::add_key(tx, &name, &key, skills, by.id);
     Ok(Json(shown_key(api.state().decide(add).await?)))
 }
 
 /// `DELETE /v1/skill-keys/{key}`
-pub async fn remove_key(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Path(key): Path<String>,
-) -> Reply<SkillKey> {
+pub async fn remove_key(Caller { api, person: by, .. }: Caller, Path(key): Path<String>) -> Reply<SkillKey> {
     let remove = move |tx: &mut WriteTx<'_>| skills::remove_key(tx, &key, by.id);
     Ok(Json(shown_key(api.state().decide(remove).await?)))
 }
 
 /// `POST /v1/skill-keys/{key}/revoke`: the sessions of the agents with its skills begin anew without them.
-pub async fn revoke_key(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Path(key): Path<String>,
-) -> Reply<SkillKey> {
+pub async fn revoke_key(Caller { api, person: by, .. }: Caller, Path(key): Path<String>) -> Reply<SkillKey> {
     let revoke = move |tx: &mut WriteTx<'_>| -> Result<_, Denied> {
         let key = skills::known_key(tx, &key)?;
         skills::revoke_key(tx, &key, Revoker::Person(by.id))?;
@@ -233,8 +206,7 @@ async fn begin_anew(api: &Api, agents: Vec<AgentId>) -> Result<(), Error> {
 
 /// `POST /v1/skill-revocations`
 pub async fn revoke_version(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Body(version): Body<SkillVersion>,
 ) -> Reply<SkillVersion> {
     let (name, parsed) = (skills::named(&version.skill)?, skills::version(&version.version)?);

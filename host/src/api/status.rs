@@ -2,7 +2,7 @@
 //!
 //! Shows observed state, never an intention. See `ironclaw_jail::inspect`.
 
-use super::{Api, Reply, models, stops, usage};
+use super::{Api, Caller, Reply, models, stops, usage};
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery::journal;
 use crate::gateway::questions;
@@ -14,8 +14,8 @@ use crate::sessions::store::{self, Origin, OriginKind, SessionState};
 use crate::store::error::Error;
 use crate::store::tables::{deliveries, turns};
 use crate::turns::items;
+use axum::Json;
 use axum::extract::State;
-use axum::{Extension, Json};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
     HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopping,
@@ -29,7 +29,7 @@ use ironclaw_state::ReadTx;
 const AHEAD_MS_MAX: i64 = 60_000;
 
 /// `GET /v1/status`
-pub async fn status(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Status> {
+pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     let sessions = sessions(&api).await?;
     let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = api.about.warnings.clone();

@@ -2,19 +2,14 @@
 //!
 //! Only passes requests on. See `emergency_stop`, `runtime::cancel`.
 
-use super::{Answer, Api, Reply, sessions};
-use crate::registry::Person;
+use super::{Answer, Api, Caller, Reply, sessions};
 use crate::runtime::command::Command;
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::operator::{Cancelled, Panicked, Resumed, Stopped};
 
 /// `POST /v1/sessions/{id}/cancel`: ends the open turn, or the next one if none is open; a member only their own.
-pub async fn cancel(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(session): Path<String>,
-) -> Reply<Cancelled> {
+pub async fn cancel(Caller { api, person, .. }: Caller, Path(session): Path<String>) -> Reply<Cancelled> {
     let id = sessions::known(&api, &person, &session).await?;
     let cancelled = api.sessions.ask(id, |done| Command::Cancel(person, done)).await??;
     Ok(Json(Cancelled {
@@ -26,7 +21,7 @@ pub async fn cancel(
 }
 
 /// `POST /v1/panic`: ends the processes of every agent, and lets none start until [`resume`].
-pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Panicked> {
+pub async fn panic(Caller { api, person, .. }: Caller) -> Reply<Panicked> {
     let panicked = api.stops.panic(&person).await?;
     Ok(Json(Panicked {
         stopped: Stopped { since: ironclaw_ledger::rfc3339(panicked.stopped.at), by: panicked.stopped.by },
@@ -36,7 +31,7 @@ pub async fn panic(State(api): State<Api>, Extension(person): Extension<Person>)
 }
 
 /// `POST /v1/resume`
-pub async fn resume(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Resumed> {
+pub async fn resume(Caller { api, person, .. }: Caller) -> Reply<Resumed> {
     let resumed = api.stops.resume(&person).await?;
     Ok(Json(Resumed { resumed }))
 }

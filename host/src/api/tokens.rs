@@ -4,7 +4,7 @@
 
 use super::auth::Current;
 use super::connections::Connections;
-use super::{Answer, Api, Body, Reply};
+use super::{Answer, Api, Body, Caller, Reply};
 use crate::registry::people::note_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, FreshToken, Giver, Person, Role, Token, TokenId, TokenState};
@@ -12,8 +12,8 @@ use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied, Refusal};
 use crate::store::shutdown::Shutdown;
 use crate::store::worker::{self, Due, Wait};
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, IssuedToken, LedgerEvent, NewToken};
@@ -26,11 +26,7 @@ use std::time::Duration;
 use subtle::ConstantTimeEq;
 
 /// `GET /v1/tokens`: the caller's tokens; an owner sees all.
-pub async fn list(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
-) -> Reply<Vec<operator::Token>> {
+pub async fn list(Caller { api, person, current: Current(current) }: Caller) -> Reply<Vec<operator::Token>> {
     let found = api.state().read(registry::tokens).await?;
     let shown = found.iter().filter(|token| may_manage(&person, token));
     Ok(Json(shown.map(|token| view(token, &current)).collect()))
@@ -38,9 +34,7 @@ pub async fn list(
 
 /// `POST /v1/tokens`
 pub async fn create(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Body(new): Body<NewToken>,
 ) -> Reply<IssuedToken> {
     let expires_at = new.expires.as_deref().map(|text| end_of(text, ironclaw_state::wall_clock())).transpose()?;
@@ -62,9 +56,7 @@ pub async fn create(
 
 /// `DELETE /v1/tokens/{id}`
 pub async fn revoke(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path(id): Path<String>,
 ) -> Reply<operator::Token> {
     let asking = current.clone();
@@ -85,9 +77,7 @@ pub async fn revoke(
 /// A token in the owner's file is replaced in that file, which is complete at every moment. The new text is in a second file before the old
 /// token ends, and a start of the host adopts it after a crash in between.
 pub async fn rotate(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Extension(Current(current)): Extension<Current>,
+    Caller { api, person: by, current: Current(current) }: Caller,
     Path(id): Path<String>,
 ) -> Reply<IssuedToken> {
     // Two rotations at once would both write the second file, and one would adopt the token of the other.

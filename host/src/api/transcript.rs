@@ -2,7 +2,7 @@
 //!
 //! Never shows an item without its author and labels. A read of another person's conversation leaves a ledger entry. See `turns::items`.
 
-use super::{Answer, Api, Reply, sessions};
+use super::{Answer, Caller, Reply, sessions};
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};
@@ -12,8 +12,8 @@ use crate::store::tables;
 use crate::turns::calls::{self, ResultBody};
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, Recorded};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
 use ironclaw_contract::seam::message::Author;
@@ -43,8 +43,7 @@ pub struct Page {
 
 /// `GET /v1/sessions/{id}/transcript?after_seq=N` or `?last=N`
 pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(session): Path<String>,
     Query(page): Query<Page>,
 ) -> Reply<Transcript> {

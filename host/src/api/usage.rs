@@ -2,16 +2,15 @@
 //!
 //! Counts and ids, never content. See `turns::budget::book`.
 
-use super::auth::Current;
-use super::{Answer, Api, Body, Reply, agents};
+use super::{Answer, Api, Body, Caller, Reply, agents};
 use crate::registry::{self, Person, Role};
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::refusal::Refusal;
 use crate::turns::budget::book::UsagePart;
 use crate::turns::budget::{self, Ceiling, Limit, OwnCeilings, book};
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
@@ -46,11 +45,7 @@ const fn usual_days() -> u32 {
 }
 
 /// `GET /v1/usage?days=N&agent=A&session=S`: an operator sees all, a member the usage of the sessions that they began.
-pub async fn show(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Query(query): Query<UsageQuery>,
-) -> Reply<Usage> {
+pub async fn show(Caller { api, person, .. }: Caller, Query(query): Query<UsageQuery>) -> Reply<Usage> {
     let agent = agents::of_filter(&api, &person, query.agent).await?;
     let session = match query.session {
         Some(session) => Some(named_session(&api, &person, &session).await?),
@@ -194,11 +189,7 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
 }
 
 /// `GET /v1/agents/{agent}/budget`
-pub async fn of_agent(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(agent): Path<String>,
-) -> Reply<AgentBudget> {
+pub async fn of_agent(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<AgentBudget> {
     let found = agents::find(&api, &person, agent).await?;
     let own = api.state().read(move |tx| book::own(tx, found.id)).await?;
     Ok(Json(view(own)))
@@ -206,9 +197,7 @@ pub async fn of_agent(
 
 /// `POST /v1/agents/{agent}/budget`
 pub async fn set(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
+    Caller { api, person, current }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<AgentBudget>,
 ) -> Reply<AgentBudget> {

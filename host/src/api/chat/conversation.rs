@@ -3,13 +3,12 @@
 //! Records no message. See `pipeline::Inbound`.
 
 use super::{received, speaker, thread};
-use crate::api::{Answer, Api, Body, Reply, agents};
+use crate::api::{Answer, Body, Caller, Reply, agents};
 use crate::channels::inbound::channel::loopback;
-use crate::registry::Person;
 use crate::sessions::store::{self, Origin};
 use crate::store::refusal::Refusal;
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::operator::{Conversation, DenialCode, NewConversation, NewMessage};
 use serde::Deserialize;
 
@@ -27,8 +26,7 @@ pub struct ConversationQuery {
 
 /// `GET /v1/agents/{agent}/session?thread=NAME`
 pub async fn find(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Query(query): Query<ConversationQuery>,
 ) -> Reply<Conversation> {
@@ -46,8 +44,7 @@ pub async fn find(
 
 /// `POST /v1/agents/{agent}/session`: for files that come before the first message.
 pub async fn open(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Body(new): Body<NewConversation>,
 ) -> Reply<Conversation> {

@@ -6,13 +6,12 @@
 
 use super::super::auth::{Current, check_still_valid};
 use super::super::streaming::{PartialOutput, ProgressOfCalls};
-use super::super::{Answer, Api, requests};
+use super::super::{Answer, Api, Caller, requests};
 use super::waiting::{settled, with_wait_reason};
 use super::{mark_read, own_message, read_view};
 use crate::registry::Person;
 use crate::store::refusal::Refusal;
-use axum::Extension;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{CallRequest, DenialCode, Draft, MessageView, Stage};
@@ -34,9 +33,7 @@ pub struct Follow {
 /// `GET /v1/messages/{id}/events?decides=B`: each stage, the message as `waiting` when its wait has another reason, the partial answer, the
 /// progress of calls of MCP servers, then the message.
 pub async fn events(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Extension(current): Extension<Current>,
+    Caller { api, person, current }: Caller,
     Path(message): Path<String>,
     Query(query): Query<Follow>,
 ) -> Result<Sse<impl futures_core::Stream<Item = Result<Event, Infallible>>>, Answer> {

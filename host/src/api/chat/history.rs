@@ -3,15 +3,14 @@
 //! Never shows results of tools, summaries, or output that was not delivered. See `channels::outbound::delivery`.
 
 use super::{speaker, thread};
-use crate::api::{Api, Reply, agents};
+use crate::api::{Caller, Reply, agents};
 use crate::channels::inbound::channel::loopback;
 use crate::channels::outbound::delivery;
-use crate::registry::Person;
 use crate::sessions::store::{self, Origin};
 use crate::store::error::Error;
 use crate::turns::items;
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::operator::HistoryLine;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -43,8 +42,7 @@ const fn usual_limit() -> usize {
 
 /// `GET /v1/agents/{agent}/history?limit=N&thread=NAME`: the caller's conversation with the agent.
 pub async fn history(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Query(query): Query<HistoryQuery>,
 ) -> Reply<Vec<HistoryLine>> {

@@ -3,13 +3,12 @@
 //! Never shows the session of another person, and no message. See `history` for the lines of one conversation.
 
 use super::speaker;
-use crate::api::{Api, Reply, agents};
+use crate::api::{Caller, Reply, agents};
 use crate::channels::inbound::channel::loopback;
-use crate::registry::Person;
 use crate::sessions::store;
 use crate::store::error::Error;
-use axum::extract::{Path, Query, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::{Path, Query};
 use ironclaw_contract::operator::Thread;
 use serde::Deserialize;
 
@@ -27,8 +26,7 @@ pub struct ThreadsQuery {
 
 /// `GET /v1/agents/{agent}/threads?as=IDENTITY`: the caller's conversations with the agent, the last used first; at most 100.
 pub async fn threads(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
+    Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Query(query): Query<ThreadsQuery>,
 ) -> Reply<Vec<Thread>> {

@@ -3,15 +3,15 @@
 //! A reply counts as read once the API gave it to its person: as a message, in the stream of one, or in the list here. See
 //! `channels::outbound::delivery`.
 
-use crate::api::{Api, Reply, agents};
+use crate::api::{Caller, Reply, agents};
 use crate::channels::outbound::delivery;
-use crate::registry::{self, Person};
+use crate::registry;
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::tables::deliveries;
 use crate::turns::items;
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{UnreadReplies, UnreadReply};
 use ironclaw_contract::seam::seal::ItemKind;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 const AT_ONCE_MAX: usize = 100;
 
 /// `GET /v1/unread`: the number of unread replies of each conversation of the caller.
-pub async fn counts(State(api): State<Api>, Extension(person): Extension<Person>) -> Reply<Vec<UnreadReplies>> {
+pub async fn counts(Caller { api, person, .. }: Caller) -> Reply<Vec<UnreadReplies>> {
     let read = move |tx: &ironclaw_state::ReadTx<'_>| {
         let mut all = Vec::new();
         for unseen in deliveries::unseen_by_session(tx, person.id)? {
@@ -45,11 +45,7 @@ pub async fn counts(State(api): State<Api>, Extension(person): Extension<Person>
 }
 
 /// `POST /v1/agents/{agent}/unread`: the unread replies of the agent to the caller, the oldest first; at most 100. They count as read.
-pub async fn read(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(agent): Path<String>,
-) -> Reply<Vec<UnreadReply>> {
+pub async fn read(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Vec<UnreadReply>> {
     let agent = agents::find(&api, &person, agent).await?.id;
     api.read_replies.record().await?;
     let record = Arc::clone(&api.record);

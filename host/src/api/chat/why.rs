@@ -5,22 +5,17 @@
 use super::follow::stages;
 use super::waiting::with_wait_reason;
 use super::{own, read_view};
-use crate::api::{Answer, Api, Reply, forgotten, schedules, status};
+use crate::api::{Answer, Api, Caller, Reply, forgotten, schedules, status};
 use crate::channels::agent_messages::chain;
-use crate::registry::Person;
 use crate::turns::turn;
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{ChainLink, MessageView, ModelFailure, Stage, Why};
 use ironclaw_contract::seam::outbound::Progress;
 
 /// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
-pub async fn why(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(message): Path<String>,
-) -> Reply<Why> {
+pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>) -> Reply<Why> {
     let id = match own(&api, &person, &message).await {
         Ok(id) => id,
         Err(unknown) => return forgotten::why(&api, &person, &message).await?.map(Json).ok_or(unknown),

@@ -4,7 +4,7 @@
 
 use super::content::FileContent;
 use crate::api::named::id;
-use crate::api::{Answer, Api};
+use crate::api::{Answer, Caller};
 use crate::channels::outbound::delivery::sent_files;
 use crate::registry::{Person, Role};
 use crate::sessions::store;
@@ -12,8 +12,7 @@ use crate::store::error::Error;
 use crate::store::refusal::Refusal;
 use crate::turns::calls;
 use crate::turns::turn;
-use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use ironclaw_contract::ids::CallId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
@@ -22,11 +21,7 @@ use ironclaw_state::keys::WrappingKey;
 use std::sync::Arc;
 
 /// `GET /v1/calls/{id}/file`
-pub async fn sent(
-    State(api): State<Api>,
-    Extension(person): Extension<Person>,
-    Path(call): Path<String>,
-) -> Result<FileContent, Answer> {
+pub async fn sent(Caller { api, person, .. }: Caller, Path(call): Path<String>) -> Result<FileContent, Answer> {
     let call: CallId = id(&call, DenialCode::CallUnknown, "call")?;
     let record = Arc::clone(&api.record);
     let found = api.state().write(move |tx| read(tx, &record.wrapping, &person, call)).await?;

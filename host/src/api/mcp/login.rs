@@ -2,22 +2,20 @@
 //!
 //! No answer has a field for a token. See [`crate::reach::mcp::oauth`].
 
-use super::super::{Api, Body, Reply};
+use super::super::{Body, Caller, Reply};
 use super::one;
-use crate::registry::Person;
 use crate::registry::mcp::{Server, login};
 use crate::store::error::Error;
 use crate::store::refusal::Denied;
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::operator::{McpLoginAnswer, McpLoginBegun, McpServer, McpServerLogin, NewMcpLogin};
 use ironclaw_contract::seam::change::McpOauth;
 use ironclaw_state::ReadTx;
 
 /// `POST /v1/mcp/{server}/login`
 pub async fn begin_login(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Path(server): Path<String>,
     Body(new): Body<NewMcpLogin>,
 ) -> Reply<McpLoginBegun> {
@@ -28,8 +26,7 @@ pub async fn begin_login(
 
 /// `POST /v1/mcp/{server}/login/finish`
 pub async fn finish_login(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Path(server): Path<String>,
     Body(answer): Body<McpLoginAnswer>,
 ) -> Reply<McpServer> {
@@ -39,11 +36,7 @@ pub async fn finish_login(
 }
 
 /// `POST /v1/mcp/{server}/logout`
-pub async fn log_out(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
-    Path(server): Path<String>,
-) -> Reply<McpServer> {
+pub async fn log_out(Caller { api, person: by, .. }: Caller, Path(server): Path<String>) -> Reply<McpServer> {
     if let Some(removed) = api.servers.logins.remove(&server, by.id).await.map_err(Denied::<Error>::from)? {
         // The old tokens may stay valid at the issuer, so no copy of them stays.
         api.state().checkpoint().await.map_err(Error::from)?;

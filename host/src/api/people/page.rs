@@ -3,12 +3,12 @@
 //! A step without the digest of its page changes nothing. Records nothing itself. See [`super`] and [`crate::gateway::review_page`].
 
 use super::{change_of_role, read_identity, with_known_person};
-use crate::api::{Answer, Api, Body, Reply};
+use crate::api::{Answer, Body, Caller, Reply};
 use crate::gateway::review_page::Page;
 use crate::registry::{self, Identity, Person, Role, channels};
 use crate::store::refusal::{Decide, Denied, Refusal};
-use axum::extract::{Path, State};
-use axum::{Extension, Json};
+use axum::Json;
+use axum::extract::Path;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{DenialCode, NewIdentity, NewRole, PersonPage};
 use ironclaw_state::ReadTx;
@@ -16,8 +16,7 @@ use ironclaw_text::{confusable, visible};
 
 /// `POST /v1/people/{person}/identities/review`: the page of a new identity. Links nothing.
 pub async fn review_link(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewIdentity>,
 ) -> Reply<PersonPage> {
@@ -33,8 +32,7 @@ pub async fn review_link(
 
 /// `POST /v1/people/{person}/role/review`: the page of another role. Sets nothing.
 pub async fn review_role(
-    State(api): State<Api>,
-    Extension(by): Extension<Person>,
+    Caller { api, person: by, .. }: Caller,
     Path(person): Path<String>,
     Body(new): Body<NewRole>,
 ) -> Reply<PersonPage> {
