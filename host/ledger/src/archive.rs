@@ -237,10 +237,7 @@ impl RenamedArchive {
 fn write(tx: &ReadTx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<Digest, Error> {
     let fault = |source: io::Error| Error::Io { path: path.to_owned(), source };
     let temporary = path.with_extension("new");
-    match std::fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fault(error)),
-        _ => {}
-    }
+    home::discard(&temporary).map_err(fault)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(fault)?;
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
     let (mut verifier, mut sha) = (Verifier::starting_at(first), Sha256::new());
@@ -258,9 +255,7 @@ fn write(tx: &ReadTx<'_>, path: &Path, first: u64, head: &SignedHead) -> Result<
     let finish = || -> io::Result<()> {
         out.write_all(text.as_bytes())?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        std::fs::rename(&temporary, path)?;
-        // The name must survive a power failure too.
-        File::open(path.parent().expect("the file is in the home"))?.sync_all()
+        home::rename_durably(&temporary, path)
     };
     finish().map_err(fault)?;
     Ok(Digest::from_bytes(sha.finalize().into()))

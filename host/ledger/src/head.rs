@@ -8,10 +8,11 @@ use super::{Entry, table};
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use ironclaw_contract::canonical;
 use ironclaw_contract::operator::{HEAD_DOMAIN, LedgerEvent, SignedHead};
+use ironclaw_state::home;
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
 use serde_json::Value;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -264,10 +265,7 @@ pub fn contradictions<E>(
 pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
     let name = file_name(head);
     let temporary = directory.join(format!(".{name}.new"));
-    match std::fs::remove_file(&temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    home::discard(&temporary)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
     // Other users may read it: it has only numbers, hashes and a signature.
     file.set_permissions(Permissions::from_mode(0o644))?;
@@ -275,8 +273,7 @@ pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
     super::line::write_head(&mut text, head);
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&temporary, directory.join(name))?;
-    File::open(directory)?.sync_all()
+    home::rename_durably(&temporary, &directory.join(name))
 }
 
 /// A file of a directory of heads.
@@ -319,11 +316,7 @@ pub fn one(directory: &Path, name: String) -> HeadFile {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        use std::fmt::Write as _;
-        write!(text, "{byte:02x}").expect("a String takes any text");
-        text
-    })
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {

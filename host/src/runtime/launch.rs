@@ -390,10 +390,7 @@ fn listen(jails: &Jails, session: &Session, uid: Option<u32>) -> Result<(UnixLis
     let directory = make_run_directory(jails, session, uid)?;
     let socket = directory.join(path::MODEL_SOCK);
     let listen = || -> std::io::Result<UnixListener> {
-        match std::fs::remove_file(&socket) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        home::discard(&socket)?;
         let listener = UnixListener::bind(&socket)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600))?;
         if let Some(uid) = uid {

@@ -48,12 +48,7 @@ impl Inbound {
                     what: source.to_string(),
                 };
                 for damaged in [path.to_owned(), path.with_extension("db-journal")] {
-                    match std::fs::remove_file(damaged) {
-                        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                            return Err(cannot_remove(source));
-                        }
-                        _ => {}
-                    }
+                    ironclaw_state::home::discard(&damaged).map_err(cannot_remove)?;
                 }
                 (InboundWriter::open(path, key)?, Some(error.to_string()))
             }

@@ -404,14 +404,9 @@ pub fn write_private(path: &Path, contents: &[u8]) -> Result<(), Error> {
         let temporary = temporary_beside(path)?;
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         let written =
-            file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
-        if let Err(error) = written {
-            // The file is from this process: no other program makes a file of that name.
-            let _ = fs::remove_file(&temporary);
-            return Err(error);
-        }
-        // The name must survive a power cut too.
-        fs::File::open(directory_of(path))?.sync_all()
+            file.write_all(contents).and_then(|()| file.sync_all()).and_then(|()| rename_durably(&temporary, path));
+        // The file is from this process: no other program makes a file of that name.
+        written.inspect_err(|_| drop(fs::remove_file(&temporary)))
     };
     write().map_err(fault)
 }
@@ -431,18 +426,28 @@ pub fn directory_of(path: &Path) -> &Path {
 
 /// Renames a file over another one, atomically and durably.
 pub fn replace(from: &Path, to: &Path) -> Result<(), Error> {
-    let fault = |source| Error::Io { path: from.to_owned(), source };
-    fs::rename(from, to).map_err(fault)?;
-    fs::File::open(directory_of(to)).and_then(|directory| directory.sync_all()).map_err(fault)
+    rename_durably(from, to).map_err(|source| Error::Io { path: from.to_owned(), source })
+}
+
+/// Renames a file over another one, atomically and durably, as [`replace`] does.
+pub fn rename_durably(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    // The name must survive a power cut too.
+    fs::File::open(directory_of(to))?.sync_all()
 }
 
 /// Removes a file, if it is there.
 pub fn remove(path: &Path) -> Result<(), Error> {
+    discard(path).map_err(|source| match source.kind() {
+        io::ErrorKind::IsADirectory => check::not_a_file(path, check::NOT_NEEDED),
+        _ => Error::Io { path: path.to_owned(), source },
+    })
+}
+
+/// Removes a file, if it is there, as [`remove`] does.
+pub fn discard(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::IsADirectory => Err(check::not_a_file(path, check::NOT_NEEDED)),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::Io { path: path.to_owned(), source: error })
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //! Never leaves an incomplete copy under the name of a snapshot. An erasure removes all snapshots, because they still hold the
 //! erased content. See [`crate::migrations`].
 
-use super::{Error, connect, log, rekey, sql};
+use super::{Error, connect, home, log, rekey, sql};
 use ironclaw_contract::seam::crypt::{SessionKey, prepare_cipher};
 use nix::sys::statvfs::statvfs;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
@@ -61,8 +61,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
     let kept = copied().map_err(|error| fault("is not a complete copy", &error)).and_then(|()| {
         let keep = || -> io::Result<()> {
             File::open(&unfinished)?.sync_all()?;
-            fs::rename(&unfinished, &target)?;
-            sync_directory(&target)
+            home::rename_durably(&unfinished, &target)
         };
         keep().map_err(|error| fault("cannot be kept", &error))
     });
@@ -195,10 +194,7 @@ pub(super) fn discard(unfinished: &Path) -> io::Result<()> {
     for end in ["", "-journal", "-wal", "-shm"] {
         let mut name = unfinished.as_os_str().to_owned();
         name.push(end);
-        match fs::remove_file(Path::new(&name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        home::discard(Path::new(&name))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 use ironclaw_text::lookalike;
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 /// Commits that one push may show.
@@ -174,11 +174,7 @@ pub(super) fn hash_of(kind: &str, body: &[u8]) -> Hash {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Takes the next line off.

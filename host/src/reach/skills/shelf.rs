@@ -105,8 +105,7 @@ impl Unpacked {
         remove_tree(&place)?;
         // The bytes are on the disk before a row names them.
         nix::unistd::syncfs(std::fs::File::open(&self.tree)?)?;
-        std::fs::rename(&self.tree, &place)?;
-        std::fs::File::open(shelf.root())?.sync_all()
+        home::rename_durably(&self.tree, &place)
     }
 }
 

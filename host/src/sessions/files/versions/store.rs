@@ -110,10 +110,7 @@ impl Store {
             return Ok(());
         }
         let draft = self.directory.join(DRAFT);
-        match fs::remove_file(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        home::discard(&draft)?;
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
         file.write_all(content)?;
         if self.synced < SYNCED_MAX {
