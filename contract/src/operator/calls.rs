@@ -210,7 +210,7 @@ pub struct AgentGroup {
     pub tools: Vec<String>,
 }
 
-/// The JSON Schema of manifests of tools, in its own format.
+/// The JSON Schema of manifests, in its own format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema), schema(value_type = Object))]
 #[serde(transparent)]
