@@ -97,27 +97,22 @@ ironclaw_contract::settings! {
 /// The state of every handler.
 #[derive(Clone)]
 pub struct Api {
-    /// The record.
     pub record: Arc<Record>,
-    /// Accepts messages.
     pub inbound: Inbound,
     /// Asks and watches sessions.
     pub sessions: Sessions,
     /// Takes proposals of changes and decisions on them.
     pub changes: Arc<Changes>,
-    /// Resolves skills.
     pub skills: Arc<crate::reach::skills::Skills>,
     /// Approval requests of calls.
     pub requests: Arc<Requests>,
     /// Make the jails in which git reads the diff of a push.
     pub command_jails: Arc<dyn CommandJails>,
-    /// Questions of agents.
     pub questions: Arc<Questions>,
     /// Replies that people got.
     pub read_replies: ReadReplies,
     /// The connections to MCP servers.
     pub servers: Arc<crate::reach::mcp::Servers>,
-    /// The model endpoints.
     pub models: Arc<Models>,
     /// Sends deliveries over a network.
     pub dispatch: Arc<Dispatch>,
@@ -131,7 +126,6 @@ pub struct Api {
 
 /// Facts about the daemon.
 pub struct About {
-    /// The home.
     pub home: Home,
     /// The process that makes jails.
     pub launcher_pid: u32,
@@ -139,9 +133,7 @@ pub struct About {
     pub started_at: i64,
     /// The address of the port for webhooks, if it is open.
     pub hooks: Option<SocketAddr>,
-    /// Maintains the ledger.
     pub head_publisher: crate::upkeep::maintenance::HeadPublisher,
-    /// Makes backups.
     pub backups: Arc<crate::upkeep::backup::Maker>,
     /// Warnings about lowered guards and other conditions.
     pub warnings: Vec<String>,

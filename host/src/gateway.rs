@@ -38,7 +38,6 @@ use serde_json::Value;
 /// A proposed change that no check has passed yet.
 #[derive(Debug, Clone)]
 pub struct Proposed {
-    /// The wanted change.
     pub change: Change,
     /// The agent that makes the request, or the agent that a person names. For a kind that concerns no agent it is the requesting agent,
     /// if an agent makes the request.

@@ -5,6 +5,8 @@
 //! The list of rooms is their order, lowest first. A room imports only from rooms before it; `tests/layers.rs` reads the list.
 
 #![forbid(unsafe_code)]
+// No other crate reads this one, so only what a name does not say is documented.
+#![allow(missing_docs)]
 
 pub(crate) mod store; // the record: SQL, rows, refusals, and the loop of a worker
 

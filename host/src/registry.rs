@@ -98,11 +98,9 @@ pub fn name_or_id(name: Option<String>, id: impl fmt::Display) -> String {
 /// The properties of a new agent.
 #[derive(Debug, Clone)]
 pub struct AgentDraft {
-    /// Its name.
     pub name: String,
     /// Name of its model endpoint; `None` or `default` to follow the default, also after a change of it.
     pub model: Option<String>,
-    /// Its persona.
     pub persona: String,
     /// The tools that it may call.
     pub enabled_tools: Vec<String>,

@@ -52,9 +52,7 @@ pub struct Runtime {
     pub turns: Arc<OpenTurns>,
     /// Accepts the rows of the sandboxes, and delivers their answers.
     pub outbound: Arc<Outbound>,
-    /// Makes the jails.
     pub jails: Arc<Jails>,
-    /// Measures the workspaces.
     pub workspaces: Arc<Workspaces>,
     /// Serves the model sockets.
     pub models: Arc<ModelServers>,

@@ -24,7 +24,6 @@ pub struct Access {
 /// The address of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
-    /// A unix socket.
     Socket(PathBuf),
     /// A loopback port: `127.0.0.1:8787`.
     Port(String),

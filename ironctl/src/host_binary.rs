@@ -13,10 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
-/// The daemon's binary.
 pub const HOST: &str = "ironclaw-host";
 
-/// The agent's binary.
 pub const SANDBOX: &str = "ironclaw-sandbox";
 
 /// Returns the path of a binary: beside this binary, else in an absolute directory of `PATH`.
@@ -57,7 +55,6 @@ impl Offline {
         self
     }
 
-    /// Adds a word.
     pub fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
         self.command.arg(word);
         self

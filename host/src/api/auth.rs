@@ -39,7 +39,6 @@ const CACHE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The callers of the API: their tokens, failures and refusals.
 pub struct Callers {
-    /// The token cache.
     pub(super) tokens: TokenCache,
     /// Limits requests without a valid token.
     pub(super) failures: Failures,

@@ -76,7 +76,6 @@ impl<L: Listener> Listener for BoundedListener<L> {
     }
 }
 
-/// The state of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ConnectionState {
     /// It showed no valid token yet, or its token ended.
@@ -106,7 +105,6 @@ async fn end(mut state: watch::Receiver<ConnectionState>) {
     }
 }
 
-/// One open connection.
 #[derive(Debug)]
 struct OpenConnection {
     state: watch::Sender<ConnectionState>,
@@ -256,7 +254,6 @@ impl std::fmt::Debug for ConnectionHandle {
 }
 
 impl ConnectionHandle {
-    /// Returns the port of the connection.
     pub const fn port(&self) -> u16 {
         self.port
     }
@@ -364,7 +361,6 @@ impl HttpBody for TrackedBody {
     }
 }
 
-/// One connection.
 pub struct Connection<S> {
     stream: S,
     handle: ConnectionHandle,

@@ -12,7 +12,6 @@ use std::sync::LazyLock;
 #[cfg(test)]
 mod generated;
 
-/// The committed copy.
 const COPY: &str = include_str!("../../../docs/openapi.json");
 
 /// The document, in OpenAPI's own format.

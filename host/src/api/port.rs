@@ -38,18 +38,14 @@ pub fn parse(name: &str, setting: &str) -> Result<Option<SocketAddr>, String> {
     Ok(Some(address))
 }
 
-/// An open port.
 pub type Port = BoundedListener<TcpListener>;
 
-/// The unix socket.
 pub type Socket = BoundedListener<UnixListener>;
 
 /// The purpose of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
-    /// The API.
     Api,
-    /// Webhooks.
     Hooks,
 }
 
@@ -73,7 +69,6 @@ pub fn unix(listener: UnixListener) -> Socket {
 }
 
 impl Port {
-    /// Returns the address of the port.
     pub fn address(&self) -> Option<SocketAddr> {
         self.local_addr().ok()
     }

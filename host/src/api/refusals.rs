@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The first window.
 const WINDOW_MIN: Duration = Duration::from_secs(10);
 
 /// The longest window: a day of refusals makes at most 24 entries of each reason after the first few.

@@ -43,7 +43,6 @@ pub struct Route {
 /// The part of a route that only the document of the API shows.
 #[cfg(test)]
 pub struct Entry {
-    /// Its method.
     pub method: Method,
     /// One sentence on the use of the route.
     pub about: &'static str,

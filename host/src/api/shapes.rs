@@ -70,7 +70,6 @@ impl Shapes {
 
 /// A handler with this body and this answer, whose types have schemas.
 pub trait Described<Body, Answer, D> {
-    /// Returns its schemas.
     fn shapes() -> Shapes;
 }
 
@@ -124,7 +123,6 @@ pub trait ResponseType {
     /// Its type in the contract.
     type Answer;
 
-    /// Adds its schema.
     fn note(shapes: &mut Shapes);
 }
 

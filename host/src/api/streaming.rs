@@ -18,7 +18,6 @@ const COALESCE_TIME: Duration = Duration::from_millis(20);
 
 /// A reader of the partial output of one turn.
 pub struct PartialOutput {
-    /// The turn.
     pub turn: TurnId,
     words: watch::Receiver<PartialText>,
     neutral: Neutralizer,

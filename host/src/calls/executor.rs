@@ -57,11 +57,8 @@ pub struct Executor {
     pub settings: Arc<Live>,
     /// The emergency stop, which prevents effects.
     pub latch: Arc<Latch>,
-    /// Have the approvals.
     pub requests: Arc<Requests>,
-    /// Sends the requests.
     pub fetchers: Arc<Fetchers>,
-    /// Resolves skills.
     pub skills: Arc<Skills>,
     /// Have the connections to MCP servers.
     pub servers: Arc<Servers>,
@@ -73,7 +70,6 @@ pub struct Executor {
 
 /// The end of a call that was started.
 enum Outcome {
-    /// Its result.
     Known(ResultBody),
     /// The host gave it up. The attempts of a server during the call are a result all the same.
     Unknown(Option<ResultBody>),
@@ -82,11 +78,9 @@ enum Outcome {
 /// A call and its place.
 #[derive(Clone)]
 pub struct Place {
-    /// The session.
     pub session: SessionId,
     /// The turn that made the call.
     pub turn: TurnId,
-    /// The call.
     pub call: CallId,
     /// The key of the session's contents.
     pub key: Arc<ContentKey>,

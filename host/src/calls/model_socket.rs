@@ -79,9 +79,7 @@ impl Earned {
 
 /// The state that the servers of all awake sessions share.
 pub struct ModelServers {
-    /// The open turns.
     pub turns: Arc<OpenTurns>,
-    /// The model endpoints.
     pub models: Arc<Models>,
     /// The emergency stop, which prevents requests to models.
     pub latch: Arc<Latch>,

@@ -33,7 +33,6 @@ const OF_AGENT: &str = "agent:";
 pub struct Keys<'a> {
     /// Opens the keys of sessions.
     pub wrapping: &'a WrappingKey,
-    /// Seals items.
     pub sealer: &'a Sealer,
 }
 

@@ -26,7 +26,6 @@ const LAST_MS_MAX: i64 = HOUR_MS;
 /// The reason for a notification, and its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The reason.
     pub about: About,
     /// The id of the object, or its name if it has no id.
     pub id: String,

@@ -23,32 +23,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The reason that a ledger cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The home.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// Its settings.
     #[error(transparent)]
     Config(#[from] toml_file::Error),
-    /// Its master key.
     #[error(transparent)]
     Key(#[from] key_rotation::Error),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),
-    /// The state.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
     /// The ledger is not whole.
     #[error(transparent)]
     Bad(#[from] Bad),
-    /// A file.
     #[error("{path}: {source}")]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl From<chain::Error> for Error {

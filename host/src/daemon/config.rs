@@ -72,7 +72,6 @@ const REMOVED: &[Removed] = &[
     Removed { name: "model.retry_after_ms_max", holds: "60 seconds" },
 ];
 
-/// Returns every setting.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
     TABLES.iter().copied().flatten()
 }
@@ -87,7 +86,6 @@ pub fn load(home: &Home) -> Result<(Config, Option<PathBuf>), Error> {
 /// The settings file of a home.
 #[derive(Debug, Clone, Default)]
 pub struct File {
-    /// The settings.
     pub config: Config,
     /// The values by the names of the settings.
     pub values: Values,

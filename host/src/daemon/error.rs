@@ -12,25 +12,20 @@ use std::path::PathBuf;
 /// The reason that the daemon does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The home.
     #[error(transparent)]
     Home(#[from] home::Error),
     /// The settings or the policy.
     #[error(transparent)]
     Settings(#[from] toml_file::Error),
-    /// A key.
     #[error(transparent)]
     Key(#[from] keys::Error),
-    /// The record.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// A model endpoint.
     #[error(transparent)]
     Model(#[from] ironclaw_model::Error),
     /// The secret of the seals.
     #[error(transparent)]
     Seal(#[from] seal::Error),
-    /// The stages.
     #[error(transparent)]
     Pipeline(#[from] crate::store::error::Error),
     /// The signing key of the ledger.
@@ -42,7 +37,6 @@ pub enum Error {
     /// The master key does not open the record.
     #[error(transparent)]
     Rotation(#[from] key_rotation::Error),
-    /// A backup.
     #[error(transparent)]
     Backup(#[from] crate::upkeep::backup::Error),
     /// The set-up of the home did not finish.
@@ -51,12 +45,10 @@ pub enum Error {
     /// The sandbox's program is missing.
     #[error("cannot find ironclaw-sandbox beside {0}: install both from one build")]
     NoSandbox(PathBuf),
-    /// A directory for sockets.
     #[error("cannot use {path} for sockets: {why}")]
     Runtime {
         /// Path of the file.
         path: PathBuf,
-        /// The reason.
         why: String,
     },
     /// A file or directory of the host that jails would show.
@@ -65,19 +57,16 @@ pub enum Error {
     /// A home that also has files of other programs.
     #[error("{} has {count} files that are not of a home, such as {}; nothing was removed", .home.display(), .first.display())]
     Foreign {
-        /// The home.
         home: PathBuf,
         /// The name of the first such file.
         first: PathBuf,
         /// Their number.
         count: usize,
     },
-    /// The loopback port.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address that `api.listen` or `webhook.listen` names.
         address: String,
-        /// The cause.
         source: std::io::Error,
     },
     /// The worker that sends deliveries exited; no delivery would go out.
@@ -86,12 +75,10 @@ pub enum Error {
     /// The launcher died; nothing can be launched.
     #[error("the launcher (process {0}) died")]
     LauncherDied(u32),
-    /// The system.
     #[error("{what}: {source}")]
     Io {
         /// The operation that was tried.
         what: &'static str,
-        /// The cause.
         source: std::io::Error,
     },
 }

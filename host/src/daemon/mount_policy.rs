@@ -38,7 +38,6 @@ pub enum Exposed {
         what: &'static str,
         /// Path of the exposed item.
         path: PathBuf,
-        /// The shown path.
         shown: PathBuf,
         /// Instruction for the operator.
         remedy: &'static str,
@@ -48,10 +47,7 @@ pub enum Exposed {
         "cannot read the table of mounts, so the host cannot check which of its files agents can read: {source}; mount /proc, \
          or raise the limit on open files"
     )]
-    Mounts {
-        /// The cause.
-        source: io::Error,
-    },
+    Mounts { source: io::Error },
 }
 
 /// Collects the facts of this machine that changes are checked against. A missing directory allows no mount.

@@ -63,7 +63,6 @@ pub fn init(path: &Path) -> Result<Made, Error> {
 /// The part of a home that [`init`] created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
-    /// The home.
     Home,
     /// A token of the owner, in place of one that is lost or no longer valid.
     Token,

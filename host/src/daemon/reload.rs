@@ -61,7 +61,6 @@ struct Files {
     socket: PathBuf,
 }
 
-/// Checked files.
 struct Checked {
     file: config::File,
     /// The values that are in effect after the reload: the live ones of the file, and the others of the start.

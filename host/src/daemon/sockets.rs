@@ -9,7 +9,6 @@ use ironclaw_state::home::{self, Home};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
-/// Paths of the sockets.
 pub(super) struct Paths {
     /// The private directory of the sockets.
     pub runtime: PathBuf,
@@ -32,7 +31,6 @@ impl Paths {
     }
 }
 
-/// The open sockets.
 pub(super) struct Sockets {
     /// The API, for this user.
     pub listener: Socket,

@@ -63,10 +63,8 @@ pub(super) struct Opened {
     pub config: Config,
     /// The values of the settings file.
     pub values: Values,
-    /// The level of the log.
     pub log: Arc<LogLevel>,
     pub home: Home,
-    /// Dropped last.
     _lock: Held,
 }
 

@@ -31,7 +31,6 @@ pub(super) struct Workers {
     pub shutdown: Shutdown,
     /// Reads the settings again, at SIGHUP.
     pub reloader: Arc<Reloader>,
-    /// Sends deliveries.
     pub sending: JoinHandle<()>,
     logins: Arc<Logins>,
     serving: JoinHandle<std::io::Result<()>>,

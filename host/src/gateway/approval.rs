@@ -28,7 +28,6 @@ const TOKEN_BYTES_MAX: usize = 16 * 1024;
 pub enum Domain {
     /// A change of a capability or a setting.
     Change,
-    /// One tool call.
     Call,
 }
 
@@ -81,9 +80,7 @@ pub struct Subject {
 pub struct SubjectNames {
     /// The id of the change or the request.
     pub id: String,
-    /// The session.
     pub session: Option<String>,
-    /// The agent.
     pub agent: Option<String>,
     /// The person on whose behalf the request was made.
     pub principal: String,

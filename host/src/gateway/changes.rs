@@ -29,11 +29,9 @@ use tokio::sync::Notify;
 /// A change in the form that a person is shown.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// The change.
     pub row: Row,
     /// The exact text of the page.
     pub text: String,
-    /// Its digest.
     pub digest: Digest,
 }
 
@@ -43,7 +41,6 @@ pub struct Changes {
     pub proposals: Arc<Proposals>,
     /// The root of the keys of approvals.
     root: ApprovalRoot,
-    /// Wakes the worker.
     bell: Notify,
 }
 

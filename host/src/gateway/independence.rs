@@ -25,7 +25,6 @@ const GIVERS_MAX: usize = 64;
 pub struct Asked {
     /// The number of the ledger entry.
     pub seq: u64,
-    /// The person.
     pub principal: PersonId,
     /// The agent whose own admins may decide too.
     pub agent: Option<AgentId>,

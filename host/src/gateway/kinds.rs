@@ -59,7 +59,6 @@ fn of(change: &Change) -> &dyn Kind {
     }
 }
 
-/// Returns the properties of a kind.
 const fn properties(kind: ChangeKind) -> Properties {
     match kind {
         ChangeKind::Persona => persona::PROPERTIES,

@@ -37,7 +37,6 @@ use tokio::sync::Notify;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Body {
-    /// The question.
     pub question: String,
     /// The answers to choose from.
     pub options: Vec<String>,
@@ -67,11 +66,9 @@ pub fn body(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Body, Error> 
 
 /// The questions of this host.
 pub struct Questions {
-    /// The record of the questions.
     pub record: Arc<Record>,
     /// Have the time for an answer, and the quotas.
     pub settings: Arc<Live>,
-    /// Wakes the worker.
     pub bell: Notify,
 }
 

@@ -44,9 +44,7 @@ const DEFAULT_MODEL: &str = "settings (default_model)";
 /// The requests that a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requests {
-    /// Changes.
     Changes,
-    /// Calls of tools.
     Calls,
 }
 
@@ -57,7 +55,6 @@ pub struct Unmet {
     pub of: Requests,
     /// The kinds of change, or the tables about calls.
     pub names: Vec<String>,
-    /// The rule itself.
     pub rule: Rule,
     /// The number of people who can approve.
     pub available: usize,

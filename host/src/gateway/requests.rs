@@ -48,9 +48,7 @@ use tokio::sync::{Notify, watch};
 
 /// The approval requests of this host.
 pub struct Requests {
-    /// The record of the requests.
     pub record: Arc<Record>,
-    /// Have the policy.
     pub settings: Arc<Live>,
     /// The people who follow a message and can decide there.
     pub presence: Presence,
@@ -58,7 +56,6 @@ pub struct Requests {
     root: ApprovalRoot,
     /// Changes whenever a request changes, or its call has run.
     changed: watch::Sender<u64>,
-    /// Wakes the worker.
     pub bell: Notify,
 }
 

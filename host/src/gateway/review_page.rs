@@ -57,9 +57,7 @@ pub fn put_text(page: &mut Page, prefix: &str, line: &str) {
 /// The content of a page.
 #[derive(Debug, Clone)]
 pub struct View<'a> {
-    /// The id of the change.
     pub id: ChangeId,
-    /// The proposed change.
     pub change: &'a Change,
     /// The agent that it alters: id and name.
     pub agent: Option<(AgentId, &'a str)>,
@@ -88,15 +86,12 @@ pub struct View<'a> {
 pub enum PageRequester<'a> {
     /// A person: id and name.
     Person(PersonId, &'a str),
-    /// An agent.
     Agent {
-        /// Id and name.
         agent: (AgentId, &'a str),
         /// The person on whose behalf it asks: id and name.
         principal: (PersonId, &'a str),
         /// The conversation of the request.
         session: SessionId,
-        /// The turn of the request.
         turn: TurnId,
         /// The message that the turn answers.
         message: Option<MessageId>,

@@ -71,7 +71,6 @@ pub fn approved(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
 /// The result of a submission.
 #[derive(Debug, Clone)]
 pub struct Submitted {
-    /// The change.
     pub id: ChangeId,
     /// True if the same request already waits.
     pub again: bool,

@@ -49,7 +49,6 @@ impl Fetchers {
 
 /// A host to which the gateway sends requests.
 pub struct GrantedHost {
-    /// The grant.
     pub grant: Grant,
     /// Its secret, if it has one.
     pub secret: Option<SecretText>,
@@ -72,7 +71,6 @@ impl GrantedHost {
 pub struct Reach {
     /// The hosts to which the gateway sends requests.
     pub hosts: Arc<Vec<GrantedHost>>,
-    /// The grants of tunnels.
     pub tunnels: Vec<Grant>,
     /// Whether a host of this machine may be granted.
     pub loopback: Loopback,

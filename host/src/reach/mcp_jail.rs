@@ -60,7 +60,6 @@ pub struct Process {
 /// A running server. Dropping it ends all its processes.
 #[derive(Debug)]
 pub struct Running {
-    /// Its standard output.
     pub read: OwnedReadHalf,
     /// Its standard input. Dropping it closes the input, which ends most servers.
     pub write: OwnedWriteHalf,
@@ -81,20 +80,10 @@ pub enum Error {
     Launch(#[from] launcher::Error),
     /// The kernel's report differs from the wanted jail, or the server ended before the report.
     #[error("the jail of {name} is not as wanted: {what}")]
-    Walls {
-        /// Name of the jail.
-        name: String,
-        /// The differences.
-        what: String,
-    },
+    Walls { name: String, what: String },
     /// The system reports an error.
     #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl Error {
@@ -112,7 +101,6 @@ impl From<Refusal> for Error {
 /// Makes the jails of MCP servers.
 #[derive(Debug, Clone)]
 pub struct McpJails {
-    /// Starts processes.
     pub launcher: Launcher,
     /// User of the servers as the host's files see it. As root, a uid that no session has.
     pub identity: Identity,

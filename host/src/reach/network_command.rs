@@ -29,7 +29,6 @@ const SECONDS_MAX: u32 = crate::registry::tools::COMMAND_SECONDS_MAX;
 /// Bytes of output in a result.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// Makes the jails of commands.
 pub trait CommandJails: Send + Sync {
     /// Starts a program in a jail with the files of a session and a listener on [`crate::reach::jail_network::PORT`], after a check of its walls.
     ///
@@ -113,7 +112,6 @@ fn client(order: &Order) -> Client {
     }
 }
 
-/// The end of a command.
 struct Ended {
     /// `None` at its time limit.
     exit: Option<Exit>,

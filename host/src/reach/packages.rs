@@ -55,12 +55,7 @@ pub enum Error {
     Home(#[from] home::Error),
     /// The system reports an error.
     #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl Error {
@@ -103,7 +98,6 @@ impl From<Refusal> for Error {
     }
 }
 
-/// A finished layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     /// Digest of its whole content, and the name of its directory.
@@ -169,7 +163,6 @@ pub struct FetchContext {
     pub launcher: Launcher,
     /// Home with the layers.
     pub home: Home,
-    /// The settings.
     pub config: Config,
     /// User of the clients as the host's files see it. As root, a uid that no session has.
     pub identity: Identity,

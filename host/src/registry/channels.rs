@@ -64,15 +64,12 @@ fn secret_name(channel: &str) -> String {
 /// The properties of a new channel.
 #[derive(Debug)]
 pub struct ChannelDraft {
-    /// Its name.
     pub name: String,
-    /// Its kind.
     pub kind: ChannelKind,
     /// Its address for replies; the module of the channel checks it.
     pub url: String,
     /// `true` if the other side shows a delivery once even if it is sent twice.
     pub idempotent: bool,
-    /// Its signing secret.
     pub secret: SecretText,
 }
 

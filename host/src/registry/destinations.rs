@@ -21,7 +21,6 @@ impl Destination {
         format!("{}:{}", self.channel, self.address)
     }
 
-    /// Returns the change that makes it.
     pub fn payload(&self) -> change::Destination {
         if self.to_agent.is_some() {
             let agent = Some(self.to_agent_name.clone());
@@ -64,6 +63,5 @@ pub enum Receiver {
         /// The person who is linked to the address.
         person: PersonId,
     },
-    /// Another agent.
     Agent(AgentId),
 }

@@ -13,7 +13,6 @@ pub use crate::store::tables::groups::{Group, all, find, shared_tools};
 const GROUPS_MAX: usize = 64;
 
 impl Group {
-    /// Returns the change that makes it.
     pub fn payload(&self) -> change::Group {
         change::Group { name: self.name.clone(), agents: self.agents.clone(), tools: self.tools.clone(), remove: None }
     }

@@ -17,7 +17,6 @@ use tokio::sync::{Mutex, watch};
 /// The recorded requester of a stop that the file in the home asked for.
 const THE_FILE: &str = "the panic file in the home";
 
-/// An emergency stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
     /// When it began, milliseconds since the epoch.
@@ -33,7 +32,6 @@ impl Stopped {
     }
 }
 
-/// The position of the latch.
 #[derive(Debug)]
 enum Position {
     Open,

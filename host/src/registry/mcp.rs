@@ -51,7 +51,6 @@ ironclaw_contract::words! {
 }
 
 impl Server {
-    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.described.name
     }
@@ -71,7 +70,6 @@ impl Server {
         self.confirmed.as_ref().map(|(text, _)| Listing::read(text)).transpose()
     }
 
-    /// Returns its state.
     pub fn state(&self) -> ServerState {
         match (&self.seen, &self.confirmed) {
             (None, _) => ServerState::New,
@@ -115,7 +113,6 @@ pub fn manifests(
     })
 }
 
-/// Returns the catalogue of an agent.
 pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_state::Error> {
     let may_run = agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND);
     let reach = match may_run {

@@ -36,7 +36,6 @@ const PRICE_MAX: u64 = 1_000_000_000_000;
 /// An endpoint in the record.
 #[derive(Debug, Clone)]
 pub struct Stored {
-    /// Its specification.
     pub spec: Spec,
     /// The column with a value that this version cannot read, if any; then the endpoint is not usable.
     pub unreadable: Option<&'static str>,
@@ -47,17 +46,14 @@ pub struct Stored {
 /// The unchecked properties of an endpoint, from an operator.
 #[derive(Debug, Clone, Default)]
 pub struct EndpointRequest {
-    /// Its name here.
     pub name: String,
     /// Its kind, which is its protocol.
     pub kind: String,
-    /// Its address.
     pub base_url: Option<String>,
     /// The provider's name for the model.
     pub model: Option<String>,
     /// The secret that holds its key, with or without `secret:`.
     pub key: Option<String>,
-    /// Its fallbacks.
     pub fallbacks: Vec<String>,
     /// The prices of its tokens.
     pub prices: Prices,
@@ -131,7 +127,6 @@ fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the name of a kind.
 pub const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Scripted => "scripted",

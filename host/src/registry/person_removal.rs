@@ -12,7 +12,6 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// The accesses that a person lost.
 #[derive(Debug, Default)]
 pub struct LostAccess {
     /// The tokens that were live.

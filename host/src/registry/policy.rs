@@ -129,7 +129,6 @@ impl Policy {
         Digest::of(rules.join(" ").as_bytes())
     }
 
-    /// Returns the rule for this kind.
     pub fn rule(&self, kind: ChangeKind) -> &Rule {
         &self.rules[kind.name()]
     }

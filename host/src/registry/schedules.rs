@@ -24,7 +24,6 @@ pub use crate::store::tables::schedules::{
     of_message,
 };
 
-/// Schedules of one person.
 const OF_PERSON_MAX: u64 = 1000;
 
 /// The reason of a schedule that its agent paused. The agent may resume only such a schedule.
@@ -39,11 +38,9 @@ pub const RESTORED: &str = "restored";
 /// The origin of a command about a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// A person.
     Person(PersonId),
     /// The agent of the schedule.
     Agent(AgentId),
-    /// The host.
     Host,
 }
 

@@ -69,7 +69,6 @@ pub fn value(text: String) -> Result<SecretText, Refusal> {
 ironclaw_contract::words! {
     /// The source of a secret's value.
     pub enum Source {
-        /// The record.
         Stored = "stored",
         /// A credential of systemd; it has precedence over a stored value.
         Credential = "systemd",
@@ -79,7 +78,6 @@ ironclaw_contract::words! {
 /// A secret without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Its name.
     pub name: SecretName,
     /// The source of its value.
     pub source: Source,
@@ -110,7 +108,6 @@ pub enum Version {
 /// A secret by name and version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Versioned {
-    /// Its name.
     pub name: SecretName,
     /// The version of its value.
     pub version: Version,
@@ -136,25 +133,14 @@ pub fn versioned(tx: &ReadTx<'_>, name: SecretName) -> Result<Versioned, ironcla
 /// The reason that a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The state.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
     /// It cannot be opened or sealed.
     #[error("{name}: {source}")]
-    Key {
-        /// The name.
-        name: SecretName,
-        /// The cause.
-        source: keys::Error,
-    },
+    Key { name: SecretName, source: keys::Error },
     /// A credential that cannot be used.
     #[error("cannot use the systemd credential {path}: {why}")]
-    Credential {
-        /// Its file.
-        path: PathBuf,
-        /// The cause.
-        why: String,
-    },
+    Credential { path: PathBuf, why: String },
 }
 
 impl From<Error> for Denied<Error> {

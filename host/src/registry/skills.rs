@@ -33,7 +33,6 @@ pub const SKILLS_MAX: usize = 128;
 ironclaw_contract::words! {
     /// The reason that an installed skill is not used.
     pub enum Trust {
-        /// It is used.
         Trusted = "trusted",
         /// Its key is revoked or no longer there.
         KeyRevoked = "key_revoked",
@@ -242,7 +241,6 @@ pub fn remove_key(tx: &mut WriteTx<'_>, name_or_id: &str, by: PersonId) -> Resul
 /// The party that revokes a key or a version.
 #[derive(Debug, Clone, Copy)]
 pub enum Revoker<'a> {
-    /// A person.
     Person(PersonId),
     /// The signed index of a source.
     Source(&'a str),
@@ -332,7 +330,6 @@ pub fn note_refused(
 /// The party that asks for a skill.
 #[derive(Debug, Clone, Copy)]
 pub enum Asker {
-    /// A person.
     Person(PersonId),
     /// An agent in a turn.
     Turn(SessionId, TurnId),

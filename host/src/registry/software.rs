@@ -15,7 +15,6 @@ pub fn layer_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Digest>, ironc
     Ok(of(tx, agent)?.map(|software| software.layer))
 }
 
-/// Returns every layer with its owner.
 pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(LayerOwner, Digest)>, ironclaw_state::Error> {
     let of_agents = agents::layers(tx)?.into_iter().map(|(agent, layer)| (LayerOwner::Agent(agent), layer));
     let of_servers = channels::layers(tx)?.into_iter().map(|(server, layer)| (LayerOwner::Server(server), layer));

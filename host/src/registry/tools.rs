@@ -66,7 +66,6 @@ pub const QUESTION_OPTIONS_MAX: usize = 8;
 /// A tool as a model sees it and as the host judges it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
-    /// Its name; unique.
     pub name: &'static str,
     /// Its description, for a model.
     pub description: &'static str,

@@ -105,9 +105,7 @@ pub struct Acceptance<'a> {
     pub proposals: &'a Proposals,
     /// Takes questions of agents.
     pub questions: &'a Questions,
-    /// The limits of a turn.
     pub limits: &'a turn::Config,
-    /// The session.
     pub session: &'a Session,
     /// Opens and seals the items of the session.
     pub key: &'a ContentKey,

@@ -38,7 +38,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// The wait of an actor after an error of the host.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// One session's actor.
 pub(crate) struct Actor {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) actors: Arc<Actors>,

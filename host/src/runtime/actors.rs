@@ -27,7 +27,6 @@ pub struct Start {
     pub shown: Arc<Mutex<ActorView>>,
 }
 
-/// All running actors.
 #[derive(Default)]
 pub struct Actors {
     inner: Mutex<Inner>,
@@ -44,7 +43,6 @@ struct Inner {
 pub enum Unsent {
     /// Its mailbox is full; the sender waits for room and tries again.
     Full(Command, mpsc::Sender<Command>),
-    /// The daemon stops.
     Stopping,
 }
 

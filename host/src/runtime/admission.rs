@@ -58,9 +58,7 @@ enum SlotState {
 /// The numbers of held slots and of waiting sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Held slots.
     pub awake: usize,
-    /// All slots.
     pub awake_max: usize,
     /// Sessions that wait for a slot.
     pub waiting: usize,

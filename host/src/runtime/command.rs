@@ -25,7 +25,6 @@ pub enum Command {
     Release(PersonId, oneshot::Sender<Result<(), String>>),
     /// Restart the sandbox when no turn is open: the agent has changed, and only a new process sees it.
     Respawn,
-    /// Erase the session.
     Remove(PersonId, oneshot::Sender<Result<(), String>>),
     /// Run the self-test in a jail like this session's.
     Prove(PersonId, oneshot::Sender<Result<Proof, String>>),
@@ -46,7 +45,6 @@ pub(crate) enum CommandKind {
 
 /// A command with a kind. `runtime::life` and `runtime::work` know no more of it.
 pub(crate) trait HasKind {
-    /// Returns the kind of the command.
     fn kind(&self) -> CommandKind;
 }
 
@@ -73,7 +71,6 @@ pub enum Phase {
     Asleep,
     /// Has work, and waits for a slot.
     Waiting,
-    /// Being launched.
     Starting,
     /// Working or waiting for work.
     Awake,
@@ -84,11 +81,8 @@ pub enum Phase {
 /// The view of an actor's state.
 #[derive(Debug, Clone, Default)]
 pub struct ActorView {
-    /// Its phase.
     pub phase: Phase,
-    /// The sandbox's process.
     pub sandbox: Option<Process>,
-    /// The reader's process.
     pub reader: Option<Process>,
     /// The progress that the sandbox reports; without authority.
     pub progress: Vec<Progress>,
@@ -99,7 +93,6 @@ pub struct ActorView {
 /// A turn that was cancelled.
 #[derive(Debug, Clone)]
 pub struct Cancelled {
-    /// The turn.
     pub turn: TurnId,
     /// The messages of the turn.
     pub messages: Vec<MessageId>,
@@ -121,7 +114,6 @@ impl HasKind for Ticket {
 
 #[cfg(test)]
 impl Ticket {
-    /// Makes the ticket with this number.
     pub(crate) fn numbered(number: usize) -> Self {
         use CommandKind::{Cancel, Prove, Release, Remove, Respawn, Shutdown, Stop, Wake};
         let asks = [Wake, Stop, Cancel, Shutdown, Release, Respawn, Remove, Prove];

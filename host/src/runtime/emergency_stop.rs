@@ -27,7 +27,6 @@ const GONE_TIME_MAX: Duration = Duration::from_secs(6);
 /// The result of an emergency stop.
 #[derive(Debug, Clone)]
 pub struct Panicked {
-    /// The stop itself.
     pub stopped: Stopped,
     /// The number of sessions that were awake or about to be.
     pub sessions: usize,

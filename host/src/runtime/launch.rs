@@ -42,9 +42,7 @@ pub(crate) const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
 
 /// A session with a running sandbox and reader.
 pub struct Awake {
-    /// The jailed agent.
     pub sandbox: Jailed,
-    /// The jailed reader's process.
     pub reader_process: Jailed,
     /// The host's end of the reader.
     pub reader: Reader,
@@ -111,48 +109,29 @@ impl Drop for Awake {
 /// The reason that a session did not wake.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Its keys.
     #[error("cannot open the keys of {0}: {1}")]
     Keys(ironclaw_contract::ids::SessionId, ironclaw_state::keys::Error),
-    /// Its directories.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// Its inbound queue.
     #[error(transparent)]
     Inbound(crypt::Error),
-    /// A socket.
     #[error("cannot make the sockets of {session}: {source}")]
-    Socket {
-        /// The session.
-        session: ironclaw_contract::ids::SessionId,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// The launcher.
+    Socket { session: ironclaw_contract::ids::SessionId, source: std::io::Error },
     #[error(transparent)]
     Launch(#[from] launcher::Error),
     /// The kernel reports a jail that differs from the specification.
     #[error("the jail of {session} is not what it must be: {what}")]
-    Walls {
-        /// The session.
-        session: ironclaw_contract::ids::SessionId,
-        /// The differences.
-        what: String,
-    },
-    /// The handshake.
+    Walls { session: ironclaw_contract::ids::SessionId, what: String },
     #[error(transparent)]
     Link(#[from] link::Error),
-    /// The reader.
     #[error(transparent)]
     Reader(#[from] reader::Error),
     /// The range of uids is exhausted.
     #[error("{session} is number {offset} and jail.uid_count is {count}: widen the range")]
     Uids {
-        /// The session.
         session: ironclaw_contract::ids::SessionId,
         /// Its number.
         offset: u32,
-        /// The range.
         count: u32,
     },
     /// A granted directory may not be mounted under the current settings.
@@ -161,7 +140,6 @@ pub enum Error {
          of the host; allow it again, or take it from the agent with a change of kind mounts"
     )]
     Mount {
-        /// The directory.
         directory: PathBuf,
         /// Its path in the jail.
         target: String,
@@ -178,7 +156,6 @@ pub enum Error {
     /// The agent's software differs from the fetched layer.
     #[error(transparent)]
     Layer(#[from] packages::Error),
-    /// The record.
     #[error(transparent)]
     Pipeline(#[from] Box<PipelineError>),
 }
@@ -275,7 +252,6 @@ pub(crate) async fn prepare_directories(jails: &Jails, session: &Session) -> Res
     Ok(uid)
 }
 
-/// Wakes a session.
 pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session) -> Result<Awake, Error> {
     let record = &*jails.record;
     // First a permit: at a start of the daemon, every session with work wakes at the same time.

@@ -19,44 +19,22 @@ use zeroize::Zeroize;
 pub enum Error {
     /// It sent no message in time.
     #[error("the sandbox of {session} did not say hello, or was not ready, within {HELLO_MS_MAX} ms")]
-    Silent {
-        /// The session.
-        session: SessionId,
-    },
+    Silent { session: SessionId },
     /// It was built with another contract.
     #[error("the sandbox of {session} has contract fingerprint {theirs}, the host {ours}: install both from one build")]
-    Drift {
-        /// The session.
-        session: SessionId,
-        /// The sandbox's value.
-        theirs: String,
-        /// Our value.
-        ours: String,
-    },
+    Drift { session: SessionId, theirs: String, ours: String },
     /// It gave up by itself.
     #[error("the sandbox of {session} cannot continue: {reason}")]
     Fatal {
-        /// The session.
         session: SessionId,
         /// The reason that the sandbox gives.
         reason: String,
     },
     /// It sent a message that the contract does not allow.
     #[error("the sandbox of {session} broke the link's contract: {what}")]
-    Violation {
-        /// The session.
-        session: SessionId,
-        /// The violation.
-        what: &'static str,
-    },
-    /// The link is broken.
+    Violation { session: SessionId, what: &'static str },
     #[error("the link to the sandbox of {session} is cut: {source}")]
-    Cut {
-        /// The session.
-        session: SessionId,
-        /// The cause.
-        source: io::Error,
-    },
+    Cut { session: SessionId, source: io::Error },
 }
 
 /// An event on the link after the handshake.

@@ -58,7 +58,6 @@ pub enum Confirmation {
 pub struct Place {
     /// The session of the message.
     pub session: SessionId,
-    /// The sender.
     pub person: PersonId,
     /// True if the message asks for an answer. The host keeps no files of any other message.
     pub asks: bool,

@@ -17,7 +17,6 @@ use std::path::Path;
 /// The outcome of the reply of an outbound row.
 #[derive(Debug, Clone, Copy)]
 pub struct Receipt {
-    /// The row.
     pub row: MessageId,
     /// One of `delivered`, `unknown` and `failed`.
     pub status: &'static str,
@@ -95,7 +94,6 @@ impl Inbound {
         })
     }
 
-    /// Projects receipts.
     pub fn receipts(&mut self, receipts: &[Receipt]) -> Result<(), Error> {
         self.writer.project(|inbound| note(inbound, receipts))
     }

@@ -28,7 +28,6 @@ const KEPT_MAX: usize = 1000;
 /// What a run needs.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// The record.
     pub record: &'a Record,
     /// Have the policy and the quotas.
     pub settings: &'a LiveSettings,

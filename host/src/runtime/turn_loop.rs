@@ -44,7 +44,6 @@ struct WorkResources<'a> {
     awake: &'a mut Awake,
     slot: &'a mut Slot,
     monitor: WorkspaceMonitor,
-    /// The open turn.
     open: Option<Opened>,
     /// The ended turn that is still open in the inbound queue.
     closing: Option<Opened>,
@@ -78,7 +77,6 @@ enum Next {
     Undelivered,
 }
 
-/// A turn with its projection.
 struct Projected {
     opened: Opened,
     rows: Vec<MessageIn>,

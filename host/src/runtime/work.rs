@@ -75,22 +75,30 @@ enum Then {
 /// An event in the work of an awake session; `C` is a command.
 #[derive(Debug)]
 pub(crate) enum Event<C> {
-    /// The work begins.
     Begun,
     /// The effect is complete; it has no other result.
     Done,
     /// The effect led to a reason to sleep.
     Slept(SleepReason<C>),
     /// The state of the slot: `true` if other sessions need it more.
-    Slot { is_asked_back: bool },
+    Slot {
+        is_asked_back: bool,
+    },
     /// The result of `OpenTurn`.
     Opened(Opening),
     /// Rows were taken; with whether there may be more, and whether one closed the turn.
-    Taken { has_more: bool, closed: Option<Closed> },
+    Taken {
+        has_more: bool,
+        closed: Option<Closed>,
+    },
     /// A turn was cancelled; with whether it was the open one.
-    Cancelled { is_running: bool },
+    Cancelled {
+        is_running: bool,
+    },
     /// The turn has its notice; with whether a model was the reason.
-    Missed { is_models: bool },
+    Missed {
+        is_models: bool,
+    },
     /// The reason that the exit of the sandbox shows.
     End(&'static str),
 
@@ -98,17 +106,18 @@ pub(crate) enum Event<C> {
     Halted,
     /// Other sessions need the slot more.
     AskedBack,
-    /// A command came.
     Asked(C),
     /// No further command can come.
     MailboxClosed,
     /// The time limit of `Listen` is reached.
     TimeOver,
     /// The deadline of the open turn moved to this time, by so much for its sandbox.
-    DeadlineMoved { until: Duration, moves: Moves },
+    DeadlineMoved {
+        until: Duration,
+        moves: Moves,
+    },
     /// The sandbox has ended, or has closed its link.
     SandboxEnded,
-    /// The reader has ended.
     ReaderEnded,
     /// The sandbox broke the contract.
     Violation(&'static str),

@@ -31,11 +31,9 @@ const DIGEST_CHARACTERS: usize = 12;
 pub struct Put<C> {
     /// Its path below the workspace.
     pub path: FilePath,
-    /// Its content.
     pub content: C,
     /// Replaces a file at this path.
     pub replaces: bool,
-    /// The person.
     pub by: PersonId,
 }
 

@@ -63,9 +63,7 @@ pub type Error = Denied<io::Error>;
 ironclaw_contract::words! {
     /// The kind of an entry.
     pub enum Kind {
-        /// A regular file.
         File = "file",
-        /// A directory.
         Directory = "directory",
         /// A symbolic link; listed, never followed.
         Link = "link",
@@ -99,7 +97,6 @@ impl Kind {
 pub struct Entry {
     /// Path below the workspace, in the bytes that the agent chose.
     pub path: PathBuf,
-    /// Its kind.
     pub kind: Kind,
     /// Its size, if it is a file.
     pub bytes: u64,
@@ -344,7 +341,6 @@ pub struct Removal {
     directory: OwnedFd,
     name: String,
     path: FilePath,
-    /// Its size.
     pub bytes: u64,
     /// The digest of its content, if the host can read it and it is not too large.
     pub digest: Option<Digest>,

@@ -116,7 +116,6 @@ pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Res
 /// The reason that no session could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum NewError {
-    /// The record failed.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
     /// The keys of the session failed.

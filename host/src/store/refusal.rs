@@ -26,7 +26,6 @@ impl Refusal {
         Self { code, message: message.into(), hint: String::new() }
     }
 
-    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The phase of the shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Running,

@@ -15,16 +15,10 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub enum Error {
     /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The file has content that is no valid setting.
     #[error("{path}: {what}")]
     Refused {
-        /// The file.
         path: PathBuf,
         /// The mistake: the key, the nearest known one, and the accepted values.
         what: String,

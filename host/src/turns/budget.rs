@@ -30,7 +30,6 @@ ironclaw_contract::words! {
         TokensPerAgentDay = "tokens_per_agent_day",
         /// Cost of the agent on one day.
         CostPerAgentDay = "cost_per_agent_day",
-        /// Tokens of the session.
         TokensPerSession = "tokens_per_session",
         /// Tokens of a chain of messages between agents.
         TokensPerChain = "tokens_per_chain",
@@ -58,7 +57,6 @@ impl Ceiling {
 /// A ceiling that is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Its kind.
     pub ceiling: Ceiling,
     /// The amount: tokens or millionths of a currency.
     pub limit: u64,
@@ -101,7 +99,6 @@ impl From<Usage> for Spent {
 /// A ceiling that a request would pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
-    /// The ceiling.
     pub limit: Limit,
     /// The amount that is used.
     pub used: u64,

@@ -53,7 +53,6 @@ pub struct Call {
     pub call_id: CallId,
     /// The tool, as the model named it.
     pub tool: String,
-    /// Canonical JSON text.
     pub arguments: String,
 }
 
@@ -161,9 +160,7 @@ pub fn refusal(code: DenialCode, detail: &str) -> ResultBody {
 
 /// The session and the turn of a result, with the keys that encrypt and seal it.
 pub struct ResultTarget<'a> {
-    /// The session.
     pub session: SessionId,
-    /// The turn.
     pub turn: TurnId,
     /// The key that encrypts its body.
     pub key: &'a ContentKey,

@@ -67,7 +67,6 @@ pub struct Refused {
 pub enum Unanswered<E = ironclaw_state::Error> {
     /// The host refused it on purpose.
     Refused(Refused),
-    /// The host failed.
     Failed(E),
 }
 
@@ -335,9 +334,7 @@ fn is_all_typed(authors: &str, begin: &str) -> bool {
 
 /// The agent and the turn of a prompt.
 pub struct Reader<'a> {
-    /// The agent.
     pub agent: &'a Agent,
-    /// The open turn.
     pub turn: &'a Turn,
     /// True if the built-in script answers instead of a model.
     pub is_script: bool,

@@ -100,7 +100,6 @@ impl NewItem {
         self
     }
 
-    /// Returns the id of the item.
     pub const fn id(&self) -> ItemId {
         self.id
     }

@@ -38,7 +38,6 @@ const INDEXED_AT_ONCE_MAX: usize = 64;
 /// A note to keep.
 #[derive(Debug, Clone)]
 pub struct NewMemory {
-    /// Its author.
     pub author: Author,
     /// The person on whose behalf it is kept.
     pub principal: PersonId,

@@ -17,11 +17,9 @@ use std::sync::Arc;
 
 /// The state of open turns in memory.
 pub struct OpenTurns {
-    /// The record that has the turns.
     pub record: Arc<Record>,
     /// `[turn]`
     pub config: turn::Config,
-    /// The deadline of each open turn.
     pub deadlines: Deadlines,
     /// Partial outputs of requests in flight.
     pub partial_outputs: PartialOutputs,

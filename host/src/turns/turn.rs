@@ -114,7 +114,6 @@ fn scope_of(tx: &ReadTx<'_>, kind: Principal, chosen: &[&Waiting]) -> Result<Cla
 /// An opened turn with its messages.
 #[derive(Debug, Clone)]
 pub struct Opened {
-    /// The turn.
     pub id: TurnId,
     /// Its deadline, milliseconds since the epoch.
     pub deadline: i64,

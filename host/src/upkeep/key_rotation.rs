@@ -27,16 +27,12 @@ pub enum Error {
     /// The home, or a host that runs on it.
     #[error(transparent)]
     Home(#[from] home::Error),
-    /// A key.
     #[error(transparent)]
     Key(#[from] keys::Error),
-    /// The record.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// A session's key.
     #[error(transparent)]
     Session(#[from] store::NewError),
-    /// A channel's secret.
     #[error(transparent)]
     Channel(#[from] crate::store::error::Error),
     /// The key that signs heads.
@@ -53,9 +49,7 @@ pub enum Error {
         "the master key {path} (fingerprint {found}) was replaced at {at}: the record is under the key with the fingerprint {current}"
     )]
     Replaced {
-        /// The path of the key.
         path: PathBuf,
-        /// Its fingerprint.
         found: String,
         /// The time of the replacement, RFC 3339.
         at: String,
@@ -73,13 +67,11 @@ pub enum Error {
     /// The home keeps the key itself.
     #[error("the master key is the home's own {0}, and the fresh one takes its place: leave out --to")]
     Here(PathBuf),
-    /// The file exists.
     #[error("{0} exists already: name another file, or remove it")]
     Taken(PathBuf),
     /// The same file for both keys.
     #[error("{0} cannot take the fresh key and the copy of the old one: name another file with --keep-old")]
     Same(PathBuf),
-    /// The last step.
     #[error("cannot put the record under the fresh key in place: {0}")]
     TakeOver(std::io::Error),
 }

@@ -133,7 +133,6 @@ impl HeadPublisher {
         Ok(LedgerHead { head, kept })
     }
 
-    /// Rotates now.
     pub async fn rotate(&self, why: RotationReason) -> Result<Rotated, archive::Error> {
         self.shared.rotate(why).await
     }

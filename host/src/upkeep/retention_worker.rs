@@ -17,7 +17,6 @@ const EVERY: Duration = Duration::from_secs(3600);
 
 /// The worker that drops old items.
 pub struct Retention {
-    /// The record.
     pub record: Arc<Record>,
 }
 

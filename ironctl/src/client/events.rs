@@ -10,9 +10,7 @@ use ironclaw_text::events::{self, Event, TooLarge};
 /// Bytes of an event; a reply is far smaller.
 const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// An event of a message.
 pub enum MessageEvent {
-    /// A stage of the message.
     Stage(Stage),
     /// A part of the answer that the model is writing.
     Draft(Draft),

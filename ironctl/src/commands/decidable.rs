@@ -18,7 +18,6 @@ pub const REQUEST_PREFIX: &str = "req_";
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Decidable {
-    /// A change.
     Change(Box<Change>),
     /// The approval request of a call.
     Call(Box<CallRequest>),

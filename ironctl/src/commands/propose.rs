@@ -20,7 +20,6 @@ const DECLINED: &str = "not_confirmed";
 
 /// A change that a command wants.
 pub struct Wanted<'a> {
-    /// Its kind.
     pub kind: ChangeKind,
     /// Name or id of the agent; `None` for a change of the host.
     pub agent: Option<&'a str>,

@@ -160,7 +160,6 @@ enum Place {
     More,
     /// Make room for the effect.
     Effect,
-    /// Answer.
     Question,
 }
 

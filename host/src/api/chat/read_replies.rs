@@ -19,7 +19,6 @@ const MARKS_MAX: usize = 64;
 #[derive(Clone)]
 pub struct ReadReplies {
     state: State,
-    /// The turns of the replies.
     turns: Arc<Mutex<Vec<TurnId>>>,
 }
 

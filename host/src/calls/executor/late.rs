@@ -61,7 +61,6 @@ struct Work {
 }
 
 impl LateCalls {
-    /// Makes the worker.
     pub fn new(executor: Arc<Executor>, wake: Arc<dyn Wake>) -> Self {
         Self { executor, wake, closings: None, due: Vec::new() }
     }

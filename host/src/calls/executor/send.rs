@@ -26,7 +26,6 @@ const WAIT_MAX: Duration = Duration::from_secs(25);
 
 /// A message or a file of a judged call, to a destination or into the conversation.
 pub(super) struct Order {
-    /// The call.
     call: CallId,
     /// The output that has the call.
     output: ItemId,
@@ -46,7 +45,6 @@ pub(super) struct Order {
 
 /// What is recorded of a message at the start of its call.
 enum Intent {
-    /// Nothing.
     None,
     /// A delivery on a channel.
     Delivery(DeliveryId),

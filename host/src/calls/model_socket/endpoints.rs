@@ -35,7 +35,6 @@ impl Models {
         Ok(Self { config, open: RwLock::new(Arc::new(opened)), changing: Mutex::default() })
     }
 
-    /// Returns the current endpoints.
     pub fn current(&self) -> Arc<Endpoints> {
         Arc::clone(&self.open.read().unwrap_or_else(PoisonError::into_inner))
     }

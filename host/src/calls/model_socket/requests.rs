@@ -34,7 +34,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The answer to a request.
 pub(crate) type Answer = Result<Response, Unanswered<Error>>;
 
 impl<E: Into<Error>> From<E> for Unanswered<Error> {

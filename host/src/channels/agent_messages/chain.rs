@@ -23,7 +23,6 @@ pub(super) const MINUTE_MS: i64 = 60_000;
 /// What the steps of a chain permit.
 #[derive(Debug, Clone, Default)]
 pub struct Permitted {
-    /// The tools.
     pub tools: Vec<String>,
     /// True if a schedule began the chain: then no person is asked.
     pub is_of_schedule: bool,

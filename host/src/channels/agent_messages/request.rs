@@ -22,15 +22,11 @@ use ironclaw_state::WriteTx;
 /// A judged call that sends to another agent.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// The session and the call.
     pub from: (SessionId, CallId),
-    /// The agent that sends.
     pub sender: AgentId,
-    /// The agent that receives.
     pub receiver: AgentId,
     /// The position of the turn.
     pub position: &'a Position,
-    /// The text.
     pub text: &'a str,
 }
 

@@ -57,7 +57,6 @@ pub struct Received {
     pub agent: String,
     /// Text of the sender.
     pub text: String,
-    /// Attached files.
     pub files: Vec<MessageFile>,
     /// Texts of others that the sender quotes or forwards.
     pub quoted: Vec<String>,
@@ -70,12 +69,7 @@ pub struct Received {
 /// The other end of a channel, with everything that a send needs.
 pub enum Receiver {
     /// An address that takes signed HTTP.
-    Webhook {
-        /// Address for replies.
-        url: url::Url,
-        /// Signs the replies.
-        secret: Secret,
-    },
+    Webhook { url: url::Url, secret: Secret },
 }
 
 impl Receiver {

@@ -35,9 +35,7 @@ use ironclaw_text::lookalike;
 /// A message that is in the record.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// The message.
     pub message: MessageId,
-    /// Its session.
     pub session: SessionId,
     /// `true` if the message was already recorded (the same event came again).
     pub again: bool,
@@ -142,13 +140,10 @@ pub fn record(
 
 /// The text of a message, and what its item says about it.
 pub struct Text<'a> {
-    /// The neutralised text.
     pub body: &'a str,
     /// The authors of its parts.
     pub spans: Vec<Span>,
-    /// The labels.
     pub labels: Vec<Label>,
-    /// The recorded scope.
     pub scope: String,
     /// The number of agents that it passed through.
     pub hop: u32,

@@ -26,12 +26,10 @@ pub struct Routed {
 }
 
 impl Routed {
-    /// Returns the message.
     pub const fn message(&self) -> &Authenticated {
         &self.message
     }
 
-    /// Returns its session.
     pub const fn session(&self) -> &Session {
         &self.session
     }

@@ -121,7 +121,6 @@ pub struct Sent<'a> {
     pub output: ItemId,
     /// The approved channel of the destination.
     pub channel: &'a str,
-    /// The approved address.
     pub address: &'a str,
     /// The approved thread; empty for none.
     pub thread: &'a str,

@@ -55,7 +55,6 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
-    /// Makes the dispatch of this record.
     pub fn new(record: Arc<Record>, sessions_max: u32) -> Self {
         Self { record, sessions_max, sender: Sender::default(), bell: Notify::new() }
     }

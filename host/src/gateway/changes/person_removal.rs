@@ -16,7 +16,6 @@ use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
 
-/// A removed person.
 pub(crate) struct Removal {
     pub(crate) person: Person,
     pub(crate) access: LostAccess,

@@ -17,7 +17,6 @@ use std::collections::BTreeSet;
 
 /// A valid approval with its backers.
 pub struct ValidApproval {
-    /// Its row.
     pub given: ApprovalRow,
     /// The token that the approver used.
     pub proof: String,

@@ -56,7 +56,6 @@ impl Approved {
         Self { id, agent, change, facts, givers }
     }
 
-    /// Returns the id of the change.
     pub const fn id(&self) -> ChangeId {
         self.id
     }
@@ -104,7 +103,6 @@ impl Direct {
         Self { by }
     }
 
-    /// Returns the person.
     pub const fn by(&self) -> PersonId {
         self.by
     }

@@ -14,7 +14,6 @@ pub enum Undecided {
     Refused(Refusal),
     /// Refused, and the refusal ended the change. The caller notifies its requester.
     Ended(Refusal, Box<Row>),
-    /// The host failed.
     Failed(Error),
 }
 

@@ -33,17 +33,12 @@ const WAITING_OF_SESSION_MAX: usize = 3;
 
 /// The call that asks, with its turn.
 pub struct Asking<'a> {
-    /// The session.
     pub session: &'a Session,
-    /// The key of its contents.
     pub key: &'a ContentKey,
-    /// The open turn.
     pub turn: &'a Turn,
-    /// The call.
     pub call: &'a CallRow,
     /// The labels of the output that calls.
     pub labels: &'a [Label],
-    /// The question.
     pub question: &'a AskUserQuestion,
 }
 

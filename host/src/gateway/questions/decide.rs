@@ -25,7 +25,6 @@ const ANSWER_BYTES_MAX: usize = 8000;
 pub enum Given {
     /// The number of an option, from 1.
     Option(u32),
-    /// A text.
     Text(String),
 }
 

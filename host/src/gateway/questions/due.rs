@@ -19,14 +19,12 @@ use std::time::Duration;
 /// The bound on the questions that one pass ends, and on those of which it reminds.
 const AT_ONCE_MAX: usize = 64;
 
-/// The worker of questions.
 pub struct QuestionWorker {
     questions: Arc<Questions>,
     wake: Arc<dyn Wake>,
 }
 
 impl QuestionWorker {
-    /// Makes the worker.
     pub fn new(questions: Arc<Questions>, wake: Arc<dyn Wake>) -> Self {
         Self { questions, wake }
     }

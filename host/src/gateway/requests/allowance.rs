@@ -82,9 +82,7 @@ pub const fn status(allowance: &Allowance, now: i64) -> &'static str {
 pub struct Calling<'a> {
     /// The person of the turn.
     pub person: PersonId,
-    /// The agent.
     pub agent: AgentId,
-    /// The call.
     pub call: &'a Call,
 }
 
@@ -172,12 +170,9 @@ pub fn count_use(
     Ok(true)
 }
 
-/// A new allowance.
 #[derive(Debug, Clone)]
 pub struct New {
-    /// The agent.
     pub agent: Agent,
-    /// The tool.
     pub tool: String,
     /// The fixed control fields.
     pub fields: Map<String, Value>,

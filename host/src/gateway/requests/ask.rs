@@ -37,7 +37,6 @@ const PENDING_WITHOUT_GRANT_MAX: usize = 1;
 
 /// The call that needs people, with its turn.
 pub struct Asking<'a> {
-    /// The open turn.
     pub turn: &'a Turn,
     /// The agent that calls.
     pub agent: &'a Agent,
@@ -49,13 +48,10 @@ pub struct Asking<'a> {
     pub typed: &'a Typed,
     /// The key of the session's contents.
     pub key: &'a ContentKey,
-    /// The call.
     pub call: &'a Call,
-    /// Its class.
     pub class: Class,
     /// The digest of tool and arguments.
     pub digest: Digest,
-    /// The reasons.
     pub reasons: &'a [Reason],
 }
 

@@ -75,7 +75,6 @@ pub struct SentRequest {
 /// A granted host with its secret.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reached {
-    /// The grant.
     pub grant: Grant,
     /// The secret that requests to it carry.
     pub secret: Option<Versioned>,
@@ -86,7 +85,6 @@ pub struct Reached {
 pub struct Message {
     /// The agent's name for it.
     pub to: String,
-    /// The channel.
     pub channel: String,
     /// The URL and the registration of the channel; `None` if the host itself has no channel of this name.
     pub registered: Option<RegisteredChannel>,
@@ -139,7 +137,6 @@ impl Facts {
         &self.tool
     }
 
-    /// Returns the arguments.
     pub const fn arguments(&self) -> &Map<String, Value> {
         &self.arguments
     }

@@ -27,15 +27,12 @@ use serde_json::{Map, Value};
 pub struct Shown {
     /// The exact text of the page.
     pub text: String,
-    /// Its digest.
     pub digest: Digest,
     /// The digest of the facts of the call; `None` if they cannot be read.
     pub facts: Option<Digest>,
     /// The effect in the words of the host.
     pub effect: String,
-    /// The arguments.
     pub arguments: Map<String, Value>,
-    /// The reasons.
     pub reasons: Vec<StoredReason>,
     /// The sources of the values that leave; none if every value stays on this machine.
     pub origins: Vec<Origin>,

@@ -76,13 +76,9 @@ fn check_unused(tx: &mut WriteTx<'_>, all: &Requests, open: &Open) -> Result<(),
 /// The place of a call that is about to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Running<'a> {
-    /// Its turn.
     pub turn: &'a Turn,
-    /// The agent.
     pub agent: AgentId,
-    /// The call.
     pub call: &'a Call,
-    /// Its row.
     pub row: &'a CallRow,
 }
 

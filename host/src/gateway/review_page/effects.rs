@@ -53,7 +53,6 @@ impl<'a> Effects<'a> {
         if is_long(text) { "below".to_owned() } else { self.show(text) }
     }
 
-    /// Returns a name with its id.
     pub(in crate::gateway) fn named(&self, id: &str, name: &str) -> String {
         self.names.named(id, name)
     }

@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 pub struct Line {
     /// Written by the host: spaces, and the bar before text of others.
     pub prefix: String,
-    /// Safe text.
     pub body: String,
 }
 
@@ -38,7 +37,6 @@ pub fn line(label: &str, words: &str) -> Line {
 /// The treatment of a text that is on the page already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeats {
-    /// Shown again.
     Show,
     /// Replaced by a mark that refers to it.
     Refer,

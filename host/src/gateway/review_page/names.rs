@@ -103,7 +103,6 @@ impl<'a> Names<'a> {
         self.noted.borrow().contains(text)
     }
 
-    /// Returns a name with its id.
     pub(super) fn named(&self, id: impl Display, name: &str) -> String {
         format!("{} ({id})", self.show(name))
     }

@@ -12,7 +12,6 @@ const DEPTH_MAX: usize = 128;
 /// A file before and after; at least one of the two is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Changed {
-    /// Its path.
     pub(super) path: Vec<u8>,
     /// The path before, of a file that was only moved.
     pub(super) moved_from: Option<Vec<u8>>,

@@ -33,7 +33,6 @@ pub struct Diff {
     pub digest: Digest,
 }
 
-/// Numbers of lines.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     added: usize,

@@ -58,7 +58,6 @@ pub(super) struct Log {
     /// Commits that the server has.
     pub(super) known: Vec<Hash>,
     commits: BTreeMap<Hash, Commit>,
-    /// The pack.
     pub(super) pack: Vec<u8>,
 }
 

@@ -22,7 +22,6 @@ pub(super) struct Objects {
 /// The parts of a commit that a diff needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {
-    /// Its directory.
     pub(super) tree: Hash,
     /// The commits before it.
     pub(super) parents: Vec<Hash>,
@@ -31,7 +30,6 @@ pub(super) struct Commit {
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its kind.
     pub(super) kind: Kind,
     /// The name of its object.
     pub(super) hash: Hash,
@@ -40,9 +38,7 @@ pub(super) struct Entry {
 /// The kind of an entry of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A directory.
     Directory,
-    /// A file.
     File,
     /// A file that can be run.
     Executable,
@@ -121,12 +117,10 @@ impl Objects {
         Ok(())
     }
 
-    /// Returns a commit.
     pub(super) fn commit(&self, hash: &Hash) -> Result<&Commit, String> {
         self.commits.get(hash).ok_or_else(|| format!("git gave no commit {hash}"))
     }
 
-    /// Returns a directory.
     pub(super) fn directory(&self, hash: &Hash) -> Result<&BTreeMap<Vec<u8>, Entry>, String> {
         self.directories.get(hash).ok_or_else(|| format!("git gave no directory {hash}"))
     }

@@ -52,7 +52,6 @@ pub(super) fn push(old: &str, new: &Hash, branch: &str, pack: &[u8]) -> Vec<u8> 
 /// The report of a server on one branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Report {
-    /// The branch changed.
     Changed,
     /// The server refused the change, in its own words.
     Refused(String),

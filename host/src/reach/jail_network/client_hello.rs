@@ -26,7 +26,6 @@ const HOST: u8 = 0;
 /// The reason why the first bytes name no server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoName {
-    /// Another protocol.
     #[error("not TLS")]
     NotTls,
     /// No ClientHello that every server reads the same way.
@@ -38,7 +37,6 @@ pub(super) enum NoName {
     /// No server name, or none that is a host.
     #[error("no server name")]
     Missing,
-    /// An encrypted ClientHello.
     #[error("an encrypted ClientHello")]
     Encrypted,
 }

@@ -51,11 +51,9 @@ const HEADER_BYTES_MAX: usize = 256;
 /// The requests of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Traffic {
-    /// All requests.
     pub requests: u64,
     /// Those of them that asked for a granted tunnel.
     pub tunnels: u64,
-    /// Refused ones.
     pub refusals: u64,
     /// Bytes of bodies that were sent, and those in tunnels.
     pub sent_bytes: u64,
@@ -67,12 +65,10 @@ pub struct Traffic {
     pub refused: Vec<RefusedRequest>,
 }
 
-/// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedRequest {
     /// The method and the path, as the command wrote them; of a tunnel, also the reason.
     pub what: String,
-    /// The code.
     pub code: DenialCode,
 }
 

@@ -34,7 +34,6 @@ impl Rewriter {
         self.replace(sure)
     }
 
-    /// Returns the rest.
     pub(super) fn end(mut self) -> Vec<u8> {
         self.replace(self.held.len())
     }

@@ -56,7 +56,6 @@ impl Tunnel {
 
 /// The end of a tunnel before its connections end.
 enum Stopped {
-    /// A rule.
     Refused(DenialCode, String),
     /// One of the two connections.
     Broken,

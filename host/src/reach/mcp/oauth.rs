@@ -74,7 +74,6 @@ pub struct Logins {
 }
 
 impl Logins {
-    /// Makes the logins of a record.
     pub fn new(record: Arc<Record>, latch: Arc<Latch>, fetchers: Arc<Fetchers>) -> Self {
         let (attempts, token_locks, bell) = (Mutex::default(), Mutex::default(), Notify::new());
         Self { record, latch, attempts, token_locks, fetchers, bell }

@@ -31,7 +31,6 @@ const DIRECTORY_MODE: u32 = 0o755;
 /// Most characters of a path with special characters in a refusal.
 const EXCERPT_CHARS_MAX: usize = 128;
 
-/// A built layer.
 #[derive(Debug)]
 pub(super) struct Built {
     pub(super) digest: Digest,

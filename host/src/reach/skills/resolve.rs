@@ -20,7 +20,6 @@ const TRIED_MAX: usize = 3;
 /// Packages that agents may make the host fetch while no agent has them, within [`UNUSED_MS`].
 const UNUSED_MAX: u64 = 16;
 
-/// A day.
 const UNUSED_MS: i64 = DAY_MS;
 
 /// Least bytes of names of which one changed character makes a look-alike.
@@ -31,7 +30,6 @@ const SIMILAR_BYTES_MIN: usize = 5;
 pub enum Wanted {
     /// The newest one that is no pre-release.
     Newest,
-    /// Exactly this one.
     Exactly(Version),
 }
 

@@ -34,7 +34,6 @@ pub struct Shelf {
 pub struct Incoming(PathBuf);
 
 impl Incoming {
-    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -50,7 +49,6 @@ impl Drop for Incoming {
 
 /// A package that was unpacked and checked, but not recorded.
 pub struct Unpacked {
-    /// The package.
     pub package: Package,
     /// `skill.toml`.
     pub manifest_text: String,
@@ -114,7 +112,6 @@ fn io_error(path: &Path, source: io::Error) -> Error {
 }
 
 impl Shelf {
-    /// Makes the shelf of a home.
     pub fn new(home: Home) -> Self {
         Self { home, verified: Mutex::default(), keeping: Mutex::default() }
     }

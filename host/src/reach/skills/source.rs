@@ -31,7 +31,6 @@ const BEGIN: Duration = Duration::from_secs(10);
 /// The longest time of a package.
 const WHOLE: Duration = Duration::from_secs(60);
 
-/// The place of a source.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     /// A directory of this machine.

@@ -24,7 +24,6 @@ pub(super) struct Found {
 enum Listed {
     /// The names of the files of a directory without an index.
     Files(Vec<String>),
-    /// A signed index.
     Index(SignedIndex),
 }
 

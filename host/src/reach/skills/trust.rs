@@ -56,7 +56,6 @@ pub(super) fn check_package<'k>(
 #[derive(Clone)]
 pub(super) struct SignedIndex {
     pub index: Index,
-    /// The key.
     pub key: Key,
 }
 

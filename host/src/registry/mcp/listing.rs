@@ -41,7 +41,6 @@ impl Listing {
         Digest::of(self.text().as_bytes())
     }
 
-    /// Returns the tool of this name.
     pub fn tool(&self, name: &str) -> Option<&Value> {
         self.tools.iter().find(|tool| tool["name"] == name)
     }

@@ -27,7 +27,6 @@ pub struct Tokens {
 
 /// The host as a client of an issuer.
 pub struct IssuerClient {
-    /// Its id there.
     pub id: String,
     /// Its secret, if it has one.
     pub secret: Option<ClientSecret>,
@@ -164,7 +163,6 @@ pub fn end(tx: &mut WriteTx<'_>, login: Login, reason: &str) -> Result<(), Error
     table::put_login(tx, &Login { wrapped: None, reason: Some(reason.to_owned()), renew_at: None, ..login })
 }
 
-/// Removes a login for a person.
 pub fn remove(tx: &mut WriteTx<'_>, login: Login, by: PersonId) -> Result<(), Error> {
     table::delete_login(tx, &login.server)?;
     Entry::new(LedgerEvent::McpLoggedOut).with("server", login.server).with("by", by).append(tx)?;

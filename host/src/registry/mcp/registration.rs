@@ -9,10 +9,8 @@ use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::{Error, ReadTx};
 use serde::Serialize;
 
-/// A registered server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Registration {
-    /// What people approved.
     pub described: McpRegister,
     /// The layer with the software of its command.
     pub layer: Option<Digest>,
@@ -27,7 +25,6 @@ pub struct Registration {
 pub struct Credential {
     /// The header, the variable or the client that has it, in words.
     pub place: String,
-    /// The secret.
     pub secret: Versioned,
 }
 

@@ -48,9 +48,7 @@ pub(super) fn template() -> String {
 /// The calls of one table of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Calls {
-    /// The calls of a class.
     OfClass(Class),
-    /// The calls of a tool.
     OfTool(String),
 }
 

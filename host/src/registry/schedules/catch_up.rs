@@ -28,9 +28,7 @@ pub const OVERLAPS: &str = "overlaps";
 pub enum Fate {
     /// It runs once the occurrence before it has ended.
     Runs,
-    /// It is skipped.
     Skipped {
-        /// One word.
         reason: &'static str,
         /// The number of times that the row counts.
         count: u64,

@@ -125,9 +125,7 @@ impl Terms {
 /// A tool as a model sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offered<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its description.
     pub description: &'a str,
     /// JSON Schema of its arguments.
     pub parameters: Value,

@@ -109,7 +109,6 @@ enum Activity {
     Idle { since: u64 },
 }
 
-/// One held slot.
 #[derive(Debug, Clone)]
 struct Held {
     session: SessionId,

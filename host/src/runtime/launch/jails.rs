@@ -32,7 +32,6 @@ use tokio::time::timeout;
 pub struct Config {
     /// The first uid of the range and its length, if the host was started as root.
     pub uids: Option<(u32, u32)>,
-    /// The sandbox's program.
     pub sandbox: PathBuf,
     /// The directory of the sockets; its path must be short.
     pub runtime: PathBuf,
@@ -51,7 +50,6 @@ pub struct Jails {
     pub record: Arc<Record>,
     /// The directories of sessions.
     pub home: Home,
-    /// Starts processes.
     pub launcher: Launcher,
     /// Decide which directories may be mounted.
     pub settings: Arc<Live>,

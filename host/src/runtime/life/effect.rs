@@ -35,7 +35,6 @@ pub(crate) enum Effect<C> {
     /// Drop a command without a reply; its requester gets the error that the host stops.
     Abandon(C),
 
-    /// End the actor.
     End,
     /// Deliver the answers without a receipt: `Done`.
     Deliver,
@@ -58,7 +57,9 @@ pub(crate) enum Effect<C> {
     /// Record that a launch was refused: `Done`.
     NoteRefusedLaunch(FailureReason),
     /// Work until there is a reason to sleep: `Slept`.
-    Work { keeps_attempts: bool },
+    Work {
+        keeps_attempts: bool,
+    },
     /// End the sandbox: `Ended`.
     EndProcesses(Ending),
     /// Take the last rows: `Drained`.
@@ -101,7 +102,6 @@ pub(crate) enum Ending {
 /// A line for the log.
 #[derive(Debug)]
 pub(crate) enum Note {
-    /// The session sleeps.
     Asleep,
     /// A launch failed because the machine is short of something.
     ShortLaunch(FailureReason),

@@ -11,7 +11,6 @@ use ironclaw_jail::shortage::Shortage;
 /// An event in the life of an actor; `C` is a command.
 #[derive(Debug)]
 pub(crate) enum Event<C> {
-    /// The actor begins.
     Begun,
     /// The effect is complete; it has no other result.
     Done,
@@ -19,7 +18,10 @@ pub(crate) enum Event<C> {
     Failed(Error),
 
     /// The session's state, and whether an emergency stop is in force.
-    Found { standing: SessionState, is_halted: bool },
+    Found {
+        standing: SessionState,
+        is_halted: bool,
+    },
     /// The session does not exist.
     Gone,
     /// `true` if a turn is open or a message waits.
@@ -30,7 +32,10 @@ pub(crate) enum Event<C> {
     Room(Option<Shortage>),
 
     /// A command came; with whether an emergency stop is in force.
-    Asked { command: C, is_halted: bool },
+    Asked {
+        command: C,
+        is_halted: bool,
+    },
     /// No further command can come.
     MailboxClosed,
     /// An emergency stop is in force: nothing is launched.
@@ -45,12 +50,24 @@ pub(crate) enum Event<C> {
     /// The sandbox and its reader run.
     Launched,
     /// The launch failed; `reported` is the shortage that the error itself names.
-    LaunchFailed { why: FailureReason, is_violation: bool, reported: Option<Shortage>, is_halted: bool },
+    LaunchFailed {
+        why: FailureReason,
+        is_violation: bool,
+        reported: Option<Shortage>,
+        is_halted: bool,
+    },
     /// The awake session has a reason to sleep. `shutdown` is the daemon's stop command, if it came; `is_halted` tells whether an
     /// emergency stop is in force, and `keeps_attempts` whether the messages of an open turn keep their attempts.
-    Slept { reason: SleepReason<C>, shutdown: Option<C>, is_halted: bool, keeps_attempts: bool },
+    Slept {
+        reason: SleepReason<C>,
+        shutdown: Option<C>,
+        is_halted: bool,
+        keeps_attempts: bool,
+    },
     /// The sandbox has ended; with whether no reader is left for its last rows.
-    Ended { is_reader_gone: bool },
+    Ended {
+        is_reader_gone: bool,
+    },
     /// The readable last rows are taken; `Some` if one of them broke the contract.
     Drained(Option<FailureReason>),
 
@@ -59,7 +76,9 @@ pub(crate) enum Event<C> {
     /// The shortage of the machine, if any.
     Probed(Option<Shortage>),
     /// `true` if the launcher has died, and every jail with it.
-    Launcher { is_dead: bool },
+    Launcher {
+        is_dead: bool,
+    },
     /// The number of launches and sandboxes in a row that have failed.
     Counted(u32),
 }

@@ -20,7 +20,6 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 /// The end of an occurrence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its state.
     pub state: OccurrenceState,
     /// The reason, one word.
     pub reason: Option<&'static str>,

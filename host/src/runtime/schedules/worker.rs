@@ -31,7 +31,6 @@ enum Watch {
     Every(Receiver<Arc<Committed>>),
 }
 
-/// The worker.
 pub struct ScheduleWorker {
     inbound: Inbound,
     latch: Arc<Latch>,
@@ -49,7 +48,6 @@ struct Work {
 }
 
 impl ScheduleWorker {
-    /// Makes the worker.
     pub fn new(inbound: Inbound, latch: Arc<Latch>, shutdown: Shutdown) -> Self {
         // No session has this id, so only entries about none arrive.
         let watch = Watch::Schedules(inbound.record.state.events_of(SessionId::new()));

@@ -11,7 +11,6 @@ const PATH_BYTES_MAX: usize = 1024;
 /// Longest name in a path, in bytes; no file system allows more.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Names in a path.
 const PATH_NAMES_MAX: usize = 32;
 
 /// Names without a slash, none of them `.` or `..`. Without names it is the workspace itself.
@@ -63,7 +62,6 @@ impl FilePath {
         self.0.split_last().map(|(name, above)| (above, name.as_str()))
     }
 
-    /// Returns all names.
     pub fn names(&self) -> &[String] {
         &self.0
     }

@@ -23,13 +23,10 @@ rows! {
     /// The origin of a message between agents.
     #[derive(Debug, Clone)]
     pub struct AgentMessage in agent_messages {
-        /// The message.
         pub message: MessageId = "message_id",
-        /// Its kind.
         pub kind: AgentMessageKind,
         /// The agent that wrote it.
         pub source_agent: AgentId,
-        /// The session of that agent.
         pub source_session: SessionId,
         /// The message at which the turn worked that sent the request; of an answer, the turn that asked.
         pub source_message: MessageId,
@@ -68,7 +65,6 @@ pub fn unanswered_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<AgentMes
     tx.list(sql, [session], AgentMessage::read)
 }
 
-/// Marks a request as answered.
 pub fn mark_answered(tx: &mut WriteTx<'_>, request: MessageId) -> Result<(), Error> {
     tx.execute("UPDATE agent_messages SET answered = 1 WHERE message_id = ?1", [request]).map(drop)
 }
@@ -90,11 +86,9 @@ rows! {
     /// A message of a chain, for a person.
     #[derive(Debug, Clone)]
     pub struct Link {
-        /// The session that has it.
         pub session: SessionId = "session_id",
         /// The name of the agent of that session; empty if it was removed.
         pub agent: String,
-        /// The message.
         pub message: MessageId,
         /// The number of agents that it passed through.
         pub hop: u32,

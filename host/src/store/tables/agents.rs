@@ -15,12 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 rows! {
-    /// An agent.
     #[derive(Debug, Clone)]
     pub struct Agent in agents {
-        /// Its id.
         pub id: AgentId,
-        /// Its name.
         pub name: String,
         /// Name of its model endpoint.
         pub model: String,
@@ -32,7 +29,6 @@ rows! {
         pub enabled_tools: Vec<String> as json,
         /// The people who may talk to it.
         pub access: Access,
-        /// Its guard mode.
         pub mode: Mode,
         /// Milliseconds since the epoch.
         pub created_at: i64,
@@ -75,7 +71,6 @@ impl From<Mode> for GuardMode {
 ironclaw_contract::stored_as_text!(Mode);
 
 rows! {
-    /// The software of an agent.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Software {
         /// The names of the packages in the change.
@@ -116,12 +111,10 @@ pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, Error>
     tx.find("SELECT * FROM agents WHERE id = ?1", [id], Agent::read)
 }
 
-/// Inserts an agent.
 pub fn insert_agent(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Error> {
     agent.insert(tx)
 }
 
-/// Sets the persona of an agent.
 pub fn set_persona(tx: &mut WriteTx<'_>, agent: AgentId, persona: &str) -> Result<(), Error> {
     tx.execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent, persona]).map(drop)
 }
@@ -142,7 +135,6 @@ pub fn set_access(tx: &mut WriteTx<'_>, agent: AgentId, access: Access) -> Resul
     tx.execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent, access.name()]).map(drop)
 }
 
-/// Deletes an agent.
 pub fn delete_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
     tx.execute("DELETE FROM agents WHERE id = ?1", [agent]).map(drop)
 }
@@ -206,13 +198,11 @@ pub fn note_role_giver(
     tx.execute(sql, params![agent, person, seq as i64, as_pairs(by)]).map(drop)
 }
 
-/// Returns the software of an agent.
 pub fn software_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Software>, Error> {
     let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
     tx.find(sql, [agent], Software::read)
 }
 
-/// Returns every layer with its agent.
 pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(AgentId, Digest)>, Error> {
     let sql = "SELECT agent_id, layer FROM agent_packages ORDER BY agent_id";
     tx.list(sql, [], |row| Ok((row.get("agent_id")?, row.get("layer")?)))
@@ -234,7 +224,6 @@ pub fn set_software(
     Ok(())
 }
 
-/// Deletes the software of an agent.
 pub fn delete_software(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent]).map(drop)
 }
@@ -273,9 +262,7 @@ rows! {
     /// The grant of a host of the network to an agent.
     #[derive(Debug, Clone)]
     pub struct EgressGrant {
-        /// The name of the agent.
         pub agent_name: String,
-        /// The host.
         pub host: String,
         /// The payload of the change that granted it.
         pub granted: Egress as json,
@@ -305,7 +292,6 @@ pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress) -> Res
     Ok(())
 }
 
-/// Deletes the grant of a host.
 pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM egress_grants WHERE agent_id = ?1 AND host = ?2", params![agent, host]).map(drop)
 }
@@ -320,7 +306,6 @@ rows! {
         pub person: PersonId = "person_id",
         /// The agent that calls.
         pub agent: AgentId = "agent_id",
-        /// The tool.
         pub tool: String,
         /// The digest of the manifest of the tool.
         pub manifest: Digest,

@@ -17,10 +17,8 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Params, ToSql, params, params_from_iter};
 use serde_json::Value;
 
-/// A filter for changes.
 #[derive(Debug, Clone)]
 pub struct Filter {
-    /// The statuses.
     pub statuses: Vec<Status>,
     /// The agent, or all.
     pub agent: Option<AgentId>,
@@ -33,7 +31,6 @@ pub struct Filter {
 /// A change to insert.
 #[derive(Debug, Clone)]
 pub struct NewChange<'a> {
-    /// Its id.
     pub id: ChangeId,
     /// The agent that it concerns.
     pub agent: Option<AgentId>,
@@ -43,7 +40,6 @@ pub struct NewChange<'a> {
     pub principal: PersonId,
     /// The call that proposed it, if an agent did.
     pub origin: Option<&'a Origin>,
-    /// The change itself.
     pub change: &'a Change,
     /// The current value of the same setting.
     pub before: &'a Value,
@@ -63,10 +59,8 @@ pub struct NewChange<'a> {
     pub remind_at: i64,
 }
 
-/// The end of a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Ending<'a> {
-    /// Its last status.
     pub status: Status,
     /// The person who decided, if the end is a decision.
     pub decided_by: Option<PersonId>,
@@ -124,7 +118,6 @@ fn readable_rows(tx: &ReadTx<'_>, sql: &str, params: impl Params) -> Result<Vec<
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Returns the change of this id.
 pub fn find(tx: &ReadTx<'_>, id: ChangeId) -> Result<Option<Row>, Error> {
     tx.find("SELECT * FROM changes WHERE id = ?1", [id], Row::read)
 }

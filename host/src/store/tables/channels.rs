@@ -12,7 +12,6 @@ use rusqlite::{Row, ToSql, params};
 /// The messages of a channel that open a turn of its agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hears {
-    /// All messages.
     All,
     /// The messages that match this regular expression.
     Pattern(String),
@@ -77,7 +76,6 @@ rows! {
         pub name: String,
         /// Distinguishes this channel from earlier channels of the same name.
         pub generation: i64,
-        /// Its protocol.
         pub kind: ChannelKind,
         /// The URL for replies.
         pub url: String,
@@ -97,9 +95,7 @@ rows! {
 /// The columns of a new channel.
 #[derive(Debug)]
 pub struct NewChannel<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its protocol.
     pub kind: ChannelKind,
     /// The URL for replies.
     pub url: &'a str,
@@ -233,9 +229,7 @@ rows! {
     /// The tools of an MCP server that an agent may call.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct McpGrant {
-        /// The agent.
         pub agent: AgentId = "agent_id",
-        /// Name of the agent.
         pub agent_name: String,
         /// Name of the server.
         pub server: String,

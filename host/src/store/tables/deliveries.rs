@@ -39,16 +39,13 @@ const WHOSE: &str = "CASE WHEN call_id IS NULL THEN \
                      WHERE calls.id = deliveries.call_id) END";
 
 rows! {
-    /// A delivery's row.
     #[derive(Debug, Clone)]
     pub struct Delivery {
         /// Its id, which is also its idempotency key on the channel.
         pub id: DeliveryId,
-        /// Its session.
         pub session: SessionId = "session_id",
         /// The turn that it answers.
         pub turn: Option<TurnId> = "turn_id",
-        /// The delivered item.
         pub item: ItemId,
         /// The outbound row that requested it, if any.
         pub row_id: Option<MessageId>,
@@ -60,7 +57,6 @@ rows! {
         pub thread: String = "thread_id",
         /// The group at that address; empty outside of one.
         pub group: String = "group_id",
-        /// Its channel.
         pub channel: String,
         /// True if it leaves this host.
         pub over_network: bool,
@@ -76,19 +72,15 @@ rows! {
 /// A delivery to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewDelivery<'a> {
-    /// Its id.
     pub id: DeliveryId,
-    /// Its session.
     pub session: SessionId,
     /// The turn that it answers.
     pub turn: Option<TurnId>,
-    /// The delivered item.
     pub item: ItemId,
     /// The outbound row that requested it, if any.
     pub row_id: Option<MessageId>,
     /// The call of a message to a destination, if it is one.
     pub call: Option<CallId>,
-    /// Its channel.
     pub channel: &'a str,
     /// Address of the recipient on its channel.
     pub platform_id: &'a str,
@@ -105,7 +97,6 @@ pub struct NewDelivery<'a> {
 /// A dead letter, with the facts that a person needs for a decision.
 #[derive(Debug, Clone)]
 pub struct Lost {
-    /// The delivery.
     pub delivery: Delivery,
     /// Its number of attempts.
     pub attempts: u32,
@@ -172,7 +163,6 @@ pub fn last_rowid(tx: &ReadTx<'_>) -> Result<i64, Error> {
     tx.get("SELECT coalesce(max(rowid), 0) FROM deliveries", [], |row| row.get(0))
 }
 
-/// Returns the delivery of this id.
 pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, Error> {
     tx.find("SELECT * FROM deliveries WHERE id = ?1", [id], Delivery::read)
 }
@@ -421,7 +411,6 @@ pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     tx.execute(sql, [keys])
 }
 
-/// Deletes all deliveries of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM deliveries WHERE session_id = ?1", [session]).map(drop)
 }

@@ -24,7 +24,6 @@ ironclaw_contract::words! {
 /// A destination of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
-    /// The name of the agent.
     pub agent_name: String,
     /// The agent's name for it.
     pub name: String,
@@ -36,7 +35,6 @@ pub struct Destination {
     pub thread: String,
     /// The person who was linked to the address when people approved it; `None` for another agent.
     pub person: Option<PersonId>,
-    /// The other agent.
     pub to_agent: Option<AgentId>,
     /// The name of the other agent; empty if it was removed.
     pub to_agent_name: String,
@@ -50,11 +48,9 @@ pub const AGENT: &str = "agent";
 /// A destination to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewDestination<'a> {
-    /// The agent.
     pub agent: AgentId,
     /// The agent's name for it.
     pub name: &'a str,
-    /// The channel.
     pub channel: &'a str,
     /// The generation of the channel.
     pub generation: i64,
@@ -64,7 +60,6 @@ pub struct NewDestination<'a> {
     pub thread: &'a str,
     /// The person who is linked to the address; `None` for another agent.
     pub person: Option<PersonId>,
-    /// The other agent.
     pub to_agent: Option<AgentId>,
 }
 
@@ -136,7 +131,6 @@ pub fn put(tx: &mut WriteTx<'_>, new: NewDestination<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Deletes a destination.
 pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM destinations WHERE agent_id = ?1 AND name = ?2", params![agent, name]).map(drop)
 }
@@ -145,7 +139,6 @@ rows! {
     /// The address for the reply to a message of a channel.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct ReplyAddress {
-        /// The channel.
         pub channel: String,
         /// The sender of the message; empty for a reply to a group as a whole.
         pub sender: String,

@@ -8,10 +8,8 @@ use rusqlite::params;
 use std::collections::BTreeSet;
 
 rows! {
-    /// A trust group.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Group {
-        /// Its name.
         pub name: String,
         /// The names of its agents, sorted.
         pub agents: Vec<String> as json,
@@ -29,7 +27,6 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Group>, Error> {
     tx.list(&format!("{GROUPS} ORDER BY name"), [], Group::read)
 }
 
-/// Returns the group of this name.
 pub fn find(tx: &ReadTx<'_>, name: &str) -> Result<Option<Group>, Error> {
     tx.find(&format!("{GROUPS} WHERE name = ?1"), [name], Group::read)
 }
@@ -54,7 +51,6 @@ pub fn put(tx: &mut WriteTx<'_>, name: &str, tools: &[String], members: &[AgentI
     Ok(())
 }
 
-/// Deletes a group.
 pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_groups WHERE name = ?1", [name]).map(drop)
 }

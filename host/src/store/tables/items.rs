@@ -7,7 +7,6 @@ use ironclaw_contract::seam::seal::Tuple;
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::{Row, params};
 
-/// A recorded item.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// The tuple that its seal binds.
@@ -195,12 +194,10 @@ pub fn delete_summaries_upto(tx: &mut WriteTx<'_>, session: SessionId, upto: i64
     tx.execute(sql, params![session, upto]).map(drop)
 }
 
-/// Deletes all items of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM items WHERE session_id = ?1", [session]).map(drop)
 }
 
-/// Deletes all summaries of a session.
 pub fn delete_summaries_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM summaries WHERE session_id = ?1", [session]).map(drop)
 }

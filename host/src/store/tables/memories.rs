@@ -12,20 +12,16 @@ use rusqlite::{ErrorCode, ToSql, params};
 use unicode_normalization::char::is_combining_mark;
 
 rows! {
-    /// A kept note.
     #[derive(Debug, Clone)]
     pub struct Note {
-        /// Its id.
         pub id: MemoryId,
         /// The conversation in which it was kept, if any.
         pub session: Option<SessionId> = "session_id",
-        /// Its author.
         pub author: Author as json,
         /// The person on whose behalf it is kept.
         pub principal: PersonId,
         /// The labels of its sources.
         pub labels: Vec<Label> as json,
-        /// Its text.
         pub text: String,
         /// Milliseconds since the epoch.
         pub created_at: i64,
@@ -35,13 +31,11 @@ rows! {
 /// The columns of a new note.
 #[derive(Debug)]
 pub struct NewNote<'a> {
-    /// Its id.
     pub id: MemoryId,
     /// The agent that keeps it.
     pub agent: AgentId,
     /// The conversation and the turn in which it is kept, if any.
     pub source: Option<(SessionId, TurnId)>,
-    /// Its author.
     pub author: &'a Author,
     /// The person on whose behalf it is kept.
     pub principal: PersonId,
@@ -49,7 +43,6 @@ pub struct NewNote<'a> {
     pub labels: &'a [Label],
     /// Digest of its text.
     pub digest: Digest,
-    /// Its text.
     pub text: &'a str,
     /// True if a person wrote it down; then no erasure of a conversation removes it.
     pub by_person: bool,
@@ -61,9 +54,7 @@ rows! {
     /// The number and the id of a note.
     #[derive(Debug, Clone, Copy)]
     pub struct Numbered {
-        /// Its number.
         pub ordinal: i64,
-        /// Its id.
         pub id: MemoryId,
     }
 

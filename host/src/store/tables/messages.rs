@@ -103,7 +103,6 @@ pub fn follow_ups_of(tx: &ReadTx<'_>, root: MessageId) -> Result<u64, Error> {
     tx.get(sql, [root], |row| row.get(0))
 }
 
-/// Returns the message of this id.
 pub fn find(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Message>, Error> {
     tx.find("SELECT * FROM messages WHERE id = ?1", [id], Message::read)
 }
@@ -320,7 +319,6 @@ rows! {
         pub kind: Kind,
         /// Milliseconds since the epoch.
         pub received_at: i64,
-        /// Its channel.
         pub channel: String,
         /// Its sender on that channel.
         pub sender: String,
@@ -356,7 +354,6 @@ pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     tx.execute(sql, [keys])
 }
 
-/// Deletes all messages of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM messages WHERE session_id = ?1", [session]).map(drop)
 }

@@ -11,11 +11,8 @@ rows! {
     /// The row of a model endpoint, with its fallbacks.
     #[derive(Debug, Clone)]
     pub struct Model {
-        /// Its name.
         pub name: String,
-        /// Its protocol.
         pub kind: String,
-        /// Its base URL.
         pub base_url: Option<String>,
         /// The provider's name of the model.
         pub model: String,
@@ -84,7 +81,6 @@ rows! {
     /// The times at which a secret was stored.
     #[derive(Debug, Clone)]
     pub struct SecretTimes {
-        /// Its name.
         pub name: String,
         /// The time when it was first stored, milliseconds since the epoch.
         pub created_at: i64,
@@ -95,9 +91,7 @@ rows! {
     /// The value of a secret, wrapped by the master key.
     #[derive(Debug, Clone)]
     pub struct WrappedSecret {
-        /// Its name.
         pub name: String,
-        /// Its value, wrapped.
         pub wrapped: Vec<u8>,
     }
 }
@@ -127,7 +121,6 @@ pub fn wrapped_secrets(tx: &ReadTx<'_>) -> Result<Vec<WrappedSecret>, Error> {
     tx.list("SELECT name, wrapped FROM secrets", [], WrappedSecret::read)
 }
 
-/// Inserts a secret.
 pub fn insert_secret(tx: &mut WriteTx<'_>, name: &str, wrapped: &[u8], now: i64) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO secrets (name, wrapped, created_at, changed_at) VALUES (?1, ?2, ?3, ?3)",
@@ -147,7 +140,6 @@ pub fn rewrap_secret(tx: &mut WriteTx<'_>, secret: &WrappedSecret) -> Result<(),
     tx.execute("UPDATE secrets SET wrapped = ?2 WHERE name = ?1", params![secret.name, secret.wrapped]).map(drop)
 }
 
-/// Deletes a secret.
 pub fn delete_secret(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM secrets WHERE name = ?1", [name]).map(drop)
 }
@@ -156,7 +148,6 @@ rows! {
     /// The ceilings of one agent, which replace those of the settings.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
     pub struct OwnCeilings {
-        /// Tokens a day.
         pub tokens_per_day: Option<u64>,
         /// Millionths of a currency a day.
         pub cost_per_day_micros: Option<u64>,
@@ -175,7 +166,6 @@ pub fn put_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId, own: OwnCeilings) 
     tx.execute(sql, params![agent, own.tokens_per_day, own.cost_per_day_micros]).map(drop)
 }
 
-/// Deletes an agent's own ceilings.
 pub fn delete_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_budgets WHERE agent_id = ?1", [agent]).map(drop)
 }
@@ -185,22 +175,16 @@ pub fn delete_own_ceilings(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), E
 pub struct UsageKey<'a> {
     /// The day in UTC, counted from the epoch.
     pub day: i64,
-    /// The agent.
     pub agent: AgentId,
-    /// The session.
     pub session: SessionId,
-    /// The endpoint.
     pub model: &'a str,
 }
 
 /// A change of a usage row, up or down.
 #[derive(Debug, Clone, Copy)]
 pub struct UsageChange {
-    /// Requests.
     pub requests: i64,
-    /// Tokens of prompts.
     pub input_tokens: i64,
-    /// Tokens of outputs.
     pub output_tokens: i64,
     /// Millionths of a currency.
     pub cost_micros: i64,
@@ -216,7 +200,6 @@ rows! {
         pub cost_micros: u64,
     }
 
-    /// A usage row.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct UsageRow {
         /// The day in UTC, counted from the epoch.
@@ -227,13 +210,9 @@ rows! {
         pub agent_name: Option<String>,
         /// The session, which may be removed.
         pub session: SessionId = "session_id",
-        /// The endpoint.
         pub model: String,
-        /// Requests.
         pub requests: u64,
-        /// Tokens of prompts.
         pub input_tokens: u64,
-        /// Tokens of outputs.
         pub output_tokens: u64,
         /// Millionths of a currency.
         pub cost_micros: u64,

@@ -41,7 +41,6 @@ ironclaw_contract::words! {
         QuestionReminder = "question_reminder",
         /// A session is parked or quarantined.
         SessionIncident = "session_incident",
-        /// A schedule failed.
         ScheduleIncident = "schedule_incident",
         /// A schedule that failed runs again.
         ScheduleRecovery = "schedule_recovery",
@@ -72,7 +71,6 @@ rows! {
 }
 
 ironclaw_contract::words! {
-    /// The state of a notification.
     pub enum State {
         /// It waits to be sent.
         Waiting = "waiting",
@@ -99,15 +97,12 @@ rows! {
     pub struct Stored {
         /// Its id, which is also its idempotency key on the channel.
         pub id: DeliveryId,
-        /// The person.
         pub person: PersonId = "person_id",
-        /// The reason.
         pub about: About,
         /// The id or name of the object.
         pub subject: String,
         /// The place at which it was sent last, or is to be sent.
         pub place: Option<Place> as place_if_any,
-        /// Its state.
         pub state: State,
         /// The number of attempts that began.
         pub attempts: u32,
@@ -119,7 +114,6 @@ fn place_if_any(row: &Row<'_>) -> rusqlite::Result<Option<Place>> {
     has_place.then(|| Place::read(row)).transpose()
 }
 
-/// Returns the place of a person.
 pub fn place_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Option<Place>, Error> {
     let sql = "SELECT channel, sender, generation FROM notification_places JOIN channels ON name = channel \
                WHERE person_id = ?1";
@@ -193,7 +187,6 @@ pub fn withdraw(tx: &mut WriteTx<'_>, subject: &str, now: i64) -> Result<Vec<Del
     Ok(ids)
 }
 
-/// Returns the notification of this id.
 pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Stored>, Error> {
     tx.find("SELECT * FROM notifications WHERE id = ?1", [id], Stored::read)
 }

@@ -16,7 +16,6 @@ ironclaw_contract::words! {
         Owner = "owner",
         /// Manages agents and sessions.
         Admin = "admin",
-        /// Talks to agents.
         Member = "member",
     }
 }
@@ -24,14 +23,10 @@ ironclaw_contract::words! {
 ironclaw_contract::stored_as_text!(Role);
 
 rows! {
-    /// A person.
     #[derive(Debug, Clone)]
     pub struct Person in people {
-        /// Their id.
         pub id: PersonId,
-        /// Their name.
         pub name: String,
-        /// Their role.
         pub role: Role,
         /// Milliseconds since the epoch.
         pub created_at: i64,
@@ -62,10 +57,8 @@ ironclaw_contract::words! {
 ironclaw_contract::stored_as_text!(TokenState);
 
 rows! {
-    /// A stored token.
     #[derive(Debug, Clone)]
     pub struct Token {
-        /// Its id.
         pub id: TokenId = "token_id",
         /// SHA-256 of its text.
         pub digest: Digest,
@@ -73,7 +66,6 @@ rows! {
         pub person: Person as row,
         /// Its name, which states its purpose.
         pub name: String = "token_name",
-        /// Its state.
         pub state: TokenState,
         /// Milliseconds since the epoch.
         pub created_at: i64 = "token_created_at",
@@ -87,11 +79,9 @@ rows! {
 /// A live token to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewToken<'a> {
-    /// Its id.
     pub id: &'a TokenId,
     /// SHA-256 of its text.
     pub digest: Digest,
-    /// Its person.
     pub person: PersonId,
     /// Its name, which states its purpose.
     pub name: &'a str,
@@ -104,7 +94,6 @@ pub struct NewToken<'a> {
 /// A person who gave a role or a token, and the token of their request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Giver {
-    /// The person.
     pub person: PersonId,
     /// Their token; `None` if it is unknown.
     pub token: Option<TokenId>,
@@ -181,7 +170,6 @@ pub fn person_of(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<
     tx.find(sql, [channel, sender], Person::read)
 }
 
-/// Inserts a person.
 pub fn insert_person(tx: &mut WriteTx<'_>, person: &Person) -> Result<(), Error> {
     person.insert(tx)
 }
@@ -193,7 +181,6 @@ pub fn delete_person(tx: &mut WriteTx<'_>, person: PersonId) -> Result<(), Error
     tx.execute("DELETE FROM people WHERE id = ?1", [person]).map(drop)
 }
 
-/// Sets the role of a person.
 pub fn set_role(tx: &mut WriteTx<'_>, person: PersonId, role: Role) -> Result<(), Error> {
     tx.execute("UPDATE people SET role = ?2 WHERE id = ?1", params![person, role.name()]).map(drop)
 }
@@ -209,14 +196,12 @@ pub fn note_role_giver(tx: &mut WriteTx<'_>, person: PersonId, seq: u64, by: Opt
     tx.execute(sql, params![person, seq as i64, as_pairs(by)]).map(drop)
 }
 
-/// Returns every identity with its person.
 pub fn identities(tx: &ReadTx<'_>) -> Result<Vec<(Identity, PersonId)>, Error> {
     tx.list("SELECT * FROM identities ORDER BY channel, sender", [], |row| {
         Ok((Identity::read(row)?, row.get("person_id")?))
     })
 }
 
-/// Returns the identities of a person.
 pub fn identities_of(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Identity>, Error> {
     tx.list("SELECT * FROM identities WHERE person_id = ?1 ORDER BY channel, sender", [person], Identity::read)
 }
@@ -226,7 +211,6 @@ pub fn count_identities(tx: &ReadTx<'_>, person: PersonId) -> Result<i64, Error>
     tx.get("SELECT count(*) FROM identities WHERE person_id = ?1", [person], |row| row.get(0))
 }
 
-/// Inserts an identity of a person.
 pub fn insert_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identity) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO identities (channel, sender, person_id) VALUES (?1,?2,?3)",
@@ -235,7 +219,6 @@ pub fn insert_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identi
     Ok(())
 }
 
-/// Deletes an identity of a person.
 pub fn delete_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identity) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM identities WHERE channel = ?1 AND sender = ?2 AND person_id = ?3",
@@ -253,7 +236,6 @@ pub fn tokens(tx: &ReadTx<'_>) -> Result<Vec<Token>, Error> {
     tx.list(&format!("{SELECT_TOKENS} ORDER BY tokens.created_at, tokens.id"), [], Token::read)
 }
 
-/// Returns the token of this id.
 pub fn find_token(tx: &ReadTx<'_>, id: &TokenId) -> Result<Option<Token>, Error> {
     tx.find(&format!("{SELECT_TOKENS} WHERE tokens.id = ?1"), [id], Token::read)
 }

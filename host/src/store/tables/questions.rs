@@ -9,11 +9,9 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
 
 ironclaw_contract::words! {
-    /// The status of a question.
     pub enum Status {
         /// It waits for its person.
         Waiting = "waiting",
-        /// Its person answered.
         Answered = "answered",
         /// Its person or an owner rejected it, or it can no longer be answered.
         Cancelled = "cancelled",
@@ -27,12 +25,9 @@ ironclaw_contract::words! {
 ironclaw_contract::stored_as_text!(Status);
 
 rows! {
-    /// The row of a question.
     #[derive(Debug, Clone)]
     pub struct Row in questions {
-        /// Its id.
         pub id: QuestionId,
-        /// The session.
         pub session: SessionId = "session_id",
         /// The agent that asks.
         pub agent: AgentId = "agent_id",
@@ -44,7 +39,6 @@ rows! {
         pub asked_for: MessageId,
         /// The message whose task it is.
         pub root: MessageId,
-        /// The person concerned.
         pub principal: PersonId,
         /// The kind of principal of the turn.
         pub principal_kind: Principal as word,
@@ -56,7 +50,6 @@ rows! {
         pub sealed_text: Vec<u8> = "body",
         /// The labels of the output that asks.
         pub labels: Vec<Label> as json,
-        /// Its status.
         pub status: Status,
         /// Milliseconds since the epoch.
         pub created_at: i64,
@@ -64,7 +57,6 @@ rows! {
         pub remind_at: Option<i64>,
         /// Milliseconds since the epoch.
         pub expires_at: i64,
-        /// The message with the answer.
         pub answer: Option<MessageId>,
         /// The person who answered or cancelled it.
         pub ended_by: Option<PersonId>,
@@ -75,12 +67,10 @@ rows! {
     }
 }
 
-/// Inserts a question.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
 }
 
-/// Returns the question of this id.
 pub fn find(tx: &ReadTx<'_>, id: QuestionId) -> Result<Option<Row>, Error> {
     tx.find("SELECT * FROM questions WHERE id = ?1", [id], Row::read)
 }

@@ -17,7 +17,6 @@ rows! {
     /// The row of an approval request.
     #[derive(Debug, Clone)]
     pub struct Row in requests {
-        /// Its id.
         pub id: RequestId,
         /// The session of the call.
         pub session: SessionId = "session_id",
@@ -35,13 +34,11 @@ rows! {
         pub principal: PersonId,
         /// The classes that the turn asked for.
         pub scope: Classes as text,
-        /// The tool.
         pub tool: String,
         /// The name of the class.
         pub class: String,
         /// Digest of tool and arguments.
         pub digest: Digest,
-        /// The encrypted arguments.
         pub arguments: Vec<u8>,
         /// The labels of the output.
         pub labels: Vec<Label> as json,
@@ -51,7 +48,6 @@ rows! {
         pub origins: String,
         /// The generation of the record.
         pub generation: u64,
-        /// Its status.
         pub status: Status,
         /// The places in which people were told, with blanks between.
         pub told: String,
@@ -75,7 +71,6 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
 }
 
-/// Returns the request of this id.
 pub fn find(tx: &ReadTx<'_>, id: RequestId) -> Result<Option<Row>, Error> {
     tx.find("SELECT * FROM requests WHERE id = ?1", [id], Row::read)
 }
@@ -275,7 +270,6 @@ rows! {
     /// An approval of a change or a request.
     #[derive(Debug, Clone)]
     pub struct ApprovalRow {
-        /// Its id.
         pub id: ApprovalId,
         /// The person who approved.
         pub person: PersonId = "person_id",
@@ -288,7 +282,6 @@ rows! {
     /// The token of an unused approval.
     #[derive(Debug, Clone)]
     pub struct LiveToken {
-        /// The approval.
         pub id: ApprovalId,
         /// The stored token, not verified yet.
         pub token: String,
@@ -301,7 +294,6 @@ pub fn approvals(tx: &ReadTx<'_>, subject: impl ToSql) -> Result<Vec<ApprovalRow
     tx.list(sql, [subject], ApprovalRow::read)
 }
 
-/// Inserts an approval.
 pub fn insert_approval(
     tx: &mut WriteTx<'_>,
     id: ApprovalId,
@@ -347,7 +339,6 @@ pub fn live_tokens(tx: &ReadTx<'_>) -> Result<Vec<LiveToken>, Error> {
     tx.list(sql, [], LiveToken::read)
 }
 
-/// Sets the token of an approval.
 pub fn set_token(tx: &mut WriteTx<'_>, approval: ApprovalId, token: &str) -> Result<(), Error> {
     tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![approval, token]).map(drop)
 }

@@ -20,7 +20,6 @@ ironclaw_contract::words! {
         Removed = "removed",
     }
 
-    /// The state of an occurrence.
     pub enum OccurrenceState {
         /// It waits for the occurrence before it.
         Scheduled = "scheduled",
@@ -40,12 +39,9 @@ ironclaw_contract::words! {
 ironclaw_contract::stored_as_text!(State, OccurrenceState);
 
 rows! {
-    /// A schedule's row.
     #[derive(Debug, Clone)]
     pub struct Schedule in schedules {
-        /// Its id.
         pub id: ScheduleId,
-        /// Its agent.
         pub agent: AgentId = "agent_id",
         /// The person on whose behalf it runs.
         pub creator: PersonId,
@@ -73,7 +69,6 @@ rows! {
         pub platform_id: String,
         /// The thread of the replies; empty if there is none.
         pub thread_id: String,
-        /// Its state.
         pub state: State,
         /// The reason of the state.
         pub reason: Option<String>,
@@ -85,16 +80,13 @@ rows! {
         pub created_at: i64,
     }
 
-    /// An occurrence's row.
     #[derive(Debug, Clone)]
     pub struct Occurrence {
         /// Its number.
         pub ordinal: i64,
-        /// Its schedule.
         pub schedule: ScheduleId = "schedule_id",
         /// Its time, milliseconds since the epoch.
         pub due: i64,
-        /// Its state.
         pub state: OccurrenceState,
         /// The reason of the state, one word.
         pub reason: Option<String>,
@@ -112,11 +104,9 @@ rows! {
 /// An occurrence to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewOccurrence {
-    /// Its schedule.
     pub schedule: ScheduleId,
     /// Its time, milliseconds since the epoch.
     pub due: i64,
-    /// Its state.
     pub state: OccurrenceState,
     /// The reason of the state.
     pub reason: Option<&'static str>,
@@ -135,7 +125,6 @@ pub struct OfTurn {
     pub is_typed: bool,
 }
 
-/// Inserts a schedule.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
     new.insert(tx)
 }
@@ -183,7 +172,6 @@ pub fn set_failing(tx: &mut WriteTx<'_>, id: ScheduleId, since: Option<i64>) -> 
     tx.execute("UPDATE schedules SET failing_since = ?2 WHERE id = ?1", params![id, since]).map(drop)
 }
 
-/// Returns the schedule of this id.
 pub fn find(tx: &ReadTx<'_>, id: ScheduleId) -> Result<Option<Schedule>, Error> {
     tx.find("SELECT * FROM schedules WHERE id = ?1", [id], Schedule::read)
 }
@@ -212,7 +200,6 @@ pub fn count_of_creator(tx: &ReadTx<'_>, creator: PersonId) -> Result<u64, Error
     tx.get(sql, [creator], |row| row.get(0))
 }
 
-/// Returns the active schedules.
 pub fn active(tx: &ReadTx<'_>) -> Result<Vec<ScheduleId>, Error> {
     tx.list("SELECT id FROM schedules WHERE state = 'active'", [], |row| row.get(0))
 }

@@ -12,11 +12,8 @@ rows! {
     pub struct SentFileRow {
         /// The name under which the content is encrypted.
         pub item: ItemId,
-        /// The name of the file.
         pub name: String,
-        /// Its media type.
         pub media_type: String,
-        /// Its size.
         pub bytes: u64,
         /// The digest of its content.
         pub digest: Digest,

@@ -27,24 +27,18 @@ ironclaw_contract::words! {
 ironclaw_contract::stored_as_text!(SessionState);
 
 rows! {
-    /// A session's row.
     #[derive(Debug, Clone)]
     pub struct Session {
-        /// Its id.
         pub id: SessionId,
-        /// Its agent.
         pub agent: AgentId = "agent_id",
-        /// Its origin.
         pub origin: Origin as row,
         /// Its uid as an offset from the first uid of the range.
         pub uid_offset: u32,
-        /// Its state.
         pub standing: SessionState = "state",
         /// The reason for that state.
         pub reason: Option<String>,
         /// The number of the last outbound row that the host accepted.
         pub cursor: u64,
-        /// Consecutive failed launches.
         pub failures: u32,
         /// Milliseconds since the epoch.
         pub created_at: i64,
@@ -65,11 +59,8 @@ fn wrapped_keys(row: &Row<'_>) -> rusqlite::Result<Option<[Vec<u8>; 2]>> {
 /// A session to insert.
 #[derive(Debug)]
 pub struct NewSession<'a> {
-    /// Its id.
     pub id: SessionId,
-    /// Its agent.
     pub agent: AgentId,
-    /// Its origin.
     pub origin: &'a Origin,
     /// Its uid as an offset from the first uid of the range.
     pub uid_offset: u32,
@@ -109,7 +100,6 @@ rows! {
     pub struct Event {
         /// Its digest; empty after the erasure of its session.
         pub digest: String,
-        /// The message of the event.
         pub message: MessageId = "message_id",
         /// The session of that message.
         pub session: SessionId = "session_id",
@@ -240,7 +230,6 @@ pub fn set_keys(tx: &mut WriteTx<'_>, id: SessionId, [queue, content]: &[Vec<u8>
     tx.execute(sql, params![id, queue, content]).map(drop)
 }
 
-/// Deletes the keys of a session.
 pub fn delete_keys(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     tx.execute("UPDATE sessions SET queue_key = NULL, content_key = NULL WHERE id = ?1", [id]).map(drop)
 }

@@ -13,7 +13,6 @@ rows! {
     /// A source of packages.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Source {
-        /// Its name.
         pub name: String,
         /// An absolute directory, or an https URL.
         pub location: String,
@@ -28,9 +27,7 @@ rows! {
     pub struct Key in skill_keys {
         /// Its id: 16 hexadecimal digits.
         pub id: String,
-        /// Its name.
         pub name: String,
-        /// Its text.
         pub public_key: String,
         /// The skills that it may sign; empty for all.
         pub skills: Vec<String> as json,
@@ -40,14 +37,11 @@ rows! {
         pub revoked_at: Option<i64>,
     }
 
-    /// A verified package.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Package in skill_packages {
         /// The digest of its archive, and the name of its directory.
         pub digest: Digest,
-        /// Its name.
         pub name: String,
-        /// Its version.
         pub version: String,
         /// The id of the key that signed it.
         pub signer: String,
@@ -64,13 +58,11 @@ rows! {
     /// A skill of an agent.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Installed {
-        /// Its package.
         pub package: Package as row,
         /// True if it stays at its version.
         pub is_pinned: bool = "pinned",
         /// The grants that the agent has because of it.
         pub brought: Brought as json,
-        /// The change that installed it.
         pub change: ChangeId = "change_id",
         /// The time at which this version was installed.
         pub installed_at: i64,
@@ -89,7 +81,6 @@ pub struct Brought {
     pub egress: BTreeSet<String>,
     /// Targets of directories in the jail.
     pub mounts: BTreeSet<String>,
-    /// Software.
     pub packages: Packages,
     /// Schedules, as the skill asks for them, with their rows.
     pub schedules: Vec<(Schedule, ScheduleId)>,
@@ -100,7 +91,6 @@ pub fn sources(tx: &ReadTx<'_>) -> Result<Vec<Source>, Error> {
     tx.list("SELECT * FROM skill_sources ORDER BY name", [], Source::read)
 }
 
-/// Inserts a source.
 pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str) -> Result<(), Error> {
     let now = tx.now();
     let sql = "INSERT INTO skill_sources (name, location, added_at) VALUES (?1,?2,?3)";
@@ -123,17 +113,14 @@ pub fn keys(tx: &ReadTx<'_>) -> Result<Vec<Key>, Error> {
     tx.list("SELECT * FROM skill_keys ORDER BY name", [], Key::read)
 }
 
-/// Returns the key of this id.
 pub fn key_by_id(tx: &ReadTx<'_>, id: &str) -> Result<Option<Key>, Error> {
     tx.find("SELECT * FROM skill_keys WHERE id = ?1", [id], Key::read)
 }
 
-/// Inserts a key.
 pub fn add_key(tx: &mut WriteTx<'_>, new: &Key) -> Result<(), Error> {
     new.insert(tx)
 }
 
-/// Deletes a key.
 pub fn delete_key(tx: &mut WriteTx<'_>, id: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM skill_keys WHERE id = ?1", [id]).map(drop)
 }
@@ -224,7 +211,6 @@ pub fn of_unrevoked(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, E
     tx.list(&sql, [agent], Installed::read)
 }
 
-/// Returns a skill of an agent.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Installed>, Error> {
     tx.find(
         &format!("{INSTALLED} WHERE agent_id = ?1 AND agent_skills.name = ?2"),
@@ -277,7 +263,6 @@ pub fn set_brought(tx: &mut WriteTx<'_>, agent: AgentId, name: &str, brought: &B
     tx.execute(sql, params![agent, name, canonical::to_string(brought)]).map(drop)
 }
 
-/// Deletes a skill of an agent.
 pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_skills WHERE agent_id = ?1 AND name = ?2", params![agent, name]).map(drop)
 }

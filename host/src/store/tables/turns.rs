@@ -16,18 +16,14 @@ use serde_json::json;
 use std::collections::HashSet;
 
 rows! {
-    /// A turn's row.
     #[derive(Debug, Clone)]
     pub struct Turn {
-        /// Its id.
         pub id: TurnId,
         /// Its number among all turns.
         pub ordinal: i64,
-        /// Its session.
         pub session: SessionId = "session_id",
         /// The id of its principal.
         pub principal: String,
-        /// The kind of its principal.
         pub principal_kind: Principal as word,
         /// True if it is open.
         pub open: bool as is_open,
@@ -101,19 +97,16 @@ pub fn close(tx: &mut WriteTx<'_>, id: TurnId, outcome: &str) -> Result<bool, Er
     Ok(true)
 }
 
-/// Returns the session's open turn.
 pub fn open_of(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Turn>, Error> {
     let sql = "SELECT turns.* FROM sessions JOIN turns ON turns.ordinal = sessions.open_turn WHERE sessions.id = ?1";
     tx.find(sql, [session], Turn::read)
 }
 
-/// Returns every turn that is open.
 pub fn every_open(tx: &ReadTx<'_>) -> Result<Vec<Turn>, Error> {
     let sql = "SELECT turns.* FROM sessions JOIN turns ON turns.ordinal = open_turn WHERE open_turn IS NOT NULL";
     tx.list(sql, [], Turn::read)
 }
 
-/// Returns the turn of this id.
 pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, Error> {
     tx.find("SELECT * FROM turns WHERE id = ?1", [id], Turn::read)
 }
@@ -210,17 +203,13 @@ pub fn judgement_of(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallJudgement>
 /// A judged call to insert.
 #[derive(Debug, Clone, Copy)]
 pub struct NewCall<'a> {
-    /// Its id.
     pub id: CallId,
-    /// Its session.
     pub session: SessionId,
-    /// Its turn.
     pub turn: TurnId,
     /// The output that names it.
     pub output: ItemId,
     /// Its position among the calls of that output.
     pub position: usize,
-    /// The tool.
     pub tool: &'a str,
     /// The name of its class; empty for a refused call.
     pub class: &'static str,
@@ -259,7 +248,6 @@ pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error>
     Ok(())
 }
 
-/// Returns the call of this id.
 pub fn find_call(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallRow>, Error> {
     tx.find("SELECT * FROM calls WHERE id = ?1", [id], CallRow::read)
 }
@@ -404,7 +392,6 @@ pub fn forget(tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, Error> {
     tx.execute(sql, [keys])
 }
 
-/// Deletes all turns of a session.
 pub fn delete_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM turns WHERE session_id = ?1", [session])?;
     sessions::close_turn(tx, session)
@@ -416,7 +403,6 @@ pub fn delete_calls_upto(tx: &mut WriteTx<'_>, session: SessionId, upto: i64) ->
     tx.execute(sql, params![session, upto]).map(drop)
 }
 
-/// Deletes all calls of a session.
 pub fn delete_calls_of(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), Error> {
     tx.execute("DELETE FROM calls WHERE session_id = ?1", [session]).map(drop)
 }

@@ -33,7 +33,6 @@ pub struct Booked {
     session: SessionId,
     turn: TurnId,
     model: String,
-    /// Its estimated use.
     pub estimate: Usage,
 }
 

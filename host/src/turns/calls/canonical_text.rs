@@ -12,7 +12,6 @@ pub fn digest(tool: &str, arguments: &str) -> Digest {
     Digest::of(&serde_json::to_vec(&[canonical::RECIPE, tool, arguments]).expect("strings are JSON"))
 }
 
-/// Returns the canonical text of arguments.
 pub(super) fn text(arguments: &Map<String, Value>) -> String {
     if is_plain_object(arguments) {
         serde_json::to_string(arguments).expect("keys are strings")

@@ -19,7 +19,6 @@ pub const PAGE_BYTES_MAX: usize = 96 * 1024;
 /// The hosts that an agent has, and the values that a person typed.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
-    /// The grants.
     pub grants: Vec<Grant>,
     /// True if hosts of this machine may be granted.
     pub loopback: Loopback,

@@ -25,11 +25,9 @@ use serde_json::{Map, Value};
 /// A call with its digest and its judgement.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// The call.
     pub call: Call,
     /// Digest of the recipe's name, the tool and the arguments.
     pub digest: Digest,
-    /// The judgement.
     pub judgement: Judgement,
     /// The judgement by the stages, with the answer of each.
     pub by_stages: call::Judgement,
@@ -38,25 +36,20 @@ pub struct Judged {
 /// The judgement of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
-    /// It may run.
     Permitted {
-        /// Its class.
         class: Class,
         /// The place where it runs.
         runs: Runs,
     },
     /// It runs after the yes of people for each reason.
     NeedsPerson {
-        /// Its class.
         class: Class,
-        /// The reasons.
         reasons: Vec<Reason>,
         /// Details that may quote the model: for the model alone, if no person can be asked.
         detail: String,
     },
     /// It does not run, and the model receives the reason.
     Refused {
-        /// The code.
         code: DenialCode,
         /// Details that may quote the model: for the model alone, never for the ledger or a person.
         detail: String,

@@ -41,7 +41,6 @@ struct Recall {
     max: Option<usize>,
 }
 
-/// A found tool.
 #[derive(Serialize)]
 struct Definition<'a> {
     name: &'a str,

@@ -17,7 +17,6 @@ const THREAD: &str = "thread";
 /// A destination of an agent, with the reason why the agent may not send there in this turn.
 #[derive(Debug, Clone)]
 pub struct Sendable {
-    /// The destination.
     pub destination: Destination,
     /// The reason; `None` if the agent may send.
     pub denied: Option<DenialCode>,

@@ -13,7 +13,6 @@ use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use serde::Deserialize;
 
-/// Results that count.
 const RESULTS_MAX: usize = 8;
 
 /// The names in a result.

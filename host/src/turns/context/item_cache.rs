@@ -195,7 +195,6 @@ impl ItemCache {
         }
     }
 
-    /// Returns the content of an item.
     pub(super) fn content(&mut self, tx: &ReadTx<'_>, item: &Item, key: &ContentKey) -> Result<Arc<Content>, Error> {
         if let Some(content) = item.content.get() {
             return Ok(Arc::clone(content));

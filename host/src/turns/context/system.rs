@@ -163,7 +163,6 @@ fn one_line(name: &str) -> String {
 pub(super) struct Now {
     /// The date with its time zone, so that a change of the offset counts as another date.
     date: String,
-    /// Hours and minutes.
     time: String,
 }
 

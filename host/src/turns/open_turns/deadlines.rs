@@ -25,7 +25,6 @@ struct Deadline {
     projected: watch::Sender<u64>,
 }
 
-/// The moves of a deadline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Moves {
     /// Their number.

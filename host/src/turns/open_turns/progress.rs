@@ -11,7 +11,6 @@ use tokio::sync::watch;
 /// The newest progress of each running call that reported one, with the turn of the call.
 pub type Newest = HashMap<CallId, (TurnId, CallProgress)>;
 
-/// The running calls.
 #[derive(Debug, Default)]
 pub struct RunningCalls(watch::Sender<Newest>);
 
@@ -25,12 +24,10 @@ pub struct RunningCall<'a> {
 }
 
 impl RunningCalls {
-    /// Begins a call.
     pub fn begin<'a>(&'a self, turn: TurnId, call: CallId, tool: &'a str) -> RunningCall<'a> {
         RunningCall { all: self, turn, call, tool }
     }
 
-    /// Watches the progress of all calls.
     pub fn watch(&self) -> watch::Receiver<Newest> {
         self.0.subscribe()
     }

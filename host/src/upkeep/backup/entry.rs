@@ -27,10 +27,8 @@ pub const FILES: [&str; 6] = ["state.db", "config.toml", "policy.toml", "keys.js
 /// The owner of files that belong to the owner of the home.
 const OWN: u32 = u32::MAX;
 
-/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A directory.
     Directory,
     /// A regular file; its content follows.
     File,
@@ -54,11 +52,9 @@ const END: u8 = b'E';
 /// One directory, file or link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The kind.
     pub kind: Kind,
     /// The path from the root of the home.
     pub path: PathBuf,
-    /// Permissions.
     pub mode: u32,
     /// User and group; `None` for the owner of the home.
     pub owner: Option<(u32, u32)>,
@@ -86,7 +82,6 @@ pub struct Totals {
 pub enum Item {
     /// An entry. Its content follows.
     Entry(Entry),
-    /// The end.
     End(Totals),
 }
 

@@ -14,9 +14,7 @@ pub enum Error {
     /// The format of the file is unknown.
     #[error("{path} has format {found}, and this version knows up to {known}")]
     Newer {
-        /// The file.
         path: PathBuf,
-        /// Its format.
         found: u16,
         /// The newest known format.
         known: u16,
@@ -24,7 +22,6 @@ pub enum Error {
     /// The schema of the record is unknown.
     #[error("the record in {path} has schema {found}, and this version knows up to {known}")]
     NewerSchema {
-        /// The file.
         path: PathBuf,
         /// The schema of its record.
         found: u32,
@@ -34,7 +31,6 @@ pub enum Error {
     /// The file is under another master key.
     #[error("{path} opens with the master key {}, and this key is {}", spelled(*wanted), spelled(*found))]
     OtherKey {
-        /// The file.
         path: PathBuf,
         /// Fingerprint of its key.
         wanted: [u8; BackupKey::NAME_BYTES],
@@ -47,27 +43,16 @@ pub enum Error {
     /// A byte of the file differs.
     #[error("{path} was changed or damaged at byte {at} or later")]
     Changed {
-        /// The file.
         path: PathBuf,
         /// First byte of the damaged part.
         at: u64,
     },
     /// The content is authentic, and no version of this program writes it.
     #[error("{path} cannot be restored: {why}")]
-    Unfit {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: String,
-    },
+    Unfit { path: PathBuf, why: String },
     /// The ledger of the backup is not whole.
     #[error("the ledger in {path} is not whole: {why}")]
-    Ledger {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
+    Ledger { path: PathBuf, why: String },
     /// The home is not empty.
     #[error("{0} is not empty")]
     NotEmpty(PathBuf),
@@ -76,33 +61,18 @@ pub enum Error {
     NoKey(PathBuf),
     /// The former content of a home remains where it is.
     #[error("cannot put the restored home in the place of {path}: {source}")]
-    Swap {
-        /// The home.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Swap { path: PathBuf, source: io::Error },
     /// Another backup is being made.
     #[error("another backup of this home is being made")]
     Running,
-    /// A file.
     #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The output.
+    Io { path: PathBuf, source: io::Error },
     #[error("cannot write the backup: {0}")]
     Output(io::Error),
-    /// The record.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// A key.
     #[error(transparent)]
     Key(#[from] keys::Error),
-    /// The home.
     #[error(transparent)]
     Home(#[from] home::Error),
 }

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 /// The first bytes of a backup.
 const MAGIC: &[u8; 16] = b"ironclaw-backup\n";
 
-/// The version of the format.
 const VERSION: u16 = 1;
 
 /// Bytes of the header.
@@ -38,7 +37,6 @@ pub struct Header {
     pub chunk_bytes: u32,
     /// Fingerprint of the master key.
     pub key: [u8; BackupKey::NAME_BYTES],
-    /// A random id.
     pub id: [u8; 16],
     /// The time of the creation, in milliseconds since the epoch.
     pub created_at: i64,
@@ -79,7 +77,6 @@ impl Header {
         bytes.try_into().expect("the fields have 80 bytes together")
     }
 
-    /// Parses a header.
     pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderFault> {
         let mut rest = Fields(bytes);
         let magic: [u8; 16] = rest.take();
@@ -138,7 +135,6 @@ pub struct Sealer<'k, W> {
 }
 
 impl<'k, W: Write> Sealer<'k, W> {
-    /// Writes the header.
     pub fn begin(key: &'k BackupKey, header: &Header, mut out: W) -> io::Result<Self> {
         let (chunk_bytes, header) = (header.chunk_bytes as usize, header.to_bytes());
         out.write_all(&header)?;
@@ -247,7 +243,6 @@ impl<'k> Opener<'k> {
         Ok(())
     }
 
-    /// Fills a buffer.
     pub fn fill(&mut self, mut buffer: &mut [u8]) -> Result<(), Error> {
         while !buffer.is_empty() {
             let some = self.some(buffer.len())?;

@@ -63,7 +63,6 @@ struct Known {
     ledger: String,
     /// The first entry that is in the record.
     first: u64,
-    /// The last entry.
     last: u64,
     generation: u64,
     sessions: Vec<SessionId>,
@@ -97,7 +96,6 @@ pub fn discard_left(home: &Home) -> Result<(), Error> {
 }
 
 impl Maker {
-    /// Returns the maker for a home.
     pub fn new(home: &Home, master: &MasterKey, sink: Sink) -> Self {
         Self {
             home: home.clone(),

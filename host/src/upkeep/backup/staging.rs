@@ -51,7 +51,6 @@ impl Scratch {
         }
     }
 
-    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -212,7 +212,6 @@ impl<W: Write> Contents<W> {
         written.map_err(|error| Fault::Ours(Error::Output(error)))
     }
 
-    /// Writes the totals.
     pub fn finish(mut self) -> Result<(W, Totals), Error> {
         self.totals.write(&mut self.out).map_err(Error::Output)?;
         Ok((self.out, self.totals))
@@ -233,7 +232,6 @@ struct Walk<'a> {
 
 /// The reason that an entry is not in the backup.
 enum Fault {
-    /// The backup fails.
     Ours(Error),
     /// The entry is left out: an agent can cause this at any time.
     Theirs(Errno),

@@ -38,7 +38,6 @@ pub enum AcceptError {
     /// An archive that could not be moved.
     #[error(transparent)]
     Archive(#[from] archive::Error),
-    /// The state.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
 }

@@ -24,7 +24,6 @@ use std::time::Duration;
 /// Lines of the conversation that are shown at the start.
 const HISTORY_LINES: usize = 20;
 
-/// The options of a conversation.
 pub struct Options {
     /// Name or id of the agent.
     pub agent: String,
@@ -90,7 +89,6 @@ struct Conversation<'a> {
     client: &'a Client,
     /// Id of the agent.
     id: String,
-    /// Its name.
     name: String,
     thread: Option<String>,
     /// Files to send with the next message.
@@ -99,7 +97,6 @@ struct Conversation<'a> {
     /// The classes of calls that each message asks for; empty: as its words say.
     allow: Vec<String>,
     wait: Duration,
-    /// The last message.
     last: Option<MessageId>,
     waiting: Waiting,
     /// The questions that were shown.

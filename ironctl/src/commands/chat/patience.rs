@@ -13,7 +13,6 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Starts the wait.
     pub fn new(wait: Duration) -> Self {
         Self { deadline: Instant::now() + wait, since: None }
     }

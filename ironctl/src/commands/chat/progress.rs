@@ -38,7 +38,6 @@ impl LiveTurn {
         Self { out, answer: LiveAnswer::new(out, prefix), text: String::new(), since: Instant::now() }
     }
 
-    /// Returns the output of the turn.
     pub fn out(&self) -> Output {
         self.out
     }
@@ -60,7 +59,6 @@ impl LiveTurn {
         print_wait_reason(self.out, view)
     }
 
-    /// Shows a stage.
     pub fn stage(&mut self, stage: &Stage) -> Result<(), Error> {
         match stage.stage.parse::<LedgerEvent>() {
             Ok(LedgerEvent::OutputSealed) => {
@@ -180,7 +178,6 @@ fn number(number: f64) -> String {
     if number.abs() < LONG_NUMBER_MIN { ((number * 100.0).round() / 100.0).to_string() } else { format!("{number:e}") }
 }
 
-/// Returns the tool of a stage.
 fn tool(stage: &Stage) -> &str {
     stage.reason.split(", ").find_map(|part| part.strip_prefix("tool ")).unwrap_or("a tool")
 }

@@ -38,9 +38,7 @@ pub struct TypedLine {
 /// The text of a message, in which `[quoted 1]` has the place of the first quoted text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// The typed text.
     pub text: String,
-    /// The pasted texts.
     pub quoted: Vec<String>,
 }
 
@@ -175,7 +173,6 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Opens the terminal.
     pub fn open() -> Result<Self, Error> {
         let seen = Rc::<RefCell<Seen>>::default();
         let config = Config::builder().max_history_size(HISTORY_LINES_MAX).map_err(no_prompt)?.build();

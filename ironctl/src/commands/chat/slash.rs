@@ -25,14 +25,12 @@ const NAMES: [&str; 10] = ["help", "allow", "why", "new", "model", "files", "usa
 /// Least similarity of a typed and a suggested name, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
 
-/// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
     /// An empty line.
     Empty,
     /// Text for the agent, with the pasted parts.
     Say(Parts),
-    /// Show the commands.
     Help,
     /// Explain the last message.
     Why,
@@ -46,7 +44,6 @@ pub enum Line {
     Usage,
     /// Decide about the calls and changes that wait, or about the one with this number.
     Inbox(Option<usize>),
-    /// Leave.
     Quit,
 }
 

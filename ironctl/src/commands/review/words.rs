@@ -5,12 +5,14 @@
 /// The words of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Words {
-    /// For one object.
     One,
     /// For one of several objects, which the person may skip.
     Inbox,
     /// For a call in a conversation. The number binds the answer to the page, and a model cannot write the brackets.
-    Turn { position: u32, of: u32 },
+    Turn {
+        position: u32,
+        of: u32,
+    },
 }
 
 /// The meaning of a typed line.

@@ -7,7 +7,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The name of the unit.
 pub const NAME: &str = "ironclaw.service";
 
 const USER: &str = include_str!("user.service");
@@ -25,7 +24,6 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// The manager of systemd that runs the unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
-    /// That of this user.
     User,
     /// That of the machine.
     System,

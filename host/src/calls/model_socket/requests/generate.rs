@@ -312,7 +312,6 @@ pub(super) struct Prepared {
     pub(super) facts: TurnFacts,
     /// For a summary: the items that it replaces.
     covers: Option<Covers>,
-    /// The booked estimate.
     booked: Booked,
     /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
     pub(super) bounds: Bounds,

@@ -38,9 +38,7 @@ const IN_CHAT: &str = "chat";
 enum Step {
     /// It has its result, or another task runs it.
     Leave,
-    /// It is permitted.
     Run,
-    /// People approved it.
     RunApproved,
     /// It waits for people, and one of them is present; with the rest of the turn's pause.
     Wait(Duration),

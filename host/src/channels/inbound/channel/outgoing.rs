@@ -26,7 +26,6 @@ pub struct Body<'a> {
     pub thread: &'a str,
     /// The answered messages, `msg_…`.
     pub message_ids: &'a [String],
-    /// The text.
     pub text: &'a str,
     /// Files that an agent sends with it.
     #[serde(skip_serializing_if = "<[File]>::is_empty")]
@@ -42,7 +41,6 @@ pub struct File {
 }
 
 impl File {
-    /// Returns a file with this content.
     pub fn new(file: SentFile, content: &[u8]) -> Self {
         Self { file, data: STANDARD.encode(content) }
     }

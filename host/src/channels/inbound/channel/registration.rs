@@ -15,9 +15,7 @@ use url::Url;
 pub enum Registration {
     /// An address that takes signed HTTP, and the secret of both directions.
     Webhook {
-        /// Address for replies.
         url: Url,
-        /// Signs both ways.
         secret: SecretText,
         /// `true` if the host made the secret; the operator already knows any other secret.
         is_fresh: bool,
@@ -49,7 +47,6 @@ impl Registration {
         }
     }
 
-    /// Returns the kind of the channel.
     pub const fn kind(&self) -> ChannelKind {
         match self {
             Self::Webhook { .. } => ChannelKind::Webhook,

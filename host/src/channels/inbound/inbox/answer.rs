@@ -23,7 +23,6 @@ pub enum Choice<'a> {
     Option {
         /// Its number, from 1.
         number: u32,
-        /// Its text.
         text: &'a str,
     },
     /// A text of the person.
@@ -32,15 +31,11 @@ pub enum Choice<'a> {
 
 /// An answer to record.
 pub struct Answer<'a> {
-    /// The question.
     pub question: QuestionId,
     /// Its text, in the words of the agent.
     pub asked: &'a str,
-    /// The choice.
     pub choice: Choice<'a>,
-    /// The session.
     pub session: &'a Session,
-    /// The person concerned.
     pub person: PersonId,
     /// The kind of principal of the turn that asked.
     pub principal_kind: Principal,

@@ -16,7 +16,6 @@ pub use crate::store::tables::notifications::interrupted;
 
 /// A notification that was taken up, with the channel and the number of the attempt.
 pub struct TakenUp {
-    /// The notification.
     pub stored: Stored,
     /// The place at which it is sent.
     pub place: Place,

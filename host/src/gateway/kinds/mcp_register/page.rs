@@ -231,7 +231,6 @@ fn put_secrets(page: &mut Effects<'_>, server: &McpRegister) {
 enum SecretNow<'a> {
     /// The same header with the same secret.
     Same,
-    /// Other ones.
     Other(Vec<&'a str>),
 }
 

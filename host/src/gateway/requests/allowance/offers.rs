@@ -35,7 +35,6 @@ const READ_MAX: usize = 500;
 /// An offer of an allowance.
 #[derive(Debug, Clone)]
 pub struct Offer {
-    /// The allowance.
     pub new: New,
     /// The typed messages whose calls the person approved.
     pub messages: usize,

@@ -24,7 +24,6 @@ use serde_json::Value;
 pub struct Shown {
     /// The exact text of the page.
     pub text: String,
-    /// Its digest.
     pub digest: Digest,
     /// The digest of the manifest of the tool and of the standing facts of its calls.
     pub manifest: Digest,

@@ -22,7 +22,6 @@ pub struct Reading<'a> {
     pub session: SessionId,
     /// The agent of the session.
     pub agent: AgentId,
-    /// The call.
     pub call: CallId,
     /// The tool by its name for a model.
     pub tool: &'a str,

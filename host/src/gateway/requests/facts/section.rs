@@ -16,7 +16,6 @@ use serde::Serialize;
 /// The words in place of a list without entries.
 const NONE: &str = "none";
 
-/// Writes the section.
 pub fn put(page: &mut Page, facts: &Facts) {
     page.heading("WHERE IT HAS ITS EFFECT");
     let mut section = Section { page };

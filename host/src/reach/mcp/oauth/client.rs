@@ -24,7 +24,6 @@ const SECRET_BYTES_MIN: usize = 8;
 
 /// The secret of a client for one request.
 pub(super) struct Proof {
-    /// The secret.
     pub(super) text: SecretText,
     /// Whether it is sent in a header, and not in the form.
     pub(super) in_header: bool,

@@ -118,7 +118,6 @@ impl Logins {
 
 /// The worker that renews tokens.
 pub struct LoginRenewal {
-    /// The logins.
     pub logins: Arc<Logins>,
     /// The shutdown. No renewal begins after it.
     pub shutdown: Shutdown,

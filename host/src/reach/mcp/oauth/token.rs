@@ -72,7 +72,6 @@ pub(super) fn known(error: &str) -> &'static str {
     ERRORS.into_iter().find(|known| *known == error).unwrap_or("an unknown error")
 }
 
-/// Reads the answer of an issuer.
 pub(super) fn read(status: u16, mut answer: Value) -> Result<Issued, Failed> {
     if let Some(error) = answer["error"].as_str().filter(|_| (400..500).contains(&status) && status != 429) {
         return Err(Failed::Refused(known(error)));

@@ -20,7 +20,6 @@ pub const HISTORY_MAX: usize = 1000;
 pub struct Kept {
     /// The path below the workspace.
     pub path: String,
-    /// The copy.
     pub version: Version,
     /// The reason that the workspace no longer has it.
     pub why: Why,
@@ -31,7 +30,6 @@ pub struct Kept {
 /// The kept versions of a workspace, the newest first.
 #[derive(Debug, Default)]
 pub struct History {
-    /// The versions.
     pub versions: Vec<Kept>,
     /// True if there are more than [`HISTORY_MAX`].
     pub more: bool,

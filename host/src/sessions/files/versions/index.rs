@@ -15,7 +15,6 @@ const BLOCK_BYTES: u64 = 4096;
 /// The facts by which the host recognises an unchanged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
-    /// Its size.
     pub bytes: u64,
     inode: u64,
     modified: (i64, i64),
@@ -85,9 +84,7 @@ pub struct Version {
 pub struct Past {
     /// The path below the workspace.
     pub path: String,
-    /// The copy.
     pub version: Version,
-    /// The reason.
     pub why: Why,
     /// The last turn with a contained call that may change files, before the host saw the change.
     pub turn: Option<TurnId>,

@@ -14,7 +14,6 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::home::SessionDirectories;
 use std::io;
 
-/// A wanted version.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// The path of the version.
@@ -32,11 +31,9 @@ pub struct Restoring {
     draft: Draft,
     /// The number of the version.
     pub version: u64,
-    /// Its size.
     pub bytes: u64,
     /// The digest of its content.
     pub digest: Digest,
-    /// The path of the restored file.
     pub to: FilePath,
     /// The number of the version that has the content of the replaced file.
     pub replaced: Option<u64>,

@@ -38,7 +38,6 @@ const SYNCED_MAX: usize = 32;
 pub struct LeftOut {
     /// Its path, with safe characters.
     pub shown: String,
-    /// The reason.
     pub why: Reason,
 }
 

@@ -162,7 +162,6 @@ impl<'a> Copier<'a> {
         Ok(None)
     }
 
-    /// Stores the index.
     pub fn save(&mut self) -> io::Result<()> {
         self.store.save(&mut self.index)
     }

@@ -20,7 +20,6 @@ use std::time::Instant;
 /// The bytes of one block in the result of `stat`.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// The found files.
 #[derive(Debug, Default)]
 pub struct Found {
     /// The regular files, by path.

@@ -16,7 +16,6 @@ use serde_json::Value;
 pub enum Requester {
     /// An agent, in a turn on behalf of a person.
     Agent {
-        /// The person.
         principal: PersonId,
         /// The call that proposed it.
         origin: Origin,
@@ -28,13 +27,10 @@ pub enum Requester {
 /// The call with which an agent proposed a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The conversation.
     pub session: SessionId,
-    /// The turn.
     pub turn: TurnId,
     /// The first message that the turn answers.
     pub message: Option<MessageId>,
-    /// The recorded call.
     pub call: CallId,
 }
 
@@ -45,7 +41,6 @@ ironclaw_contract::words! {
         Pending = "pending",
         /// Enough people approved; it is about to be applied.
         Approved = "approved",
-        /// It took effect.
         Applied = "applied",
         /// A person said no.
         Rejected = "rejected",
@@ -73,18 +68,14 @@ impl Status {
 ironclaw_contract::stored_as_text!(Status);
 
 rows! {
-    /// A change's row.
     #[derive(Debug, Clone)]
     pub struct Row {
-        /// Its id.
         pub id: ChangeId,
-        /// Its kind.
         pub kind: ChangeKind,
         /// The agent that it concerns.
         pub agent: Option<AgentId> = "agent_id",
         /// The agent or the person that proposed it.
         pub requester: Requester as requester,
-        /// The change itself.
         pub change: Change as change,
         /// The value of the same setting at the time of the proposal.
         pub before: Value as json,
@@ -98,7 +89,6 @@ rows! {
         pub generation: u64,
         /// Number of the ledger entry for the proposal.
         pub asked_seq: u64,
-        /// Its status.
         pub status: Status,
         /// Digest of the review page that the deciding person read.
         pub shown: Option<Digest>,

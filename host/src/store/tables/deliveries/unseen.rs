@@ -36,7 +36,6 @@ rows! {
     /// The unseen replies of one session.
     #[derive(Debug, Clone)]
     pub struct Unseen {
-        /// The session.
         pub session: SessionId = "session_id",
         /// Their number.
         pub count: u64,

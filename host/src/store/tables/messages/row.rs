@@ -8,18 +8,14 @@ use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_judge::Principal;
 
 rows! {
-    /// A message's row.
     #[derive(Debug, Clone)]
     pub struct Message {
-        /// Its id.
         pub id: MessageId,
-        /// Its session.
         pub session: SessionId = "session_id",
         /// Its number.
         pub seq: u64,
         /// `chat task webhook system`.
         pub kind: Kind,
-        /// Its status.
         pub status: Status,
         /// True if it asks for a turn.
         pub trigger: bool,
@@ -27,7 +23,6 @@ rows! {
         pub sender: String,
         /// The id of its principal.
         pub principal: String,
-        /// Its channel.
         pub channel: String,
         /// Milliseconds since the epoch.
         pub received_at: i64,
@@ -51,9 +46,7 @@ impl Message {
 /// A message of a person to insert; it waits for its first turn.
 #[derive(Debug, Clone, Copy)]
 pub struct NewMessage<'a> {
-    /// Its id.
     pub id: MessageId,
-    /// Its session.
     pub session: SessionId,
     /// Its number.
     pub seq: u64,
@@ -69,9 +62,7 @@ pub struct NewMessage<'a> {
     pub sender: &'a str,
     /// The person on whose behalf it asks.
     pub principal: PersonId,
-    /// The kind of its principal.
     pub principal_kind: Principal,
-    /// Its channel.
     pub channel: &'a str,
     /// The platform's id of its event.
     pub event: Option<&'a str>,
@@ -83,13 +74,11 @@ rows! {
     /// A message that waits for a turn.
     #[derive(Debug, Clone)]
     pub struct Waiting {
-        /// The message.
         pub id: MessageId,
         /// Its number.
         pub seq: u64,
         /// The id of its principal.
         pub principal: String,
-        /// The kind of its principal.
         pub principal_kind: Principal as word,
         /// True if it asks for a turn.
         pub trigger: bool,
@@ -104,9 +93,7 @@ rows! {
     /// A message and its session.
     #[derive(Debug, Clone, Copy)]
     pub struct InSession {
-        /// The message.
         pub message: MessageId = "id",
-        /// Its session.
         pub session: SessionId = "session_id",
     }
 

@@ -17,7 +17,6 @@ ironclaw_contract::words! {
         Asked = "asked",
         /// The host runs it; its effect may have happened.
         Running = "running",
-        /// It was refused.
         Refused = "refused",
         /// It did what it was made for.
         Done = "done",
@@ -93,21 +92,16 @@ rows! {
     /// A recorded call's row.
     #[derive(Debug, Clone)]
     pub struct CallRow {
-        /// Its id.
         pub id: CallId,
-        /// Its session.
         pub session: SessionId = "session_id",
-        /// Its turn.
         pub turn: TurnId = "turn_id",
         /// The output that names it.
         pub output: ItemId = "output_item",
-        /// The tool.
         pub tool: String,
         /// The place where it runs; `None` for a refused call.
         pub runs: Option<Runs> as runs,
         /// Digest of its arguments.
         pub digest: Digest,
-        /// Its state.
         pub state: CallState,
         /// Its result, once there is one.
         pub result: Option<ItemId> = "result_item",

@@ -33,7 +33,6 @@ struct RequestBody {
     mentions: Vec<String>,
     /// Text of the sender.
     text: String,
-    /// Attached files.
     #[serde(default)]
     files: Vec<File>,
     /// Texts of others that the sender quotes; a channel that names them, also as none, tells them from typed text.
