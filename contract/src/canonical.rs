@@ -80,7 +80,15 @@ pub fn parse(text: &[u8], limits: Limits) -> Result<Value, Error> {
 
 /// Reads a JSON text strictly into `T`.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8], limits: Limits) -> Result<T, Error> {
-    serde_json::from_value(parse(text, limits)?).map_err(|error| Error::Shape(said(&error)))
+    from_value(parse(text, limits)?)
+}
+
+/// Reads a value from [`parse`] strictly into `T`.
+///
+/// # Errors
+/// [`Error::Shape`].
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(|error| Error::Shape(said(&error)))
 }
 
 /// Returns the text of an error about a text or a shape, in at most [`SAID_CHARACTERS_MAX`] characters.

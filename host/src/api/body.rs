@@ -13,6 +13,7 @@ use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -75,30 +76,39 @@ impl LargeBodies {
     }
 }
 
-/// Parses a text strictly into `T`, on a blocking thread if it is long.
+/// Parses a text, on a blocking thread if it is long. Not generic, so that it is compiled once for all types of bodies.
 ///
 /// # Errors
 /// Returns a sentence about the first mistake.
-pub async fn read<T: DeserializeOwned + Send + 'static>(bytes: Bytes) -> Result<T, String> {
+async fn parse(bytes: Bytes) -> Result<Value, String> {
     let limits = Limits::bytes(bytes.len()).values(REQUEST_VALUES_MAX);
-    let read = move || canonical::from_slice(&bytes, limits).map_err(|error| error.to_string());
+    let parse = move || canonical::parse(&bytes, limits).map_err(|error| error.to_string());
     if limits.bytes_max <= INLINE_BYTES_MAX {
-        return read();
+        return parse();
     }
-    let reading = tokio::task::spawn_blocking(read);
-    reading.await.unwrap_or_else(|_| Err("it could not be read".to_owned()))
+    let parsing = tokio::task::spawn_blocking(parse);
+    parsing.await.unwrap_or_else(|_| Err("it could not be read".to_owned()))
+}
+
+fn shaped<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    canonical::from_value(value).map_err(|error| error.to_string())
 }
 
 /// The body of a request, strictly of this type. Other content is refused in the API's own words.
 pub struct Body<T>(pub T);
 
-impl<T: DeserializeOwned + Send + 'static> FromRequest<Api> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
     type Rejection = Answer;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Answer> {
-        let RawBody { bytes, _permit } = RawBody::from_request(request, api).await?;
-        read(bytes).await.map(Body).map_err(malformed)
+        let value = body_value(request, api).await?;
+        shaped(value).map(Body).map_err(malformed)
     }
+}
+
+async fn body_value(request: Request, api: &Api) -> Result<Value, Answer> {
+    let RawBody { bytes, _permit } = RawBody::from_request(request, api).await?;
+    parse(bytes).await.map_err(malformed)
 }
 
 /// The body of a request, as its bytes. It holds the permit of a large body.
@@ -155,8 +165,8 @@ mod tests {
     #[tokio::test]
     async fn body_with_too_many_values_is_refused() {
         let text = format!("{{\"text\":\"x\",\"y\":[{}0]}}", "{\"a\":0},".repeat(32 * 1024));
-        let error = read::<serde_json::Value>(text.into()).await.expect_err("refused");
+        let error = parse(text.into()).await.expect_err("refused");
         assert!(error.contains("too many values"), "{error}");
-        assert_eq!(read::<Vec<u8>>("[1,2]".into()).await, Ok(vec![1, 2]));
+        assert_eq!(shaped(parse("[1,2]".into()).await.expect("read")), Ok(vec![1, 2]));
     }
 }

@@ -3,7 +3,9 @@
 //! Never leaves a line out: both lists can be read from the result. `gateway/review_page` shows it.
 
 use similar::{Algorithm, ChangeTag, DiffOp};
+use std::collections::HashMap;
 use std::hash::Hash;
+use std::iter;
 
 /// The mark of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +20,33 @@ pub enum LineMark {
 
 /// Returns all lines of both lists with their marks. In a replacement, removed lines come before added ones.
 pub fn lines<'a, T: Eq + Hash>(old: &'a [T], new: &'a [T]) -> Vec<(LineMark, &'a T)> {
+    let mut numbers = HashMap::new();
+    let mut numbered = |lines: &'a [T]| -> Vec<usize> {
+        let number = |line| {
+            let next = numbers.len();
+            *numbers.entry(line).or_insert(next)
+        };
+        lines.iter().map(number).collect()
+    };
+    let marks = marks(&numbered(old), &numbered(new));
+    let (mut old, mut new) = (old.iter(), new.iter());
+    let line = |mark| match mark {
+        LineMark::Removed => old.next(),
+        LineMark::Added => new.next(),
+        LineMark::Unchanged => new.next().and(old.next()),
+    };
+    marks.iter().copied().zip(marks.iter().copied().map_while(line)).collect()
+}
+
+/// Returns the marks of all lines, of which equal ones have the same number. Not generic, so that the algorithm is compiled once.
+fn marks(old: &[usize], new: &[usize]) -> Vec<LineMark> {
     // The algorithm bounds its work on lists with little in common by the input alone and never by a clock: two people with
     // the same lists see the same lines.
     let parts = similar::capture_diff_slices(Algorithm::Myers, old, new);
-    let lines = |part: &DiffOp| part.iter_slices(old, new).map(|(tag, lines)| (fate(tag), lines)).collect::<Vec<_>>();
-    parts.iter().flat_map(lines).flat_map(|(fate, lines)| lines.iter().map(move |line| (fate, line))).collect()
+    let marks = |part: &DiffOp| {
+        part.iter_slices(old, new).flat_map(|(tag, lines)| iter::repeat_n(fate(tag), lines.len())).collect::<Vec<_>>()
+    };
+    parts.iter().flat_map(marks).collect()
 }
 
 fn fate(tag: ChangeTag) -> LineMark {
