@@ -1,6 +1,6 @@
 //! A load campaign: two members and a webhook sender exhaust every quota at once, and the owner is still answered in turn.
 //!
-//! A run takes seconds by default, and ten minutes with `IRONCLAW_LONG=1`. It counts turns and codes and measures no times. See
+//! A run takes seconds by default, and four minutes with `IRONCLAW_LONG=1`. It counts turns and codes and measures no times. See
 //! `quota`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
@@ -26,7 +26,7 @@ const SETTINGS: &str = "requests_per_minute = 100000\n[api]\nlisten = \"127.0.0.
 const SECONDS: u64 = 15;
 
 /// The duration in the long tier.
-const LONG_SECONDS: u64 = 600;
+const LONG_SECONDS: u64 = 240;
 
 /// The limit of the host's memory at any time, in a build for tests.
 const HOST_BYTES_MAX: u64 = 256 << 20;
