@@ -72,7 +72,8 @@ pub fn of_origin_or_new(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
     origin: &Origin,
-    (person, numbers): (impl Into<Option<PersonId>>, u32),
+    person: impl Into<Option<PersonId>>,
+    numbers: u32,
     wrapping: &WrappingKey,
 ) -> Result<Session, NewError> {
     if let Some(session) = of_origin(tx, agent.id, origin)? {
@@ -270,7 +271,7 @@ pub(crate) mod tests {
         on_record(|tx, owner, agent, wrapping| {
             let own = registry::Identity::own(owner);
             let origin = Origin::of_sender(own.channel, own.sender, String::new());
-            let session = of_origin_or_new(tx, agent, &origin, (owner, 1), wrapping).expect("made");
+            let session = of_origin_or_new(tx, agent, &origin, owner, 1, wrapping).expect("made");
             test(tx, owner, &session);
         });
     }
@@ -278,7 +279,7 @@ pub(crate) mod tests {
     #[test]
     fn uid_of_a_removed_session_is_used_again_once_files_are_gone() {
         on_record(|tx, owner, agent, wrapping| {
-            let make = |tx: &mut WriteTx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), (owner, 3), wrapping);
+            let make = |tx: &mut WriteTx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), owner, 3, wrapping);
             let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
             assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
             assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
@@ -316,11 +317,11 @@ pub(crate) mod tests {
                 };
                 let other = create_agent(tx, &Direct::by_test(owner), other).expect("a name");
                 writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
-                let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
+                let made = of_origin_or_new(tx, agent, &origin(0), owner, 1, wrapping).expect("there is a uid");
                 erase(tx, made.id, owner).expect("erased");
                 end(tx, &yes, agent);
                 give_uid_back(tx, made.id).expect("noted");
-                let next = of_origin_or_new(tx, &other, &origin(1), (owner, 1), wrapping);
+                let next = of_origin_or_new(tx, &other, &origin(1), owner, 1, wrapping);
                 assert!(matches!(next, Err(NewError::Full)), "{next:?}");
             });
         }
@@ -332,11 +333,11 @@ pub(crate) mod tests {
             let yes = Approved::by_test(owner);
             writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
             writers::mounts::set(tx, &yes, agent.id, &[]).expect("revoked");
-            let made = of_origin_or_new(tx, agent, &origin(0), (owner, 1), wrapping).expect("there is a uid");
+            let made = of_origin_or_new(tx, agent, &origin(0), owner, 1, wrapping).expect("there is a uid");
             writers::mounts::set(tx, &yes, agent.id, &[granted(true)]).expect("granted to read");
             erase(tx, made.id, owner).expect("erased");
             give_uid_back(tx, made.id).expect("noted");
-            assert_eq!(of_origin_or_new(tx, agent, &origin(1), (owner, 1), wrapping).expect("a uid").uid_offset, 0);
+            assert_eq!(of_origin_or_new(tx, agent, &origin(1), owner, 1, wrapping).expect("a uid").uid_offset, 0);
         });
     }
 
@@ -349,7 +350,7 @@ pub(crate) mod tests {
             registry::people::link(tx, &bob, &identity, owner).expect("a free identity");
             let mut begin = |address: &str, person: &Person| {
                 let origin = Origin { platform_id: address.to_owned(), ..origin(0) };
-                of_origin_or_new(tx, agent, &origin, (person.id, 9), wrapping).expect("there is a uid").id
+                of_origin_or_new(tx, agent, &origin, person.id, 9, wrapping).expect("there is a uid").id
             };
             let (own, other) = (begin("bob", &bob), begin("eve", &eve));
             let seen = |tx: &ReadTx<'_>, by: &Person| -> Vec<SessionId> {
@@ -387,11 +388,11 @@ pub(crate) mod tests {
             };
             for n in 0..2 {
                 assert_eq!(code(tx, owner, "desk"), Ok(()));
-                of_origin_or_new(tx, agent, &origin(n), (owner, 9), wrapping).expect("made");
+                of_origin_or_new(tx, agent, &origin(n), owner, 9, wrapping).expect("made");
             }
             assert_eq!(code(tx, owner, "desk"), Err(DenialCode::TooManyConversations));
             assert_eq!(code(tx, other, "desk"), Ok(()), "another person has their own");
-            of_origin_or_new(tx, agent, &origin(2), (other, 9), wrapping).expect("made");
+            of_origin_or_new(tx, agent, &origin(2), other, 9, wrapping).expect("made");
             assert_eq!(
                 code(tx, other, "desk"),
                 Err(DenialCode::TooManyConversations),

@@ -27,7 +27,7 @@ pub(crate) fn make_sessions(host: &TestHost, agents: usize, threads: usize) {
                 for thread in 0..threads {
                     let (channel, address) = (LOOPBACK.to_owned(), owner.to_string());
                     let origin = Origin::of_sender(channel, address, format!("t{thread}"));
-                    sessions::of_origin_or_new(tx, &agent, &origin, (owner, u32::MAX), &wrapping)?;
+                    sessions::of_origin_or_new(tx, &agent, &origin, owner, u32::MAX, &wrapping)?;
                 }
             }
             Ok::<_, NewError>(())

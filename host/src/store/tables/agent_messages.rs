@@ -133,7 +133,7 @@ pub fn sends_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<u64, E
 }
 
 /// Records a send of an agent, and forgets its sends up to `until`.
-pub fn add_send(tx: &mut WriteTx<'_>, agent: AgentId, call: CallId, (at, until): (i64, i64)) -> Result<(), Error> {
+pub fn add_send(tx: &mut WriteTx<'_>, agent: AgentId, call: CallId, at: i64, until: i64) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_sends WHERE agent_id = ?1 AND sent_at <= ?2", params![agent, until])?;
     tx.execute("INSERT INTO agent_sends (call_id, agent_id, sent_at) VALUES (?1,?2,?3)", params![call, agent, at])
         .map(drop)

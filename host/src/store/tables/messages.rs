@@ -72,8 +72,11 @@ pub fn insert_of_host(tx: &mut WriteTx<'_>, id: MessageId, session: SessionId, s
 /// Inserts a message of the host that continues a task and asks for a turn with the same principal.
 pub fn insert_follow_up(
     tx: &mut WriteTx<'_>,
-    (id, session, seq): (MessageId, SessionId, u64),
-    (principal, kind): (PersonId, Principal),
+    id: MessageId,
+    session: SessionId,
+    seq: u64,
+    principal: PersonId,
+    kind: Principal,
     root: MessageId,
 ) -> Result<(), Error> {
     let now = tx.now();
@@ -160,7 +163,8 @@ pub fn waiting(
 pub fn complete_older_context(
     tx: &mut WriteTx<'_>,
     session: SessionId,
-    (kept, bytes_max): (usize, u64),
+    kept: usize,
+    bytes_max: u64,
 ) -> Result<(), Error> {
     // `waits = 1` is redundant, but it is the condition of the index; without it SQLite reads all messages.
     let waiting = "session_id = ?1 AND waits = 1 AND status = 'queued' AND trigger = 0";

@@ -153,7 +153,8 @@ pub fn insert(
     tx: &mut WriteTx<'_>,
     id: DeliveryId,
     person: PersonId,
-    (about, subject): (About, &str),
+    about: About,
+    subject: &str,
     place: Option<&Place>,
     Times { now, not_before }: Times,
 ) -> Result<(), Error> {

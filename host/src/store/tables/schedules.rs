@@ -159,7 +159,8 @@ pub fn update(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
 pub fn set_state(
     tx: &mut WriteTx<'_>,
     id: ScheduleId,
-    (state, reason): (State, Option<&str>),
+    state: State,
+    reason: Option<&str>,
     next_due: Option<i64>,
 ) -> Result<(), Error> {
     let sql = "UPDATE schedules SET state = ?2, reason = ?3, next_due = ?4, \
@@ -243,7 +244,8 @@ pub fn start(tx: &mut WriteTx<'_>, ordinal: i64, message: MessageId) -> Result<(
 pub fn settle(
     tx: &mut WriteTx<'_>,
     ordinal: i64,
-    (state, reason): (OccurrenceState, Option<&str>),
+    state: OccurrenceState,
+    reason: Option<&str>,
     receipt: Option<DeliveryId>,
 ) -> Result<bool, Error> {
     let now = tx.now();

@@ -23,7 +23,8 @@ rows! {
 /// Inserts the copy of a call with its encrypted content.
 pub fn insert_file(
     tx: &mut WriteTx<'_>,
-    (call, session): (CallId, SessionId),
+    call: CallId,
+    session: SessionId,
     new: &SentFileRow,
     content: &[u8],
 ) -> Result<(), Error> {

@@ -165,7 +165,7 @@ pub fn add_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, String
 }
 
 /// Notes that a verified package was verified again, by this key from this source.
-pub fn renew_package(tx: &mut WriteTx<'_>, digest: Digest, (signer, source): (&str, &str)) -> Result<(), Error> {
+pub fn renew_package(tx: &mut WriteTx<'_>, digest: Digest, signer: &str, source: &str) -> Result<(), Error> {
     let now = tx.now();
     let sql = "UPDATE skill_packages SET signer = ?2, source = ?3, resolved_at = ?4 WHERE digest = ?1";
     tx.execute(sql, params![digest, signer, source, now]).map(drop)

@@ -74,7 +74,9 @@ pub fn insert(
     tx: &mut WriteTx<'_>,
     id: TurnId,
     session: SessionId,
-    (principal, kind, scope): (&str, Principal, Classes),
+    principal: &str,
+    kind: Principal,
+    scope: Classes,
     deadline: i64,
 ) -> Result<(), Error> {
     let opened_at = tx.wall();

@@ -174,7 +174,7 @@ impl Index {
     }
 
     /// Adds the copy of a file. The former copy becomes a past version by `turn`.
-    pub fn keep(&mut self, path: &str, (digest, stamp): (Digest, Stamp), kept_at: i64, turn: Option<TurnId>) {
+    pub fn keep(&mut self, path: &str, digest: Digest, stamp: Stamp, kept_at: i64, turn: Option<TurnId>) {
         if let Some(former) = self.current.get(path) {
             self.end(path, former.stamp.why(&stamp), turn);
         }

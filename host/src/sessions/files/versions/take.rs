@@ -158,7 +158,7 @@ impl<'a> Copier<'a> {
         }
         self.store.write(&digest, &content)?;
         let stamp = stamp.with_bytes(content.len() as u64);
-        self.index.keep(path, (digest, stamp), self.at, self.by);
+        self.index.keep(path, digest, stamp, self.at, self.by);
         Ok(None)
     }
 
