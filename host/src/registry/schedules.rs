@@ -132,7 +132,7 @@ pub fn pause(tx: &mut WriteTx<'_>, row: &Schedule, by: By, reason: &str) -> Resu
     if row.state != State::Active {
         return Err(wrong_state(row, "it is not active").into());
     }
-    table::set_state(tx, row.id, (State::Paused, Some(reason)), None)?;
+    table::set_state(tx, row.id, State::Paused, Some(reason), None)?;
     entry(LedgerEvent::SchedulePaused, row, by).reason(reason).append(tx)?;
     Ok(())
 }
@@ -148,7 +148,7 @@ pub fn resume(tx: &mut WriteTx<'_>, row: &Schedule, by: By) -> Result<i64, Denie
     let Some(next) = series(row)?.next_after(tx.wall()) else {
         return Err(wrong_state(row, "its time has passed").into());
     };
-    table::set_state(tx, row.id, (State::Active, None), Some(next))?;
+    table::set_state(tx, row.id, State::Active, None, Some(next))?;
     entry(LedgerEvent::ScheduleResumed, row, by).append(tx)?;
     Ok(next)
 }
@@ -161,7 +161,7 @@ pub fn remove(tx: &mut WriteTx<'_>, row: &Schedule, by: By) -> Result<(), Denied
     if row.state == State::Removed {
         return Err(wrong_state(row, "it is removed").into());
     }
-    table::set_state(tx, row.id, (State::Removed, None), None)?;
+    table::set_state(tx, row.id, State::Removed, None, None)?;
     entry(LedgerEvent::ScheduleRemoved, row, by).append(tx)?;
     Ok(())
 }

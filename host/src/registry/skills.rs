@@ -285,7 +285,7 @@ pub fn record_package(tx: &mut WriteTx<'_>, new: &Package, texts: &[(String, Str
             // The signer of the record stays while its signature counts.
             let counts = trust(tx, &held)? == Trust::Trusted;
             let (signer, source) = if counts { (&held.signer, &held.source) } else { (&new.signer, &new.source) };
-            return Ok(table::renew_package(tx, held.digest, (signer, source))?);
+            return Ok(table::renew_package(tx, held.digest, signer, source)?);
         }
         let message = format!("skill {} {} had other bytes before", new.name, new.version);
         let refusal = Refusal::new(DenialCode::SkillChanged, message);
@@ -312,12 +312,7 @@ pub fn kept(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
 }
 
 /// Records that a skill was refused before a change was proposed: for a person, or for a turn.
-pub fn note_refused(
-    tx: &mut WriteTx<'_>,
-    (name, version): (&str, &str),
-    code: DenialCode,
-    by: Asker,
-) -> Result<(), Error> {
+pub fn note_refused(tx: &mut WriteTx<'_>, name: &str, version: &str, code: DenialCode, by: Asker) -> Result<(), Error> {
     let short = |text| start(text, 64).to_owned();
     let entry = Entry::new(LedgerEvent::SkillRefused).with("skill", short(name)).with("version", short(version));
     match by {
