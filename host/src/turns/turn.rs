@@ -140,7 +140,7 @@ pub fn open_next(
     let deadline = tx.now() + i64::from(config.seconds_max) * 1000;
     let kind = first.principal_kind;
     let scope = scope_of(tx, kind, &chosen)?;
-    turns::insert(tx, id, session, (&first.principal, kind, scope), deadline)?;
+    turns::insert(tx, id, session, &first.principal, kind, scope, deadline)?;
     for message in &chosen {
         messages::take(tx, message.id, id)?;
     }

@@ -40,7 +40,8 @@ pub struct Booked {
 pub fn book(
     tx: &mut WriteTx<'_>,
     agent: AgentId,
-    (session, turn): (SessionId, TurnId),
+    session: SessionId,
+    turn: TurnId,
     model: &str,
     estimate: Usage,
 ) -> Result<Booked, ironclaw_state::Error> {
@@ -93,7 +94,8 @@ pub fn used(
     tx: &ReadTx<'_>,
     config: &Config,
     agent: AgentId,
-    (session, turn): (SessionId, TurnId),
+    session: SessionId,
+    turn: TurnId,
 ) -> Result<Vec<(Limit, u64)>, ironclaw_state::Error> {
     let today = day_of(tx.wall());
     let mut used = Vec::new();

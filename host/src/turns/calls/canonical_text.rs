@@ -23,11 +23,11 @@ pub(super) fn text(arguments: &Map<String, Value>) -> String {
 /// Returns whether the compact text of an object is also the canonical one. The map has its keys in order, unless a crate of the program
 /// asks `serde_json` for another order.
 fn is_plain_object(fields: &Map<String, Value>) -> bool {
-    fields.keys().is_sorted() && fields.iter().all(is_plain_entry)
+    fields.keys().is_sorted() && fields.iter().all(|(key, value)| is_plain_entry(key, value))
 }
 
 /// Returns whether the compact text of an entry is also the canonical one.
-fn is_plain_entry((key, value): (&String, &Value)) -> bool {
+fn is_plain_entry(key: &str, value: &Value) -> bool {
     // Keys sort by UTF-16 code units, which is the order of their bytes below the surrogates.
     key.chars().all(|character| character <= '\u{d7ff}') && is_plain(value)
 }

@@ -127,7 +127,8 @@ pub fn recall_query(agent: &Agent, turn: &TurnFacts, call: &WantedCall) -> Optio
 pub fn run(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
-    (turn, labels): (&Turn, &[Label]),
+    turn: &Turn,
+    labels: &[Label],
     call: &Call,
     found: Option<&Found>,
 ) -> Result<HostResult, ironclaw_state::Error> {
@@ -231,7 +232,7 @@ fn manage_schedules(
             let shown: Vec<_> = own.iter().map(shown_schedule).collect();
             Ok(ironclaw_contract::canonical::to_string(&json!({ "schedules": shown })))
         }
-        (verb, Some(id)) => change_schedule(tx, agent, person, (verb, id)),
+        (verb, Some(id)) => change_schedule(tx, agent, person, verb, id),
         (_, None) => Err(Refusal::new(DenialCode::CallMalformed, "id is missing: name the schedule").into()),
     };
     match done {
@@ -248,7 +249,8 @@ fn change_schedule(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
     person: PersonId,
-    (verb, id): (&str, &str),
+    verb: &str,
+    id: &str,
 ) -> Result<String, Denied> {
     let row = schedules::of_agent(tx, agent, person, id.parse().map_err(|_| schedules::unknown(id))?)?;
     let by = By::Agent(agent.id);

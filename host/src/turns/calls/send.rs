@@ -86,7 +86,7 @@ pub(super) fn complete_file(
 
 /// Writes what the host knows of a file into the arguments of its call, in place of the words of the model. `origin` is the address of
 /// the conversation with its thread.
-pub fn write_file(arguments: &mut Map<String, Value>, file: &SentFile, (recipient, thread): (Option<String>, &str)) {
+pub fn write_file(arguments: &mut Map<String, Value>, file: &SentFile, recipient: Option<String>, thread: &str) {
     let facts = [json!(file.name), json!(file.media_type), json!(file.bytes), json!(file.digest)];
     arguments.extend(OF_COPY.into_iter().map(str::to_owned).zip(facts));
     if !arguments.contains_key("to") {
@@ -199,7 +199,7 @@ mod tests {
         let file = SentFile { name: "a".to_owned(), media_type: "text/plain".to_owned(), bytes: 1, digest };
         let written = |arguments: Value| {
             let Value::Object(mut arguments) = arguments else { panic!("an object") };
-            write_file(&mut arguments, &file, (Some("shop:ann".to_owned()), "t"));
+            write_file(&mut arguments, &file, Some("shop:ann".to_owned()), "t");
             let code = complete_file(&mut arguments, &all);
             (code, Value::Object(arguments))
         };

@@ -143,7 +143,7 @@ impl Fixture<'_, '_> {
         };
         let known = identity::authenticate(self.tx, received).expect("known");
         let routed =
-            routing::route(self.tx, known, (&crate::registry::quota::Config::default(), u32::MAX), &self.wrapping)
+            routing::route(self.tx, known, &crate::registry::quota::Config::default(), u32::MAX, &self.wrapping)
                 .expect("heard");
         inbox::record(self.tx, &routed, &self.wrapping, &self.sealer).expect("taken").message
     }
