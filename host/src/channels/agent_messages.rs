@@ -68,6 +68,6 @@ fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<
         bytes: body.len(),
     };
     let key = session.content_key(keys.wrapping)?;
-    inbox::insert(tx, Text { body: &body, spans, labels, scope, hop }, (&key, keys.sealer), (id, session.id), row)?;
+    inbox::insert(tx, Text { body: &body, spans, labels, scope, hop }, &key, keys.sealer, id, session.id, row)?;
     Ok(table::insert(tx, &of_agent)?)
 }

@@ -134,7 +134,7 @@ fn add_for(
     }
     table::forget(tx, times.now - KEPT_MS, FORGOTTEN_AT_ONCE_MAX)?;
     let (id, place) = (DeliveryId::new(), table::place_of(tx, person)?);
-    table::insert(tx, id, person, (about, &subject), place.as_ref(), times)?;
+    table::insert(tx, id, person, about, &subject, place.as_ref(), times)?;
     let entry = match place {
         Some(_) => Entry::new(LedgerEvent::NotificationIntended),
         None => Entry::new(LedgerEvent::NotificationUnplaced),

@@ -49,8 +49,10 @@ fn live(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Session>, ironclaw
 /// Errors of the record and of keys.
 pub fn route(
     tx: &mut WriteTx<'_>,
-    (answer, agent): (&Delivery, &Agent),
-    (text, is_notice): (&str, bool),
+    answer: &Delivery,
+    agent: &Agent,
+    text: &str,
+    is_notice: bool,
     keys: Keys<'_>,
 ) -> Result<bool, NewError> {
     let (Some((request, session)), Some(turn)) = (asked(tx, answer)?, answer.turn) else { return Ok(false) };
@@ -67,7 +69,7 @@ pub fn route(
         delivery: Some(answer.id),
     };
     let (message, hop, chain) = (of_agent.message, of_agent.hop, of_agent.chain);
-    add(tx, &session, &request, (if is_notice { &notice } else { text }, author), of_agent, keys)?;
+    add(tx, &session, &request, if is_notice { &notice } else { text }, author, of_agent, keys)?;
     deliveries::take_up(tx, answer.id)?;
     Entry::new(LedgerEvent::AgentAnswered)
         .session(session.id)
@@ -88,7 +90,8 @@ pub(super) fn of_host(
     tx: &mut WriteTx<'_>,
     receiver: &Session,
     request: &AgentMessage,
-    (words, why): (&str, &str),
+    words: &str,
+    why: &str,
     keys: Keys<'_>,
 ) -> Result<(), NewError> {
     let Some(session) = live(tx, request.source_session)? else { return Ok(()) };
@@ -101,7 +104,7 @@ pub(super) fn of_host(
         ..request.clone()
     };
     let message = of_agent.message;
-    add(tx, &session, request, (words, Author::Host), of_agent, keys)?;
+    add(tx, &session, request, words, Author::Host, of_agent, keys)?;
     Entry::new(LedgerEvent::AgentRefused)
         .session(session.id)
         .message(message)
@@ -116,7 +119,8 @@ fn add(
     tx: &mut WriteTx<'_>,
     session: &Session,
     request: &AgentMessage,
-    (text, author): (&str, Author),
+    text: &str,
+    author: Author,
     of_agent: AgentMessage,
     keys: Keys<'_>,
 ) -> Result<(), NewError> {

@@ -72,7 +72,8 @@ fn is_listed(may: &[String], tool: &str) -> bool {
 pub fn denial(
     tx: &ReadTx<'_>,
     config: &Config,
-    (position, from): (&Position, AgentId),
+    position: &Position,
+    from: AgentId,
     to: &Destination,
 ) -> Result<Option<DenialCode>, Error> {
     let Some(receiver) = to.to_agent else {
@@ -82,7 +83,7 @@ pub fn denial(
             false => over_rate(tx, config, from),
         };
     };
-    if let Some(code) = standing(tx, (position.person, position.chain), from, receiver)? {
+    if let Some(code) = standing(tx, position.person, position.chain, from, receiver)? {
         return Ok(Some(code));
     }
     if position.hop >= config.hops_max {
@@ -94,7 +95,8 @@ pub fn denial(
 /// Returns the reason why an agent may no longer write to another one for this person.
 pub(super) fn standing(
     tx: &ReadTx<'_>,
-    (person, chain): (PersonId, MessageId),
+    person: PersonId,
+    chain: MessageId,
     from: AgentId,
     to: AgentId,
 ) -> Result<Option<DenialCode>, Error> {

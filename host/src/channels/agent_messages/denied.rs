@@ -18,9 +18,11 @@ use serde_json::Value;
 /// Errors of the record and of keys.
 pub fn tell(
     tx: &mut WriteTx<'_>,
-    (turn, position): (&Turn, Option<&Position>),
+    turn: &Turn,
+    position: Option<&Position>,
     agent: &Agent,
-    (call, code): (&Call, DenialCode),
+    call: &Call,
+    code: DenialCode,
     keys: Keys<'_>,
 ) -> Result<(), NewError> {
     let is_told = matches!(code, DenialCode::CallHops | DenialCode::CallGroup | DenialCode::CallRootPerson);
@@ -28,7 +30,7 @@ pub fn tell(
         return Ok(());
     }
     let Some(position) = position else { return Ok(()) };
-    let Some(session) = other_side(tx, (turn, position), agent, (call, code))? else { return Ok(()) };
+    let Some(session) = other_side(tx, turn, position, agent, call, code)? else { return Ok(()) };
     let text = format!("The host denied a message of agent {}: {} ({code}).", agent.name, code.meaning());
     inbox::notify(tx, &session, &text, keys.wrapping, keys.sealer)?;
     inbox::bound_context(tx, session.id)?;
@@ -37,9 +39,11 @@ pub fn tell(
 
 fn other_side(
     tx: &ReadTx<'_>,
-    (turn, position): (&Turn, &Position),
+    turn: &Turn,
+    position: &Position,
     agent: &Agent,
-    (call, code): (&Call, DenialCode),
+    call: &Call,
+    code: DenialCode,
 ) -> Result<Option<Session>, ironclaw_state::Error> {
     let found = if code == DenialCode::CallHops {
         let upstream = position.opened_by.as_ref().map(|of_agent| of_agent.source_session);

@@ -36,7 +36,7 @@ pub struct Request<'a> {
 /// Errors of the record.
 pub fn count(tx: &mut WriteTx<'_>, sender: AgentId, call: CallId) -> Result<(), ironclaw_state::Error> {
     let now = tx.wall();
-    table::add_send(tx, sender, call, (now, now - chain::MINUTE_MS))
+    table::add_send(tx, sender, call, now, now - chain::MINUTE_MS)
 }
 
 /// Records the message of a request, and returns it.
@@ -46,7 +46,8 @@ pub fn count(tx: &mut WriteTx<'_>, sender: AgentId, call: CallId) -> Result<(), 
 pub fn send(
     tx: &mut WriteTx<'_>,
     request: &Request<'_>,
-    (quota, sessions_max): (&quota::Config, u32),
+    quota: &quota::Config,
+    sessions_max: u32,
     keys: Keys<'_>,
 ) -> Result<MessageId, Denied<NewError>> {
     let Request { from: (session, call), sender, receiver, position, text } = request.clone();
@@ -57,7 +58,7 @@ pub fn send(
     let person = position.person;
     quota.admit_message(tx, person, AGENT, text.len() as u64).map_err(Denied::widen)?;
     let agent = registry::agent_by_id(tx, receiver)?.ok_or_else(|| registry::unknown_agent(&receiver.to_string()))?;
-    let target = session_of(tx, &agent, (session, position), (quota, sessions_max), keys)?;
+    let target = session_of(tx, &agent, session, position, quota, sessions_max, keys)?;
     let (message, hop) = (MessageId::new(), position.hop + 1);
     let of_agent = AgentMessage {
         message,
@@ -87,8 +88,10 @@ pub fn send(
 fn session_of(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
-    (asking, position): (SessionId, &Position),
-    (quota, sessions_max): (&quota::Config, u32),
+    asking: SessionId,
+    position: &Position,
+    quota: &quota::Config,
+    sessions_max: u32,
     keys: Keys<'_>,
 ) -> Result<Session, Denied<NewError>> {
     let person = position.person;
@@ -96,7 +99,7 @@ fn session_of(
     if store::of_origin(tx, agent.id, &origin)?.is_none() {
         quota.admit_conversation(tx, person, AGENT).map_err(Denied::widen)?;
     }
-    Ok(store::of_origin_or_new(tx, agent, &origin, (person, sessions_max), keys.wrapping)?)
+    Ok(store::of_origin_or_new(tx, agent, &origin, person, sessions_max, keys.wrapping)?)
 }
 
 /// Ends the waiting requests of a session whose sender may no longer write to its agent. Both sessions are told.
@@ -111,7 +114,7 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
     for of_agent in table::waiting_requests_of(tx, session.id)? {
         let Some(row) = messages::find(tx, of_agent.message)? else { continue };
         let Ok(person) = row.principal.parse() else { continue };
-        let Some(code) = chain::standing(tx, (person, of_agent.chain), of_agent.source_agent, session.agent)? else {
+        let Some(code) = chain::standing(tx, person, of_agent.chain, of_agent.source_agent, session.agent)? else {
             continue;
         };
         if !messages::complete_waiting(tx, of_agent.message)? {
@@ -119,7 +122,7 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
         }
         let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
         let words = format!("The host did not give your message to agent {name}: {} ({code}).", code.meaning());
-        super::answer::of_host(tx, session, &of_agent, (&words, code.name()), keys)?;
+        super::answer::of_host(tx, session, &of_agent, &words, code.name(), keys)?;
         let own = format!("The host withdrew a message of another agent to you: {} ({code}).", code.meaning());
         inbox::notify(tx, session, &own, keys.wrapping, keys.sealer)?;
     }
@@ -134,7 +137,7 @@ pub fn end_of_session(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -
     let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
     for of_agent in table::unanswered_of(tx, session.id)? {
         let words = format!("The conversation of agent {name} was removed before an answer to your message.");
-        super::answer::of_host(tx, session, &of_agent, (&words, "session_removed"), keys)?;
+        super::answer::of_host(tx, session, &of_agent, &words, "session_removed", keys)?;
     }
     Ok(())
 }

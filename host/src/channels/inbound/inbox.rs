@@ -108,7 +108,7 @@ pub fn record(
     if body.len() > BODY_BYTES_MAX {
         return Err(too_long(body.len()).into());
     }
-    if let Some(recorded) = recorded_before(tx, received, (&body, &scope)).map_err(Denied::widen)? {
+    if let Some(recorded) = recorded_before(tx, received, &body, &scope).map_err(Denied::widen)? {
         return Ok(recorded);
     }
     let id = MessageId::new();
@@ -129,7 +129,7 @@ pub fn record(
         event: received.event_id.as_deref(),
         bytes: body.len(),
     };
-    insert(tx, text, (&key, sealer), (id, session.id), row).map_err(Denied::Failed)?;
+    insert(tx, text, &key, sealer, id, session.id, row).map_err(Denied::Failed)?;
     let images = images_of(received);
     if !images.is_empty() {
         messages::set_images(tx, id, &images::seal(id, &images, &key).map_err(Error::from)?)?;
@@ -156,8 +156,10 @@ pub struct Text<'a> {
 pub fn insert<'a>(
     tx: &mut WriteTx<'_>,
     text: Text<'_>,
-    (key, sealer): (&keys::ContentKey, &Sealer),
-    (id, session): (MessageId, SessionId),
+    key: &keys::ContentKey,
+    sealer: &Sealer,
+    id: MessageId,
+    session: SessionId,
     row: impl FnOnce(u64) -> NewMessage<'a>,
 ) -> Result<(), Error> {
     let Text { body, spans, labels, scope, hop } = text;
@@ -187,7 +189,7 @@ fn settle_context(tx: &mut WriteTx<'_>, routed: &Routed) -> Result<(), ironclaw_
 
 /// Leaves out the oldest context of a session that has too much. It remains in the conversation, and its items may be dropped.
 pub fn bound_context(tx: &mut WriteTx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
-    messages::complete_older_context(tx, session, (CONTEXT_MESSAGES_MAX, CONTEXT_BYTES_MAX))
+    messages::complete_older_context(tx, session, CONTEXT_MESSAGES_MAX, CONTEXT_BYTES_MAX)
 }
 
 /// Returns the group and the thread of the reply to a message of a channel. The reply to any other message goes to the origin of its
@@ -247,11 +249,7 @@ fn images_of(received: &Received) -> Vec<SentImage> {
 ///
 /// # Errors
 /// Refuses another text under that id.
-fn recorded_before(
-    tx: &ReadTx<'_>,
-    received: &Received,
-    (body, scope): (&str, &str),
-) -> Result<Option<Recorded>, Denied> {
+fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str, scope: &str) -> Result<Option<Recorded>, Denied> {
     let Some(event) = &received.event_id else { return Ok(None) };
     let Some(known) = messages::of_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
     let tuple = items::find(tx, known.message.item())?.map(|item| item.tuple);

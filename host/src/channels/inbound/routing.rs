@@ -53,7 +53,8 @@ impl Routed {
 pub fn route(
     tx: &mut WriteTx<'_>,
     message: Authenticated,
-    (quota, numbers): (&quota::Config, u32),
+    quota: &quota::Config,
+    numbers: u32,
     wrapping: &WrappingKey,
 ) -> Result<Routed, Denied<NewError>> {
     let agent = agent_of(tx, &message).map_err(Denied::widen)?;
@@ -66,7 +67,7 @@ pub fn route(
     if store::of_origin(tx, agent.id, &origin)?.is_none() {
         quota.admit_conversation(tx, message.sender_id(), &origin.channel).map_err(Denied::widen)?;
     }
-    let session = store::of_origin_or_new(tx, &agent, &origin, (person, numbers), wrapping)?;
+    let session = store::of_origin_or_new(tx, &agent, &origin, person, numbers, wrapping)?;
     Ok(Routed { message, session, engaged })
 }
 
@@ -128,7 +129,7 @@ fn place(
     let engaged = match engage::hears_sender(channel, message) {
         true => {
             let session = store::of_origin(tx, agent.id, &own)?;
-            engage::engaged(tx, (channel, agent), received, session.as_ref())?
+            engage::engaged(tx, channel, agent, received, session.as_ref())?
         }
         false => Engaged::Not,
     };

@@ -74,7 +74,7 @@ pub fn intend(
     item: ItemId,
     row: Option<MessageId>,
 ) -> Result<Delivery, ironclaw_state::Error> {
-    intend_reply(tx, session, (turn, item), row, false)
+    intend_reply(tx, session, turn, item, row, false)
 }
 
 /// Records the intent to deliver a reply to its address. With `receives_here`, a delivery that stays on this host gets the state
@@ -82,7 +82,8 @@ pub fn intend(
 pub fn intend_reply(
     tx: &mut WriteTx<'_>,
     session: &Session,
-    (turn, item): (Option<TurnId>, ItemId),
+    turn: Option<TurnId>,
+    item: ItemId,
     row: Option<MessageId>,
     receives_here: bool,
 ) -> Result<Delivery, ironclaw_state::Error> {
@@ -129,7 +130,8 @@ pub struct Sent<'a> {
 /// Records the intent to send the text of a call to a destination.
 pub fn intend_message(
     tx: &mut WriteTx<'_>,
-    (session, turn): (SessionId, TurnId),
+    session: SessionId,
+    turn: TurnId,
     sent: &Sent<'_>,
 ) -> Result<Delivery, ironclaw_state::Error> {
     let new = NewDelivery {

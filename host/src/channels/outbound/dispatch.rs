@@ -406,7 +406,7 @@ impl Dispatch {
         let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
         let own = Identity::own(person);
         let origin = Origin::of_sender(own.channel, own.sender, String::new());
-        let session = store::of_origin_or_new(tx, &agent, &origin, (person, self.sessions_max), &self.record.wrapping)?;
+        let session = store::of_origin_or_new(tx, &agent, &origin, person, self.sessions_max, &self.record.wrapping)?;
         let key = session.content_key(&self.record.wrapping)?;
         let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;
         delivery::receive(tx, &notice)?;

@@ -106,7 +106,7 @@ pub fn record(
         event: None,
         bytes: body.len(),
     };
-    insert(tx, text, (&key, sealer), (id, session.id), row)?;
+    insert(tx, text, &key, sealer, id, session.id, row)?;
     messages::set_answers(tx, id, answer.question, answer.root)?;
     Ok(Recorded { message: id, session: session.id, again: false })
 }

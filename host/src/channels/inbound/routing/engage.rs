@@ -43,7 +43,8 @@ pub(super) fn hears_sender(channel: &Channel, message: &Authenticated) -> bool {
 /// Returns whether this message asks for an answer. `session` is the session of its origin, if there is one.
 pub(super) fn engaged(
     tx: &ReadTx<'_>,
-    (channel, agent): (&Channel, &Agent),
+    channel: &Channel,
+    agent: &Agent,
     received: &Received,
     session: Option<&Session>,
 ) -> Result<Engaged, ironclaw_state::Error> {

@@ -70,7 +70,8 @@ pub fn copy(place: &SessionDirectories, path: &str) -> Result<Copied, String> {
 /// Errors of the record and of the key.
 pub fn keep(
     tx: &mut WriteTx<'_>,
-    (call, session): (CallId, SessionId),
+    call: CallId,
+    session: SessionId,
     copied: Copied,
     key: &ContentKey,
 ) -> Result<(), Error> {
@@ -78,7 +79,7 @@ pub fn keep(
     table::delete_oldest_files(tx, session, COPIES_MAX - 1)?;
     let row = SentFileRow { item: ItemId::new(), name, media_type, bytes, digest };
     let content = key.seal(row.item, &content)?;
-    Ok(table::insert_file(tx, (call, session), &row, &content)?)
+    Ok(table::insert_file(tx, call, session, &row, &content)?)
 }
 
 /// Returns what people read about the copy of a call.

@@ -34,7 +34,7 @@ impl Dispatch {
         };
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
         let is_notice = item.tuple.kind == ItemKind::Notice;
-        match answer::route(tx, (delivery, &agent), (&text, is_notice), keys)? {
+        match answer::route(tx, delivery, &agent, &text, is_notice, keys)? {
             true => Ok(()),
             false => failed(tx, ASKING_REMOVED),
         }
