@@ -171,7 +171,7 @@ impl Executor {
         };
         let (call, labels) = recorded(tx, &row, &place.key)?;
         let agent = store::agent_of(tx, place.session)?;
-        let facts = facts::of_turn(tx, &self.settings, (&open, &agent), &labels, &place.key)?;
+        let facts = facts::of_turn(tx, &self.settings, &open, &agent, &labels, &place.key)?;
         let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
         let judged = calls::judge(&agent, &facts, &wanted, true);
         let permitted = match calls::may_have_happened(tx, &row)? || is_of_other_history(tx, &row)? {
@@ -186,7 +186,7 @@ impl Executor {
                 let mut started = Effect::of_permitted(self, tx, &permitted, place, agent.id)?;
                 calls::start(tx, row.id)?;
                 if let Effect::Send(order) = &mut started {
-                    order.intend(tx, self, (place, facts.position.as_ref()))?;
+                    order.intend(tx, self, place, facts.position.as_ref())?;
                 }
                 let begun = entry(LedgerEvent::CallStarted, place, &row);
                 started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
@@ -205,7 +205,7 @@ impl Executor {
         }
         self.withdraw_approved(tx, place, code.meaning())?;
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        denied::tell(tx, (&open, facts.position.as_ref()), &agent, (&call, code), keys)?;
+        denied::tell(tx, &open, facts.position.as_ref(), &agent, &call, code, keys)?;
         sent_files::end(tx, row.id)?;
         let told = match calls::find(tx, row.id)?.and_then(|row| row.result) {
             Some(told) => told,

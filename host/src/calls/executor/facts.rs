@@ -28,7 +28,8 @@ use ironclaw_state::keys::ContentKey;
 pub fn of_turn(
     tx: &ReadTx<'_>,
     settings: &Live,
-    (turn, agent): (&Turn, &Agent),
+    turn: &Turn,
+    agent: &Agent,
     labels: &[Label],
     key: &ContentKey,
 ) -> Result<TurnFacts, Error> {
@@ -42,7 +43,7 @@ pub fn of_turn(
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => OfTurn::default(),
     };
     let network = match catalogue.has_outward() {
-        true => network(tx, settings, (turn, &of_schedule), agent, key)?,
+        true => network(tx, settings, turn, &of_schedule, agent, key)?,
         false => Network::default(),
     };
     let destinations = match position.as_ref().filter(|_| may_send) {
@@ -75,7 +76,7 @@ pub fn of_turn(
 fn sendable(tx: &ReadTx<'_>, settings: &Live, position: &Position, agent: &Agent) -> Result<Vec<Sendable>, Error> {
     let config = &settings.now().agents;
     let held = destinations::of(tx, agent.id)?.into_iter().map(|destination| {
-        let denied = chain::denial(tx, config, (position, agent.id), &destination)?;
+        let denied = chain::denial(tx, config, position, agent.id, &destination)?;
         Ok(Sendable { destination, denied })
     });
     held.collect()
@@ -98,13 +99,14 @@ fn principal_of(tx: &ReadTx<'_>, turn: &Turn, position: Option<&Position>) -> Re
 fn network(
     tx: &ReadTx<'_>,
     settings: &Live,
-    (turn, of_schedule): (&Turn, &OfTurn),
+    turn: &Turn,
+    of_schedule: &OfTurn,
     agent: &Agent,
     key: &ContentKey,
 ) -> Result<Network, Error> {
     let loopback = settings.now().host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
-    let messages = task_texts(tx, (turn, of_schedule), key)?;
+    let messages = task_texts(tx, turn, of_schedule, key)?;
     let typed = messages.iter().flat_map(TaskText::typed);
     Ok(Network { grants, loopback, typed: Typed::new(typed, loopback) })
 }
@@ -132,11 +134,7 @@ impl TaskText {
 }
 
 /// Returns the messages of the turn's task. Only a person types values in a task: the prompt of a schedule counts if its creator typed it.
-fn task_texts(
-    tx: &ReadTx<'_>,
-    (turn, of_schedule): (&Turn, &OfTurn),
-    key: &ContentKey,
-) -> Result<Vec<TaskText>, Error> {
+fn task_texts(tx: &ReadTx<'_>, turn: &Turn, of_schedule: &OfTurn, key: &ContentKey) -> Result<Vec<TaskText>, Error> {
     if turn.principal_kind != Principal::Person && !of_schedule.is_typed {
         return Ok(Vec::new());
     }

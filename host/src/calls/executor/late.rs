@@ -282,7 +282,7 @@ fn follow_up(executor: &Executor, tx: &mut WriteTx<'_>, late: &Late<'_>, result:
     let (id, digest) = (item.id().message(), item.digest());
     let item = item.record(tx, place.session, &record.sealer)?;
     let kind = turn::find(tx, row.turn)?.map_or(Principal::Unsigned, |turn| turn.principal_kind);
-    messages::insert_follow_up(tx, (id, place.session, item.tuple.seq), (row.principal, kind), row.root)?;
+    messages::insert_follow_up(tx, id, place.session, item.tuple.seq, row.principal, kind, row.root)?;
     store::touch(tx, place.session)?;
     Entry::new(LedgerEvent::MessageRecorded)
         .session(place.session)

@@ -78,13 +78,14 @@ impl Order {
         &mut self,
         tx: &mut WriteTx<'_>,
         executor: &Executor,
-        (place, position): (&Place, Option<&Position>),
+        place: &Place,
+        position: Option<&Position>,
     ) -> Result<(), Error> {
         request::count(tx, self.sender, self.call)?;
         let Some(receiver) = self.receiver else {
             let Self { call, output, channel, address, thread, .. } = &*self;
             let sent = Sent { call: *call, output: *output, channel, address, thread };
-            self.intent = Intent::Delivery(delivery::intend_message(tx, (place.session, place.turn), &sent)?.id);
+            self.intent = Intent::Delivery(delivery::intend_message(tx, place.session, place.turn, &sent)?.id);
             return Ok(());
         };
         let position = position.ok_or_else(|| {
@@ -94,7 +95,7 @@ impl Order {
         let request = Request { from, sender: self.sender, receiver, position, text: &self.text };
         let keys = Keys { wrapping: &executor.record.wrapping, sealer: &executor.record.sealer };
         let settings = executor.settings.now();
-        self.intent = match request::send(tx, &request, (&settings.quota, executor.sessions_max), keys) {
+        self.intent = match request::send(tx, &request, &settings.quota, executor.sessions_max, keys) {
             Ok(message) => Intent::Message(message),
             Err(Denied::Refused(refusal)) => Intent::Refused(refusal),
             Err(Denied::Failed(error)) => return Err(error.into()),

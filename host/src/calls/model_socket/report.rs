@@ -5,16 +5,14 @@
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
 use crate::store::error::Error;
-use crate::turns::calls::{self, CallState};
+use crate::turns::calls::{self, CallState, ResultTarget};
 use crate::turns::items::{NewItem, Recorded};
-use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
+use ironclaw_contract::ids::{CallId, ItemId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
-use ironclaw_state::keys::ContentKey;
-use ironclaw_state::seal::Sealer;
 
 /// The result for the model if its sandbox wrote no row for a call.
 pub(crate) const NO_ROW: &str = "refused: the call made no row, so nothing was asked of the host";
@@ -42,13 +40,8 @@ pub(crate) fn note_unsealed(tx: &mut WriteTx<'_>, session: SessionId, mode: Mode
 }
 
 /// Records an unexpected result in a dangerous mode as a quote, never as a result.
-pub(crate) fn quote(
-    tx: &mut WriteTx<'_>,
-    sealer: &Sealer,
-    (session, turn): (SessionId, TurnId),
-    key: &ContentKey,
-    text: &str,
-) -> Result<Recorded, Error> {
+pub(crate) fn quote(tx: &mut WriteTx<'_>, target: &ResultTarget<'_>, text: &str) -> Result<Recorded, Error> {
+    let ResultTarget { session, turn, key, sealer } = *target;
     let spans = vec![Span { author: Author::Quoted, bytes: text.len() }];
     let labels = vec![Label::External];
     let new = NewItem::new(ItemId::new(), ItemKind::Message, text, spans, labels, key)?;

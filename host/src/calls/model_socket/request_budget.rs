@@ -54,13 +54,14 @@ impl Failed {
 pub(crate) fn book(
     tx: &mut WriteTx<'_>,
     config: &budget::Config,
-    (session, turn): (SessionId, TurnId),
+    session: SessionId,
+    turn: TurnId,
     agent: &Agent,
     prompt: &Prompt,
     chain: &[Arc<Endpoint>],
 ) -> Result<(book::Booked, Allowance), Unanswered<Error>> {
     let estimate = budget::estimate(prompt, chain.iter().map(|endpoint| &endpoint.spec));
-    let used = book::used(tx, config, agent.id, (session, turn))?;
+    let used = book::used(tx, config, agent.id, session, turn)?;
     if let Err(exceeded) = budget::judge(&used, estimate.into()) {
         let words = exceeded.sentence(&agent.name, tx.wall());
         Entry::new(LedgerEvent::BudgetRefused)
@@ -76,7 +77,7 @@ pub(crate) fn book(
         turn::note_failure(tx, turn, "budget", &words)?;
         return refuse(RefusalCode::Model, words);
     }
-    Ok((book::book(tx, agent.id, (session, turn), &agent.model, estimate)?, budget::allowance(&used)))
+    Ok((book::book(tx, agent.id, session, turn, &agent.model, estimate)?, budget::allowance(&used)))
 }
 
 /// Replaces the estimate of a request by the real use of its output.

@@ -85,6 +85,7 @@ impl Server {
                     return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
                 }
                 let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);
+                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let call = match reportable(call_id, found, ok) {
                     Ok(call) => call,
                     Err(message) => {
@@ -93,13 +94,9 @@ impl Server {
                             Mode::DangerousWarn => note_unsealed(tx, session, Mode::DangerousWarn, &message)?,
                             Mode::DangerousOff => {}
                         }
-                        return Ok(sealed(
-                            &quote(tx, &shared.record().sealer, (session, turn), &key, &text)?,
-                            &shared.record().sealer,
-                        ));
+                        return Ok(sealed(&quote(tx, &target, &text)?, target.sealer));
                     }
                 };
-                let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let (author, text) = match call.runs {
                     // Only the host states the outcome of an action. A sandbox can only report that it wrote no row.
                     Some(Runs::Row) => (Author::Host, NO_ROW.to_owned()),

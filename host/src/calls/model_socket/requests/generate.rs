@@ -115,16 +115,17 @@ impl Server {
             let (booked, allowance) = request_budget::book(
                 tx,
                 &shared.settings.now().host_policy.budget,
-                (session, turn),
+                session,
+                turn,
                 &agent,
                 &prompt,
                 &chain,
             )?;
-            note_asked(tx, (session, turn), &agent, purpose, count)?;
+            note_asked(tx, session, turn, &agent, purpose, count)?;
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
-            let facts = facts::of_turn(tx, &shared.settings, (&open, &agent), &labels, &key)?;
+            let facts = facts::of_turn(tx, &shared.settings, &open, &agent, &labels, &key)?;
             Ok((Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds }, working))
         })
         .await
@@ -230,7 +231,7 @@ impl Server {
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
                     let found = found.get(&position);
-                    let verdict = verdict(tx, &target, (&agent, &open, &of_output), judged, found)?;
+                    let verdict = verdict(tx, &target, &agent, &open, &of_output, judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
@@ -347,7 +348,8 @@ fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Er
 /// Records a request to a model with the number of its items.
 fn note_asked(
     tx: &mut WriteTx<'_>,
-    (session, turn): (SessionId, TurnId),
+    session: SessionId,
+    turn: TurnId,
     agent: &Agent,
     purpose: Purpose,
     items: usize,
@@ -406,14 +408,14 @@ impl Asks<'_> {
         if let Some(code) = judged.judgement.refusal_code() {
             let record = self.shared.record();
             let keys = Keys { wrapping: &record.wrapping, sealer: &record.sealer };
-            denied::tell(tx, (self.turn, self.facts.position.as_ref()), self.agent, (&judged.call, code), keys)?;
+            denied::tell(tx, self.turn, self.facts.position.as_ref(), self.agent, &judged.call, code, keys)?;
         }
         calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
         if let Some(allowance) = allowance {
             calls::promise(tx, judged.call.call_id, allowance)?;
         }
         if let Some(copied) = copied.filter(|_| judged.judgement.refusal_code().is_none()) {
-            sent_files::keep(tx, (judged.call.call_id, self.turn.session), copied, self.key)?;
+            sent_files::keep(tx, judged.call.call_id, self.turn.session, copied, self.key)?;
         }
         Ok(())
     }
@@ -459,7 +461,9 @@ impl Asks<'_> {
 fn verdict(
     tx: &mut WriteTx<'_>,
     target: &ResultTarget<'_>,
-    (agent, turn, labels): (&Agent, &Turn, &[Label]),
+    agent: &Agent,
+    turn: &Turn,
+    labels: &[Label],
     judged: &calls::Judged,
     found: Option<&Found>,
 ) -> Result<Verdict, Error> {
@@ -469,7 +473,7 @@ fn verdict(
         Judgement::Permitted { runs: Runs::Await, .. } | Judgement::NeedsPerson { .. } => return Ok(Verdict::Await),
         Judgement::Permitted { runs: Runs::Host, .. } => {
             let call = &judged.call;
-            let calls::HostResult { body, labels } = calls::run(tx, agent, (turn, labels), call, found)?;
+            let calls::HostResult { body, labels } = calls::run(tx, agent, turn, labels, call, found)?;
             let author = Author::Tool { tool: call.tool.clone() };
             let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
             calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;

@@ -93,7 +93,7 @@ impl Server {
         let copied = tokio::task::spawn_blocking(move || sent_files::copy(&place, &path)).await;
         let copied = copied.map_err(|error| refused(error.to_string()))?.map_err(refused)?;
         let origin = &session.origin;
-        calls::write_file(&mut arguments, &copied.file, (origin.recipient(), &origin.thread_id));
+        calls::write_file(&mut arguments, &copied.file, origin.recipient(), &origin.thread_id);
         call.arguments = Value::Object(arguments).to_string();
         Ok(copied)
     }

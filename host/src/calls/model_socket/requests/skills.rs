@@ -58,8 +58,8 @@ impl Server {
                 Err(Denied::Refused(refusal)) => {
                     let (session, code) = (self.session, refusal.code);
                     let note = move |tx: &mut WriteTx<'_>| {
-                        let named = (skill.skill.as_str(), skill.version.as_str());
-                        Ok::<_, Error>(skills::note_refused(tx, named, code, Asker::Turn(session, turn))?)
+                        let by = Asker::Turn(session, turn);
+                        Ok::<_, Error>(skills::note_refused(tx, &skill.skill, &skill.version, code, by)?)
                     };
                     self.state().write(note).await?;
                     refusals.insert(position, refusal);
