@@ -341,7 +341,7 @@ impl Open {
         let newest = watch::Sender::new(None);
         let reports = newest.subscribe();
         let answer = client.call_watched(tool, arguments, limits, newest);
-        let (outcome, words) = match progress::reporting(answer, reports, (running, secrets)).await {
+        let (outcome, words) = match progress::reporting(answer, reports, running, secrets).await {
             Ok(answered) => {
                 let (ok, words) = answer::answer(&self.registration.described.name, answered, secrets);
                 (CallOutcome::by_success(ok), words)

@@ -208,7 +208,7 @@ impl Shared {
             let words = format!("the body is longer than {UPLOAD_BYTES_MAX} bytes, or did not arrive");
             Refusal::new(DenialCode::EgressUpload, words)
         })?;
-        let admitted = route::admitted(&parts, (host, &url), &body, self.loopback)?;
+        let admitted = route::admitted(&parts, host, &url, &body, self.loopback)?;
         {
             let mut traffic = self.traffic();
             traffic.sent_bytes += body.len() as u64;

@@ -50,7 +50,8 @@ pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h
 /// Returns the request that a grant for commands admits.
 pub(super) fn admitted(
     parts: &Parts,
-    (host, url): (&GrantedHost, &str),
+    host: &GrantedHost,
+    url: &str,
     body: &[u8],
     loopback: Loopback,
 ) -> Result<Request, Refusal> {
@@ -115,7 +116,7 @@ pub(crate) mod tests {
         let (parts, ()) = request.into_parts();
         let hosts = hosts();
         let (host, url) = target(&parts, &hosts).map_err(|refusal| refusal.code)?;
-        let request = admitted(&parts, (host, &url), body, Loopback::Refused).map_err(|refusal| refusal.code)?;
+        let request = admitted(&parts, host, &url, body, Loopback::Refused).map_err(|refusal| refusal.code)?;
         Ok(request.url().to_string())
     }
 

@@ -20,7 +20,8 @@ const REPORT_EVERY: Duration = Duration::from_millis(500);
 pub(super) async fn reporting<T>(
     answer: impl Future<Output = T>,
     newest: watch::Receiver<Option<Progress>>,
-    (running, secrets): (&RunningCall<'_>, &[SecretText]),
+    running: &RunningCall<'_>,
+    secrets: &[SecretText],
 ) -> T {
     let mut answer = pin!(answer);
     let mut reports = Reports { newest, next_at: Instant::now() };

@@ -175,7 +175,7 @@ impl Skills {
         self.fetch(source, place, &candidate.file, &archive).await?;
         let (keys, name, version, of) = (keys.to_vec(), name.clone(), version.clone(), what.clone());
         let check = move || -> Result<_, Refusal> {
-            let key = trust::check_package(&keys, (&archive, &signature), &of, (&name, &version))?;
+            let key = trust::check_package(&keys, &archive, &signature, &of, &name, &version)?;
             let unpacked = Unpacked::of(&archive, incoming).map_err(|error| refused(&of, error))?;
             let manifest = &unpacked.package.manifest;
             if manifest.name != name || manifest.version != version {

@@ -142,7 +142,7 @@ impl Skills {
     async fn small(&self, source: &Source, place: &Place, file: &str, bytes_max: u64) -> Result<Vec<u8>, Refusal> {
         let mut bytes = Vec::new();
         let limits = Limits { begin: BEGIN, whole: BEGIN, body_bytes_max: 0 };
-        self.copy(source, place, file, (bytes_max, limits), &mut bytes).await?;
+        self.copy(source, place, file, bytes_max, limits, &mut bytes).await?;
         Ok(bytes)
     }
 
@@ -154,7 +154,7 @@ impl Skills {
         let store = |error: io::Error| failed(source, &format!("the package cannot be stored: {error}"));
         let mut target = std::fs::File::options().write(true).create_new(true).open(into).map_err(store)?;
         let limits = Limits { begin: BEGIN, whole: WHOLE, body_bytes_max: 0 };
-        self.copy(source, place, file, (PACKAGE_BYTES_MAX, limits), &mut target).await
+        self.copy(source, place, file, PACKAGE_BYTES_MAX, limits, &mut target).await
     }
 
     async fn copy(
@@ -162,7 +162,8 @@ impl Skills {
         source: &Source,
         place: &Place,
         file: &str,
-        (bytes_max, limits): (u64, Limits),
+        bytes_max: u64,
+        limits: Limits,
         target: &mut (dyn Write + Send),
     ) -> Result<(), Refusal> {
         let too_large = || {

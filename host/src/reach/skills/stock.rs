@@ -134,7 +134,7 @@ impl Skills {
             let files = files.map_err(|error| source::failed(source, &error.to_string()))?;
             return Ok((place, Listed::Files(files)));
         };
-        let signed = trust::read_index(source, keys, (&bytes, &signature))?;
+        let signed = trust::read_index(source, keys, &bytes, &signature)?;
         self.note_index(source, &signed).await?;
         Ok((place, Listed::Index(signed)))
     }

@@ -36,9 +36,11 @@ fn key_of<'k>(keys: &'k [Key], signature: &str, what: &str) -> Result<(&'k Key, 
 /// Refuses as [`key_of`] does, other bytes, another trusted comment, and another name.
 pub(super) fn check_package<'k>(
     keys: &'k [Key],
-    (archive, signature): (&Path, &str),
+    archive: &Path,
+    signature: &str,
     what: &str,
-    (name, version): (&Name, &Version),
+    name: &Name,
+    version: &Version,
 ) -> Result<&'k Key, Refusal> {
     let (key, public) = key_of(keys, signature, what)?;
     let comment = signature::verify(archive, signature, &public);
@@ -88,11 +90,7 @@ impl SignedIndex {
 ///
 /// # Errors
 /// Refuses as [`key_of`] does, other bytes, a malformed index, and one that is older than one that was seen.
-pub(super) fn read_index(
-    source: &Source,
-    keys: &[Key],
-    (bytes, signature): (&[u8], &str),
-) -> Result<SignedIndex, Refusal> {
+pub(super) fn read_index(source: &Source, keys: &[Key], bytes: &[u8], signature: &str) -> Result<SignedIndex, Refusal> {
     let what = format!("the index of source {}", source.name);
     let (key, public) = key_of(keys, signature, &what)?;
     let index = Index::parse_signed(bytes, signature, &public).map_err(|error| match error {

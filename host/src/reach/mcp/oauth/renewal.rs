@@ -52,10 +52,10 @@ impl Logins {
             let tokens = login::tokens(&record.wrapping, &login)?;
             Ok::<_, ironclaw_state::Error>(tokens.map(|tokens| (login, tokens, server.described)))
         };
-        let Some(due) = self.record.state.read(look).await? else { return Ok(()) };
+        let Some((login, tokens, described)) = self.record.state.read(look).await? else { return Ok(()) };
         let (logins, server) = (Arc::clone(self), server.to_owned());
         let renewal = tokio::spawn(async move {
-            let renewed = logins.renew(&server, due).await;
+            let renewed = logins.renew(&server, &login, tokens, &described).await;
             drop(held);
             renewed
         });
@@ -65,10 +65,12 @@ impl Logins {
     async fn renew(
         &self,
         server: &str,
-        (login, tokens, described): (Login, Tokens, McpRegister),
+        login: &Login,
+        tokens: Tokens,
+        described: &McpRegister,
     ) -> Result<(), ironclaw_state::Error> {
         // A server that people replaced meanwhile has no login, and an emergency stop lets the login wait.
-        let Ok((url, http)) = self.http(&described) else { return Ok(()) };
+        let Ok((url, http)) = self.http(described) else { return Ok(()) };
         let made_at = login.made_at;
         let outcome = match &tokens.refresh {
             Some(refresh) => {
