@@ -3,6 +3,7 @@
 //! Installs nothing: a request names a skill, the host resolves it, and the answer is a change that people decide on.
 
 use super::{Api, Body, Caller, Reply};
+use crate::gateway::changes::skills::Installation;
 use crate::gateway::store::Status;
 use crate::reach::skills::Wanted;
 use crate::registry::skills::{self, Installed, Key, Revoker};
@@ -93,8 +94,9 @@ pub async fn show(
 /// `POST /v1/skills/install`
 pub async fn install(Caller { api, person: by, .. }: Caller, Body(new): Body<InstallSkill>) -> Reply<SubmittedChange> {
     let InstallSkill { agent, skill, version, back, reason } = new;
-    let (name, wanted) = (skills::named(&skill)?, Wanted::parse(version.as_deref())?);
-    let submitted = api.changes.install_skill(&api.skills, &by, (agent, name), (wanted, back), reason).await?;
+    let (name, version) = (skills::named(&skill)?, Wanted::parse(version.as_deref())?);
+    let installation = Installation { agent, name, version, back, reason };
+    let submitted = api.changes.install_skill(&api.skills, &by, installation).await?;
     answer(&api, &by, submitted).await
 }
 

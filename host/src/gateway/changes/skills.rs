@@ -14,6 +14,17 @@ use ironclaw_skill::Name;
 use ironclaw_state::{ReadTx, WriteTx};
 use std::sync::Arc;
 
+/// A skill to install, as a person asks for it.
+pub struct Installation {
+    /// An agent by name or id.
+    pub agent: String,
+    pub name: Name,
+    pub version: Wanted,
+    /// Whether it may return to an older version.
+    pub back: bool,
+    pub reason: String,
+}
+
 impl Changes {
     /// Resolves a skill and submits its installation, or with `back` also the return to an older version.
     ///
@@ -23,10 +34,9 @@ impl Changes {
         self: &Arc<Self>,
         resolver: &Skills,
         by: &Person,
-        (agent, name): (String, Name),
-        (wanted, back): (Wanted, bool),
-        reason: String,
+        installation: Installation,
     ) -> Result<Submitted, Denied<Error>> {
+        let Installation { agent, name, version, back, reason } = installation;
         let (person, of) = (by.clone(), agent.clone());
         // First, because a person without the role must not make the host reach a source.
         self.record()
@@ -36,8 +46,8 @@ impl Changes {
                 Ok(super::check_requester(tx, &person, ChangeKind::Skills, Some(&agent))?)
             })
             .await?;
-        let package = match resolver.resolve(&name, &wanted).await {
-            Err(Denied::Refused(refusal)) => return Err(self.note_refused(by.id, &name, &wanted, refusal).await),
+        let package = match resolver.resolve(&name, &version).await {
+            Err(Denied::Refused(refusal)) => return Err(self.note_refused(by.id, &name, &version, refusal).await),
             resolved => resolved?,
         };
         self.submit_skill(by, agent, reason, move |tx, agent| skills::named(tx, agent, package, back)).await
@@ -47,7 +57,7 @@ impl Changes {
     async fn note_refused(&self, by: PersonId, name: &Name, wanted: &Wanted, refusal: Refusal) -> Denied<Error> {
         let (name, version, code) = (name.to_string(), wanted.to_string(), refusal.code);
         let note = move |tx: &mut WriteTx<'_>| {
-            Ok::<_, Error>(registry::skills::note_refused(tx, (&name, &version), code, Asker::Person(by))?)
+            Ok::<_, Error>(registry::skills::note_refused(tx, &name, &version, code, Asker::Person(by))?)
         };
         match self.record().state.write(note).await {
             Ok(()) => refusal.into(),

@@ -72,7 +72,7 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     let value = secrets::value("v".to_owned()).expect("a value");
     secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set");
     let origin = store::Origin::of_sender(LOOPBACK.to_owned(), owner.to_string(), String::new());
-    let session = store::of_origin_or_new(tx, &clerk, &origin, (owner, u32::MAX), &wrapping).expect("made").id;
+    let session = store::of_origin_or_new(tx, &clerk, &origin, owner, u32::MAX, &wrapping).expect("made").id;
     let host_policy = HostPolicy {
         mounts: Vec::new(),
         linked: Vec::new(),

@@ -109,7 +109,7 @@ pub fn usable(
     if !lifts_all(class, reasons) || refused_tool(&terms.manifest).is_some() {
         return Ok(None);
     }
-    for allowance in covering(tx, (calling.person, calling.agent), &terms, &arguments)? {
+    for allowance in covering(tx, calling.person, calling.agent, &terms, &arguments)? {
         let promised = allowances::promised_uses(tx, allowance.id, call.call_id)?;
         if allowance.uses.saturating_add(promised) < allowance.uses_max {
             return Ok(Some(allowance));
@@ -121,7 +121,8 @@ pub fn usable(
 /// Returns the active allowances for calls of a person's turns by an agent that have these control fields.
 fn covering(
     tx: &ReadTx<'_>,
-    (person, agent): (PersonId, AgentId),
+    person: PersonId,
+    agent: AgentId,
     terms: &Terms,
     arguments: &Map<String, Value>,
 ) -> Result<Vec<Allowance>, ironclaw_state::Error> {

@@ -281,7 +281,7 @@ pub fn approve(
         return Err(Refusal::new(DenialCode::RequestDecided, format!("{} already approved {id}", by.name)).into());
     }
     let rule = open.rule(policy);
-    if let Some(refusal) = not_independent(tx, &open, rule, (&by, proof), &counted)? {
+    if let Some(refusal) = not_independent(tx, &open, rule, &by, proof, &counted)? {
         return Err(refusal.into());
     }
     let now = tx.wall();
@@ -315,7 +315,8 @@ fn not_independent(
     tx: &mut WriteTx<'_>,
     open: &Open,
     rule: &Rule,
-    (by, proof): (&Person, &str),
+    by: &Person,
+    proof: &str,
     counted: &[ValidApproval],
 ) -> Result<Option<Refusal>, Denied<Error>> {
     let backers = independence::backers(tx, open.asked(), rule, by.id, proof)?;

@@ -21,7 +21,7 @@ impl Apply for Schedule {
         let agent = concerned(tx, approved)?;
         match self.id {
             None => add(tx, approved, &agent, self),
-            Some(id) => change(tx, approved, &agent, (id, self)),
+            Some(id) => change(tx, approved, &agent, id, self),
         }
     }
 }
@@ -37,7 +37,8 @@ fn change(
     tx: &mut WriteTx<'_>,
     approved: &Approved,
     agent: &Agent,
-    (id, wanted): (ScheduleId, &Schedule),
+    id: ScheduleId,
+    wanted: &Schedule,
 ) -> Result<String, Denied> {
     let found = schedules::find(tx, id)?.filter(|row| row.agent == agent.id && row.state != State::Removed);
     let was = found.ok_or_else(|| gone(format!("schedule {id}")))?;

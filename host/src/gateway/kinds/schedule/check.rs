@@ -39,7 +39,7 @@ impl Check for Schedule {
             return Err(refusal.hint("give a time in the future: `--at`, `--every` or `--cron`").into());
         }
         let may = rights::completed(tx, agent, wanted.may.as_deref().unwrap_or_default())?;
-        let reply_to = reply_to(tx, (agent, creator), wanted.reply_to.as_ref(), context.requester)?;
+        let reply_to = reply_to(tx, agent, creator, wanted.reply_to.as_ref(), context.requester)?;
         let text = series.recurrence.to_string();
         let of_kind = |kind: Kind| (series.recurrence.kind() == kind).then(|| text.clone());
         let prompt = wanted.prompt.clone().ok_or_else(incomplete)?;
@@ -161,7 +161,8 @@ fn own_chat(person: PersonId) -> ReplyTo {
 /// Refuses a conversation in which the creator takes no part, and a channel that the agent does not hear.
 fn reply_to(
     tx: &ReadTx<'_>,
-    (agent, creator): (&Agent, PersonId),
+    agent: &Agent,
+    creator: PersonId,
     given: Option<&ReplyTo>,
     requester: &Requester,
 ) -> Result<ReplyTo, Denied> {

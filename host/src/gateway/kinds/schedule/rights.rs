@@ -71,7 +71,8 @@ impl Lost {
 pub fn lost(
     tx: &ReadTx<'_>,
     policy: &Policy,
-    (creator, agent): (&Person, &Agent),
+    creator: &Person,
+    agent: &Agent,
     may: &[String],
 ) -> Result<Option<Lost>, ironclaw_state::Error> {
     if !roles::role_for(tx, creator, agent)?.may_talk() {
@@ -119,7 +120,7 @@ pub(in crate::gateway) fn check(tx: &ReadTx<'_>, policy: &Policy, proposed: &Pro
     let agent = registry::known_agent(tx, agent)?;
     let Some(person) = registry::person_by_id(tx, creator)? else { return Ok(()) };
     for schedule in schedules {
-        let message = match lost(tx, policy, (&person, &agent), schedule.may.as_deref().unwrap_or_default())? {
+        let message = match lost(tx, policy, &person, &agent, schedule.may.as_deref().unwrap_or_default())? {
             None => continue,
             Some(Lost::Access) => format!("you may not talk to agent {}", agent.name),
             Some(Lost::Role(class)) => format!("your role may not use calls of the class {class}"),

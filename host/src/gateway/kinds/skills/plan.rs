@@ -78,7 +78,8 @@ fn difference(
     has: &BTreeSet<String>,
     had: &BTreeSet<String>,
     wanted: &BTreeSet<String>,
-    (of_others, owned): (&BTreeSet<String>, &BTreeSet<String>),
+    of_others: &BTreeSet<String>,
+    owned: &BTreeSet<String>,
 ) -> (BTreeSet<String>, BTreeSet<String>, BTreeSet<String>) {
     let add: BTreeSet<String> = wanted.difference(has).cloned().collect();
     let is_over = |entry: &&String| has.contains(*entry) && !wanted.contains(*entry) && !of_others.contains(*entry);
@@ -95,7 +96,7 @@ fn tools(agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) {
     let of_others = set(state.others.iter().flat_map(|grants| &grants.tools));
     let owned = set(state.of_others.iter().flat_map(|brought| &brought.tools));
     let (brought, add, take) =
-        difference(&set(&agent.enabled_tools), &state.had.tools, &set(&wanted.tools), (&of_others, &owned));
+        difference(&set(&agent.enabled_tools), &state.had.tools, &set(&wanted.tools), &of_others, &owned);
     plan.brought.tools = brought;
     if !add.is_empty() || !take.is_empty() {
         let changed = ToolDifference { add: add.into_iter().collect(), remove: take.into_iter().collect() };
@@ -115,7 +116,7 @@ fn servers(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan:
         let had = state.had.mcp.get(&server).cloned().unwrap_or_default();
         let of_others = state.others.iter().flat_map(|grants| of(grants, &server)).collect();
         let owned = set(state.of_others.iter().filter_map(|brought| brought.mcp.get(&server)).flatten());
-        let (brought, add, take) = difference(&has, &had, &of(wanted, &server), (&of_others, &owned));
+        let (brought, add, take) = difference(&has, &had, &of(wanted, &server), &of_others, &owned);
         if !brought.is_empty() {
             plan.brought.mcp.insert(server.clone(), brought);
         }
@@ -283,7 +284,7 @@ fn packages(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan
         let of_others = state.others.iter().flat_map(|grants| of(&grants.packages)).collect();
         let owned = state.of_others.iter().flat_map(|brought| of(&brought.packages)).collect();
         let (brought, add, take) =
-            difference(&of(&has), &of(&state.had.packages), &of(&wanted.packages), (&of_others, &owned));
+            difference(&of(&has), &of(&state.had.packages), &of(&wanted.packages), &of_others, &owned);
         *list(&mut plan.brought.packages) = brought.into_iter().collect();
         let held = list(&mut after);
         held.retain(|name| !take.contains(name));

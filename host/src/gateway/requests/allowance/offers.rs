@@ -96,7 +96,7 @@ fn fixed_fields(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Option<Ma
 /// request through, or that an allowance covers already.
 fn compared(tx: &ReadTx<'_>, record: &Record, by: &Person, new: &New) -> Result<Option<Compared>, Error> {
     let Ok(terms) = check(new, &mcp::catalogue(tx, &new.agent)?, tx.wall()) else { return Ok(None) };
-    if !covering(tx, (by.id, new.agent.id), &terms, &new.fields)?.is_empty() {
+    if !covering(tx, by.id, new.agent.id, &terms, &new.fields)?.is_empty() {
         return Ok(None);
     }
     match compare(tx, record, by, new, &terms.manifest) {
