@@ -65,7 +65,7 @@ pub async fn send(
     let received = attachments::place(&api.inbound, &api.sessions, received).await.map_err(Answer::denied)?;
     let recorded = match wait.is_none() {
         true => recorded(api.inbound.inbound(received, Confirmation::AtOnce).await.map_err(Answer::denied)?),
-        false => waiting::record_and_wait(&api, received, (&person, &current), &wait).await?,
+        false => waiting::record_and_wait(&api, received, &person, &current, &wait).await?,
     };
     if let Some(view) = &recorded.message {
         mark_read(&api, view).await?;
@@ -164,7 +164,7 @@ pub async fn message(
     Path(message): Path<String>,
     Query(wait): Query<Wait>,
 ) -> Reply<MessageView> {
-    let view = waiting::wait_for(&api, (&person, &current), &message, &wait).await?;
+    let view = waiting::wait_for(&api, &person, &current, &message, &wait).await?;
     mark_read(&api, &view).await?;
     Ok(Json(view))
 }

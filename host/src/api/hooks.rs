@@ -61,7 +61,8 @@ impl Hooks {
     /// both.
     pub fn new(
         record: Arc<Record>,
-        (inbound, sessions): (Inbound, Sessions),
+        inbound: Inbound,
+        sessions: Sessions,
         per_minute: u32,
         large: Arc<LargeBodies>,
     ) -> Self {

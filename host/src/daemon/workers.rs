@@ -168,8 +168,9 @@ fn start_receivers(
     let start = |kind: &ChannelKind| match kind {
         ChannelKind::Webhook => hooks.take().map(|port| {
             let per_minute = config.webhook.requests_per_minute;
-            let ways = (parts.inbound.clone(), parts.sessions.clone());
-            let hooks = Hooks::new(Arc::clone(&parts.record), ways, per_minute, Arc::clone(large));
+            let (record, inbound, sessions) =
+                (Arc::clone(&parts.record), parts.inbound.clone(), parts.sessions.clone());
+            let hooks = Hooks::new(record, inbound, sessions, per_minute, Arc::clone(large));
             tokio::spawn(hooks.serve(port, shutdown.clone()))
         }),
     };

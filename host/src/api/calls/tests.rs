@@ -52,7 +52,7 @@ fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, t
     };
     let known = identity::authenticate(tx, received).expect("known");
     let routed =
-        routing::route(tx, known, (&crate::registry::quota::Config::default(), u32::MAX), wrapping).expect("heard");
+        routing::route(tx, known, &crate::registry::quota::Config::default(), u32::MAX, wrapping).expect("heard");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
     let session = inbox::record(tx, &routed, wrapping, &sealer).expect("taken").session;
     let opened = turn::open_next(tx, session, &turn::Config::default()).expect("read").expect("a turn");

@@ -43,7 +43,7 @@ pub async fn events(
     let (sender, receiver) = tokio::sync::mpsc::channel(16);
     tokio::spawn(async move {
         // Ends when the client disconnects, the token ends, the host stops, or it cannot read.
-        let _ = follow(&api, id, (&person, &current), &sender).await;
+        let _ = follow(&api, id, &person, &current, &sender).await;
         drop(present);
     });
     Ok(Sse::new(tokio_stream::wrappers::ReceiverStream::new(receiver)).keep_alive(KeepAlive::default()))
@@ -51,12 +51,7 @@ pub async fn events(
 
 type EventSender = tokio::sync::mpsc::Sender<Result<Event, Infallible>>;
 
-async fn follow(
-    api: &Api,
-    id: MessageId,
-    (person, current): (&Person, &Current),
-    to: &EventSender,
-) -> Result<(), Answer> {
+async fn follow(api: &Api, id: MessageId, person: &Person, current: &Current, to: &EventSender) -> Result<(), Answer> {
     let mut changed = api.requests.watch();
     let mut events = api.record.state.events();
     let mut shortages = api.sessions.shortages();

@@ -47,7 +47,8 @@ impl Wait {
 /// Waits until a message of the caller is settled. Returns it as it then is, or at the end of the wait.
 pub(super) async fn wait_for(
     api: &Api,
-    (person, current): (&Person, &Current),
+    person: &Person,
+    current: &Current,
     message: &str,
     wait: &Wait,
 ) -> Result<MessageView, Answer> {
@@ -73,7 +74,8 @@ pub(super) async fn wait_for(
 pub(super) async fn record_and_wait(
     api: &Api,
     received: Received,
-    (person, current): (&Person, &Current),
+    person: &Person,
+    current: &Current,
     wait: &Wait,
 ) -> Result<Recorded, Answer> {
     let (mut meanwhile, lost) = (api.record.state.events(), api.record.state.lost());
