@@ -197,7 +197,7 @@ impl Acceptance<'_> {
         if let Some(why) = why {
             return self.refuse(tx, row, Some(open), why);
         }
-        let delivery = delivery::intend_reply(tx, session, (Some(open.id), item), Some(row.id), self.receives_here)?;
+        let delivery = delivery::intend_reply(tx, session, Some(open.id), item, Some(row.id), self.receives_here)?;
         turn::close(tx, open, Close::Answered, "replied")?;
         items::enforce_before(tx, session.id, &self.record().retention, seq)?;
         store::note_failure(tx, session.id, false)?;
@@ -295,9 +295,9 @@ impl Acceptance<'_> {
                         (proposal_result(self.proposals.submit(tx, proposed))?, None)
                     }
                     Err(Denied::Refused(refusal)) => {
-                        let named = (skill_named.skill.as_str(), skill_named.version.as_str());
                         let by = Asker::Turn(session.id, open.id);
-                        registry::skills::note_refused(tx, named, refusal.code, by)?;
+                        let (name, version) = (&skill_named.skill, &skill_named.version);
+                        registry::skills::note_refused(tx, name, version, refusal.code, by)?;
                         (proposal_result(Err(refusal.into()))?, None)
                     }
                     Err(failed) => (proposal_result(Err(failed))?, None),

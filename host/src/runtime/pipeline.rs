@@ -73,7 +73,7 @@ impl Inbound {
     /// number of them.
     pub async fn inbound(&self, received: Received, confirmation: Confirmation) -> Result<Recorded, Denied<Error>> {
         let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
-        let sender = (received.channel.clone(), received.sender.clone());
+        let (channel, sender) = (received.channel.clone(), received.sender.clone());
         let recorded = self
             .record
             .state
@@ -92,7 +92,7 @@ impl Inbound {
                     let (person, received) = (authenticated.sender_id(), authenticated.received());
                     quota.admit_message(tx, person, &received.channel, inbox::bytes(received) as u64)?;
                 }
-                let routed = routing::route(tx, authenticated, (quota, sessions_max), &record.wrapping)?;
+                let routed = routing::route(tx, authenticated, quota, sessions_max, &record.wrapping)?;
                 let recorded = inbox::record(tx, &routed, &record.wrapping, &record.sealer)?;
                 if let Some(event) = event {
                     event.note(tx, &recorded)?;
@@ -105,7 +105,7 @@ impl Inbound {
                 Ok::<_, Denied<Error>>(recorded)
             })
             .await;
-        self.note_stranger(recorded.as_ref().err(), sender).await?;
+        self.note_stranger(recorded.as_ref().err(), channel, sender).await?;
         let recorded = recorded?;
         failpoint::reach("record");
         self.wake.wake(recorded.session);
@@ -119,7 +119,7 @@ impl Inbound {
     /// Refuses the message at each stage, as [`Self::inbound`] does.
     pub async fn place_of(&self, received: Received, bytes: u64) -> Result<Place, Denied<Error>> {
         let (record, settings, sessions_max) = (Arc::clone(&self.record), self.settings.now(), self.sessions_max);
-        let sender = (received.channel.clone(), received.sender.clone());
+        let (channel, sender) = (received.channel.clone(), received.sender.clone());
         let found = self
             .record
             .state
@@ -130,11 +130,11 @@ impl Inbound {
                 if !inbox::is_known(tx, authenticated.received())? {
                     settings.quota.admit_message(tx, person, &authenticated.received().channel, bytes)?;
                 }
-                let routed = routing::route(tx, authenticated, (&settings.quota, sessions_max), &record.wrapping)?;
+                let routed = routing::route(tx, authenticated, &settings.quota, sessions_max, &record.wrapping)?;
                 Ok::<_, Denied<Error>>(Place { session: routed.session().id, person, asks: routed.asks() })
             })
             .await;
-        self.note_stranger(found.as_ref().err(), sender).await?;
+        self.note_stranger(found.as_ref().err(), channel, sender).await?;
         found
     }
 
@@ -142,7 +142,8 @@ impl Inbound {
     async fn note_stranger(
         &self,
         refused: Option<&Denied<Error>>,
-        (channel, sender): (String, String),
+        channel: String,
+        sender: String,
     ) -> Result<(), Denied<Error>> {
         match refused {
             Some(Denied::Refused(refusal)) if refusal.code == DenialCode::SenderWaits => {
@@ -163,7 +164,7 @@ impl Inbound {
             .state
             .decide(move |tx| {
                 let authenticated = identity::authenticate(tx, origin)?;
-                let routed = routing::route(tx, authenticated, (&settings.quota, sessions_max), &record.wrapping)?;
+                let routed = routing::route(tx, authenticated, &settings.quota, sessions_max, &record.wrapping)?;
                 Ok::<_, Denied<Error>>(routed.session().id)
             })
             .await

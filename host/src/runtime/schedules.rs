@@ -77,11 +77,11 @@ pub fn come_at(
         // A time that has a row already is consumed.
         let inserted = table::insert_occurrence(tx, new)?;
         if let (Some(_), Some(reason)) = (inserted, reason) {
-            note_skipped(tx, &row, due, (count, reason))?;
+            note_skipped(tx, &row, due, count, reason)?;
         }
     }
     let state = if plan.next.is_some() { State::Active } else { State::Ended };
-    table::set_state(tx, id, (state, None), plan.next)?;
+    table::set_state(tx, id, state, None, plan.next)?;
     table::delete_old(tx, id, KEPT_MAX)?;
     start_next(tx, context, id)
 }
@@ -100,7 +100,7 @@ pub fn start_next(
         let waiting = table::open_of(tx, id)?.into_iter().find(|open| open.state == OccurrenceState::Scheduled);
         let Some(waiting) = waiting else { return Ok(None) };
         if matches!(row.state, State::Paused | State::Removed) {
-            outcome::settle(tx, &row, &waiting, (OccurrenceState::Skipped, Some(row.state.name())), None)?;
+            outcome::settle(tx, &row, &waiting, OccurrenceState::Skipped, Some(row.state.name()), None)?;
             continue;
         }
         if let Some(session) = start::start(tx, context, &row, &waiting)? {
@@ -156,7 +156,7 @@ pub fn run_by_hand(
 pub fn pause_restored(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
     for open in table::open(tx)? {
         if let Some(row) = schedules::find(tx, open.schedule)? {
-            outcome::settle(tx, &row, &open, (OccurrenceState::Unknown, Some(schedules::RESTORED)), None)?;
+            outcome::settle(tx, &row, &open, OccurrenceState::Unknown, Some(schedules::RESTORED), None)?;
         }
     }
     let active = table::active(tx)?;
@@ -181,7 +181,7 @@ fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error
     }
 }
 
-fn note_skipped(tx: &mut WriteTx<'_>, row: &Schedule, due: i64, (count, reason): (u64, &str)) -> Result<(), Error> {
+fn note_skipped(tx: &mut WriteTx<'_>, row: &Schedule, due: i64, count: u64, reason: &str) -> Result<(), Error> {
     Entry::new(LedgerEvent::ScheduleSkipped)
         .with("schedule", row.id)
         .with("due", ironclaw_ledger::rfc3339(due))

@@ -86,9 +86,9 @@ impl Sessions {
             Ok((draft, content.len() as u64, Digest::of(content)))
         });
         let (draft, bytes, digest) = drafted.await?;
-        self.note(LedgerEvent::FilePut, (id, by), (bytes, Some(digest))).await?;
+        self.note(LedgerEvent::FilePut, id, by, bytes, Some(digest)).await?;
         let placed = off_thread(place, move |_| Draft::place(draft)).await;
-        self.settle(LedgerEvent::FilePut, (id, by), placed).await?;
+        self.settle(LedgerEvent::FilePut, id, by, placed).await?;
         Ok(digest)
     }
 
@@ -162,9 +162,9 @@ impl Sessions {
             off_thread(place.clone(), move |place| open(place, owner)?.ok_or_else(|| no_file(&path))?.removal(path));
         let removal = found.await?;
         let bytes = removal.bytes;
-        self.note(LedgerEvent::FileRemoved, (id, by), (bytes, removal.digest)).await?;
+        self.note(LedgerEvent::FileRemoved, id, by, bytes, removal.digest).await?;
         let removed = off_thread(place, move |_| Removal::remove(removal)).await;
-        self.settle(LedgerEvent::FileRemoved, (id, by), removed).await?;
+        self.settle(LedgerEvent::FileRemoved, id, by, removed).await?;
         Ok(bytes)
     }
 
@@ -200,9 +200,9 @@ impl Sessions {
         let restoring = prepared.await?;
         let Restoring { version, bytes, digest, replaced, .. } = restoring;
         let path = restoring.to.text();
-        self.note(LedgerEvent::FileRestored, (id, by), (bytes, Some(digest))).await?;
+        self.note(LedgerEvent::FileRestored, id, by, bytes, Some(digest)).await?;
         let placed = off_thread(place, move |place| restoring.place(place, &placing)).await;
-        self.settle(LedgerEvent::FileRestored, (id, by), placed).await?;
+        self.settle(LedgerEvent::FileRestored, id, by, placed).await?;
         Ok(FileRestored { session_id: id, path, version, bytes, digest, replaced })
     }
 
@@ -210,8 +210,10 @@ impl Sessions {
     async fn note(
         &self,
         event: LedgerEvent,
-        (id, by): (SessionId, PersonId),
-        (bytes, digest): (u64, Option<Digest>),
+        id: SessionId,
+        by: PersonId,
+        bytes: u64,
+        digest: Option<Digest>,
     ) -> Result<(), Denied<Error>> {
         let entry = LedgerEntry::new(event).session(id).with("bytes", bytes).with("by", by);
         let entry = match digest {
@@ -225,7 +227,8 @@ impl Sessions {
     async fn settle(
         &self,
         event: LedgerEvent,
-        (id, by): (SessionId, PersonId),
+        id: SessionId,
+        by: PersonId,
         done: Result<(), Denied<Error>>,
     ) -> Result<(), Denied<Error>> {
         let Err(denied) = done else { return Ok(()) };

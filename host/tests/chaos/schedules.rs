@@ -160,7 +160,7 @@ impl Reopened {
             let ended = record.state.write(|tx| {
                 for open in table::open(tx)?.into_iter().filter(|open| open.message.is_some()) {
                     let row = table::find(tx, open.schedule)?.expect("its schedule");
-                    outcome::settle(tx, &row, &open, (table::OccurrenceState::Failed, Some("no_answer")), None)?;
+                    outcome::settle(tx, &row, &open, table::OccurrenceState::Failed, Some("no_answer"), None)?;
                 }
                 Ok::<_, ironclaw_state::Error>(())
             });

@@ -114,15 +114,16 @@ pub fn settle(
     tx: &mut WriteTx<'_>,
     row: &Schedule,
     open: &Occurrence,
-    (state, reason): (OccurrenceState, Option<&str>),
+    state: OccurrenceState,
+    reason: Option<&str>,
     receipt: Option<DeliveryId>,
 ) -> Result<(), Error> {
-    if !table::settle(tx, open.ordinal, (state, reason), receipt)? {
+    if !table::settle(tx, open.ordinal, state, reason, receipt)? {
         return Ok(());
     }
     let event = match state {
         OccurrenceState::Done => LedgerEvent::ScheduleDone,
-        OccurrenceState::Skipped => return super::note_skipped(tx, row, open.due, (1, reason.unwrap_or_default())),
+        OccurrenceState::Skipped => return super::note_skipped(tx, row, open.due, 1, reason.unwrap_or_default()),
         OccurrenceState::Unknown => LedgerEvent::ScheduleUnknown,
         OccurrenceState::Failed | OccurrenceState::Scheduled | OccurrenceState::Started => LedgerEvent::ScheduleFailed,
     };

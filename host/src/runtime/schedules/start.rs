@@ -87,7 +87,7 @@ pub(super) fn start(
     let identity = match readiness(tx, context, row)? {
         Readiness::Ready(identity) => identity,
         Readiness::Refused(Refused { reason, pauses }) => {
-            outcome::settle(tx, row, waiting, (OccurrenceState::Skipped, Some(reason)), None)?;
+            outcome::settle(tx, row, waiting, OccurrenceState::Skipped, Some(reason), None)?;
             if pauses {
                 outcome::pause(tx, row, reason)?;
             }
@@ -109,8 +109,7 @@ pub(super) fn start(
             Ok(Some(recorded.session))
         }
         Err(Denied::Refused(refusal)) => {
-            let outcome = (OccurrenceState::Failed, Some(refusal.code.name()));
-            outcome::settle(tx, row, waiting, outcome, None)?;
+            outcome::settle(tx, row, waiting, OccurrenceState::Failed, Some(refusal.code.name()), None)?;
             Ok(None)
         }
         Err(Denied::Failed(error)) => Err(error),
@@ -147,6 +146,6 @@ fn record(
     quota.admit_message(tx, row.creator, &received.channel, inbox::bytes(&received) as u64)?;
     let authenticated = identity::of_schedule(tx, received, row.written_by)?;
     let numbers = context.sessions_max;
-    let routed = routing::route(tx, authenticated, (quota, numbers), &context.record.wrapping)?;
+    let routed = routing::route(tx, authenticated, quota, numbers, &context.record.wrapping)?;
     Ok(inbox::record(tx, &routed, &context.record.wrapping, &context.record.sealer)?)
 }
