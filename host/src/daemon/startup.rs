@@ -125,13 +125,8 @@ impl Parts {
         let questions = Arc::new(Questions::new(Arc::clone(&record), Arc::clone(&settings)));
         let specs = state.read(registry::models::specs).await?;
         let models = Arc::new(Models::open(config.model.clone(), specs)?);
-        let runtime = runtime(
-            opened,
-            (proposals, Arc::clone(&requests), Arc::clone(&questions)),
-            &models,
-            jails_of(opened, paths, launcher)?,
-        )
-        .await?;
+        let (jails, launcher) = jails_of(opened, paths, launcher)?;
+        let runtime = runtime(opened, &proposals, requests, Arc::clone(&questions), &models, jails, launcher).await?;
         let executor = Arc::clone(&runtime.models.executor);
         let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.outbound.dispatch));
         let latch = Arc::clone(&runtime.latch);
@@ -181,16 +176,19 @@ impl Parts {
 /// Returns the shared context of the session actors.
 async fn runtime(
     opened: &Opened,
-    (proposals, requests, questions): (Arc<Proposals>, Arc<Requests>, Arc<Questions>),
+    proposals: &Arc<Proposals>,
+    requests: Arc<Requests>,
+    questions: Arc<Questions>,
     models: &Arc<Models>,
-    (jails, launcher): (launch::Config, Launcher),
+    jails: launch::Config,
+    launcher: Launcher,
 ) -> Result<Runtime, Error> {
     let Opened { home, config, .. } = opened;
     let (record, latch) = (&proposals.record, Arc::<Latch>::default());
     let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
     let (verified_layers, fetchers) = (Arc::<VerifiedLayers>::default(), Arc::<Fetchers>::default());
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
-    let servers = mcp_servers(home, &proposals, mcp_jails, (&latch, &fetchers, &verified_layers));
+    let servers = mcp_servers(home, proposals, mcp_jails, &latch, &fetchers, &verified_layers);
     let (sessions_max, shelf) = (jails.sessions_max(), Arc::new(Shelf::new(home.clone())));
     let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
@@ -215,12 +213,12 @@ async fn runtime(
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,
         sessions_max,
     };
-    let model_servers = model_servers(home, &proposals, (&turns, models, &latch), executor);
+    let model_servers = model_servers(home, proposals, &turns, models, &latch, executor);
     let outbound = Outbound {
         turns: Arc::clone(&turns),
         latch: Arc::clone(&latch),
         dispatch: Arc::new(Dispatch::new(Arc::clone(record), sessions_max)),
-        proposals: Arc::clone(&proposals),
+        proposals: Arc::clone(proposals),
         questions,
     };
     Ok(Runtime {
@@ -240,7 +238,9 @@ fn mcp_servers(
     home: &Home,
     proposals: &Proposals,
     jails: McpJails,
-    (latch, fetchers, verified_layers): (&Arc<Latch>, &Arc<Fetchers>, &Arc<VerifiedLayers>),
+    latch: &Arc<Latch>,
+    fetchers: &Arc<Fetchers>,
+    verified_layers: &Arc<VerifiedLayers>,
 ) -> Servers {
     let record = &proposals.record;
     Servers {
@@ -261,7 +261,9 @@ fn mcp_servers(
 fn model_servers(
     home: &Home,
     proposals: &Proposals,
-    (turns, models, latch): (&Arc<OpenTurns>, &Arc<Models>, &Arc<Latch>),
+    turns: &Arc<OpenTurns>,
+    models: &Arc<Models>,
+    latch: &Arc<Latch>,
     executor: Executor,
 ) -> ModelServers {
     ModelServers {
