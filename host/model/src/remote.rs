@@ -77,8 +77,8 @@ struct FailedAttempt {
     complaint: Option<Complaint>,
 }
 
-impl From<(Fault, String)> for FailedAttempt {
-    fn from((fault, words): (Fault, String)) -> Self {
+impl FailedAttempt {
+    fn new(fault: Fault, words: String) -> Self {
         Self { fault, words, took: Usage::default(), complaint: None }
     }
 }
@@ -226,7 +226,7 @@ impl Remote {
                 (true, false) => usage(spec.prices, counted.at_least(sent, received), sent, received),
                 (false, _) => usage_without_answer(fault, prompt, spec),
             };
-            FailedAttempt { took, ..FailedAttempt::from((fault, words)) }
+            FailedAttempt { took, ..FailedAttempt::new(fault, words) }
         };
         if let Err((Fault::Late, _)) = read
             && !limits.has_others
@@ -267,7 +267,7 @@ impl Remote {
         }
         let answer = self.connections.send(ask).await.map_err(|(fault, words)| {
             let took = usage_without_answer(fault, prompt, spec);
-            FailedAttempt { took, ..FailedAttempt::from((fault, words)) }
+            FailedAttempt { took, ..FailedAttempt::new(fault, words) }
         })?;
         if (200..300).contains(&answer.status()) {
             return Ok((answer, sent));
@@ -396,7 +396,7 @@ impl Remote {
 }
 
 fn without_detail(fault: Fault) -> FailedAttempt {
-    FailedAttempt::from((fault, String::new()))
+    FailedAttempt::new(fault, String::new())
 }
 
 /// Estimates the usage of an attempt without an answer: a silent endpoint may still have worked.
@@ -411,7 +411,7 @@ async fn read_error(answer: Answer, has_key: bool) -> FailedAttempt {
     let usage = error.complains_of_usage().then_some(Complaint::Usage);
     let complaint = usage.or_else(|| error.limit_complaint()).filter(|_| matches!(status, 400 | 422));
     let fault = error.fault(status, wait, has_key);
-    FailedAttempt { complaint, ..FailedAttempt::from((fault, error.words)) }
+    FailedAttempt { complaint, ..FailedAttempt::new(fault, error.words) }
 }
 
 /// Makes the failure of an endpoint.

@@ -133,7 +133,8 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
                 say(&mut messages, marked(&head, text));
             }
             Part::Image { path, content } => {
-                show_image(&mut messages, content.shown(&plain(path), takes_images));
+                let (image, words) = content.shown(&plain(path), takes_images);
+                show_image(&mut messages, image, words);
             }
             Part::Notice { text } => {
                 say(&mut messages, marked("The host's own notice to the person, in place of an answer.", text));
@@ -192,7 +193,7 @@ fn say<'a>(messages: &mut Vec<Message<'a>>, words: Cow<'a, str>) {
 }
 
 /// Adds the host's line about an image, and the image if the model gets it.
-fn show_image<'a>(messages: &mut Vec<Message<'a>>, (image, words): (Option<&'a Image>, String)) {
+fn show_image<'a>(messages: &mut Vec<Message<'a>>, image: Option<&'a Image>, words: String) {
     say(messages, format!("[The host: {words}]").into());
     if let Some(image) = image {
         add(messages, Said::Image(image));
