@@ -243,7 +243,8 @@ impl std::str::FromStr for Signed {
 pub fn contradictions<E>(
     kept: Vec<HeadFile>,
     ledger: &str,
-    (first, end): (u64, u64),
+    first: u64,
+    end: u64,
     mut hash_at: impl FnMut(u64) -> Result<Option<String>, E>,
 ) -> Result<Vec<Contradiction>, E> {
     let mut found = Vec::new();

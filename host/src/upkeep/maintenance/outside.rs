@@ -248,7 +248,7 @@ impl Shared {
             let (position, accepted) = (Position::read(tx)?, accepted(tx)?);
             let find =
                 |seq: u64| Ok::<_, ironclaw_state::Error>(chain::hash_at(tx, seq)?.or_else(|| old.get(&seq).cloned()));
-            let mut heads = head::contradictions(kept, &ledger, (lowest, position.seq), find)?;
+            let mut heads = head::contradictions(kept, &ledger, lowest, position.seq, find)?;
             heads.retain(|head| !accepted.contains(&head.signed));
             Ok::<_, ironclaw_state::Error>(heads)
         };
