@@ -34,7 +34,7 @@ impl Outbox {
     /// Ends a turn with a reply or without one. This row completes its last message.
     pub(super) fn answer(&mut self, turn: &Turn, chat: &Chat, routing: Routing) -> Result<(), Error> {
         let content = canonical::to_string(chat);
-        self.append((Kind::Chat, content), turn.turn, turn.messages.last().copied(), None, routing)?;
+        self.append(Kind::Chat, content, turn.turn, turn.messages.last().copied(), None, routing)?;
         #[cfg(feature = "failpoints")]
         if self.failpoint.as_deref() == Some("outbound_commit") {
             // A signal that cannot be caught is the closest imitation of a power cut; if it fails, the test does.
@@ -48,10 +48,11 @@ impl Outbox {
         &mut self,
         turn: TurnId,
         call: CallId,
-        row: (Kind, String),
+        kind: Kind,
+        content: String,
         routing: Routing,
     ) -> Result<(), Error> {
-        self.append(row, turn, None, Some(call), routing)
+        self.append(kind, content, turn, None, Some(call), routing)
     }
 
     /// Records that a turn needs more than one output. This is a durable commit, so it happens once a turn and only if necessary.
@@ -63,7 +64,8 @@ impl Outbox {
 
     fn append(
         &mut self,
-        (kind, content): (Kind, String),
+        kind: Kind,
+        content: String,
         turn: TurnId,
         in_reply_to: Option<MessageId>,
         call_id: Option<CallId>,

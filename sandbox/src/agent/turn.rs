@@ -255,9 +255,9 @@ impl Work<'_> {
                 self.report(call_id, outcome.ok, outcome.body)
             }
             Verdict::Row => match requests::row(&tool, &arguments) {
-                Ok(row) => {
+                Ok((kind, content)) => {
                     let routing = self.agent.inbox.routing()?;
-                    self.agent.outbox.call(self.turn.turn, call_id, row, routing)?;
+                    self.agent.outbox.call(self.turn.turn, call_id, kind, content, routing)?;
                     self.agent.link.ring()?;
                     self.sealed(&Request::Result { turn: self.turn.turn, call_id })
                 }
