@@ -104,7 +104,7 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
         return Err(Error::usage("--push needs --commands git", "add --commands git, or leave --push out"));
     }
     let (host, port) = host_and_port(host, port)?;
-    let path = commands.as_deref().map_or(Ok(path.clone()), |commands| paths_of_use((commands, push), &host, path))?;
+    let path = commands.as_deref().map_or(Ok(path.clone()), |commands| paths_of_use(commands, push, &host, path))?;
     if commands.as_deref() == Some("git") && method.is_empty() {
         method = vec!["GET".to_owned(), "POST".to_owned()];
     }
@@ -150,7 +150,7 @@ const GIT_UPLOAD_BYTES: u64 = 1 << 20;
 const PUSH_BYTES: u64 = 10 << 20;
 
 /// Returns the paths of a grant for commands. For git, a given path is that of a repository.
-fn paths_of_use((commands, push): (&str, bool), host: &str, given: Vec<String>) -> Result<Vec<String>, Error> {
+fn paths_of_use(commands: &str, push: bool, host: &str, given: Vec<String>) -> Result<Vec<String>, Error> {
     let all = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect();
     Ok(match (commands, given.is_empty()) {
         ("git", is_empty) => {
