@@ -132,7 +132,7 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// Computes the digest of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn hash(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn a_digest_has_one_spelling() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::hash(b"abc");
         assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(digest.to_string().to_uppercase().parse::<Digest>(), Err(DigestError));

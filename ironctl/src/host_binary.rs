@@ -38,11 +38,11 @@ pub struct Offline {
 impl Offline {
     /// Prepares `ironclaw-host WORDS…`.
     pub fn host(words: &[&str]) -> Result<Self, Error> {
-        Self::of(HOST, words)
+        Self::program(HOST, words)
     }
 
     /// Prepares `NAME WORDS…`.
-    pub fn of(name: &str, words: &[&str]) -> Result<Self, Error> {
+    pub fn program(name: &str, words: &[&str]) -> Result<Self, Error> {
         let binary = find(name)?;
         let mut command = Command::new(&binary);
         command.args(words);

@@ -29,7 +29,7 @@ pub struct Process {
 
 impl Process {
     /// Finds a process; `None` if there is none, or only a zombie.
-    pub fn of(pid: u32) -> Option<Self> {
+    pub fn find(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name may contain blanks and brackets, so fields are counted from the last bracket.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -46,7 +46,7 @@ impl Process {
 
     /// Returns whether the process still exists.
     pub fn is_alive(&self) -> bool {
-        Self::of(self.pid).as_ref() == Some(self)
+        Self::find(self.pid).as_ref() == Some(self)
     }
 
     /// Kills the process; succeeds if it has already ended.
@@ -62,7 +62,7 @@ impl Process {
 ///
 /// A host is identified by its command line, or by its lock on the home.
 pub fn hosts(home: &Path) -> BTreeSet<Process> {
-    let locks = Locks::of(home);
+    let locks = Locks::read(home);
     let mut found = BTreeSet::new();
     for pid in pids() {
         let words = command_line(pid);
@@ -71,7 +71,7 @@ pub fn hosts(home: &Path) -> BTreeSet<Process> {
             None => !is_offline_command(&words) && locks.are_held_by(pid),
         };
         if is_host {
-            found.extend(Process::of(pid));
+            found.extend(Process::find(pid));
         }
     }
     found
@@ -79,7 +79,7 @@ pub fn hosts(home: &Path) -> BTreeSet<Process> {
 
 /// Returns every process in a jail of this home, also without a host.
 pub fn jailed(home: &Path) -> BTreeSet<Process> {
-    let Some(storage) = HomeStorage::of(home) else { return BTreeSet::new() };
+    let Some(storage) = HomeStorage::find(home) else { return BTreeSet::new() };
     let own = fs::read_link("/proc/self/ns/mnt").ok();
     let is_jailed = |pid: &u32| {
         // A process in the caller's own mount namespace is not in a jail, whatever is mounted there.
@@ -87,9 +87,9 @@ pub fn jailed(home: &Path) -> BTreeSet<Process> {
         let mounts = || fs::read_to_string(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
         namespace.is_some()
             && namespace != own
-            && mounts().lines().filter_map(Mount::of).any(|mount| storage.is_mounted_by(&mount))
+            && mounts().lines().filter_map(Mount::parse).any(|mount| storage.is_mounted_by(&mount))
     };
-    pids().into_iter().filter(is_jailed).filter_map(Process::of).collect()
+    pids().into_iter().filter(is_jailed).filter_map(Process::find).collect()
 }
 
 /// Returns every descendant of these processes.
@@ -101,7 +101,7 @@ pub fn descendants(parents: &BTreeSet<Process>) -> BTreeSet<Process> {
         for task in tasks.flatten() {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             for child in children.split_whitespace().filter_map(|child| child.parse().ok()) {
-                if let Some(process) = Process::of(child)
+                if let Some(process) = Process::find(child)
                     && found.insert(process)
                 {
                     open.push(child);
@@ -164,7 +164,7 @@ fn is_same_directory(one: &Path, other: &Path) -> bool {
 struct Locks(Vec<(u64, u64)>);
 
 impl Locks {
-    fn of(home: &Path) -> Self {
+    fn read(home: &Path) -> Self {
         let paths = [home.join(ironclaw_contract::operator::LOCK_FILE), home.to_owned()];
         Self(paths.iter().filter_map(|path| fs::metadata(path).ok()).map(|found| (found.dev(), found.ino())).collect())
     }
@@ -192,7 +192,7 @@ struct Mount {
 }
 
 impl Mount {
-    fn of(line: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         let mut fields = line.split(' ').skip(2);
         let device = fields.next()?.to_owned();
         Some(Self { device, root: unescaped(fields.next()?), point: unescaped(fields.next()?) })
@@ -227,13 +227,13 @@ struct HomeStorage {
 
 impl HomeStorage {
     /// Finds a home among the mounts of this process; `None` if they cannot be read.
-    fn of(home: &Path) -> Option<Self> {
+    fn find(home: &Path) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         Self::among(&mounts, &home.canonicalize().unwrap_or_else(|_| home.to_owned()))
     }
 
     fn among(mounts: &str, home: &Path) -> Option<Self> {
-        let above = mounts.lines().filter_map(Mount::of).filter(|mount| home.starts_with(&mount.point));
+        let above = mounts.lines().filter_map(Mount::parse).filter(|mount| home.starts_with(&mount.point));
         // Of two mounts at one point the later one hides the other.
         let mount = above.max_by_key(|mount| mount.point.components().count())?;
         let below = home.strip_prefix(&mount.point).ok()?;
@@ -261,9 +261,9 @@ mod tests {
 
     #[test]
     fn zombie_counts_as_ended() {
-        assert!(Process::of(std::process::id()).is_some_and(|own| own.is_alive()));
+        assert!(Process::find(std::process::id()).is_some_and(|own| own.is_alive()));
         let mut child = Command::new("sleep").arg("100").spawn().expect("sleep starts");
-        let process = Process::of(child.id()).expect("it runs");
+        let process = Process::find(child.id()).expect("it runs");
         process.kill().expect("it is ours");
         while process.is_alive() {
             std::thread::sleep(Duration::from_millis(20));
@@ -295,7 +295,7 @@ mod tests {
     fn jail_is_identified_by_its_mounts_of_the_home() {
         let own = "21 1 254:0 / / rw - ext4 /dev/vda rw\n30 21 0:40 / /srv rw - tmpfs tmpfs rw\n31 30 0:41 / /srv/a\\040b rw - tmpfs tmpfs rw\n";
         let storage = HomeStorage::among(own, Path::new("/srv/a b/h")).expect("it is below a mount");
-        let jail = |line: &str| storage.is_mounted_by(&Mount::of(line).expect("a mount"));
+        let jail = |line: &str| storage.is_mounted_by(&Mount::parse(line).expect("a mount"));
         assert!(jail("90 80 0:41 /h/sessions/ses_1/workspace /workspace rw - tmpfs tmpfs rw"));
         assert!(jail("90 80 0:41 /h/sessions/ses_1/out//deleted /out ro - tmpfs tmpfs rw"));
         // Another home, another file system, another mount point, and the home itself.
@@ -306,8 +306,9 @@ mod tests {
         // A home that is itself a mount.
         let storage = HomeStorage::among(own, Path::new("/srv/a b")).expect("it is a mount");
         assert!(
-            storage.is_mounted_by(&Mount::of("9 8 0:41 /sessions/ses_1/in /in ro - tmpfs tmpfs rw").expect("a mount"))
+            storage
+                .is_mounted_by(&Mount::parse("9 8 0:41 /sessions/ses_1/in /in ro - tmpfs tmpfs rw").expect("a mount"))
         );
-        assert!(!storage.is_mounted_by(&Mount::of("9 8 0:41 / /workspace rw - tmpfs tmpfs rw").expect("a mount")));
+        assert!(!storage.is_mounted_by(&Mount::parse("9 8 0:41 / /workspace rw - tmpfs tmpfs rw").expect("a mount")));
     }
 }

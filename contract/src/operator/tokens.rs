@@ -13,7 +13,7 @@ pub struct TokenId(String);
 
 impl TokenId {
     /// Makes an id from random bytes.
-    pub fn of(random: [u8; 8]) -> Self {
+    pub fn from_random(random: [u8; 8]) -> Self {
         Self(format!("tok_{:016x}", u64::from_be_bytes(random)))
     }
 }

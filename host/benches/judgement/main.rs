@@ -105,7 +105,7 @@ fn recorded(session: SessionId, person: PersonId, number: usize, is_tainted: boo
         authors: canonical::to_string(&vec![Span { author, bytes: text.len() }]),
         labels: vec![label],
         scope: if kind == ItemKind::Message { "declared:read send".to_owned() } else { String::new() },
-        digest: Digest::of(text.as_bytes()),
+        digest: Digest::hash(text.as_bytes()),
     };
     Recorded { tuple, bytes: text.len() as u64, scripted: false }
 }
@@ -145,7 +145,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
         catalogue: Catalogue::default(),
         of_schedule: OfTurn::default(),
         principal: Principal::Person,
-        scope: Classes::of(&[Class::Read, Class::Send, Class::Write]),
+        scope: Classes::new(&[Class::Read, Class::Send, Class::Write]),
         has_external: labels.contains(&Label::External),
         network: Network {
             grants,
@@ -184,7 +184,7 @@ fn measure(
     let [mut whole, mut known, mut alone, mut bare, mut hash] = <[Samples; 5]>::default();
     for at in 0..WARM_UP + TIMES {
         let begun = Instant::now();
-        let mut seals = sealer.of_session(context.recorded[0].tuple.session);
+        let mut seals = sealer.for_session(context.recorded[0].tuple.session);
         let mut named = context.refs.iter().zip(&context.recorded);
         assert!(named.all(|(reference, item)| seals.verify(black_box(reference), &item.tuple)));
         let seals = begun.elapsed().as_secs_f64();
@@ -196,7 +196,7 @@ fn measure(
         black_box(calls::judge(&agent, &facts, black_box(wanted), true));
         let judged = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        black_box(Digest::of(black_box(&hashed)));
+        black_box(Digest::hash(black_box(&hashed)));
         let of_call = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         for tuple in &tuples {

@@ -64,7 +64,7 @@ fn main() {
             let wrapping = master.wrapping_key();
             let measured = state.read(move |tx| {
                 let agent = find_agent(tx, &name(items))?.expect("an agent");
-                let session = sessions::of_agent(tx, agent.id)?.pop().expect("a session");
+                let session = sessions::list_for_agent(tx, agent.id)?.pop().expect("a session");
                 let key = session.content_key(&wrapping).expect("a key");
                 Ok::<_, ironclaw_state::Error>(measure(tx, &agent, &session, &key, items))
             });

@@ -21,12 +21,12 @@ pub(crate) trait WallTimes {
 /// in an overlap counts at its first instant, and at its second one too if the set says so.
 pub(crate) fn next_after(zone: &Zone, after: i64, times: &impl WallTimes) -> Option<i64> {
     let from = after.checked_add(1)?;
-    let mut segment = Segment::of(zone, from)?;
+    let mut segment = Segment::at(zone, from)?;
     loop {
         if let Some(found) = segment.first_from(from, times)? {
             return Some(found);
         }
-        segment = Segment::of(zone, segment.end?)?;
+        segment = Segment::at(zone, segment.end?)?;
     }
 }
 
@@ -43,7 +43,7 @@ struct Segment {
 
 impl Segment {
     /// Returns the segment of an instant; `None` outside of the years -9999 to 9999.
-    fn of(zone: &Zone, at_ms: i64) -> Option<Self> {
+    fn at(zone: &Zone, at_ms: i64) -> Option<Self> {
         let rules = zone.rules();
         let at = Timestamp::from_millisecond(at_ms).ok()?;
         let directly_after = Timestamp::from_millisecond(at_ms.checked_add(1)?).ok()?;

@@ -77,7 +77,7 @@ pub fn verify(report: &JailReport, spec: &Spec) -> Result<(), Vec<String>> {
     require(report.landlock, "it is in no Landlock domain".into());
     let network = network_of(spec);
     require(report.interfaces == [network], format!("its network is {:?} and not `{network}`", report.interfaces));
-    let View { root, mounts: expected } = View::of(spec);
+    let View { root, mounts: expected } = View::for_spec(spec);
     require(report.root == root, format!("its root holds {:?} and not {root:?}", report.root));
     require(report.mounts == expected, format!("its mounts are {:?} and not {expected:?}", report.mounts));
     let (uid, gid) = match spec.identity {
@@ -103,13 +103,13 @@ pub(super) struct View {
 impl View {
     /// Returns the view of a spec. If the host lacks the names that its programs need, the view is one that no jail has: such a jail
     /// cannot be made.
-    pub(super) fn of(spec: &Spec) -> Self {
+    pub(super) fn for_spec(spec: &Spec) -> Self {
         let mut root: Vec<String> = spec.mounts.iter().filter_map(Mount::name).map(str::to_owned).collect();
         let access = |mount: &Mount| format!("{} {}", mount.target, if mount.read_only { "ro" } else { "rw" });
         let mut mounts: Vec<String> = spec.mounts.iter().map(access).collect();
         mounts.push("/ ro".to_owned());
         if spec.system.is_some()
-            && let Ok(names) = Names::of(Path::new("/"))
+            && let Ok(names) = Names::read(Path::new("/"))
         {
             root.extend(names.in_root().map(str::to_owned));
             mounts.extend(names.mounts());

@@ -182,7 +182,7 @@ pub struct Limits {
 
 impl Limits {
     /// Returns limits for programs of the machine, such as package managers and servers of node.
-    pub fn of_programs() -> Self {
+    pub fn for_programs() -> Self {
         Self {
             // The engine of node reserves many times the memory that it uses.
             address_space_bytes: 64 << 30,

@@ -88,7 +88,7 @@ pub(crate) struct Filters {
 
 impl Filters {
     /// Returns the filters for the program of a jail.
-    fn of(&self, spec: &Spec) -> &[Program; 2] {
+    fn for_spec(&self, spec: &Spec) -> &[Program; 2] {
         if spec.listener.is_some() {
             return &self.with_listener;
         }
@@ -117,7 +117,7 @@ impl Filters {
 /// Runs process 1 of a jail, from its first instruction to its end.
 pub(crate) fn init(arguments: InitArgs<'_>) -> ! {
     let InitArgs { launcher, thread, entries, filters, missing } = arguments;
-    let walls = Walls::of_every_role(missing);
+    let walls = Walls::for_every_role(missing);
     // If memory runs out, the kernel kills a jail before a process of the host. A failure here does no harm.
     let _ = std::fs::write("/proc/self/oom_score_adj", FIRST_VICTIM);
     let kept = sys::keep_only([launcher], walls.has(Wall::Descriptors));

@@ -28,7 +28,7 @@ pub enum Shortage {
 
 impl Shortage {
     /// Returns the shortage that an `errno` reports, if it reports one.
-    pub const fn of_errno(errno: i32) -> Option<Self> {
+    pub const fn from_errno(errno: i32) -> Option<Self> {
         match errno {
             libc::ENOSPC => Some(Self::Disk),
             libc::EDQUOT | libc::EFBIG => Some(Self::Quota),
@@ -41,13 +41,13 @@ impl Shortage {
     }
 
     /// Returns the shortage behind an error: the first that the error or one of its sources reports.
-    pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+    pub fn find_in(error: &(dyn Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(error) = next {
             let found = match (error.downcast_ref::<io::Error>(), error.downcast_ref::<rusqlite::Error>()) {
-                (Some(error), _) => Self::of_io(error),
-                (_, Some(error)) => Self::of_sqlite(error),
-                _ => error.downcast_ref::<nix::errno::Errno>().and_then(|errno| Self::of_errno(*errno as i32)),
+                (Some(error), _) => Self::from_io(error),
+                (_, Some(error)) => Self::from_sqlite(error),
+                _ => error.downcast_ref::<nix::errno::Errno>().and_then(|errno| Self::from_errno(*errno as i32)),
             };
             if found.is_some() {
                 return found;
@@ -58,16 +58,16 @@ impl Shortage {
     }
 
     /// Returns the shortage that an input or output error reports.
-    pub fn of_io(error: &io::Error) -> Option<Self> {
+    pub fn from_io(error: &io::Error) -> Option<Self> {
         match error.raw_os_error() {
-            Some(errno) => Self::of_errno(errno),
+            Some(errno) => Self::from_errno(errno),
             // `source` of such an error skips its inner error.
-            None => error.get_ref().and_then(|inner| Self::of(inner)),
+            None => error.get_ref().and_then(|inner| Self::find_in(inner)),
         }
     }
 
     /// Returns the shortage of an error of SQLite. Most of its codes do not show the `errno`; then only the machine itself can tell.
-    fn of_sqlite(error: &rusqlite::Error) -> Option<Self> {
+    fn from_sqlite(error: &rusqlite::Error) -> Option<Self> {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Some(Self::Disk),
             Some(rusqlite::ErrorCode::OutOfMemory) => Some(Self::Memory),
@@ -142,29 +142,29 @@ mod tests {
         #[error("outer")]
         struct Outer(#[source] io::Error);
         for errno in ERRNOS {
-            let expected = Shortage::of_errno(errno);
+            let expected = Shortage::from_errno(errno);
             assert!(expected.is_some(), "{errno}");
             let io = || io::Error::from_raw_os_error(errno);
-            assert_eq!(Shortage::of(&io()), expected, "{errno}");
-            assert_eq!(Shortage::of(&Outer(io())), expected, "{errno}");
-            assert_eq!(Shortage::of(&io::Error::other(Outer(io()))), expected, "{errno}");
-            assert_eq!(Shortage::of(&nix::errno::Errno::from_raw(errno)), expected, "{errno}");
+            assert_eq!(Shortage::find_in(&io()), expected, "{errno}");
+            assert_eq!(Shortage::find_in(&Outer(io())), expected, "{errno}");
+            assert_eq!(Shortage::find_in(&io::Error::other(Outer(io()))), expected, "{errno}");
+            assert_eq!(Shortage::find_in(&nix::errno::Errno::from_raw(errno)), expected, "{errno}");
         }
     }
 
     #[test]
     fn other_errors_are_no_shortage() {
         for errno in [libc::ENOENT, libc::EACCES, libc::EINVAL, libc::EIO, libc::ENOTDIR, libc::EPERM] {
-            assert_eq!(Shortage::of(&io::Error::from_raw_os_error(errno)), None, "{errno}");
+            assert_eq!(Shortage::find_in(&io::Error::from_raw_os_error(errno)), None, "{errno}");
         }
-        assert_eq!(Shortage::of(&io::Error::other("no errno")), None);
+        assert_eq!(Shortage::find_in(&io::Error::other("no errno")), None);
     }
 
     #[test]
     fn sqlite_says_that_it_is_full_or_out_of_memory() {
         let error = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
-        assert_eq!(Shortage::of(&error(rusqlite::ffi::SQLITE_FULL)), Some(Shortage::Disk));
-        assert_eq!(Shortage::of(&error(rusqlite::ffi::SQLITE_NOMEM)), Some(Shortage::Memory));
-        assert_eq!(Shortage::of(&error(rusqlite::ffi::SQLITE_CORRUPT)), None);
+        assert_eq!(Shortage::find_in(&error(rusqlite::ffi::SQLITE_FULL)), Some(Shortage::Disk));
+        assert_eq!(Shortage::find_in(&error(rusqlite::ffi::SQLITE_NOMEM)), Some(Shortage::Memory));
+        assert_eq!(Shortage::find_in(&error(rusqlite::ffi::SQLITE_CORRUPT)), None);
     }
 }

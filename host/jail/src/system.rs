@@ -53,7 +53,7 @@ pub struct Names {
 
 impl Names {
     /// Reads the names in the root directory `root`; the sentence of an error names the unsuitable one.
-    pub fn of(root: &Path) -> io::Result<Self> {
+    pub fn read(root: &Path) -> io::Result<Self> {
         let mut links = Vec::new();
         for name in LINKS {
             let target = match std::fs::read_link(root.join(name)) {
@@ -96,18 +96,18 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         symlink("usr/lib", root.path().join("lib")).expect("a link");
         symlink("/usr/lib", root.path().join("lib64")).expect("a link");
-        let names = Names::of(root.path()).expect("links into usr");
+        let names = Names::read(root.path()).expect("links into usr");
         let lib = |name: &str| (name.to_owned(), PathBuf::from("usr/lib"));
         assert_eq!(names.links, [lib("lib"), lib("lib64")]);
         for (name, target) in [("bin", "/opt/bin"), ("bin", "usr/../home"), ("bin", "../usr/bin"), ("bin", "usrx/bin")]
         {
             symlink(target, root.path().join(name)).expect("a link");
-            let why = Names::of(root.path()).expect_err(target).to_string();
+            let why = Names::read(root.path()).expect_err(target).to_string();
             assert!(why.contains("/bin leads to"), "{why}");
             std::fs::remove_file(root.path().join(name)).expect("removed");
         }
         std::fs::create_dir(root.path().join("sbin")).expect("a directory");
-        assert_eq!(Names::of(root.path()).expect_err("a directory").to_string(), "/sbin is no link into /usr");
+        assert_eq!(Names::read(root.path()).expect_err("a directory").to_string(), "/sbin is no link into /usr");
     }
 
     #[test]

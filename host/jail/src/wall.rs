@@ -124,7 +124,7 @@ impl Walls {
     }
 
     /// Returns the walls that do not depend on a role; they are raised before a jail has one.
-    pub(crate) const fn of_every_role(left_out: Option<Wall>) -> Self {
+    pub(crate) const fn for_every_role(left_out: Option<Wall>) -> Self {
         Self { missing: [None, left_out] }
     }
 

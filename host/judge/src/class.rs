@@ -73,7 +73,7 @@ impl Classes {
     pub const NONE: Self = Self(0);
 
     /// Returns the set of these classes.
-    pub const fn of(classes: &[Class]) -> Self {
+    pub const fn new(classes: &[Class]) -> Self {
         let (mut bits, mut n) = (0, 0);
         while n < classes.len() {
             bits |= classes[n].bit();
@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn set_keeps_each_class_once_and_in_order() {
         let set: Classes = "send read send".parse().expect("classes");
-        assert_eq!(set, Classes::of(&[Class::Read, Class::Send]));
+        assert_eq!(set, Classes::new(&[Class::Read, Class::Send]));
         assert_eq!(set.to_string(), "read send");
         assert!(set.has(Class::Send) && !set.has(Class::Trade));
-        assert_eq!(set.and(Classes::of(&[Class::Send, Class::Exec])), Classes::of(&[Class::Send]));
+        assert_eq!(set.and(Classes::new(&[Class::Send, Class::Exec])), Classes::new(&[Class::Send]));
         assert!(Classes::NONE.is_empty() && "".parse() == Ok(Classes::NONE));
     }
 }

@@ -151,7 +151,7 @@ struct File {
 /// # Errors
 /// Names the tool and the argument that is wrong, with what to write.
 pub fn parse(text: &str) -> Result<BTreeMap<String, Manifest>, Error> {
-    let File { tool } = toml::from_str(text).map_err(|error| Mistake::of(text, &error))?;
+    let File { tool } = toml::from_str(text).map_err(|error| Mistake::new(text, &error))?;
     let mut manifests = BTreeMap::new();
     for manifest in tool {
         manifest.check()?;
@@ -189,9 +189,9 @@ impl Manifest {
     /// Returns the classes that its calls can have. A grant can make a request over the network one that only reads.
     pub fn classes(&self) -> Classes {
         match self.reach {
-            Reach::Http => Classes::of(&[Class::Read, self.class]),
+            Reach::Http => Classes::new(&[Class::Read, self.class]),
             Reach::Contained | Reach::Action | Reach::Outside => {
-                self.also.iter().fold(Classes::of(&[self.class]), |all, class| all.or(Classes::of(&[*class])))
+                self.also.iter().fold(Classes::new(&[self.class]), |all, class| all.or(Classes::new(&[*class])))
             }
         }
     }
@@ -242,7 +242,7 @@ mod tests {
         assert!(built_in("read_file").expect("known").is_contained());
         assert!(built_in("run_command").expect("known").is_contained());
         assert!(!built_in("http_fetch").expect("known").is_contained());
-        assert_eq!(built_in("http_fetch").expect("known").classes(), Classes::of(&[Class::Read, Class::Send]));
+        assert_eq!(built_in("http_fetch").expect("known").classes(), Classes::new(&[Class::Read, Class::Send]));
         assert!(!built_in("send_message").expect("known").is_contained());
         assert!(built_in("rm").is_none());
     }

@@ -28,7 +28,7 @@ impl std::error::Error for Mistake {}
 
 impl Mistake {
     /// Returns the mistake that a parser found in a text.
-    pub fn of(text: &str, error: &toml::de::Error) -> Self {
+    pub fn new(text: &str, error: &toml::de::Error) -> Self {
         let reason = error.message().trim_end().to_owned();
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or(text);
@@ -72,7 +72,7 @@ mod tests {
 
     fn mistake(text: &str) -> (usize, Option<String>) {
         let error = toml::from_str::<Rows>(text).expect_err(text);
-        let found = Mistake::of(text, &error);
+        let found = Mistake::new(text, &error);
         (found.line, found.field)
     }
 

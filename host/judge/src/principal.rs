@@ -70,7 +70,7 @@ impl Allowed {
     pub fn asked(self, recorded: &str) -> Classes {
         let Ok(scope) = recorded.parse::<Recorded>() else { return self.unasked.and(self.may) };
         let is_all = scope.source == Source::Declared || scope.telling == Telling::Nothing;
-        let reading = Classes::of(&[Class::Read, Class::Ask]);
+        let reading = Classes::new(&[Class::Read, Class::Ask]);
         scope.classes.or(if is_all { reading } else { self.unasked }).and(self.may)
     }
 }
@@ -90,19 +90,19 @@ pub struct ReceiverPolicy {
 
 const NOTHING: Allowed = Allowed { may: Classes::NONE, unasked: Classes::NONE };
 const READING: Allowed =
-    Allowed { may: Classes::of(&[Class::Read, Class::Ask]), unasked: Classes::of(&[Class::Read, Class::Ask]) };
+    Allowed { may: Classes::new(&[Class::Read, Class::Ask]), unasked: Classes::new(&[Class::Read, Class::Ask]) };
 
 impl Default for ReceiverPolicy {
     fn default() -> Self {
-        let all = Classes::of(&Class::ALL);
-        let unasked = Classes::of(&[Class::Read, Class::Write, Class::Ask]);
+        let all = Classes::new(&Class::ALL);
+        let unasked = Classes::new(&[Class::Read, Class::Write, Class::Ask]);
         Self { person: Allowed { may: all, unasked }, guest: NOTHING, agent: NOTHING, schedule: READING }
     }
 }
 
 impl ReceiverPolicy {
     /// Returns the classes for a kind of principal. A text without a seal has none, by any policy.
-    pub const fn of(&self, principal: Principal) -> Allowed {
+    pub const fn allowed(&self, principal: Principal) -> Allowed {
         match principal {
             Principal::Person => self.person,
             Principal::Guest => self.guest,
@@ -131,11 +131,11 @@ mod tests {
     fn unsigned_guests_and_agents_may_ask_for_nothing() {
         let policy = ReceiverPolicy::default();
         for principal in [Principal::Unsigned, Principal::Guest, Principal::Agent] {
-            assert!(policy.of(principal).may.is_empty(), "{}", principal.name());
+            assert!(policy.allowed(principal).may.is_empty(), "{}", principal.name());
         }
-        let open = Allowed { may: Classes::of(&Class::ALL), unasked: Classes::of(&Class::ALL) };
+        let open = Allowed { may: Classes::new(&Class::ALL), unasked: Classes::new(&Class::ALL) };
         let policy = ReceiverPolicy { person: open, guest: open, agent: open, schedule: open };
-        assert_eq!(policy.of(Principal::Unsigned), NOTHING);
+        assert_eq!(policy.allowed(Principal::Unsigned), NOTHING);
     }
 
     #[test]
@@ -150,11 +150,11 @@ mod tests {
     #[test]
     fn declared_scope_is_all_and_others_add_to_the_default() {
         let person = ReceiverPolicy::default().person;
-        assert_eq!(person.asked("declared:send"), Classes::of(&[Class::Read, Class::Send, Class::Ask]));
+        assert_eq!(person.asked("declared:send"), Classes::new(&[Class::Read, Class::Send, Class::Ask]));
         assert_eq!(person.asked("default:"), person.unasked);
         assert_eq!(person.asked("lexicon:send"), person.unasked.with(Class::Send));
-        assert_eq!(person.asked("untyped-default:read"), Classes::of(&[Class::Read, Class::Ask]));
-        assert_eq!(person.asked("untyped-declared:write"), Classes::of(&[Class::Read, Class::Write, Class::Ask]));
+        assert_eq!(person.asked("untyped-default:read"), Classes::new(&[Class::Read, Class::Ask]));
+        assert_eq!(person.asked("untyped-declared:write"), Classes::new(&[Class::Read, Class::Write, Class::Ask]));
         for old in ["", "read write", "declared", "other:everything"] {
             assert_eq!(person.asked(old), person.unasked, "{old:?}");
         }

@@ -69,12 +69,12 @@ pub const EVIDENCE_MAX: usize = 16;
 /// Returns the scope of a message: its declaration, otherwise the finding of the lexicon.
 pub fn scope(spans: &[Span<'_>]) -> Result<Scope, DeclarationError> {
     Ok(match declared::declared(spans)? {
-        Some(declared) => of_declaration(&declared),
-        None => of_lexicon(spans, Lexicon::embedded()),
+        Some(declared) => declared_scope(&declared),
+        None => lexicon_scope(spans, Lexicon::embedded()),
     })
 }
 
-fn of_declaration(declared: &Declared<'_>) -> Scope {
+fn declared_scope(declared: &Declared<'_>) -> Scope {
     let evidence = declared.words.iter().map(|(class, bytes)| Evidence {
         class: *class,
         span: declared.span,
@@ -83,7 +83,7 @@ fn of_declaration(declared: &Declared<'_>) -> Scope {
     Scope { classes: declared.classes, source: Source::Declared, evidence: evidence.take(EVIDENCE_MAX).collect() }
 }
 
-fn of_lexicon(spans: &[Span<'_>], lexicon: &Lexicon) -> Scope {
+fn lexicon_scope(spans: &[Span<'_>], lexicon: &Lexicon) -> Scope {
     let mut evidence = Vec::new();
     let mut withheld = false;
     for typed in spans::typed(spans, Telling::Typed) {

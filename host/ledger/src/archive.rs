@@ -178,7 +178,7 @@ fn set_aside_leftover(tx: &ReadTx<'_>, home: &Home, position: &Position) -> Resu
     {
         return Ok(None);
     }
-    let aside = RenamedArchive::of(home, position.first)?;
+    let aside = RenamedArchive::reserve(home, position.first)?;
     aside.take().inspect_err(|_| aside.undo())?;
     Ok(Some(aside.name()))
 }
@@ -191,7 +191,7 @@ pub struct RenamedArchive {
 
 impl RenamedArchive {
     /// Reserves a free name for the archive that begins at `first`.
-    pub fn of(home: &Home, first: u64) -> Result<Self, Error> {
+    pub fn reserve(home: &Home, first: u64) -> Result<Self, Error> {
         let from = path(home, first);
         let fault = |source: io::Error| Error::Io { path: from.clone(), source };
         for number in 0..u32::MAX {
@@ -291,7 +291,7 @@ mod tests {
         std::fs::write(&archive, "archive").expect("written");
         let before = std::fs::read_dir(home.ledger()).expect("there").count();
         for is_moved in [false, true] {
-            let aside = RenamedArchive::of(&home, 7).expect("a free name");
+            let aside = RenamedArchive::reserve(&home, 7).expect("a free name");
             if is_moved {
                 aside.take().expect("moved");
                 assert!(!archive.exists());
@@ -300,7 +300,7 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&archive).expect("there"), "archive", "{is_moved}");
             assert_eq!(std::fs::read_dir(home.ledger()).expect("there").count(), before, "{is_moved}");
         }
-        let names = [RenamedArchive::of(&home, 7), RenamedArchive::of(&home, 7)]
+        let names = [RenamedArchive::reserve(&home, 7), RenamedArchive::reserve(&home, 7)]
             .map(|aside| aside.expect("a free name").name());
         assert_ne!(names[0], names[1]);
     }

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn hash(name: &str) -> String {
-        ironclaw_contract::canonical::Digest::of(name.as_bytes()).to_string()
+        ironclaw_contract::canonical::Digest::hash(name.as_bytes()).to_string()
     }
 
     fn genesis(before: Option<(u64, &str)>) -> Genesis {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn archives_of_another_history_are_found() {
-        let signer = Signer::of_test();
+        let signer = Signer::for_test();
         let ledger = hash("ledger");
         let closed = |first: u64, seq: u64, name: &str, before: Option<(u64, &str)>| {
             let position = Position { ledger: ledger.clone(), first, seq, hash: hash(name) };

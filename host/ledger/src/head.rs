@@ -96,7 +96,7 @@ impl Signer {
 
     /// Makes a signer with a fixed key, for tests of this crate.
     #[cfg(test)]
-    pub(super) fn of_test() -> Self {
+    pub(super) fn for_test() -> Self {
         let key = SigningKey::from_bytes(&[7; 32]);
         let public = hex(key.verifying_key().as_bytes());
         Self { key, public }
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     fn signer() -> Signer {
-        Signer::of_test()
+        Signer::for_test()
     }
 
     #[test]

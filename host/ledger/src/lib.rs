@@ -87,7 +87,7 @@ impl Genesis {
     ///
     /// # Errors
     /// Those of the database, also if there is no entry.
-    pub fn of_live_chain(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
+    pub fn from_live_chain(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         Ok(Self::read(&table::genesis_data(tx)?))
     }
 }
@@ -106,11 +106,11 @@ pub struct Entry {
 impl Entry {
     /// Makes an entry of the usual kind of this event.
     pub fn new(event: LedgerEvent) -> Self {
-        Self::of_kind(event, event.kinds()[0])
+        Self::with_kind(event, event.kinds()[0])
     }
 
     /// Makes an entry of an event that has several kinds.
-    pub fn of_kind(event: LedgerEvent, kind: Kind) -> Self {
+    pub fn with_kind(event: LedgerEvent, kind: Kind) -> Self {
         debug_assert!(event.kinds().contains(&kind), "{event} has no entry of kind {}", kind.name());
         let data = Map::from_iter([("what".to_owned(), Value::from(event.name()))]);
         Self { kind, event, data, session: None, message: None, turn: None }

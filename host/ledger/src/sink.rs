@@ -104,7 +104,7 @@ impl Sink {
     }
 
     /// Returns the existing directories that have heads of this home alone, by the files that name it. Opens no record.
-    pub fn of_home(&self, home: &Home) -> Vec<PathBuf> {
+    pub fn directories_for(&self, home: &Home) -> Vec<PathBuf> {
         let Self::Default { root, .. } = self else { return Vec::new() };
         let is_its = |path: &PathBuf| {
             let mut named = homes(path).peekable();
@@ -223,7 +223,7 @@ fn read_home(file: &Path) -> Option<PathBuf> {
 
 /// Returns the name of a home's directory that is derived from its path.
 fn short(home: &Home) -> String {
-    Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
+    Digest::hash(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
 }
 
 /// Returns the sentence for a ledger without a directory for its heads, with the reason.
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
         assert_eq!(sink.claim(&ledger, &one).expect("noted"), None);
         let own = sink.directory(&ledger).expect("usual");
-        assert_eq!((sink.of_home(&one), sink.of_home(&two)), (vec![own], Vec::new()));
+        assert_eq!((sink.directories_for(&one), sink.directories_for(&two)), (vec![own], Vec::new()));
         let copy = Some(Other::Copy(one.path().to_owned()));
         assert_eq!(sink.claim(&ledger, &two).expect("read"), copy);
         assert_eq!(sink.claim(&ledger, &two).expect("read"), copy, "the first home remains recorded");

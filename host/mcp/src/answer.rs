@@ -55,7 +55,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    pub(crate) fn of(key: &str, method: &str, params: Option<&Value>) -> Self {
+    pub(crate) fn new(key: &str, method: &str, params: Option<&Value>) -> Self {
         let field = |name| params.and_then(|params| params.get(name));
         let text = |name| field(name).and_then(Value::as_str).map(str::to_owned);
         let schema = field("requestedSchema").filter(|schema| schema.to_string().len() <= SCHEMA_BYTES_MAX);
@@ -101,7 +101,7 @@ impl Answer {
             .flatten()
             .map(|(key, request)| {
                 let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
-                Asked::of(key, method, request.get("params"))
+                Asked::new(key, method, request.get("params"))
             })
             .take(ASKED_MAX + 1)
             .collect();

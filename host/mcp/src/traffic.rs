@@ -139,7 +139,7 @@ impl Traffic {
         }
         let mut asked = locked(&self.asked);
         if asked.len() < ASKED_MAX {
-            asked.push(Asked::of("", method, params));
+            asked.push(Asked::new("", method, params));
         }
         let error = json!({"code": METHOD_NOT_FOUND, "message": "this client offers no such method"});
         json!({"jsonrpc": "2.0", "id": id, "error": error})

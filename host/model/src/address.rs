@@ -24,7 +24,7 @@ pub fn check_url(url: &Url) -> Result<(), String> {
     }
     reach::check_literal(url)?;
     match reach::literal(url) {
-        Some(address) if !reach::Reach::of(url).admits(address) => {
+        Some(address) if !reach::Reach::from_url(url).admits(address) => {
             Err(format!("plain http is for loopback and private addresses, and {address} is neither: use https"))
         }
         Some(_) | None => Ok(()),

@@ -34,7 +34,7 @@ impl ErrorBody {
     /// Parses the body of an error answer; it may have any content.
     pub fn read(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
-            Ok(body) => Self::of(&body),
+            Ok(body) => Self::from_json(&body),
             Err(_) => {
                 let words = String::from_utf8_lossy(body).into_owned();
                 Self { recognised: words.to_lowercase(), words, status: None }
@@ -45,10 +45,10 @@ impl ErrorBody {
     /// Returns the error in this JSON, if there is one. Servers also send errors with status 200 or within a stream.
     pub fn in_answer(body: &Value) -> Option<Self> {
         let error = body.get("error").filter(|error| !error.is_null())?;
-        (error.is_object() || error.is_string()).then(|| Self::of(body))
+        (error.is_object() || error.is_string()).then(|| Self::from_json(body))
     }
 
-    fn of(body: &Value) -> Self {
+    fn from_json(body: &Value) -> Self {
         // Most servers wrap the error in `error`; Mistral and some gateways do not.
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
         let message = [&error["message"], error, &body["message"], &body["detail"], &error["detail"]];

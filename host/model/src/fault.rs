@@ -296,16 +296,16 @@ impl Failure {
             Fault::Stalled => "stopped in the middle of its answer".to_owned(),
             Fault::Late => "did not finish its answer in time".to_owned(),
             Fault::Cut => "ended the connection in the middle of its answer".to_owned(),
-            Fault::NoKey => self.of_key("has no key here", |key| format!("`ironctl secret set {key}` sets it")),
+            Fault::NoKey => self.key_problem("has no key here", |key| format!("`ironctl secret set {key}` sets it")),
             Fault::KeyUnreadable => match &self.key {
                 Some(key) => format!("has the key secret:{key}, which the host cannot read: see its log"),
                 None => "has a key that the host cannot read: see its log".to_owned(),
             },
-            Fault::KeyUnusable => self.of_key("has a key with characters that a request cannot carry", rotates),
+            Fault::KeyUnusable => self.key_problem("has a key with characters that a request cannot carry", rotates),
             Fault::KeyWanted => {
                 "needs a key and has none: add it again with `--key-env VARIABLE` or `--key secret:NAME`".to_owned()
             }
-            Fault::KeyRefused => self.of_key("did not accept its key", rotates),
+            Fault::KeyRefused => self.key_problem("did not accept its key", rotates),
             Fault::NoCredit => "has no credit left: add credit at its provider".to_owned(),
             Fault::RateLimited { retry_after } => format!("has reached its rate limit{}", when_again(retry_after)),
             Fault::Overloaded { retry_after } => format!("is overloaded{}", when_again(retry_after)),
@@ -334,7 +334,7 @@ impl Failure {
     }
 
     /// Returns the problem with the key, and the remedy if the name of the key is known.
-    fn of_key(&self, what: &str, remedy: impl Fn(&str) -> String) -> String {
+    fn key_problem(&self, what: &str, remedy: impl Fn(&str) -> String) -> String {
         match &self.key {
             Some(key) => format!("{what}: {}", remedy(key)),
             None => what.to_owned(),

@@ -121,14 +121,14 @@ impl Fetcher {
     /// As [`Self::fetch`].
     pub async fn open(&self, request: Request<'_>, limits: Limits) -> Result<Answer, NotFetched> {
         let whole = Instant::now() + limits.whole;
-        Ok(Answer::of(self.send(request, limits).await?, whole))
+        Ok(Answer::new(self.send(request, limits).await?, whole))
     }
 
     async fn send(&self, request: Request<'_>, limits: Limits) -> Result<Sent, NotFetched> {
         let begun = Instant::now();
         let (url, headers) = check::check(&request, self.secure_reach)?;
         let client = self.client(&url)?;
-        let echo = request.credential.as_ref().map(|credential| Echo::of(credential.secret));
+        let echo = request.credential.as_ref().map(|credential| Echo::new(credential.secret));
         let sent = client.request(request.method, url.clone()).headers(headers);
         let sent = request.body.into_iter().fold(sent, |sent, body| sent.body(body)).send();
         match timeout_at(begun + limits.begin.min(limits.whole), sent).await {

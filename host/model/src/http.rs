@@ -209,7 +209,7 @@ pub fn client_for(url: &Url) -> Result<Client, String> {
     // An error means that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     address::check_url(url)?;
-    let client = builder(CONNECT).dns_resolver(Resolver::new(Reach::of(url)));
+    let client = builder(CONNECT).dns_resolver(Resolver::new(Reach::from_url(url)));
     let client = match url.scheme() {
         "https" => client.https_only(true).build(),
         _ => client.tls_certs_only([]).build(),

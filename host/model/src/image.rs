@@ -27,7 +27,7 @@ pub enum ImageType {
 
 impl ImageType {
     /// Returns the type of a content by its first bytes; `None` if it is no image that models take.
-    pub fn of(bytes: &[u8]) -> Option<Self> {
+    pub fn detect(bytes: &[u8]) -> Option<Self> {
         match bytes {
             [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -142,7 +142,7 @@ mod tests {
             (b"\x89PNG", None),
             (b"", None),
         ] {
-            assert_eq!(ImageType::of(bytes).map(ImageType::media_type), kind, "{bytes:?}");
+            assert_eq!(ImageType::detect(bytes).map(ImageType::media_type), kind, "{bytes:?}");
         }
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let read = ImageContent::Read(image.clone());
         assert_eq!(read.shown("\"a\"", true).0, Some(&image));
         assert_eq!(read.shown("\"a\"", false).0, None);
-        for content in [ImageContent::Unread(Digest::of(b"")), ImageContent::LeftOut(LeftOut::Changed)] {
+        for content in [ImageContent::Unread(Digest::hash(b"")), ImageContent::LeftOut(LeftOut::Changed)] {
             let (image, words) = content.shown("\"a\"", true);
             assert!(image.is_none() && words.contains("left out"), "{words}");
         }

@@ -42,7 +42,7 @@ pub enum Reach {
 
 impl Reach {
     /// Returns the reach of the scheme of a URL.
-    pub fn of(url: &Url) -> Self {
+    pub fn from_url(url: &Url) -> Self {
         if url.scheme() == "https" { Self::Anywhere } else { Self::Near }
     }
 
@@ -56,11 +56,11 @@ impl Reach {
             Self::Near => !is_forbidden(address) && is_private(address),
             Self::Anywhere => !is_forbidden(address),
             Self::DangerousLoopback | Self::DangerousLoopbackOnly
-                if Special::of(address) == Some(Special::Loopback) =>
+                if Special::classify(address) == Some(Special::Loopback) =>
             {
                 true
             }
-            Self::Public | Self::DangerousLoopback => Special::of(address).is_none() && !is_own(address),
+            Self::Public | Self::DangerousLoopback => Special::classify(address).is_none() && !is_own(address),
             Self::DangerousLoopbackOnly => false,
         }
     }
@@ -78,9 +78,9 @@ impl Reach {
         match self {
             Self::Near | Self::Anywhere if is_forbidden(address) => AddressRefused::Forbidden,
             Self::Near | Self::Anywhere => AddressRefused::Public,
-            Self::DangerousLoopbackOnly if Special::of(address).is_none() => AddressRefused::Public,
+            Self::DangerousLoopbackOnly if Special::classify(address).is_none() => AddressRefused::Public,
             Self::Public | Self::DangerousLoopback | Self::DangerousLoopbackOnly => {
-                AddressRefused::Special(Special::of(address).unwrap_or(Special::Own))
+                AddressRefused::Special(Special::classify(address).unwrap_or(Special::Own))
             }
         }
     }

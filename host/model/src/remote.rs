@@ -159,7 +159,8 @@ impl Remote {
             let headers = self.headers(spec, key)?;
             let timeouts = Timeouts { begin: until, idle: self.idle(), until };
             let ask = HttpRequest { method: Method::GET, url: &self.models, headers, body: Vec::new(), timeouts };
-            let mut answer = self.connections.send(ask).await?;
+            let sent = self.connections.send(ask).await;
+            let mut answer = sent.map_err(|(fault, words)| FailedAttempt::new(fault, words))?;
             if answer.status() != 200 {
                 return Err(read_error(answer, key.is_some()).await);
             }

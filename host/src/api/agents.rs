@@ -140,7 +140,7 @@ pub async fn find(api: &Api, person: &Person, agent: String) -> Result<registry:
 }
 
 /// Finds the agent of a filter by name or id. An id may be that of a removed agent.
-pub async fn of_filter(api: &Api, person: &Person, agent: Option<String>) -> Result<Option<AgentId>, Answer> {
+pub async fn find_by_filter(api: &Api, person: &Person, agent: Option<String>) -> Result<Option<AgentId>, Answer> {
     let Some(agent) = agent else { return Ok(None) };
     match agent.parse::<AgentId>() {
         Ok(id) => Ok(Some(id)),
@@ -155,7 +155,7 @@ pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Di
 
 /// Returns the view of an agent for this person. Only a person who decides on the agent sees its jail, members and wirings.
 fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
-    let shown = plain(agent, store::of_agent(tx, agent.id)?.len() as u64);
+    let shown = plain(agent, store::list_for_agent(tx, agent.id)?.len() as u64);
     match roles::role_for(tx, to, agent)?.role() {
         Role::Member => Ok(shown),
         Role::Owner | Role::Admin => whole(tx, agent, shown),
@@ -181,9 +181,9 @@ fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent
     };
     let heard = channels::heard_by(tx, agent.id)?.into_iter();
     Ok(Agent {
-        roles: roles::of(tx, agent.id)?.into_iter().map(member).collect(),
-        mounts: mounts::of(tx, agent.id)?.into_iter().map(mount).collect(),
-        packages: software::of(tx, agent.id)?.map(packages),
+        roles: roles::list_for_agent(tx, agent.id)?.into_iter().map(member).collect(),
+        mounts: mounts::list_for_agent(tx, agent.id)?.into_iter().map(mount).collect(),
+        packages: software::for_agent(tx, agent.id)?.map(packages),
         wirings: heard.map(|channel| wiring(&channel)).collect(),
         mcp: mcp::grants_of(tx, agent.id)?
             .into_iter()

@@ -62,7 +62,7 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
     let stages: Vec<_> = recorded(&judged.stages);
     let lifted = stages.iter().filter(|stage| stage.answer == "lifted").filter_map(|stage| stage.code.clone());
     let would_have_blocked = if row.state == CallState::Refused { Vec::new() } else { lifted.collect() };
-    let request = requests::of_call(tx, call)?;
+    let request = requests::find_by_call(tx, call)?;
     let summary = match row.state {
         CallState::Asked => summary_of_asked(request.as_ref().map(|request| request.status)),
         state => summary(state, &judged.code),
@@ -256,7 +256,7 @@ pub async fn test(
         let agent = registry::named_agent(tx, &person, &named).map_err(Denied::<Error>::from)?;
         let grants = egress::grants_of(tx, agent.id, loopback).map_err(Error::from)?;
         let catalogue = mcp::catalogue(tx, &agent).map_err(Error::from)?;
-        let destinations = destinations::of(tx, agent.id).map_err(Error::from)?;
+        let destinations = destinations::list_for_agent(tx, agent.id).map_err(Error::from)?;
         Ok::<_, Denied<Error>>((agent, catalogue, Network { grants, loopback, typed: Typed::default() }, destinations))
     });
     let (agent, catalogue, mut network, destinations) = look.await?;
@@ -303,19 +303,19 @@ pub async fn test(
 }
 
 /// Returns the calls of every attempt at a message for its view, in their order.
-pub(super) fn of_message(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<MessageCall>, Error> {
+pub(super) fn for_message(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<MessageCall>, Error> {
     let mut all = Vec::new();
     for turn in turn::attempts_at(tx, message)? {
-        all.extend(of_turn(tx, turn)?);
+        all.extend(for_turn(tx, turn)?);
     }
     Ok(all)
 }
 
-fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
+fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
     let mut all = Vec::new();
-    for (call, judgement) in calls::of_turn(tx, turn)? {
+    for (call, judgement) in calls::for_turn(tx, turn)? {
         let request = match call.runs {
-            Some(Runs::Await) => requests::of_call(tx, call.id)?.map(|request| request.id),
+            Some(Runs::Await) => requests::find_by_call(tx, call.id)?.map(|request| request.id),
             Some(Runs::Local | Runs::Row | Runs::Host) | None => None,
         };
         // An equal call of a later attempt took over its request.

@@ -68,7 +68,7 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
     // Without a status and `own`, only the changes that the caller may decide.
     let waits = query.status.is_none() && !query.own;
     let statuses = named::statuses(query.status.as_deref(), &WAITING, &Status::ALL)?;
-    let agent = agents::of_filter(&api, &person, query.agent).await?;
+    let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let limit = query.limit.clamp(1, CHANGES_AT_ONCE);
     // The filter for the caller comes before the limit; few changes of each agent wait.
     let looked_at = if waits { EVERY_WAITING } else { limit + 1 };
@@ -78,7 +78,7 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
         let mut rows = match person.role {
             _ if query.own => store::list(tx, &Filter { principal: Some(person.id), ..filter })?,
             Role::Owner | Role::Admin => store::list(tx, &filter)?,
-            Role::Member => of_member(tx, &person, &filter)?,
+            Role::Member => list_for_member(tx, &person, &filter)?,
         };
         if waits {
             let settings = changes.settings();
@@ -177,7 +177,7 @@ fn known(named: &str) -> Result<ChangeId, Answer> {
 }
 
 /// Returns the changes on behalf of a member, and those of the agents that they administer; newest first.
-fn of_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
+fn list_for_member(tx: &ReadTx<'_>, person: &Person, filter: &Filter) -> Result<Vec<Row>, ironclaw_state::Error> {
     let mut rows = store::list(tx, &Filter { principal: Some(person.id), ..filter.clone() })?;
     for agent in roles::administered(tx, person.id)? {
         if filter.agent.is_none_or(|wanted| wanted == agent) {

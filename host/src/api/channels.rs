@@ -71,7 +71,7 @@ pub async fn remove(Caller { api, person, .. }: Caller, Path(channel): Path<Stri
 /// `POST /v1/channels/{channel}/test`
 pub async fn test(Caller { api, person, .. }: Caller, Path(channel): Path<String>) -> Reply<ChannelTest> {
     let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
-    let to = Receiver::of(&found, &api.record.wrapping)?;
+    let to = Receiver::new(&found, &api.record.wrapping)?;
     refuse_if_stopped(&api)?;
     let outcome = api.dispatch.test(&to, ironclaw_state::wall_clock()).await;
     let (received, words) = match outcome {
@@ -84,7 +84,7 @@ pub async fn test(Caller { api, person, .. }: Caller, Path(channel): Path<String
 /// `POST /v1/channels/{channel}/probe`: opens a connection to the receiver and closes it. The journal does not have it.
 pub async fn probe(Caller { api, person, .. }: Caller, Path(channel): Path<String>) -> Reply<ChannelProbe> {
     let found = api.record.state.read(move |tx| channels::known(tx, Some(&person), &channel)).await?;
-    let to = Receiver::of(&found, &api.record.wrapping)?;
+    let to = Receiver::new(&found, &api.record.wrapping)?;
     refuse_if_stopped(&api)?;
     let (reached, result) = match channel::probe(&to).await {
         Ok(address) => (true, format!("its receiver accepts connections at {address}")),

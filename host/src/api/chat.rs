@@ -257,7 +257,7 @@ async fn read_view(api: &Api, id: MessageId) -> Result<MessageView, Answer> {
 fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option<MessageView>, Error> {
     let Some(message) = inbox::find(tx, id)? else { return Ok(None) };
     let Some(session) = store::find(tx, message.session)? else { return Ok(None) };
-    let delivery = message.turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten();
+    let delivery = message.turn.map(|turn| delivery::for_turn(tx, turn)).transpose()?.flatten();
     let delivery = delivery.filter(|_| matches!(message.status, Status::Completed | Status::Delivered));
     let (mut reply, mut notice) = (None, false);
     if let Some(delivery) = &delivery
@@ -288,7 +288,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         _ => halted,
     };
     Ok(Some(MessageView {
-        calls: super::calls::of_message(tx, &message)?,
+        calls: super::calls::for_message(tx, &message)?,
         message_id: id,
         session_id: session.id,
         turn_id: message.turn,

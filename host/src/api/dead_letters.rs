@@ -63,7 +63,7 @@ fn find(tx: &ReadTx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state
     }
     let Ok(id) = named.parse::<MessageId>() else { return Ok(None) };
     let turn = crate::channels::inbound::inbox::find(tx, id)?.and_then(|message| message.turn);
-    Ok(turn.map(|turn| delivery::of_turn(tx, turn)).transpose()?.flatten())
+    Ok(turn.map(|turn| delivery::for_turn(tx, turn)).transpose()?.flatten())
 }
 
 fn may(tx: &ReadTx<'_>, person: &Person, delivery: &Delivery) -> Result<bool, ironclaw_state::Error> {

@@ -18,10 +18,10 @@ pub async fn all(State(api): State<Api>) -> Reply<Vec<Destination>> {
 }
 
 /// `GET /v1/agents/{agent}/destinations`
-pub async fn of(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Vec<Destination>> {
+pub async fn list_for_agent(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Vec<Destination>> {
     let look = api.state().read(move |tx| {
         let agent = registry::named_agent(tx, &person, &agent).map_err(Denied::<Error>::from)?;
-        let held = destinations::of(tx, agent.id).map_err(Error::from)?;
+        let held = destinations::list_for_agent(tx, agent.id).map_err(Error::from)?;
         Ok::<_, Denied<Error>>(named(tx, held)?)
     });
     Ok(Json(look.await?))

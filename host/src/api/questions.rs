@@ -43,7 +43,7 @@ pub struct ListQuery {
 /// `GET /v1/questions?status=S&agent=A`: the questions that the caller may see, the oldest first.
 pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<InboxEntry>> {
     let statuses = named::statuses(query.status.as_deref(), &OPEN, &Status::ALL)?;
-    let agent = agents::of_filter(&api, &person, query.agent).await?;
+    let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let all = Arc::clone(&api.questions);
     let found = api.state().read(move |tx| {
         let mut rows = questions::list(tx, &statuses, READ_MAX)?;
@@ -174,7 +174,7 @@ fn entry(tx: &ReadTx<'_>, all: &Questions, person: &Person, row: &Row) -> Result
         arguments: None,
         origins: Vec::new(),
         reasons: Vec::new(),
-        shown_digest: body.as_ref().map_or_else(|| Digest::of(b""), questions::Body::digest),
+        shown_digest: body.as_ref().map_or_else(|| Digest::hash(b""), questions::Body::digest),
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         told: Vec::new(),

@@ -70,7 +70,7 @@ pub async fn inbox(Caller { api, person, .. }: Caller) -> Reply<Vec<InboxEntry>>
 /// `GET /v1/requests?status=S&agent=A`: the requests that the caller may see, the oldest first.
 pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<CallRequest>> {
     let statuses = named::statuses(query.status.as_deref(), &[Status::Pending], &Status::ALL)?;
-    let agent = agents::of_filter(&api, &person, query.agent).await?;
+    let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let all = Arc::clone(&api.requests);
     let found = api.state().read(move |tx| {
         let found = visible(tx, &all, &person, &statuses, agent)?;
@@ -221,15 +221,15 @@ fn seen(tx: &ReadTx<'_>, all: &Requests, person: &Person, request: RequestId) ->
 
 /// Returns the requests of a message's task and of its turn in the view for this person, without those that they may not see. Those of
 /// interrupted attempts and of follow-up turns are among them.
-pub(super) fn of_message(
+pub(super) fn for_message(
     tx: &ReadTx<'_>,
     all: &Requests,
     person: &Person,
     message: &MessageView,
 ) -> Result<Vec<CallRequest>, Error> {
-    let mut rows = requests::of_task(tx, message.session_id, message.message_id)?;
+    let mut rows = requests::list_for_task(tx, message.session_id, message.message_id)?;
     // A turn asks for its newest message, which may be another one.
-    for row in message.turn_id.map(|turn| requests::of_turn(tx, turn)).transpose()?.unwrap_or_default() {
+    for row in message.turn_id.map(|turn| requests::list_for_turn(tx, turn)).transpose()?.unwrap_or_default() {
         if rows.iter().all(|other| other.id != row.id) {
             rows.push(row);
         }

@@ -201,8 +201,11 @@ fn occurrence(
 }
 
 /// Returns the occurrence that sent a message.
-pub(super) fn of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<OccurrenceOf>, ironclaw_state::Error> {
-    let found = schedules::of_message(tx, message)?;
+pub(super) fn occurrence_for_message(
+    tx: &ReadTx<'_>,
+    message: MessageId,
+) -> Result<Option<OccurrenceOf>, ironclaw_state::Error> {
+    let found = schedules::occurrence_for_message(tx, message)?;
     Ok(found.map(|found| OccurrenceOf {
         schedule: found.schedule,
         due: ironclaw_ledger::rfc3339(found.due),

@@ -31,7 +31,7 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
     let look = move |tx: &ReadTx<'_>| {
         let rows = match query.person {
             None => store::seen_by(tx, &by)?,
-            Some(named) => of_named(tx, &by, &named)?,
+            Some(named) => list_for_named(tx, &by, &named)?,
         };
         rows.into_iter().map(|row| Ok(status::described(tx, row)?)).collect::<Result<Vec<_>, Denied<Error>>>()
     };
@@ -87,10 +87,10 @@ pub(super) async fn known(api: &Api, person: &Person, session: &str) -> Result<S
 }
 
 /// Returns the sessions of a named person. A member can name only themselves, and learns of no other person.
-fn of_named(tx: &ReadTx<'_>, by: &Person, named: &str) -> Result<Vec<store::Session>, Denied<Error>> {
+fn list_for_named(tx: &ReadTx<'_>, by: &Person, named: &str) -> Result<Vec<store::Session>, Denied<Error>> {
     if by.role.covers(Role::Admin) {
         let person = registry::known_person(tx, by, named)?;
-        return Ok(store::of_person(tx, person.id)?);
+        return Ok(store::list_for_person(tx, person.id)?);
     }
     let is_own = named == by.name || named.parse::<PersonId>().is_ok_and(|named| named == by.id);
     if !is_own {

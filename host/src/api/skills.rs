@@ -39,7 +39,7 @@ pub async fn list(
 ) -> Reply<Vec<InstalledSkill>> {
     let read = move |tx: &ReadTx<'_>| -> Result<Vec<InstalledSkill>, Denied> {
         let agent = registry::named_agent(tx, &by, &query.agent)?;
-        skills::of(tx, agent.id)?.iter().map(|held| Ok(shown(tx, held)?)).collect()
+        skills::list_for_agent(tx, agent.id)?.iter().map(|held| Ok(shown(tx, held)?)).collect()
     };
     let mut list = api.state().read(move |tx| read(tx).map_err(Denied::widen::<Error>)).await?;
     if query.newest {

@@ -46,7 +46,7 @@ const fn usual_days() -> u32 {
 
 /// `GET /v1/usage?days=N&agent=A&session=S`: an operator sees all, a member the usage of the sessions that they began.
 pub async fn show(Caller { api, person, .. }: Caller, Query(query): Query<UsageQuery>) -> Reply<Usage> {
-    let agent = agents::of_filter(&api, &person, query.agent).await?;
+    let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let session = match query.session {
         Some(session) => Some(named_session(&api, &person, &session).await?),
         None => None,
@@ -106,14 +106,14 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
     let host = if of.person.is_none() { budget::limits(config, OwnCeilings::default()) } else { Vec::new() };
     for limit in host {
         if matches!(limit.ceiling, Ceiling::TokensPerDay | Ceiling::CostPerDay) {
-            ceilings.push(shown(limit, None, book::of_day(tx, today)?.of(limit.ceiling)));
+            ceilings.push(shown(limit, None, book::used_on_day(tx, today)?.counted_by(limit.ceiling)));
         }
     }
     let agents = if of.person.is_none() { registry::agents(tx)? } else { Vec::new() };
     for found in agents.into_iter().filter(|found| of.agent.is_none_or(|agent| agent == found.id)) {
         for limit in budget::limits(config, book::own(tx, found.id)?) {
             if matches!(limit.ceiling, Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay) {
-                let used = book::of_agent_day(tx, today, found.id)?.of(limit.ceiling);
+                let used = book::used_on_day_by(tx, today, found.id)?.counted_by(limit.ceiling);
                 ceilings.push(shown(limit, Some(found.name.clone()), used));
             }
         }
@@ -124,11 +124,11 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
             of.agent.is_none_or(|agent| agent == found.agent) && of.session.is_none_or(|session| session == found.id)
         };
         let sessions = match of.person {
-            Some(person) => store::of_person(tx, person)?,
+            Some(person) => store::list_for_person(tx, person)?,
             None => store::all(tx)?,
         };
         for found in sessions.iter().filter(named) {
-            let used = book::of_session(tx, found.id)?.of(per_session.ceiling);
+            let used = book::used_in_session(tx, found.id)?.counted_by(per_session.ceiling);
             ceilings.push(shown(per_session, Some(found.id.to_string()), used));
         }
     }
@@ -189,7 +189,7 @@ pub async fn unpriced(api: &Api) -> Result<Vec<String>, Error> {
 }
 
 /// `GET /v1/agents/{agent}/budget`
-pub async fn of_agent(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<AgentBudget> {
+pub async fn agent_budget(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<AgentBudget> {
     let found = agents::find(&api, &person, agent).await?;
     let own = api.state().read(move |tx| book::own(tx, found.id)).await?;
     Ok(Json(view(own)))

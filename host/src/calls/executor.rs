@@ -149,7 +149,7 @@ impl Executor {
             (When::InTurn, Outcome::Known(result)) => executor.settle(tx, &place, &result),
             (When::InTurn, Outcome::Unknown(tried)) => executor.lose(tx, &place, tried.as_ref()),
             (When::Late, Outcome::Known(result)) => late::settle(&executor, tx, &place, &result),
-            (When::Late, Outcome::Unknown(tried)) => match requests::of_call(tx, place.call)? {
+            (When::Late, Outcome::Unknown(tried)) => match requests::find_by_call(tx, place.call)? {
                 Some(row) => {
                     late::lose(tx, &executor.record, &row, "everything was stopped")?;
                     late::keep_tried(tx, &executor.record, &place, tried.as_ref())
@@ -171,7 +171,7 @@ impl Executor {
         };
         let (call, labels) = recorded(tx, &row, &place.key)?;
         let agent = store::agent_of(tx, place.session)?;
-        let facts = facts::of_turn(tx, &self.settings, &open, &agent, &labels, &place.key)?;
+        let facts = facts::for_turn(tx, &self.settings, &open, &agent, &labels, &place.key)?;
         let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
         let judged = calls::judge(&agent, &facts, &wanted, true);
         let permitted = match calls::may_have_happened(tx, &row)? || is_of_other_history(tx, &row)? {
@@ -183,7 +183,7 @@ impl Executor {
         };
         let refusal = match permitted {
             Ok(permitted) => {
-                let mut started = Effect::of_permitted(self, tx, &permitted, place, agent.id)?;
+                let mut started = Effect::from_permitted(self, tx, &permitted, place, agent.id)?;
                 calls::start(tx, row.id)?;
                 if let Effect::Send(order) = &mut started {
                     order.intend(tx, self, place, facts.position.as_ref())?;
@@ -220,7 +220,7 @@ impl Executor {
 
     /// Ends the approved request of a call that does not run. Otherwise it would be due again at once.
     fn withdraw_approved(&self, tx: &mut WriteTx<'_>, place: &Place, why: &str) -> Result<(), Error> {
-        match requests::of_call(tx, place.call)? {
+        match requests::find_by_call(tx, place.call)? {
             Some(row) if row.status == Status::Approved => {
                 requests::end(tx, &self.record, &row, Status::Withdrawn, None, why)
             }
@@ -236,7 +236,7 @@ impl Executor {
             return Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?);
         };
         if result.outcome == CallOutcome::Unknown
-            && let Some(request) = requests::of_call(tx, place.call)?
+            && let Some(request) = requests::find_by_call(tx, place.call)?
         {
             requests::note_unknown(tx, &request)?;
         }
@@ -276,7 +276,7 @@ impl Executor {
             let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
             turns::set_late_result(tx, row.id, item.tuple.item)?;
         }
-        if let Some(request) = requests::of_call(tx, place.call)?.filter(|row| row.status == Status::Running) {
+        if let Some(request) = requests::find_by_call(tx, place.call)?.filter(|row| row.status == Status::Running) {
             requests::tell_unknown(tx, &self.record, &request)?;
         }
         Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?)
@@ -297,14 +297,14 @@ fn runnable(tx: &ReadTx<'_>, place: &Place) -> Result<Option<CallRow>, ironclaw_
 
 /// Returns whether people are asked again about a call, because it would do something else than they approved.
 fn waits_again(tx: &ReadTx<'_>, call: CallId) -> Result<bool, ironclaw_state::Error> {
-    Ok(requests::of_call(tx, call)?.is_some_and(|request| request.status == Status::Pending))
+    Ok(requests::find_by_call(tx, call)?.is_some_and(|request| request.status == Status::Pending))
 }
 
 /// Returns whether a call may have had its effect in the history that a restore of the record replaced. A person who approved it
 /// decided after the restore, which withdraws all earlier requests.
 fn is_of_other_history(tx: &ReadTx<'_>, row: &CallRow) -> Result<bool, ironclaw_state::Error> {
     let is_read = calls::judgement_of(tx, row.id)?.is_some_and(|judged| judged.class == Class::Read.name());
-    if is_read || requests::of_call(tx, row.id)?.is_some_and(|request| request.status == Status::Approved) {
+    if is_read || requests::find_by_call(tx, row.id)?.is_some_and(|request| request.status == Status::Approved) {
         return Ok(false);
     }
     messages::is_of_earlier_generation(tx, row.turn)

@@ -127,7 +127,7 @@ fn add_for(
     if registry::person_by_id(tx, person)?.is_none() {
         return Ok(());
     }
-    let earlier = table::of_subject(tx, person, about, &subject)?;
+    let earlier = table::list_for_subject(tx, person, about, &subject)?;
     let is_open = |stored: &Stored| matches!(stored.state, State::Waiting | State::Sending);
     if earlier.iter().any(|stored| about.is_once() || is_open(stored)) {
         return Ok(());

@@ -85,7 +85,7 @@ fn open(path: &Path) -> Result<Opened, Error> {
     let master = key_rotation::key(&home, &config.keys)?;
     // One snapshot, since a host may rotate meanwhile.
     let view = View::open(&home.state_db(), &master.state_key())
-        .map_err(|error| key_rotation::explain(&home, &Source::of(&home, &config.keys), &master, error))?;
+        .map_err(|error| key_rotation::explain(&home, &Source::choose(&home, &config.keys), &master, error))?;
     Ok(Opened { home, view, master, sink })
 }
 

@@ -213,7 +213,7 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
 }
 
 /// Returns the failure of a backup.
-fn of_backup<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e crate::upkeep::backup::Error> {
+fn backup_failure<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e crate::upkeep::backup::Error> {
     match error.downcast_ref() {
         Some(daemon::Error::Backup(error)) => Some(error),
         _ => error.downcast_ref(),
@@ -226,7 +226,7 @@ fn code_of(error: &(dyn Error + 'static)) -> &'static str {
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => Some(error),
         _ => error.downcast_ref::<home::Error>(),
     };
-    if let Some(error) = of_backup(error) {
+    if let Some(error) = backup_failure(error) {
         return error.code();
     }
     match (home, error.downcast_ref()) {
@@ -262,7 +262,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         key_rotation::Error::Replaced { .. } => "use the newer key; this one only opens earlier copies",
         _ => "",
     };
-    if let Some(error) = of_backup(error) {
+    if let Some(error) = backup_failure(error) {
         return error.hint();
     }
     if let Some(error) = error.downcast_ref() {

@@ -160,7 +160,7 @@ impl Reloader {
     /// Restarts the awake sessions of the agents with a mount that the settings no longer admit.
     async fn respawn_without_mount(&self, former: &LiveSettings) -> Result<(), Denied<Error>> {
         let granted = |tx: &ReadTx<'_>| {
-            let of = |agent: registry::Agent| Ok((agent.id, mounts::of(tx, agent.id)?));
+            let of = |agent: registry::Agent| Ok((agent.id, mounts::list_for_agent(tx, agent.id)?));
             let granted: Result<Vec<(AgentId, Vec<mounts::Mount>)>, ironclaw_state::Error> =
                 registry::agents(tx)?.into_iter().map(of).collect();
             granted

@@ -19,7 +19,7 @@ const TEMPORARY: &str = "/tmp";
 
 /// Returns a private directory with a short path: in the user's runtime directory, else in the home, else under a random name.
 pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
-    let fixed = [of_login(home), Some(home.path().join("run"))];
+    let fixed = [for_login(home), Some(home.path().join("run"))];
     for path in fixed.into_iter().flatten().filter(|path| path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX) {
         match private(&path) {
             Ok(()) => return Ok(path),
@@ -35,8 +35,8 @@ pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
 }
 
 /// Returns the directory below the user's runtime directory, if the user has one.
-pub(super) fn of_login(home: &Home) -> Option<PathBuf> {
-    let name = &Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
+pub(super) fn for_login(home: &Home) -> Option<PathBuf> {
+    let name = &Digest::hash(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
     let login = std::env::var_os("XDG_RUNTIME_DIR").and_then(|path| Path::new(&path).canonicalize().ok());
     login.filter(|path| is_own(path)).map(|login| login.join(format!("ironclaw-{name}")))
 }

@@ -227,7 +227,7 @@ async fn runtime(
         jails: session_jails,
         workspaces: Arc::new(Workspaces::new(home.clone(), Arc::clone(&proposals.settings))),
         models: Arc::new(model_servers),
-        admission: Admission::new(Limits::of(&config.session)),
+        admission: Admission::new(Limits::from_config(&config.session)),
         latch,
         outbound: Arc::new(outbound),
     })
@@ -315,7 +315,7 @@ pub(super) fn open_state(
     config: &Config,
     master: &MasterKey,
 ) -> Result<State, Error> {
-    let source = Source::of(home, &config.keys);
+    let source = Source::choose(home, &config.keys);
     open(&home.state_db(), &master.state_key())
         .map_err(|error| key_rotation::explain(home, &source, master, error).into())
 }
@@ -336,7 +336,7 @@ fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(launch:
 /// Settles a token that was about to enter the owner's file when the host died: the file gets it if the record has it.
 async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
     let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
-    let digest = Digest::of(text.trim().as_bytes());
+    let digest = Digest::hash(text.trim().as_bytes());
     if state.read(move |tx| registry::tokens::is_live(tx, &digest)).await? {
         return Ok(home.adopt_owner_token()?);
     }

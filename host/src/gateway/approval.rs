@@ -88,7 +88,7 @@ pub struct SubjectNames {
 
 impl SubjectNames {
     /// Returns the names of these ids.
-    pub fn of(id: impl Display, session: Option<SessionId>, agent: Option<AgentId>, principal: PersonId) -> Self {
+    pub fn new(id: impl Display, session: Option<SessionId>, agent: Option<AgentId>, principal: PersonId) -> Self {
         fn name(of: impl Display) -> String {
             of.to_string()
         }

@@ -134,7 +134,7 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
         generation: row.generation,
     };
     let text = review_page::render(&view);
-    let digest = Digest::of(text.as_bytes());
+    let digest = Digest::hash(text.as_bytes());
     Ok((text, digest))
 }
 
@@ -143,18 +143,18 @@ fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
     let arguments =
         canonical::to_vec(&serde_json::json!([canonical::RECIPE, row.change.payload(), row.before, row.facts]));
     let SubjectNames { id, session, agent, principal } =
-        SubjectNames::of(row.id, row.session(), row.agent, row.principal());
+        SubjectNames::new(row.id, row.session(), row.agent, row.principal());
     Subject {
         domain: Domain::Change,
         id,
         session,
         agent,
         name: row.kind.name().to_owned(),
-        schema: Digest::of(ironclaw_contract::seam::fingerprint().as_bytes()),
+        schema: Digest::hash(ironclaw_contract::seam::fingerprint().as_bytes()),
         server: None,
-        arguments: Digest::of(&arguments),
+        arguments: Digest::hash(&arguments),
         principal,
-        labels: Digest::of(&canonical::to_vec(&row.labels)),
+        labels: Digest::hash(&canonical::to_vec(&row.labels)),
         policy: rule.digest(row.kind),
         shown,
         generation: row.generation,

@@ -1,6 +1,6 @@
 //! The kinds of change. Each has a file or folder with its checks, its sentences on the review page, and its application.
 //!
-//! A kind implements [`Check`], [`Page`] and [`Apply`] for its payload, and is named in [`of`] and [`properties`]: a missing part
+//! A kind implements [`Check`], [`Page`] and [`Apply`] for its payload, and is named in [`kind_of`] and [`properties`]: a missing part
 //! does not compile. See [`crate::gateway::checks`], [`crate::gateway::review_page`] and [`crate::gateway::apply`].
 
 mod create_agent;
@@ -38,7 +38,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 
 /// Returns the implementation of a change's kind.
-fn of(change: &Change) -> &dyn Kind {
+fn kind_of(change: &Change) -> &dyn Kind {
     match change {
         Change::Persona(persona) => persona,
         Change::EnabledTools(tools) => tools,
@@ -234,17 +234,17 @@ pub(crate) fn fetches(change: &Change) -> bool {
 
 /// Returns the work that is necessary before a change is applied.
 pub fn preparation(change: &Change) -> Preparation<'_> {
-    of(change).preparation()
+    kind_of(change).preparation()
 }
 
 /// Returns the rule for a change, given the current setting and the meaning of its names.
 pub(super) fn rule(policy: &Policy, change: &Change, before: &Value, facts: &Value) -> Rule {
-    of(change).rule(policy.rule(change.kind()).clone(), policy, before, facts)
+    kind_of(change).rule(policy.rule(change.kind()).clone(), policy, before, facts)
 }
 
 /// Refuses a change of an agent without an agent, and a change of the host with one.
 pub(super) fn check_agent(change: &Change, agent: Option<&Agent>) -> Result<(), Refusal> {
-    of(change).check_agent(change.kind(), agent)
+    kind_of(change).check_agent(change.kind(), agent)
 }
 
 /// Returns a change with every default filled in and every list sorted.
@@ -258,7 +258,7 @@ pub(super) fn complete(
     change: &Change,
     agent: Option<&Agent>,
 ) -> Result<Change, Denied> {
-    of(change).complete(tx, &CheckContext { host_policy, requester, agent })
+    kind_of(change).complete(tx, &CheckContext { host_policy, requester, agent })
 }
 
 /// Returns the current setting in the shape of the payload, and the current meaning of the names in the change.
@@ -268,23 +268,23 @@ pub(super) fn current(
     change: &Change,
     agent: Option<&Agent>,
 ) -> Result<(Value, Value), ironclaw_state::Error> {
-    let kind = of(change);
+    let kind = kind_of(change);
     Ok((kind.current(tx, agent)?, kind.facts(tx, host_policy)?))
 }
 
 /// Returns the setting after the change, if it can be compared.
 pub(super) fn after(change: &Change, agent: Option<&Agent>) -> Option<Value> {
-    of(change).after(agent)
+    kind_of(change).after(agent)
 }
 
 /// Adds each effect and each warning of a change.
 pub(super) fn effects(change: &Change, agent: &str, page: &mut Effects<'_>) {
-    of(change).effects(agent, page);
+    kind_of(change).effects(agent, page);
 }
 
 /// Returns the meaning of the names in a change without the parts that its effects have whole.
 pub(super) fn explained<'f>(change: &Change, facts: &'f Value) -> Cow<'f, Value> {
-    of(change).explained(facts)
+    kind_of(change).explained(facts)
 }
 
 /// Applies an approved change, and returns the outcome.
@@ -297,7 +297,7 @@ pub(super) fn apply(tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepar
     {
         skills::forget_lost(tx, &agent)?;
     }
-    of(approved.change()).apply(tx, approved, prepared)
+    kind_of(approved.change()).apply(tx, approved, prepared)
 }
 
 /// Returns whether a change gives an agent grants of a kind that a skill can bring too.

@@ -28,7 +28,7 @@ pub fn read_people(tx: &ReadTx<'_>) -> Result<People, ironclaw_state::Error> {
     let all = registry::people(tx)?.into_iter().map(|person| (person.id, person.role)).collect();
     let mut of_agents = Vec::new();
     for agent in registry::agents(tx)? {
-        let admins: BTreeSet<PersonId> = roles::of(tx, agent.id)?
+        let admins: BTreeSet<PersonId> = roles::list_for_agent(tx, agent.id)?
             .into_iter()
             .filter(|(person, role)| roles::larger(person.role, Some(*role)).covers(Role::Admin))
             .map(|(person, _)| person.id)
@@ -96,7 +96,7 @@ pub fn unmet(found: &People, policy: &Policy) -> Vec<Unmet> {
         (Requests::Changes, kind.name().to_owned(), rule, too_few(found, &deciders(found, *kind, rule), rule))
     });
     let of_calls = policy.call_rules().map(|(calls, rule)| {
-        (Requests::Calls, format!("[{calls}]"), rule, too_few(found, &of_host(found, rule), rule))
+        (Requests::Calls, format!("[{calls}]"), rule, too_few(found, &approvers_on_host(found, rule), rule))
     });
     let mut unmet: Vec<Unmet> = Vec::new();
     for (of, name, rule, missing) in of_kinds.chain(of_calls) {
@@ -143,7 +143,7 @@ fn too_few(found: &People, deciders: &BTreeSet<PersonId>, rule: &Rule) -> Option
 
 /// Returns the people who can approve. If admins of an agent can, it counts the agent with the most admins.
 fn deciders(found: &People, kind: ChangeKind, rule: &Rule) -> BTreeSet<PersonId> {
-    let of_host = of_host(found, rule);
+    let of_host = approvers_on_host(found, rule);
     if !is_of_agent(kind) || !rule.admits(Role::Admin) {
         return of_host;
     }
@@ -153,7 +153,7 @@ fn deciders(found: &People, kind: ChangeKind, rule: &Rule) -> BTreeSet<PersonId>
 
 /// Returns the people who can approve by their role on the host. For calls no other role counts, because a call concerns others than its
 /// agent.
-fn of_host(found: &People, rule: &Rule) -> BTreeSet<PersonId> {
+fn approvers_on_host(found: &People, rule: &Rule) -> BTreeSet<PersonId> {
     found.all.iter().filter(|(_, role)| rule.admits(*role)).map(|(person, _)| *person).collect()
 }
 

@@ -22,8 +22,8 @@ mod told;
 mod using;
 
 pub use crate::store::tables::requests::{
-    Row, Status, ended, finish, is_any_due, list, next_end, next_reminder, note_told, of_call, of_task, of_turn,
-    pending_count, running,
+    Row, Status, ended, find_by_call, finish, is_any_due, list, list_for_task, list_for_turn, next_end, next_reminder,
+    note_told, pending_count, running,
 };
 pub use ask::{Asked, Asking, ask, follow_equal};
 pub use decide::{known, may_decide, may_read, unknown};

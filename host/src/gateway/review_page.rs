@@ -41,7 +41,7 @@ use std::borrow::Cow;
 
 /// Writes each field of a value on lines of its own, without leaving a leaf out.
 pub fn put_fields(page: &mut Page, value: &Value) {
-    let names = Names::of(Vec::new(), [value, &Value::Null, &Value::Null]);
+    let names = Names::collect(Vec::new(), [value, &Value::Null, &Value::Null]);
     for line in json_lines::fields(value, &names, Repeats::Show) {
         page.put(&format!("  {}", line.prefix), &line.body);
     }
@@ -128,7 +128,7 @@ fn names_of<'a>(view: &View<'a>, payload: &'a Value) -> Names<'a> {
             named.push((principal.1, format!("{}", principal.0)));
         }
     }
-    Names::of(named, [view.facts, view.before, payload])
+    Names::collect(named, [view.facts, view.before, payload])
 }
 
 /// Writes the effects, and the warnings in a section of their own. `ironctl` shows both again above its question.
@@ -170,7 +170,7 @@ enum ForeignText {
 }
 
 impl ForeignText {
-    fn of(labels: &[Label]) -> Self {
+    fn from_labels(labels: &[Label]) -> Self {
         match (labels.contains(&Label::External), labels.is_empty()) {
             (true, _) => Self::Present,
             (false, false) => Self::NoneRecorded,
@@ -196,7 +196,7 @@ fn warn_of_foreign_text(effects: &mut Effects<'_>, view: &View<'_>) {
     if !is_by_agent(view) {
         return;
     }
-    match ForeignText::of(view.labels) {
+    match ForeignText::from_labels(view.labels) {
         ForeignText::Present => effects.warn(
             "Before the agent asked, its model read, or may have read, text of other people or of tools. That text may have caused \
              this request."
@@ -286,7 +286,7 @@ fn put_requester(page: &mut Page, view: &View<'_>, names: &Names<'_>) {
         PageRequester::Agent { agent, principal, .. } => {
             page.put("  ", &format!("agent {}", names.named(agent.0, agent.1)));
             page.put("  ", &format!("on behalf of person {}", names.named(principal.0, principal.1)));
-            let read = match ForeignText::of(view.labels) {
+            let read = match ForeignText::from_labels(view.labels) {
                 ForeignText::Present => "yes; its model read it, or may have read it",
                 ForeignText::NoneRecorded => "none in the record",
                 ForeignText::Unknown => "unknown",
@@ -393,7 +393,7 @@ fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Na
     {
         page.put("  ", &format!("digest of {field}:"));
         // On a line of its own, so that a person can copy it whole.
-        page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
+        page.put("    ", &Digest::hash(&canonical::to_vec(value)).to_string());
     }
 }
 

@@ -108,7 +108,7 @@ fn digest_of(
         other => other.payload(),
     };
     let request = serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, payload]);
-    Digest::of(&canonical::to_vec(&request))
+    Digest::hash(&canonical::to_vec(&request))
 }
 
 /// Records a checked proposal; from then on it waits for a decision.
@@ -129,7 +129,7 @@ pub fn propose_at_once(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked) 
 
 fn record(tx: &mut WriteTx<'_>, policy: &Policy, checked: Checked, waits: bool) -> Result<Submitted, Denied> {
     let Checked { proposed, standing } = &checked;
-    let from = RequestedBy::of(tx, proposed)?;
+    let from = RequestedBy::read(tx, proposed)?;
     let digest = digest_of(proposed.agent, &proposed.change, &from.requester, from.principal, from.origin);
     let same = changes::pending_of_digest(tx, digest)?;
     let superseded = match same {
@@ -163,7 +163,7 @@ struct RequestedBy<'a> {
 }
 
 impl<'a> RequestedBy<'a> {
-    fn of(tx: &ReadTx<'_>, proposed: &'a Proposed) -> Result<Self, ironclaw_state::Error> {
+    fn read(tx: &ReadTx<'_>, proposed: &'a Proposed) -> Result<Self, ironclaw_state::Error> {
         let (requester, principal, origin, pending_max) = match &proposed.requester {
             Requester::Agent { principal, origin } => {
                 let agent = proposed
@@ -238,7 +238,7 @@ fn append_proposed(
         .with("change", id)
         .with("kind", proposed.change.kind().name())
         .with("digest", digest)
-        .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)))
+        .with("before_digest", Digest::hash(&canonical::to_vec(&standing.before)))
         .with("requester", from.requester)
         .with("principal", from.principal);
     if let Some(agent) = proposed.agent {

@@ -37,7 +37,7 @@ pub struct Fetchers {
 
 impl Fetchers {
     /// Returns the sender for the present settings.
-    pub fn of(&self, loopback: Loopback) -> &Arc<Fetcher> {
+    pub fn for_loopback(&self, loopback: Loopback) -> &Arc<Fetcher> {
         match loopback {
             Loopback::Refused => &self.public,
             Loopback::DangerousAllowed => {
@@ -78,7 +78,7 @@ pub struct Reach {
 
 /// Returns the variables with which a program finds the tunnels of its gateway, and the certificates that the machine trusts.
 pub fn tunnel_variables() -> Vec<(String, String)> {
-    let roots = Roots::of_machine();
+    let roots = Roots::find();
     address::proxy().into_iter().chain(roots.iter().flat_map(Roots::variables)).collect()
 }
 

@@ -160,7 +160,7 @@ pub fn missing_in(command: &[String], layer: PathBuf) -> Option<Refusal> {
 /// # Errors
 /// The directory cannot be made.
 pub fn without_program(state: &Path, identity: Identity) -> Result<Option<Spec>, Error> {
-    if Names::of(Path::new("/")).is_err() {
+    if Names::read(Path::new("/")).is_err() {
         return Ok(None);
     }
     state::prepare(state, identity)?;
@@ -246,7 +246,7 @@ fn jail(wanted: &Process, client: Client, identity: Identity) -> Spec {
         system: Some(System { layer: wanted.layer.clone() }),
         listener: wanted.listener,
         identity,
-        limits: Limits { file_bytes: FILE_BYTES_MAX, ..Limits::of_programs() },
+        limits: Limits { file_bytes: FILE_BYTES_MAX, ..Limits::for_programs() },
     }
 }
 

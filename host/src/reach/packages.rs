@@ -153,7 +153,7 @@ fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
     let no = |error| {
         Refusal::new(DenialCode::PackagesNotMerged, format!("packages do not fit this machine, because {error}"))
     };
-    Names::of(root).map_err(|error| no(error).hint("install the package usrmerge"))
+    Names::read(root).map_err(|error| no(error).hint("install the package usrmerge"))
 }
 
 /// Inputs of a fetch.

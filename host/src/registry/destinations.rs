@@ -10,7 +10,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change;
 use ironclaw_state::{Error, ReadTx};
 
-pub use crate::store::tables::destinations::{AGENT, Destination, State, all, has_any, of};
+pub use crate::store::tables::destinations::{AGENT, Destination, State, all, has_any, list_for_agent};
 
 /// Destinations of one agent.
 const DESTINATIONS_MAX: usize = 64;
@@ -39,12 +39,12 @@ impl Destination {
 
 /// Returns the destination of an agent with this name.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Destination>, Error> {
-    Ok(of(tx, agent)?.into_iter().find(|destination| destination.name == name))
+    Ok(list_for_agent(tx, agent)?.into_iter().find(|destination| destination.name == name))
 }
 
 /// Refuses one more destination than an agent may have.
 pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<(), Denied> {
-    let held = of(tx, agent)?;
+    let held = list_for_agent(tx, agent)?;
     if held.len() < DESTINATIONS_MAX || held.iter().any(|destination| destination.name == name) {
         return Ok(());
     }

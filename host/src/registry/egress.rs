@@ -47,7 +47,7 @@ pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId, loopback: Loopback) -> Result<
 pub fn command_reach(tx: &ReadTx<'_>, agent: AgentId) -> Result<CommandReach, ironclaw_state::Error> {
     let grants = egress_of(tx, agent)?;
     let has_hosts = grants.iter().any(|grant| grant.granted.commands.is_some());
-    Ok(CommandReach::of(has_hosts, grants.iter().any(|grant| admits_pushes(&grant.granted))))
+    Ok(CommandReach::new(has_hosts, grants.iter().any(|grant| admits_pushes(&grant.granted))))
 }
 
 /// Returns whether a grant admits pushes to some repository.

@@ -94,7 +94,7 @@ pub fn manifests(
     listing: &Listing,
     manifest: Option<&str>,
 ) -> Result<BTreeMap<String, Manifest>, Refusal> {
-    server::of_server(server, &listing.schemas(), manifest).map_err(|error| {
+    server::tool_manifests(server, &listing.schemas(), manifest).map_err(|error| {
         let code = match &error {
             server::Error::Manifest(_)
             | server::Error::Unlisted { .. }
@@ -126,7 +126,7 @@ pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_s
 
 /// Returns the terms of a tool for an agent; `None` if there is no such tool, or if it is of a server and the agent does not have it.
 pub fn terms(tx: &ReadTx<'_>, agent: AgentId, tool: &str) -> Result<Option<Terms>, ironclaw_state::Error> {
-    match Terms::of_built_in(tool) {
+    match Terms::for_built_in(tool) {
         Some(terms) => Ok(Some(terms)),
         None => Ok(Catalogue::new(&[], CommandReach::Jail, tools::tools_of(tx, agent)?).terms(tool)),
     }
@@ -163,7 +163,7 @@ pub fn note_listing(tx: &mut WriteTx<'_>, name: &str, listing: &Listing) -> Resu
     let (text, now) = (listing.text(), tx.now());
     let differs = server.confirmed.as_ref().is_some_and(|(confirmed, _)| *confirmed != text);
     if differs && server.seen.as_ref().is_none_or(|(seen, _)| *seen != text) {
-        let confirmed = server.confirmed.as_ref().map(|(text, _)| Digest::of(text.as_bytes()).to_string());
+        let confirmed = server.confirmed.as_ref().map(|(text, _)| Digest::hash(text.as_bytes()).to_string());
         Entry::new(LedgerEvent::McpChanged)
             .with("server", name.to_owned())
             .with("before", confirmed.unwrap_or_default())

@@ -3,7 +3,7 @@
 //! Never reduces the roles of the host: its owners and admins may talk to every agent. See [`crate::channels::inbound::routing`] and
 //! [`crate::gateway`].
 
-pub use crate::store::tables::agents::{administered, role_of, roles_of as of};
+pub use crate::store::tables::agents::{administered, role_of, roles_of as list_for_agent};
 
 use super::Agent;
 use super::people::{Person, Role};

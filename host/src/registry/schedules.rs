@@ -20,8 +20,8 @@ use serde_json::Value;
 use std::fmt::Display;
 
 pub use crate::store::tables::schedules::{
-    Occurrence, OccurrenceState, Schedule, State, all, find, occurrences_of, of_agent_and_creator, of_change,
-    of_message,
+    Occurrence, OccurrenceState, Schedule, State, added_by_change, all, find, list_for_creator, occurrence_for_message,
+    occurrences_of,
 };
 
 const OF_PERSON_MAX: u64 = 1000;
@@ -121,7 +121,7 @@ pub fn check_room(tx: &ReadTx<'_>, creator: PersonId) -> Result<(), Denied> {
 
 /// Returns the digest of the settings of a schedule, for the ledger.
 pub fn digest(row: &Schedule) -> Digest {
-    Digest::of(&canonical::to_vec(&payload(row)))
+    Digest::hash(&canonical::to_vec(&payload(row)))
 }
 
 /// Pauses an active schedule.
@@ -196,7 +196,7 @@ pub fn is_by_agent(row: &Schedule) -> bool {
 ///
 /// # Errors
 /// Refuses any other schedule.
-pub fn of_agent(tx: &ReadTx<'_>, agent: &Agent, person: PersonId, id: ScheduleId) -> Result<Schedule, Denied> {
+pub fn find_asked_for(tx: &ReadTx<'_>, agent: &Agent, person: PersonId, id: ScheduleId) -> Result<Schedule, Denied> {
     let is_own = |row: &Schedule| row.agent == agent.id && row.creator == person && is_by_agent(row);
     let found = find(tx, id)?.filter(|row| is_own(row) && row.state != State::Removed);
     found.ok_or_else(|| unknown(id).into())

@@ -16,9 +16,9 @@ use ironclaw_text::excerpt::{quoted, start};
 use std::collections::BTreeSet;
 
 pub use crate::store::tables::skills::{
-    Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys, of,
-    package_by_digest, package_of, set_brought, set_serial as saw_serial, signed_names, sources, text, text_paths,
-    unused_since, used_digests as used,
+    Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys,
+    list_for_agent, package_by_digest, package_of, set_brought, set_serial as saw_serial, signed_names, sources, text,
+    text_paths, unused_since, used_digests as used,
 };
 
 /// Sources of one host.
@@ -82,7 +82,7 @@ pub fn manifest(package: &Package) -> Result<Manifest, Error> {
 
 /// Returns the skills of an agent whose signatures count.
 pub fn trusted(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
-    let mut skills = table::of_unrevoked(tx, agent)?;
+    let mut skills = table::list_unrevoked(tx, agent)?;
     // Every turn asks, and most agents have no skill.
     if skills.is_empty() {
         return Ok(skills);
@@ -97,7 +97,7 @@ pub fn trusted(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error>
 /// longer counts tightens as before.
 pub fn always_asked(tx: &ReadTx<'_>, agent: AgentId) -> Result<BTreeSet<(String, String)>, Error> {
     let mut asked = BTreeSet::new();
-    for held in of(tx, agent)? {
+    for held in list_for_agent(tx, agent)? {
         if !held.package.manifest.contains("always_ask") {
             continue;
         }
@@ -150,7 +150,7 @@ pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str, by: PersonId
     }
     table::add_source(tx, name, location)?;
     let entry = Entry::new(LedgerEvent::SkillSourceAdded).with("source", name.to_owned());
-    entry.with("location", Digest::of(location.as_bytes()).to_string()).with("by", by).append(tx)?;
+    entry.with("location", Digest::hash(location.as_bytes()).to_string()).with("by", by).append(tx)?;
     Ok(())
 }
 

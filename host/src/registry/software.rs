@@ -2,7 +2,7 @@
 //!
 //! Never makes a layer. See [`crate::reach::packages`].
 
-pub use crate::store::tables::agents::{Software, software_of as of};
+pub use crate::store::tables::agents::{Software, software_of as for_agent};
 
 use crate::store::tables::{agents, channels};
 use ironclaw_contract::canonical::Digest;
@@ -12,7 +12,7 @@ use ironclaw_state::home::LayerOwner;
 
 /// Returns the layer of an agent, if it has one.
 pub fn layer_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Digest>, ironclaw_state::Error> {
-    Ok(of(tx, agent)?.map(|software| software.layer))
+    Ok(for_agent(tx, agent)?.map(|software| software.layer))
 }
 
 pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(LayerOwner, Digest)>, ironclaw_state::Error> {

@@ -49,7 +49,7 @@ impl FreshToken {
     /// Fails if the system gives no random bytes.
     pub fn new() -> Result<Self, keys::Error> {
         let secret = Digest::from_bytes(keys::random()?);
-        Ok(Self { id: TokenId::of(keys::random()?), text: Zeroizing::new(format!("{PREFIX}{secret}")) })
+        Ok(Self { id: TokenId::from_random(keys::random()?), text: Zeroizing::new(format!("{PREFIX}{secret}")) })
     }
 
     /// Returns the text, which is shown once.
@@ -59,7 +59,7 @@ impl FreshToken {
 
     /// Returns the digest, which is stored.
     pub fn digest(&self) -> Digest {
-        Digest::of(self.text.as_bytes())
+        Digest::hash(self.text.as_bytes())
     }
 }
 

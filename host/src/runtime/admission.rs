@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 impl Limits {
     /// Returns the limits of the settings. A limit that is not set is derived from this machine.
-    pub fn of(config: &sessions::Config) -> Self {
+    pub fn from_config(config: &sessions::Config) -> Self {
         let awake_max = match config.awake_max {
             0 => capacity::awake_max(),
             set => set as usize,

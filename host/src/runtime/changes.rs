@@ -57,7 +57,7 @@ struct Lane {
 }
 
 impl Lane {
-    fn of(row: &Row) -> Self {
+    fn from_row(row: &Row) -> Self {
         Self { agent: row.agent, fetches: kinds::fetches(&row.change) }
     }
 }
@@ -136,7 +136,7 @@ impl Due for Arc<ChangeWorker> {
         }
         if !self.latch.is_shut() {
             for row in approved {
-                if self.claim(Lane::of(&row)) {
+                if self.claim(Lane::from_row(&row)) {
                     let worker = Arc::clone(self);
                     tokio::spawn(async move { worker.run_approved(row).await });
                 }
@@ -157,7 +157,7 @@ impl ChangeWorker {
     /// Applies one approved change. After an error of the host it waits, and the next pass retries.
     async fn run_approved(&self, row: Row) {
         let id = row.id;
-        let busy = Busy { worker: self, lane: Lane::of(&row) };
+        let busy = Busy { worker: self, lane: Lane::from_row(&row) };
         if let Err(error) = self.apply_change(row).await
             && !matches!(error, Error::State(ironclaw_state::Error::Closed))
         {

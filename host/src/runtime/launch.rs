@@ -182,8 +182,8 @@ impl Error {
     pub fn shortage(&self) -> Option<Shortage> {
         match self {
             Self::Launch(error) | Self::Layer(packages::Error::Launch(error)) => error.shortage(),
-            Self::Reader(reader::Error::Dead(error)) => Shortage::of(error),
-            other => Shortage::of(other),
+            Self::Reader(reader::Error::Dead(error)) => Shortage::find_in(error),
+            other => Shortage::find_in(other),
         }
     }
 
@@ -318,7 +318,7 @@ async fn record_launch(record: &Record, session: &Session) -> Result<(i64, Unrec
     let id = session.id;
     let launch = record.state.write(move |tx| {
         Entry::new(LedgerEvent::SessionLaunching).session(id).append(tx)?;
-        Ok::<_, PipelineError>((tx.now(), Unreceipted::of(tx, id)?))
+        Ok::<_, PipelineError>((tx.now(), Unreceipted::read(tx, id)?))
     });
     Ok(launch.await.map_err(Box::new)?)
 }

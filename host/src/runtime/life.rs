@@ -379,7 +379,7 @@ impl<C: HasKind> Life<C> {
             SleepReason::Broken(error) if error.is_unwritten() => self.fail(Stage::Over, error),
             SleepReason::Broken(error) => {
                 let (why, reported) =
-                    (FailureReason::new("the host failed; its log has the cause"), Shortage::of(&error));
+                    (FailureReason::new("the host failed; its log has the cause"), Shortage::find_in(&error));
                 let effects = vec![Effect::Log(Note::Stopped(error)), Effect::Probe(reported)];
                 self.wait(Stage::ProbingFailure(why), effects)
             }
@@ -424,7 +424,7 @@ impl<C: HasKind> Life<C> {
             return self.wait(Stage::Over, effects);
         }
         self.keeps_attempts = true;
-        let reported = Shortage::of(&error);
+        let reported = Shortage::find_in(&error);
         effects.extend([Effect::Log(Note::Waits(error)), Effect::Show(Phase::Asleep), Effect::Probe(reported)]);
         self.wait(Stage::ProbingError, effects)
     }

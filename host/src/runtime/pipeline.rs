@@ -80,7 +80,7 @@ impl Inbound {
             .decide(move |tx| {
                 let quota = &settings.quota;
                 inbox::check(&received)?;
-                let event = events::Event::of(&received);
+                let event = events::Event::from_received(&received);
                 if let Some(event) = &event
                     && let Some(seen) = event.seen(tx)?
                 {

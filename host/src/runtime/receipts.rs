@@ -20,7 +20,7 @@ impl Unreceipted {
     ///
     /// # Errors
     /// Errors of the record.
-    pub fn of(tx: &ReadTx<'_>, session: SessionId) -> Result<Self, ironclaw_state::Error> {
+    pub fn read(tx: &ReadTx<'_>, session: SessionId) -> Result<Self, ironclaw_state::Error> {
         let mut open = Self::default();
         for delivery in delivery::open_of(tx, session)? {
             open.add(&delivery);
@@ -84,7 +84,7 @@ mod tests {
             };
             let (first, second) = (answer(tx), answer(tx));
             // A launch reads them like this.
-            let mut waiting = Unreceipted::of(tx, session.id).expect("read");
+            let mut waiting = Unreceipted::read(tx, session.id).expect("read");
             assert!(reported(tx, &waiting).is_empty());
             let third = answer(tx);
             waiting.add(&third);

@@ -96,7 +96,7 @@ impl Sessions {
 
     /// Restarts the awake sessions of an agent, each after its open turn: only a new process sees the changed agent.
     pub(crate) async fn respawn(&self, agent: AgentId) -> Result<(), Error> {
-        for session in self.state().read(move |tx| store::of_agent(tx, agent)).await? {
+        for session in self.state().read(move |tx| store::list_for_agent(tx, agent)).await? {
             let session = session.id;
             while self.actors.shown(session).is_some() {
                 match self.send(session, Command::Respawn) {
@@ -114,7 +114,7 @@ impl Sessions {
     /// # Errors
     /// Refuses if a conversation cannot be removed.
     pub async fn remove_of(&self, agent: AgentId, by: PersonId) -> Result<(), Denied<Error>> {
-        let found = self.state().read(move |tx| store::of_agent(tx, agent)).await?;
+        let found = self.state().read(move |tx| store::list_for_agent(tx, agent)).await?;
         self.remove_each(found, by).await
     }
 
@@ -123,7 +123,7 @@ impl Sessions {
     /// # Errors
     /// Refuses if a conversation cannot be removed.
     pub async fn remove_of_person(&self, person: PersonId, by: PersonId) -> Result<u64, Denied<Error>> {
-        let found = self.state().read(move |tx| store::of_person(tx, person)).await?;
+        let found = self.state().read(move |tx| store::list_for_person(tx, person)).await?;
         let count = found.len() as u64;
         self.remove_each(found, by).await?;
         Ok(count)

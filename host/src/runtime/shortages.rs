@@ -41,11 +41,11 @@ fn probe(home: &Home) -> Option<Shortage> {
         return Some(shortage);
     }
     if let Err(error) = home.probe_write() {
-        return Shortage::of(&error);
+        return Shortage::find_in(&error);
     }
     match thread::Builder::new().spawn(|| ()) {
         Ok(_) => None,
-        Err(error) => Shortage::of(&error),
+        Err(error) => Shortage::find_in(&error),
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
         use libc::{EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC, EROFS};
         for errno in [EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC, EDQUOT, EROFS] {
             for error in wrapped(errno) {
-                assert_eq!(error.shortage(), Shortage::of_errno(errno), "{errno}: {error}");
+                assert_eq!(error.shortage(), Shortage::from_errno(errno), "{errno}: {error}");
                 assert!(error.shortage().is_some() && !error.is_violation(), "{errno}: {error}");
             }
         }
@@ -117,7 +117,7 @@ mod tests {
             let queue = crypt::Error::Sqlite { queue: "inbound queue", path, source: sqlite(code) };
             assert_eq!(Launch::Inbound(queue).shortage(), Some(expected));
             let record = Error::State(ironclaw_state::Error::Sqlite(sqlite(code)));
-            assert_eq!(Shortage::of(&record), Some(expected));
+            assert_eq!(Shortage::find_in(&record), Some(expected));
             assert_eq!(Launch::Pipeline(Box::new(record)).shortage(), Some(expected));
         }
         assert!(Error::State(ironclaw_state::Error::Unwritten(String::new())).is_unwritten());

@@ -369,7 +369,7 @@ impl Actor {
         match written.await {
             Ok((inbound, written)) => {
                 awake.inbound = Some(inbound);
-                written.map_err(|error| match Shortage::of(&error) {
+                written.map_err(|error| match Shortage::find_in(&error) {
                     Some(shortage) => SleepReason::Short(shortage),
                     None => SleepReason::died(error.to_string()),
                 })

@@ -73,7 +73,7 @@ ironclaw_contract::words! {
 }
 
 impl Kind {
-    fn of(stat: &FileStat) -> Self {
+    fn from_stat(stat: &FileStat) -> Self {
         match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
             SFlag::S_IFREG => Self::File,
             SFlag::S_IFDIR => Self::Directory,
@@ -168,7 +168,7 @@ impl Files {
                 Err(Errno::ENOENT) => continue,
                 stat => stat?,
             };
-            let kind = Kind::of(&stat);
+            let kind = Kind::from_stat(&stat);
             entries.push(Entry {
                 path: at.join(OsStr::from_bytes(name.to_bytes())),
                 kind,
@@ -197,7 +197,7 @@ impl Files {
     fn find(&self, path: &FilePath) -> Result<(OwnedFd, u64), Error> {
         let found = self.resolve(Path::new(&path.text()), FOUND).map_err(|error| refused(error, path))?;
         let stat = fstat(&found).map_err(|error| refused(error, path))?;
-        match Kind::of(&stat) {
+        match Kind::from_stat(&stat) {
             Kind::File => {}
             kind => return Err(unfit(path, kind)),
         }
@@ -227,7 +227,7 @@ impl Files {
         match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Err(Errno::ENOENT) => {}
             Err(error) => return Err(refused(error, &path)),
-            Ok(stat) => match Kind::of(&stat) {
+            Ok(stat) => match Kind::from_stat(&stat) {
                 Kind::File if replaces => {}
                 Kind::File => return Err(taken(&path)),
                 kind => return Err(unfit(&path, kind)),
@@ -369,7 +369,7 @@ fn digest(found: &OwnedFd, bytes: u64) -> Option<Digest> {
     }
     let mut content = Vec::new();
     reopen(found).ok()?.take(FILE_GET_BYTES_MAX).read_to_end(&mut content).ok()?;
-    Some(Digest::of(&content))
+    Some(Digest::hash(&content))
 }
 
 /// Refuses a file that would take the directories of the session over their quota.

@@ -3,8 +3,8 @@
 //! Never starts or stops a process; the actor does that. The rows are in [`crate::store::tables::sessions`].
 
 pub use crate::store::tables::sessions::{
-    Origin, OriginKind, Session, SessionState, all, find, find_own, give_uid_back, note_failure, of_agent, of_origin,
-    of_person, removed, touch, was_of,
+    Origin, OriginKind, Session, SessionState, all, find, find_by_origin, find_own, give_uid_back, list_for_agent,
+    list_for_person, note_failure, removed, touch, was_of,
 };
 
 use crate::registry::{self, Agent, Person, Role};
@@ -68,7 +68,7 @@ pub fn unknown(session: impl Display) -> Refusal {
 ///
 /// # Errors
 /// Returns [`NewError::Full`] if all offsets are taken. Fails on an error of the keys or the record.
-pub fn of_origin_or_new(
+pub fn find_or_create(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
     origin: &Origin,
@@ -76,7 +76,7 @@ pub fn of_origin_or_new(
     numbers: u32,
     wrapping: &WrappingKey,
 ) -> Result<Session, NewError> {
-    if let Some(session) = of_origin(tx, agent.id, origin)? {
+    if let Some(session) = find_by_origin(tx, agent.id, origin)? {
         return Ok(session);
     }
     let uid_offset = free_number(tx, numbers)?.ok_or(NewError::Full)?;
@@ -251,7 +251,7 @@ pub(crate) mod tests {
     }
 
     fn origin(thread: usize) -> Origin {
-        Origin::of_sender("desk".to_owned(), "x".to_owned(), thread.to_string())
+        Origin::from_sender("desk".to_owned(), "x".to_owned(), thread.to_string())
     }
 
     /// Runs a test on a record with an owner and an agent.
@@ -270,8 +270,8 @@ pub(crate) mod tests {
     pub(crate) fn with_session(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Session) + Send + 'static) {
         on_record(|tx, owner, agent, wrapping| {
             let own = registry::Identity::own(owner);
-            let origin = Origin::of_sender(own.channel, own.sender, String::new());
-            let session = of_origin_or_new(tx, agent, &origin, owner, 1, wrapping).expect("made");
+            let origin = Origin::from_sender(own.channel, own.sender, String::new());
+            let session = find_or_create(tx, agent, &origin, owner, 1, wrapping).expect("made");
             test(tx, owner, &session);
         });
     }
@@ -279,7 +279,7 @@ pub(crate) mod tests {
     #[test]
     fn uid_of_a_removed_session_is_used_again_once_files_are_gone() {
         on_record(|tx, owner, agent, wrapping| {
-            let make = |tx: &mut WriteTx<'_>, n: usize| of_origin_or_new(tx, agent, &origin(n), owner, 3, wrapping);
+            let make = |tx: &mut WriteTx<'_>, n: usize| find_or_create(tx, agent, &origin(n), owner, 3, wrapping);
             let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
             assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
             assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
@@ -317,11 +317,11 @@ pub(crate) mod tests {
                 };
                 let other = create_agent(tx, &Direct::by_test(owner), other).expect("a name");
                 writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
-                let made = of_origin_or_new(tx, agent, &origin(0), owner, 1, wrapping).expect("there is a uid");
+                let made = find_or_create(tx, agent, &origin(0), owner, 1, wrapping).expect("there is a uid");
                 erase(tx, made.id, owner).expect("erased");
                 end(tx, &yes, agent);
                 give_uid_back(tx, made.id).expect("noted");
-                let next = of_origin_or_new(tx, &other, &origin(1), owner, 1, wrapping);
+                let next = find_or_create(tx, &other, &origin(1), owner, 1, wrapping);
                 assert!(matches!(next, Err(NewError::Full)), "{next:?}");
             });
         }
@@ -333,11 +333,11 @@ pub(crate) mod tests {
             let yes = Approved::by_test(owner);
             writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
             writers::mounts::set(tx, &yes, agent.id, &[]).expect("revoked");
-            let made = of_origin_or_new(tx, agent, &origin(0), owner, 1, wrapping).expect("there is a uid");
+            let made = find_or_create(tx, agent, &origin(0), owner, 1, wrapping).expect("there is a uid");
             writers::mounts::set(tx, &yes, agent.id, &[granted(true)]).expect("granted to read");
             erase(tx, made.id, owner).expect("erased");
             give_uid_back(tx, made.id).expect("noted");
-            assert_eq!(of_origin_or_new(tx, agent, &origin(1), owner, 1, wrapping).expect("a uid").uid_offset, 0);
+            assert_eq!(find_or_create(tx, agent, &origin(1), owner, 1, wrapping).expect("a uid").uid_offset, 0);
         });
     }
 
@@ -350,7 +350,7 @@ pub(crate) mod tests {
             registry::people::link(tx, &bob, &identity, owner).expect("a free identity");
             let mut begin = |address: &str, person: &Person| {
                 let origin = Origin { platform_id: address.to_owned(), ..origin(0) };
-                of_origin_or_new(tx, agent, &origin, person.id, 9, wrapping).expect("there is a uid").id
+                find_or_create(tx, agent, &origin, person.id, 9, wrapping).expect("there is a uid").id
             };
             let (own, other) = (begin("bob", &bob), begin("eve", &eve));
             let seen = |tx: &ReadTx<'_>, by: &Person| -> Vec<SessionId> {
@@ -368,7 +368,7 @@ pub(crate) mod tests {
             assert_eq!(seen(tx, &owner), both);
             registry::people::unlink(tx, &bob, &identity, owner.id).expect("a linked identity");
             assert_eq!(seen(tx, &bob), []);
-            assert_eq!(of_person(tx, bob.id).expect("read").len(), 1);
+            assert_eq!(list_for_person(tx, bob.id).expect("read").len(), 1);
             erase(tx, own, owner.id).expect("erased");
             assert_eq!(seen(tx, &owner), [other]);
             assert!(was_of(tx, bob.id, own).expect("read") && !was_of(tx, eve.id, own).expect("read"));
@@ -388,11 +388,11 @@ pub(crate) mod tests {
             };
             for n in 0..2 {
                 assert_eq!(code(tx, owner, "desk"), Ok(()));
-                of_origin_or_new(tx, agent, &origin(n), owner, 9, wrapping).expect("made");
+                find_or_create(tx, agent, &origin(n), owner, 9, wrapping).expect("made");
             }
             assert_eq!(code(tx, owner, "desk"), Err(DenialCode::TooManyConversations));
             assert_eq!(code(tx, other, "desk"), Ok(()), "another person has their own");
-            of_origin_or_new(tx, agent, &origin(2), other, 9, wrapping).expect("made");
+            find_or_create(tx, agent, &origin(2), other, 9, wrapping).expect("made");
             assert_eq!(
                 code(tx, other, "desk"),
                 Err(DenialCode::TooManyConversations),

@@ -85,7 +85,7 @@ pub fn chain_limit(config: &Config) -> Option<Limit> {
 
 impl Spent {
     /// Returns the part of it that a ceiling counts.
-    pub const fn of(self, ceiling: Ceiling) -> u64 {
+    pub const fn counted_by(self, ceiling: Ceiling) -> u64 {
         if ceiling.is_cost() { self.cost_micros } else { self.tokens }
     }
 }
@@ -112,7 +112,7 @@ pub struct Exceeded {
 /// The first ceiling that the request would exceed.
 pub fn judge(used: &[(Limit, u64)], estimate: Spent) -> Result<(), Exceeded> {
     for (limit, used) in used.iter().copied() {
-        let needed = estimate.of(limit.ceiling);
+        let needed = estimate.counted_by(limit.ceiling);
         // A request that needs nothing exceeds nothing, such as the cost of a free model.
         if needed > 0 && used.saturating_add(needed) > limit.limit {
             return Err(Exceeded { limit, used, needed });

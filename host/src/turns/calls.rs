@@ -13,7 +13,7 @@ mod schedule;
 mod send;
 
 pub use crate::store::tables::turns::{
-    CallJudgement, calls_of as of_turn, find_call as find, judgement_of, may_have_happened, promise,
+    CallJudgement, calls_of as for_turn, find_call as find, judgement_of, may_have_happened, promise,
     refuse_before_result, refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle,
     start_call as start,
 };

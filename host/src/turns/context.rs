@@ -170,7 +170,7 @@ pub fn check(
     }
     let dropped = index::dropped_upto(tx, session)?;
     let (mut admitted, mut warnings) = (Admitted::new(refs.len()), Vec::new());
-    let mut seals = sealer.of_session(session);
+    let mut seals = sealer.for_session(session);
     for part in refs {
         let (refused, quote) = match part {
             Context::Earlier(range) => {
@@ -294,7 +294,7 @@ pub fn turns_of_others(
     let of_item = |part: &Checked| part.item()?.tuple.turn;
     let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
     // The turn of an item may be forgotten, and then counts as another's.
-    let own = turn::of_principal(tx, &turns, &turn.principal)?;
+    let own = turn::working_for(tx, &turns, &turn.principal)?;
     Ok(turns.difference(&own).copied().collect())
 }
 

@@ -7,11 +7,11 @@ mod position;
 
 pub use position::Position;
 
-pub use crate::store::tables::messages::of_turn as messages_of;
+pub use crate::store::tables::messages::for_turn as messages_of;
 pub use crate::store::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use crate::store::tables::turns::{
     Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
-    note_failure, of_principal, open_of, outcome,
+    note_failure, open_of, outcome, working_for,
 };
 
 use crate::store::tables::items;
@@ -102,7 +102,7 @@ pub fn has_next(tx: &ReadTx<'_>, session: SessionId) -> Result<bool, ironclaw_st
 
 /// Returns the classes that the messages of a turn ask for together, among those that their kind of principal may ask for.
 fn scope_of(tx: &ReadTx<'_>, kind: Principal, chosen: &[&Waiting]) -> Result<Classes, ironclaw_state::Error> {
-    let allowed = ReceiverPolicy::default().of(kind);
+    let allowed = ReceiverPolicy::default().allowed(kind);
     let mut classes = Classes::NONE;
     for message in chosen {
         let scope = items::find(tx, message.id.item())?.map(|item| item.tuple.scope).unwrap_or_default();
@@ -208,7 +208,7 @@ pub fn close(
     messages::leave(tx, id, status)?;
     let entry = match how {
         Close::Answered => Entry::new(LedgerEvent::TurnClosed),
-        Close::Requeued | Close::Cancelled => Entry::of_kind(LedgerEvent::TurnClosed, Kind::Retract),
+        Close::Requeued | Close::Cancelled => Entry::with_kind(LedgerEvent::TurnClosed, Kind::Retract),
     };
     entry.session(turn.session).turn(turn.id).reason(outcome).append(tx)?;
     Ok(messages)

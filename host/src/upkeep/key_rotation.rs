@@ -109,7 +109,7 @@ pub fn rotate(
     let home = Home::open(path)?;
     let _lock = home.hold()?;
     settle(&home, config)?;
-    let source = Source::of(&home, config);
+    let source = Source::choose(&home, config);
     let key_file = fresh_file(&home, &source, to)?;
     if let Some(keep) = keep_old.as_deref().filter(|keep| resolved(keep) == resolved(&key_file)) {
         return Err(Error::Same(keep.to_owned()));
@@ -234,7 +234,7 @@ fn under_fresh(home: &Home, old: &MasterKey, key_file: &Path) -> Result<MasterKe
     // The content of the file counts from now on, so it is read back.
     let fresh = MasterKey::read(key_file)?;
     discard(home)?;
-    let mut copy = Copy::of(&home.state_db(), &old.state_key(), &home.state_db_next())?;
+    let mut copy = Copy::create(&home.state_db(), &old.state_key(), &home.state_db_next())?;
     let (from, to) = (old.wrapping_key(), fresh.wrapping_key());
     copy.change(|tx| {
         let sessions = store::rewrap(tx, &from, &to)?;
@@ -278,7 +278,7 @@ fn discard(home: &Home) -> Result<(), home::Error> {
 /// # Errors
 /// Returns an error, and changes nothing, if neither key opens the record.
 pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
-    let (source, next) = (Source::of(home, config), home.master_key_next());
+    let (source, next) = (Source::choose(home, config), home.master_key_next());
     let Source::Home(own) = &source else {
         return Ok(discard(home)?);
     };
@@ -315,7 +315,7 @@ pub fn settle(home: &Home, config: &keys::Config) -> Result<(), Error> {
 /// Returns an error if there is no key to read.
 pub fn key(home: &Home, config: &keys::Config) -> Result<MasterKey, Error> {
     let next = home.master_key_next();
-    if matches!(Source::of(home, config), Source::Home(_)) && next.exists() {
+    if matches!(Source::choose(home, config), Source::Home(_)) && next.exists() {
         let fresh = MasterKey::read(&next)?;
         if opens(home, &fresh)? {
             return Ok(fresh);

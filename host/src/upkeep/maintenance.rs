@@ -374,7 +374,7 @@ struct ChainState {
 impl ChainState {
     fn read(tx: &ReadTx<'_>) -> Result<Self, ironclaw_state::Error> {
         let position = Position::read(tx)?;
-        let begun_at = Genesis::of_live_chain(tx)?.at;
+        let begun_at = Genesis::from_live_chain(tx)?.at;
         Ok(Self { first: position.first, begun_at, next: position.seq + 1, now: tx.now() })
     }
 

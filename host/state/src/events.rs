@@ -47,7 +47,7 @@ impl Events {
         }
     }
 
-    pub(super) fn of(&self, session: SessionId) -> EventsOf {
+    pub(super) fn subscribe(&self, session: SessionId) -> EventsOf {
         let mut sessions = lock(&self.sessions);
         let sender = sessions.entry(session).or_insert_with(|| broadcast::channel(EVENTS_OF_ONE_MAX).0);
         EventsOf { session, receiver: Some(sender.subscribe()), sessions: Arc::clone(&self.sessions) }
@@ -98,7 +98,7 @@ mod tests {
     fn subscriptions_dropped_at_once_leave_no_sender() {
         let (events, session) = (Events::default(), SessionId::new());
         for _ in 0..2_000 {
-            let (one, other) = (events.of(session), events.of(session));
+            let (one, other) = (events.subscribe(session), events.subscribe(session));
             std::thread::scope(|scope| {
                 scope.spawn(move || drop(one));
                 scope.spawn(move || drop(other));

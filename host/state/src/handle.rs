@@ -287,7 +287,7 @@ impl State {
 
     /// Subscribes to committed ledger entries about one session and about none.
     pub fn events_of(&self, session: SessionId) -> EventsOf {
-        self.events.of(session)
+        self.events.subscribe(session)
     }
 
     /// Writes the changes that wait, closes the file, and returns when its threads have ended. Later calls get [`Error::Closed`].

@@ -146,7 +146,7 @@ impl MasterKey {
 
     /// Reads the master key from the configured file, the systemd credential, or the home.
     pub fn load(home: &Home, config: &Config) -> Result<Self, Error> {
-        Self::read(Source::of(home, config).path())
+        Self::read(Source::choose(home, config).path())
     }
 
     /// Reads a master key from a file that only its owner may read.
@@ -239,7 +239,7 @@ pub enum Source {
 
 impl Source {
     /// Returns the file of the settings, else the credential, else the file in the home.
-    pub fn of(home: &Home, config: &Config) -> Self {
+    pub fn choose(home: &Home, config: &Config) -> Self {
         match (&config.master_key_file, credential()) {
             (Some(named), _) => Self::File(named.clone()),
             (None, Some(credential)) => Self::Credential(credential),

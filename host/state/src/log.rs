@@ -404,7 +404,7 @@ mod tests {
             match change {
                 "INSERT" => drop(State::open(&path, &key()).err().expect("the record cannot be marked as open")),
                 _ => {
-                    let copy = rekey::Copy::of(&path, &key(), &directory.path().join("next.db"));
+                    let copy = rekey::Copy::create(&path, &key(), &directory.path().join("next.db"));
                     drop(copy.err().expect("the record cannot be marked as closed"));
                 }
             }

@@ -26,7 +26,7 @@ impl Copy {
     ///
     /// # Errors
     /// [`Error::WrongKey`], [`Error::Newer`], [`Error::Older`], and [`Error::InUse`] while another process has the state open.
-    pub fn of(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
+    pub fn create(path: &Path, key: &SessionKey, to: &Path) -> Result<Self, Error> {
         let left = log::inspect(path)?;
         let original = connect(path, key)?;
         migrations::run(&original, path, key)?;
@@ -141,7 +141,7 @@ mod tests {
             }
             create(&from).expect("made");
             migrations::run(&connect(&from, &old).expect("opened"), &from, &old).expect("a schema");
-            let ready = Copy::of(&from, &old, &to).expect("a copy").rekey(&new).expect("re-encrypted");
+            let ready = Copy::create(&from, &old, &to).expect("a copy").rekey(&new).expect("re-encrypted");
             let may = |mode| std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(mode)).expect("set");
             // With this mode, files can be renamed in the directory, and it cannot be opened.
             may(0o300);

@@ -42,11 +42,11 @@ impl Sealer {
 
     /// Returns the ref of a recorded item, with the id of this start.
     pub fn seal(&self, recorded: &Tuple) -> Ref {
-        self.of_session(recorded.session).seal(recorded)
+        self.for_session(recorded.session).seal(recorded)
     }
 
     /// Returns the sealer of one session, with its key derived once.
-    pub fn of_session(&self, session: SessionId) -> SessionSealer {
+    pub fn for_session(&self, session: SessionId) -> SessionSealer {
         let mac = Hmac::<Sha256>::new_from_slice(self.session_key(session).as_slice()).expect("HMAC takes any key");
         SessionSealer { mac, session, bytes: TupleBytes::new(session, self.boot) }
     }
@@ -86,7 +86,7 @@ impl SessionSealer {
 
     /// Returns the ref of a recorded item of this session, with the id of this start. A ref of another session's item is never valid.
     pub fn seal(&mut self, t: &Tuple) -> Ref {
-        let mac = self.mac.clone().chain_update(self.bytes.of(t));
+        let mac = self.mac.clone().chain_update(self.bytes.encode(t));
         let seal = Digest::from_bytes(mac.finalize().into_bytes().into());
         let boot = self.boot();
         Ref { item: t.item, kind: t.kind, seq: t.seq, issued_at: t.issued_at, boot, digest: t.digest, seal }
@@ -100,7 +100,7 @@ mod tests {
     use ironclaw_contract::seam::seal::{ItemKind, Label};
 
     fn verify(sealer: &Sealer, reference: &Ref, recorded: &Tuple) -> bool {
-        sealer.of_session(recorded.session).verify(reference, recorded)
+        sealer.for_session(recorded.session).verify(reference, recorded)
     }
 
     fn example() -> Tuple {
@@ -118,7 +118,7 @@ mod tests {
             authors: "[]".into(),
             labels: vec![Label::External],
             scope: String::new(),
-            digest: Digest::of(b"body"),
+            digest: Digest::hash(b"body"),
         }
     }
 
@@ -141,13 +141,13 @@ mod tests {
             ("authors", Tuple { authors: "[{}]".into(), ..original.clone() }),
             ("labels", Tuple { labels: vec![], ..original.clone() }),
             ("scope", Tuple { scope: "declared:send".into(), ..original.clone() }),
-            ("digest", Tuple { digest: Digest::of(b"other"), ..original.clone() }),
+            ("digest", Tuple { digest: Digest::hash(b"other"), ..original.clone() }),
         ];
         for (field, changed) in changes {
             assert!(!verify(&sealer, &reference, &changed), "{field}");
             assert_ne!(sealer.seal(&changed).seal, reference.seal, "{field}");
         }
-        let mut of_another = sealer.of_session(SessionId::new());
+        let mut of_another = sealer.for_session(SessionId::new());
         let mixed = of_another.seal(&original);
         assert!(!of_another.verify(&mixed, &original), "the sealer of another session");
         let restarted = Sealer::new(BootId::new()).expect("a page");
@@ -164,8 +164,8 @@ mod tests {
             Ref { kind: ItemKind::Message, ..good.clone() },
             Ref { seq: 6, ..good.clone() },
             Ref { boot: BootId::new(), ..good.clone() },
-            Ref { digest: Digest::of(b"x"), ..good.clone() },
-            Ref { seal: Digest::of(b"x"), ..good.clone() },
+            Ref { digest: Digest::hash(b"x"), ..good.clone() },
+            Ref { seal: Digest::hash(b"x"), ..good.clone() },
         ] {
             assert!(!verify(&sealer, &bad, &original));
         }

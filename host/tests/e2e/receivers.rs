@@ -79,7 +79,7 @@ fn judged(row: &Row, class: Class) -> String {
         has_room: true,
         principal: row.principal,
         receiver: &receiver,
-        scope: receiver.of(row.principal).asked(&row.scope(class)),
+        scope: receiver.allowed(row.principal).asked(&row.scope(class)),
         has_external: false,
         is_typed: &|_| false,
         granted: Some(Granted::As(class)),

@@ -26,8 +26,8 @@ pub(crate) fn make_sessions(host: &TestHost, agents: usize, threads: usize) {
                 let agent = find_agent(tx, &name(agent))?.expect("an agent");
                 for thread in 0..threads {
                     let (channel, address) = (LOOPBACK.to_owned(), owner.to_string());
-                    let origin = Origin::of_sender(channel, address, format!("t{thread}"));
-                    sessions::of_origin_or_new(tx, &agent, &origin, owner, u32::MAX, &wrapping)?;
+                    let origin = Origin::from_sender(channel, address, format!("t{thread}"));
+                    sessions::find_or_create(tx, &agent, &origin, owner, u32::MAX, &wrapping)?;
                 }
             }
             Ok::<_, NewError>(())

@@ -43,11 +43,6 @@ impl Events {
         Self { bytes_max, ..Self::default() }
     }
 
-    /// Returns the next complete event.
-    pub fn next(&mut self) -> Option<Event> {
-        self.ready.pop_front()
-    }
-
     /// Parses the next piece of the stream.
     ///
     /// # Errors
@@ -107,6 +102,15 @@ impl Events {
             // A comment, or another field.
             _ => {}
         }
+    }
+}
+
+/// The complete events so far; more come with the next piece.
+impl Iterator for Events {
+    type Item = Event;
+
+    fn next(&mut self) -> Option<Event> {
+        self.ready.pop_front()
     }
 }
 

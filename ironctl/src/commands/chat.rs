@@ -156,7 +156,7 @@ async fn remind(out: Output, client: &Client, agent: &str) -> Result<(), Error> 
         return Ok(());
     }
     unread::print(out, client, agent, &[]).await?;
-    let Ok(waiting) = inbox::of_agent(client, agent).await else { return Ok(()) };
+    let Ok(waiting) = inbox::list_for_agent(client, agent).await else { return Ok(()) };
     match inbox::count_of(&waiting) {
         Some(count) => out.remark(format!("{count}: ironctl inbox")),
         None => Ok(()),

@@ -20,7 +20,7 @@ pub enum Action {
 pub fn run(at: &At, action: &Action) -> Result<(), Error> {
     match action {
         Action::Fingerprint => {
-            let fingerprint = of_host()?;
+            let fingerprint = host_fingerprint()?;
             at.out.json(&json!({ "fingerprint": fingerprint }))?;
             at.out.line(fingerprint)
         }
@@ -28,13 +28,13 @@ pub fn run(at: &At, action: &Action) -> Result<(), Error> {
 }
 
 /// Returns the fingerprint that `ironclaw-host` was built with.
-pub fn of_host() -> Result<String, Error> {
+pub fn host_fingerprint() -> Result<String, Error> {
     printed(Offline::host(&["fingerprint"])?)
 }
 
 /// Returns the fingerprint that `ironclaw-sandbox` was built with.
-pub fn of_sandbox() -> Result<String, Error> {
-    printed(Offline::of(host_binary::SANDBOX, &["--fingerprint"])?)
+pub fn sandbox_fingerprint() -> Result<String, Error> {
+    printed(Offline::program(host_binary::SANDBOX, &["--fingerprint"])?)
 }
 
 fn printed(command: Offline) -> Result<String, Error> {

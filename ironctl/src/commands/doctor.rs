@@ -283,7 +283,7 @@ fn places(status: &Status) -> Option<Check> {
 /// Checks that the host's binary, the sandbox's binary and the running host have the same contract.
 fn fingerprints(status: Option<&Status>) -> Check {
     const NAME: &str = "contract fingerprint";
-    let both = contract::of_host().and_then(|host| Ok((host, contract::of_sandbox()?)));
+    let both = contract::host_fingerprint().and_then(|host| Ok((host, contract::sandbox_fingerprint()?)));
     let (host, sandbox) = match both {
         Ok(both) => both,
         Err(error) => return failed(NAME, &error, "install both binaries from one release"),

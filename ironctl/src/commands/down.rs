@@ -49,7 +49,7 @@ pub async fn stop(at: &At) -> Result<Stop, Error> {
         Err(Error::Unreachable { .. }) => return Ok(Stop::NotRunning),
         Err(other) => return Err(other),
     };
-    let process = Process::of(status.host.pid);
+    let process = Process::find(status.host.pid);
     match client.call(routes::STOP, []).await {
         // The host may close the connection before its answer arrives; the process shows whether it stops.
         Ok(_) | Err(Error::Lost { .. } | Error::Unreachable { .. }) => {}

@@ -116,7 +116,7 @@ pub async fn one(at: &At, client: &Client, id: &str) -> Result<(), Error> {
 }
 
 /// Returns the calls and changes of an agent, by name or id, that wait for this person.
-pub async fn of_agent(client: &Client, agent: &str) -> Result<Vec<InboxEntry>, Error> {
+pub async fn list_for_agent(client: &Client, agent: &str) -> Result<Vec<InboxEntry>, Error> {
     let mut waiting = client.call(routes::INBOX, []).await?;
     waiting.retain(|entry| entry.yours);
     if waiting.is_empty() {

@@ -39,7 +39,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         return print(at, &started);
     }
     if let Some((_, status)) = answering_after_an_end(&at.home).await? {
-        return print(at, &Started::of(status, true));
+        return print(at, &Started::new(status, true));
     }
     create_home(at)?;
     Err(run_command(&at.home)?.exec())
@@ -55,7 +55,7 @@ pub struct Started {
 }
 
 impl Started {
-    fn of(status: Status, already_running: bool) -> Self {
+    fn new(status: Status, already_running: bool) -> Self {
         Self { pid: status.host.pid, already_running, warnings: status.host.warnings }
     }
 }
@@ -63,7 +63,7 @@ impl Started {
 /// Starts a detached host unless one runs, and waits until it answers.
 pub async fn ensure(at: &At) -> Result<Started, Error> {
     if let Some((_, status)) = answering_after_an_end(&at.home).await? {
-        return Ok(Started::of(status, true));
+        return Ok(Started::new(status, true));
     }
     create_home(at)?;
     let log = at.home.open_stderr_file()?;
@@ -76,7 +76,7 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
         match answering(&at.home).await {
             Ok(Some((_, status))) => {
                 let already_running = status.host.pid != child.id();
-                return Ok(Started::of(status, already_running));
+                return Ok(Started::new(status, already_running));
             }
             Err(error) if is_final(&error) && ended.is_none() => return Err(error),
             // During a start, a refused connection is expected.

@@ -14,7 +14,7 @@ use std::sync::mpsc::channel;
 pub const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 line removed, 1 line added.\n";
 
 pub fn digest(text: &str) -> String {
-    Digest::of(text.as_bytes()).to_string()
+    Digest::hash(text.as_bytes()).to_string()
 }
 
 /// Returns a change with this page.

@@ -18,7 +18,7 @@ pub(super) struct NamedItems {
 
 impl NamedItems {
     /// Returns the items of a request that was answered with this output.
-    pub(super) fn of(output: ItemId, refs: &[Ref]) -> Self {
+    pub(super) fn new(output: ItemId, refs: &[Ref]) -> Self {
         Self { output: Some(output), numbers: refs.iter().map(|reference| reference.seq).collect() }
     }
 
@@ -51,7 +51,7 @@ mod tests {
     use ironclaw_contract::seam::seal::ItemKind;
 
     fn refs(numbers: &[u64]) -> Vec<Ref> {
-        let (kind, boot, digest) = (ItemKind::Message, BootId::new(), Digest::of(b"body"));
+        let (kind, boot, digest) = (ItemKind::Message, BootId::new(), Digest::hash(b"body"));
         let reference =
             |seq: &u64| Ref { item: ItemId::new(), kind, seq: *seq, issued_at: 1, boot, digest, seal: digest };
         numbers.iter().map(reference).collect()
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn items_that_follow_each_other_in_both_requests_form_a_range() {
-        let named = NamedItems::of(ItemId::new(), &refs(&[2, 4, 6, 10, 12]));
+        let named = NamedItems::new(ItemId::new(), &refs(&[2, 4, 6, 10, 12]));
         let of = |numbers: &[u64]| bounds(named.parts(&refs(numbers)));
         assert_eq!(of(&[2, 4, 6, 10, 12, 14, 16]), [(2, 12), (14, 14), (16, 16)]);
         assert_eq!(of(&[6, 10, 12]), [(6, 12)]);

@@ -166,7 +166,7 @@ impl Work<'_> {
             let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs: parts };
             match self.agent.model.ask(&request, &self.agent.link) {
                 Ok(Response::Output { item, bytes, calls }) => {
-                    self.agent.named = NamedItems::of(item.item, &refs);
+                    self.agent.named = NamedItems::new(item.item, &refs);
                     return Ok((item, bytes, calls));
                 }
                 Ok(Response::Refused { code: RefusalCode::Unknown, .. }) if !listed_again => {

@@ -57,9 +57,9 @@ impl Error {
             Self::Refused { failure: Failure { part: Part::Namespaces, errno: libc::ENOSPC, .. }, .. } => {
                 Some(Shortage::Processes)
             }
-            Self::Refused { failure, .. } => Shortage::of_errno(failure.errno),
+            Self::Refused { failure, .. } => Shortage::from_errno(failure.errno),
             Self::Unfit { .. } | Self::Gone { .. } => None,
-            Self::Request { source, .. } => Shortage::of(source),
+            Self::Request { source, .. } => Shortage::find_in(source),
         }
     }
 

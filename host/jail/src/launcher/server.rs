@@ -274,7 +274,7 @@ impl Server {
     fn clone_init(&self, namespaces: libc::c_int) -> Result<Jail, Failure> {
         let (handshake, theirs) = step(Part::Launch, "make a pair of sockets", wire::pair())?;
         step(Part::Launch, "ask for the senders of messages", wire::ask_for_senders(&handshake))?;
-        step(Part::Ids, "leave root's groups", leave_groups(Walls::of_every_role(self.missing)))?;
+        step(Part::Ids, "leave root's groups", leave_groups(Walls::for_every_role(self.missing)))?;
         let cloned = self.thread.clone_into(namespaces);
         let (init_pid, process) = match step(Part::Namespaces, "make new namespaces", cloned)? {
             (Side::Parent(pid), Some(process)) => (pid, process),
@@ -292,7 +292,7 @@ impl Server {
 
     /// Returns the namespaces of a jail in stock: all of them, because a role may lack one only on purpose.
     fn namespaces_in_stock(&self) -> libc::c_int {
-        native::namespaces(Walls::of_every_role(self.missing))
+        native::namespaces(Walls::for_every_role(self.missing))
     }
 
     fn stocked(&self) -> usize {

@@ -36,7 +36,7 @@ pub(super) fn each(part: Part, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>,
 /// Falls back to the machine's own mounts only if the kernel cannot make such file systems. A shortage is temporary, so it fails the
 /// launch, which is retried: otherwise an agent could cause a shortage and get a jail without this wall.
 fn or_copies(part: Part, made: io::Result<Vec<OwnedFd>>, directories: &[&OwnedFd]) -> Result<Vec<OwnedFd>, Failure> {
-    match made.as_ref().err().and_then(Shortage::of_io) {
+    match made.as_ref().err().and_then(Shortage::from_io) {
         Some(Shortage::Descriptors | Shortage::Memory | Shortage::Processes) => {
             step(part, "make a file system of the machine's programs", made)
         }
@@ -88,7 +88,7 @@ mod tests {
         for errno in [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::EAGAIN] {
             let failure = fallback(errno).expect_err("a shortage is temporary, so the launch is retried");
             let error = Error::Refused { name: "ses".to_owned(), failure };
-            assert_eq!(error.shortage(), Shortage::of_errno(errno), "{errno}");
+            assert_eq!(error.shortage(), Shortage::from_errno(errno), "{errno}");
             assert!(error.shortage().is_some(), "{errno}");
         }
     }

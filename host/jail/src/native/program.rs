@@ -101,7 +101,7 @@ fn confine(spec: &Spec, root: &OwnedFd, launcher: &OwnedFd, image: Image<'_>) ->
     let confined = wire::send(launcher, &Progress::Confined { landlock }, None);
     step(Part::Launch, "notify the launcher", confined)?;
     if walls.has(Wall::Seccomp) {
-        for filter in image.filters.of(spec) {
+        for filter in image.filters.for_spec(spec) {
             step(Part::Seccomp, "install the seccomp filter", filter::install(filter))?;
         }
     }

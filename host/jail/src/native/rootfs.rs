@@ -46,7 +46,7 @@ pub(super) fn build(spec: &Spec, launcher: &OwnedFd, walls: Walls) -> Result<Sta
     )?;
     // As root, this is the last moment with root's access to its own files. The host's paths are used only here; later everything goes
     // by descriptor.
-    let opened = Opened::of(spec)?;
+    let opened = Opened::open(spec)?;
     let root = mount_root(walls)?;
     take_ids(walls)?;
     // A change of uid clears this signal, so it is set again after the last change. If the launcher died before that, its socket is closed.
@@ -75,7 +75,7 @@ struct Opened {
 
 impl Opened {
     /// Opens them by the host's paths.
-    fn of(spec: &Spec) -> Result<Self, Failure> {
+    fn open(spec: &Spec) -> Result<Self, Failure> {
         let mut trees = Vec::with_capacity(spec.mounts.len());
         for mount in &spec.mounts {
             let name = format!("mount source {} for {}", mount.source.display(), mount.target);

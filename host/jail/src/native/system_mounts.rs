@@ -30,7 +30,7 @@ pub(super) struct SystemMounts {
 impl SystemMounts {
     /// Opens the files while the host's paths are reachable.
     pub(super) fn open(system: &System) -> Result<Self, Failure> {
-        let names = Names::of(Path::new("/")).map_err(|why| Failure {
+        let names = Names::read(Path::new("/")).map_err(|why| Failure {
             part: Part::System,
             step: format!("mount the programs of this machine, because {why}"),
             errno: 0,

@@ -42,7 +42,7 @@ fn program(report: &JailReport, spec: &Spec) -> Vec<Attempt> {
             line(format!("{kind} namespace of the program"), "its own", observed.to_owned(), wall)
         })
         .collect();
-    let View { root, mounts } = View::of(spec);
+    let View { root, mounts } = View::for_spec(spec);
     let (uid, gid) = match spec.identity {
         Identity::Own => (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw()),
         Identity::Mapped { uid, gid } => (uid, gid),

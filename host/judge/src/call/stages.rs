@@ -51,7 +51,7 @@ pub(super) fn look(stage: Stage, call: &CallContext<'_>) -> Found {
         Stage::Classified => Found::fault_if(!is_ruled(manifest, call), DenialCode::CallUnclassified),
         Stage::Granted => call.missing.map_or(Found::Nothing, Found::Fault),
         Stage::Receiver => {
-            let may = call.receiver.of(call.principal).may;
+            let may = call.receiver.allowed(call.principal).may;
             // An approved change enabled the contained tool for the people of this agent.
             let is_own = manifest.is_contained() && call.principal == Principal::Person;
             let code = match call.principal {

@@ -38,7 +38,7 @@ impl Case {
     }
 
     fn sending() -> Self {
-        let scope = Classes::of(&[Class::Send]);
+        let scope = Classes::new(&[Class::Send]);
         Self { scope, ..Self::new("send_message", json!({ "to": "ana", "text": "hello" })) }
     }
 
@@ -134,7 +134,7 @@ fn contained_call_of_a_person_is_never_asked_about() {
 
 #[test]
 fn call_out_of_scope_needs_its_person() {
-    let case = Case { scope: Classes::of(&[Class::Read, Class::Write]), ..Case::sending() };
+    let case = Case { scope: Classes::new(&[Class::Read, Class::Write]), ..Case::sending() };
     assert_eq!(case.reasons(), [DenialCode::CallScope]);
     assert_eq!(Case::sending().permitted(), Class::Send);
 }

@@ -36,16 +36,16 @@ impl CanonicalUrl {
         for _ in 0..ROUNDS_MAX {
             let next = normal(&url)?;
             if next == url {
-                return Self::of(&url, authority(written), loopback);
+                return Self::from_url(&url, authority(written), loopback);
             }
             url = next;
         }
         Err(UrlError::NoUrl("its form is not stable".to_owned()))
     }
 
-    fn of(url: &Url, authority: &str, loopback: Loopback) -> Result<Self, UrlError> {
+    fn from_url(url: &Url, authority: &str, loopback: Loopback) -> Result<Self, UrlError> {
         let host = url.host().ok_or(UrlError::NoHost)?.to_owned();
-        let host = HostName::of(&host, authority, loopback)?;
+        let host = HostName::from_parsed(&host, authority, loopback)?;
         if url.scheme() == "http" && !host.is_loopback() {
             return Err(UrlError::PlainHttp);
         }

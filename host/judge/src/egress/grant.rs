@@ -88,7 +88,7 @@ impl Grant {
         let mut paths = Vec::new();
         for path in &text.paths {
             let template = match text.commands {
-                Some(Commands::Npm) => Template::of_registry(path)?,
+                Some(Commands::Npm) => Template::for_registry(path)?,
                 _ => path.parse()?,
             };
             if !paths.contains(&template) {

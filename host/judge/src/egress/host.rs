@@ -67,11 +67,11 @@ impl HostName {
             return Err(HostError::Character(bad));
         }
         let host = Host::parse(text).map_err(|_| HostError::NoName(text.to_owned()))?;
-        Self::of(&host, text, loopback)
+        Self::from_parsed(&host, text, loopback)
     }
 
     /// Checks the host of a parsed URL. `written` is its text before it was parsed.
-    pub(super) fn of(host: &Host, written: &str, loopback: Loopback) -> Result<Self, HostError> {
+    pub(super) fn from_parsed(host: &Host, written: &str, loopback: Loopback) -> Result<Self, HostError> {
         let name = match host {
             Host::Domain(name) => name,
             Host::Ipv4(_) | Host::Ipv6(_) => {

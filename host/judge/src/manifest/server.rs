@@ -118,7 +118,7 @@ pub fn strictest(server: &str, tool: &str, schema: &Value) -> Result<Manifest, E
 ///
 /// # Errors
 /// The first manifest or tool that is wrong, with its remedy.
-pub fn of_server(
+pub fn tool_manifests(
     server: &str,
     listed: &BTreeMap<String, Value>,
     loosened: Option<&str>,
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn wrong_manifest_is_refused_by_name() {
-        let refused = |text: &str| of_server("mail", &listed(), Some(text)).expect_err("refused");
+        let refused = |text: &str| tool_manifests("mail", &listed(), Some(text)).expect_err("refused");
         assert!(matches!(refused(&manifest("post", "outside", RULES)), Error::Unlisted { tool, .. } if tool == "post"));
         let more = format!("{RULES}arguments.cc = {{ rule = \"free\" }}\n");
         assert!(
@@ -244,18 +244,18 @@ mod tests {
             ("a.b".to_owned(), json!({"type": "object"})),
             ("a_b".to_owned(), json!({"type": "object"})),
         ]);
-        assert!(matches!(of_server("mail", &two, None), Err(Error::SameName(..))));
+        assert!(matches!(tool_manifests("mail", &two, None), Err(Error::SameName(..))));
     }
 
     #[test]
     fn tool_without_a_manifest_has_the_strictest() {
-        let all = of_server("mail", &listed(), None).expect("valid");
+        let all = tool_manifests("mail", &listed(), None).expect("valid");
         let send = &all["send"];
         assert_eq!((send.name.as_str(), send.class, send.reach), ("mail__send", Class::Send, Reach::Outside));
         assert!(send.arguments.values().all(|argument| argument.rule == Rule::Floor) && send.arguments.len() == 2);
         assert_eq!(loosenings(send), Vec::<String>::new());
         assert_eq!(all["list.all"].name, "mail__list_all");
-        let loose = of_server("mail", &listed(), Some(&manifest("send", "outside", RULES))).expect("valid");
+        let loose = tool_manifests("mail", &listed(), Some(&manifest("send", "outside", RULES))).expect("valid");
         assert_eq!(loosenings(&loose["send"]), ["class read", "text free"]);
         assert_eq!(loose["send"].name, "mail__send");
         assert_eq!(loose["list.all"], all["list.all"]);

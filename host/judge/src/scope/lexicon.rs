@@ -243,7 +243,7 @@ fn set(words: &str) -> HashSet<String> {
 }
 
 fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> {
-    let patterns = Patterns::of(&file, check);
+    let patterns = Patterns::new(&file, check);
     if let Some(rule) = file.rule.iter().find(|rule| !GIVEN.contains(&rule.class)) {
         return Err(LexiconError::Class(file.code, rule.class));
     }
@@ -261,7 +261,7 @@ fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> 
     };
     let rules = file.rule.iter().map(rule).collect::<Result<_, LexiconError>>()?;
     let marks = marks(&file.marks, &patterns)?;
-    let withholds = Withholds::of(&file.withholds, &patterns)?;
+    let withholds = Withholds::read(&file.withholds, &patterns)?;
     let variants = file.variants.split_whitespace().filter_map(|pair| {
         let mut pair = pair.chars();
         Some((pair.next()?, pair.next()?))
@@ -331,7 +331,7 @@ struct Patterns {
 }
 
 impl Patterns {
-    fn of(file: &LanguageFile, check: Check) -> Self {
+    fn new(file: &LanguageFile, check: Check) -> Self {
         let words = file.words.iter().map(|(name, text)| (name.clone(), list(text, ',')));
         let patterns = file.patterns.iter().map(|(name, text)| (name.clone(), format!("(?:{})", tight(text))));
         Self { language: file.code.clone(), han: file.han, check, named: words.chain(patterns).collect() }

@@ -2,7 +2,7 @@
 //!
 //! Never decides which classes a principal may ask for. See [`crate::principal::Allowed::asked`].
 
-use super::{Source, of_declaration, of_lexicon};
+use super::{Source, declared_scope, lexicon_scope};
 use crate::class::{Class, Classes};
 use crate::spans::{Span, Telling};
 use std::fmt;
@@ -27,20 +27,20 @@ impl Recorded {
     ///
     /// A channel that cannot tell typed from quoted text gives reading alone, because the words and a declaration in the text may be
     /// those of others.
-    pub fn of(
+    pub fn new(
         spans: &[Span<'_>],
         beside: Option<Classes>,
         declared: Option<&super::declared::Declared<'_>>,
         telling: Telling,
     ) -> Self {
-        let reading = Classes::of(&[Class::Read]);
+        let reading = Classes::new(&[Class::Read]);
         let (source, classes) = match (beside, declared, telling) {
             (Some(classes), _, _) => (Source::Declared, classes),
-            (None, Some(declared), Telling::Typed) => (Source::Declared, of_declaration(declared).classes),
+            (None, Some(declared), Telling::Typed) => (Source::Declared, declared_scope(declared).classes),
             (None, Some(_), Telling::Nothing) => (Source::Declared, reading),
             (None, None, Telling::Nothing) => (Source::Default, reading),
             (None, None, Telling::Typed) => {
-                let found = of_lexicon(spans, super::Lexicon::embedded());
+                let found = lexicon_scope(spans, super::Lexicon::embedded());
                 (found.source, found.classes)
             }
         };
@@ -84,12 +84,12 @@ mod tests {
     fn recorded(text: &str, beside: Option<Classes>, telling: Telling) -> String {
         let spans = [Span { text, typed: true }];
         let declared = declared(&spans).expect("a declaration or none");
-        Recorded::of(&spans, beside, declared.as_ref(), telling).to_string()
+        Recorded::new(&spans, beside, declared.as_ref(), telling).to_string()
     }
 
     #[test]
     fn channel_that_tells_nothing_gives_reading_alone() {
-        let send = Some(Classes::of(&[Class::Send]));
+        let send = Some(Classes::new(&[Class::Send]));
         for (text, beside, untold, told) in [
             ("send it to Ana", None, "untyped-default:read", "lexicon:send"),
             ("hello", None, "untyped-default:read", "default:"),

@@ -3,7 +3,7 @@
 //! Pure: the caller reads the file and prints the answer.
 
 use super::lexicon::Lexicon;
-use super::of_lexicon;
+use super::lexicon_scope;
 use crate::class::{Class, Classes};
 use crate::place::Mistake;
 use crate::spans::Span;
@@ -85,10 +85,10 @@ pub struct Report {
 /// # Errors
 /// The first mistake, with its line and its field.
 pub fn report(cases: &str, lexicon: &Lexicon) -> Result<Report, Mistake> {
-    let File { case: cases } = toml::from_str(cases).map_err(|error| Mistake::of(cases, &error))?;
+    let File { case: cases } = toml::from_str(cases).map_err(|error| Mistake::new(cases, &error))?;
     let mut report = Report { cases: cases.len(), measures: Vec::new(), wrong: Vec::new() };
     for case in cases {
-        let scope = of_lexicon(&[Span { text: &case.text, typed: true }], lexicon);
+        let scope = lexicon_scope(&[Span { text: &case.text, typed: true }], lexicon);
         for class in MEASURED {
             let measure = report.measure(&case.lang, class);
             match (case.wants.has(class), scope.classes.has(class)) {
@@ -98,7 +98,7 @@ pub fn report(cases: &str, lexicon: &Lexicon) -> Result<Report, Mistake> {
                 (false, false) => {}
             }
         }
-        let measured = case.wants.and(Classes::of(&MEASURED));
+        let measured = case.wants.and(Classes::new(&MEASURED));
         if measured != scope.classes {
             let words =
                 scope.evidence.iter().map(|found| (found.class, case.text[found.bytes.clone()].to_owned())).collect();

@@ -332,6 +332,6 @@ proptest! {
         let text = format!("{white}{before}{white}/allow exec trade");
         prop_assert_eq!(declared::declared(&[Span { text: &text, typed: true }]), Ok(None));
         let found = typed(&format!("{white}/allow exec trade\n{before}"));
-        prop_assert_eq!(found.classes, Classes::of(&[Class::Exec, Class::Trade]));
+        prop_assert_eq!(found.classes, Classes::new(&[Class::Exec, Class::Trade]));
     }
 }

@@ -21,12 +21,12 @@ pub(super) struct Echo {
 
 /// Returns a text of a server without the secret that it was sent, in each form that this module knows.
 pub fn without_secret(text: &str, secret: &SecretText) -> String {
-    let (kept, _) = Echo::of(secret).remove(text.as_bytes(), text.len());
+    let (kept, _) = Echo::new(secret).remove(text.as_bytes(), text.len());
     String::from_utf8_lossy(&kept).into_owned()
 }
 
 impl Echo {
-    pub(super) fn of(secret: &SecretText) -> Self {
+    pub(super) fn new(secret: &SecretText) -> Self {
         let secret = secret.expose();
         let mut forms = vec![secret.to_owned()];
         for shift in 0..3 {
@@ -86,7 +86,7 @@ impl Echo {
 
     /// Returns the places of the secret, in order and without overlap.
     fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
-        let written = View::of(bytes);
+        let written = View::new(bytes);
         let once = written.decoded(percent);
         let mut places = self.places_in(&written);
         for view in [once.decoded(percent), once.decoded(json), once, written.decoded(json), written.decoded(blank)] {
@@ -131,7 +131,7 @@ struct View {
 type Decode = fn(&[u8]) -> (Option<u8>, usize);
 
 impl View {
-    fn of(bytes: &[u8]) -> Self {
+    fn new(bytes: &[u8]) -> Self {
         Self { bytes: bytes.to_vec(), places: Vec::new(), is_same: false }
     }
 
@@ -189,7 +189,7 @@ mod tests {
     const SECRET: &str = "s3cr/t+T\"ken~%41";
 
     fn cleaned(text: &str) -> String {
-        Echo::of(&SecretText::new(SECRET.to_owned())).remove_from(text)
+        Echo::new(&SecretText::new(SECRET.to_owned())).remove_from(text)
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn form_at_the_cut_is_removed_whole() {
-        let echo = Echo::of(&SecretText::new(SECRET.to_owned()));
+        let echo = Echo::new(&SecretText::new(SECRET.to_owned()));
         let text = format!("abc{SECRET}xyz");
         for keep in 4..3 + SECRET.len() {
             assert_eq!(echo.remove(text.as_bytes(), keep), (b"abc[secret removed]".to_vec(), 1), "{keep}");
@@ -236,7 +236,7 @@ mod tests {
     proptest! {
         #[test]
         fn text_without_the_secret_is_kept(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let echo = Echo::of(&SecretText::new(SECRET.to_owned()));
+            let echo = Echo::new(&SecretText::new(SECRET.to_owned()));
             prop_assert_eq!(echo.remove(&bytes, bytes.len()), (bytes.clone(), 0));
         }
 
@@ -252,7 +252,7 @@ mod tests {
                 if coded || byte == b'%' { text.extend(format!("%{byte:02X}").bytes()) } else { text.push(byte) }
             }
             text.extend(after);
-            let echo = Echo::of(&SecretText::new(SECRET.to_owned()));
+            let echo = Echo::new(&SecretText::new(SECRET.to_owned()));
             let (kept, places) = echo.remove(&text, text.len());
             prop_assert!(places > 0 && kept.windows(REMOVED.len()).any(|part| part == REMOVED.as_bytes()));
         }

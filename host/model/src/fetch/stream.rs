@@ -38,7 +38,7 @@ pub enum Piece {
 }
 
 impl Answer {
-    pub(super) fn of(sent: Sent, until: Instant) -> Self {
+    pub(super) fn new(sent: Sent, until: Instant) -> Self {
         let Sent { response, url, echo } = sent;
         let status = response.status().as_u16();
         let headers = response.headers();

@@ -51,10 +51,10 @@ ironclaw_contract::words! {
 
 impl Special {
     /// Returns the kind of an address; `None` for an address of the public Internet. It does not know the addresses of this machine.
-    pub fn of(address: IpAddr) -> Option<Self> {
+    pub fn classify(address: IpAddr) -> Option<Self> {
         match address {
-            IpAddr::V4(address) => of_v4(address),
-            IpAddr::V6(address) => of_v6(address),
+            IpAddr::V4(address) => classify_v4(address),
+            IpAddr::V6(address) => classify_v6(address),
         }
     }
 }
@@ -69,7 +69,7 @@ pub fn is_own(address: IpAddr) -> bool {
     }
 }
 
-fn of_v4(address: Ipv4Addr) -> Option<Special> {
+fn classify_v4(address: Ipv4Addr) -> Option<Special> {
     let [a, b, c, _] = address.octets();
     Some(match (a, b, c) {
         (0, ..) => Special::Unspecified,
@@ -89,7 +89,7 @@ fn of_v4(address: Ipv4Addr) -> Option<Special> {
     })
 }
 
-fn of_v6(address: Ipv6Addr) -> Option<Special> {
+fn classify_v6(address: Ipv6Addr) -> Option<Special> {
     let segments = address.segments();
     Some(match segments {
         _ if address.is_unspecified() => Special::Unspecified,
@@ -155,7 +155,7 @@ mod tests {
             ),
         ] {
             for address in addresses {
-                assert_eq!(Special::of(address.parse().expect(address)), Some(kind), "{address}");
+                assert_eq!(Special::classify(address.parse().expect(address)), Some(kind), "{address}");
             }
         }
     }
@@ -180,7 +180,7 @@ mod tests {
             "2001:4860:4860::8888",
             "3fff:1000::1",
         ] {
-            assert_eq!(Special::of(address.parse().expect(address)), None, "{address}");
+            assert_eq!(Special::classify(address.parse().expect(address)), None, "{address}");
         }
     }
 

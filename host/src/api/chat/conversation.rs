@@ -32,8 +32,8 @@ pub async fn find(
 ) -> Reply<Conversation> {
     let agent = agents::find(&api, &person, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
-    let origin = Origin::of_sender(loopback::NAME.to_owned(), platform_id, thread_id);
-    let found = api.record.state.read(move |tx| store::of_origin(tx, agent.id, &origin)).await?;
+    let origin = Origin::from_sender(loopback::NAME.to_owned(), platform_id, thread_id);
+    let found = api.record.state.read(move |tx| store::find_by_origin(tx, agent.id, &origin)).await?;
     let none = || {
         let words = format!("you have no such conversation with agent {}", agent.name);
         let hint = format!("begin it with `ironctl chat {}`; --thread names another conversation", agent.name);

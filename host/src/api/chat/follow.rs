@@ -118,7 +118,7 @@ async fn gone(api: &Api, to: &EventSender) {
 /// Returns the approval requests of the message that this person may see.
 async fn requests_of(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<CallRequest>, Answer> {
     let (all, person, view) = (Arc::clone(&api.requests), person.clone(), view.clone());
-    Ok(api.state().read_committed(move |tx| requests::of_message(tx, &all, &person, &view)).await?)
+    Ok(api.state().read_committed(move |tx| requests::for_message(tx, &all, &person, &view)).await?)
 }
 
 /// Returns true if an event may change the view of this message.

@@ -48,13 +48,13 @@ pub async fn history(
 ) -> Reply<Vec<HistoryLine>> {
     let agent = agents::find(&api, &person, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
-    let origin = Origin::of_sender(loopback::NAME.to_owned(), platform_id, thread_id);
+    let origin = Origin::from_sender(loopback::NAME.to_owned(), platform_id, thread_id);
     let record = Arc::clone(&api.record);
     let lines = api
         .record
         .state
         .read(move |tx| {
-            let Some(session) = store::of_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
+            let Some(session) = store::find_by_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
             let key = session.keys(&record.wrapping)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();

@@ -33,7 +33,7 @@ pub async fn threads(
     let agent = agents::find(&api, &person, agent).await?;
     let address = speaker(&api, &person, query.speak_as).await?;
     let read = move |tx: &ironclaw_state::ReadTx<'_>| {
-        let mut own = store::of_agent(tx, agent.id)?;
+        let mut own = store::list_for_agent(tx, agent.id)?;
         own.retain(|session| session.origin.channel == loopback::NAME && session.origin.platform_id == address);
         own.sort_by_key(|session| std::cmp::Reverse((session.last_active_at, session.id)));
         own.truncate(THREADS_MAX);

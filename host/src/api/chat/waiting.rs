@@ -58,7 +58,7 @@ pub(super) async fn wait_for(
         return Ok(with_wait_reason(api, view));
     }
     let (id, session) = (view.message_id, view.session_id);
-    let signals = Signals::of(api, session, wait);
+    let signals = Signals::subscribe(api, session, wait);
     // An entry from before this subscription may have settled the message.
     let is_missed = has_settling(&mut meanwhile, session);
     drop(meanwhile);
@@ -86,7 +86,7 @@ pub(super) async fn record_and_wait(
     if again && !is_own(api, person, id).await? {
         return Ok(recorded);
     }
-    let signals = Signals { lost, is_committed: again, ..Signals::of(api, session, wait) };
+    let signals = Signals { lost, is_committed: again, ..Signals::subscribe(api, session, wait) };
     // An awake session takes the message, and its entries follow. In any other case the message may be settled already.
     let is_taken = !again && is_awake(api, session) && !api.stops.is_on();
     let is_settled = !is_taken || has_settling(&mut meanwhile, session);
@@ -111,7 +111,7 @@ struct Signals {
 
 impl Signals {
     /// Subscribes to the signals of a committed message.
-    fn of(api: &Api, session: SessionId, wait: &Wait) -> Self {
+    fn subscribe(api: &Api, session: SessionId, wait: &Wait) -> Self {
         let state = &api.record.state;
         Self { events: state.events_of(session), lost: state.lost(), is_committed: true, until: wait.until() }
     }

@@ -29,7 +29,7 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
         None => sum_up(&view, &stages, failure.as_ref()),
     };
     let progress = progress(&api, &view);
-    let occurrence = api.state().read(move |tx| schedules::of_message(tx, id)).await;
+    let occurrence = api.state().read(move |tx| schedules::occurrence_for_message(tx, id)).await;
     let occurrence = occurrence.map_err(|error: ironclaw_state::Error| Answer::from(error))?;
     let chain = api.state().read(move |tx| chain::links(tx, id)).await;
     let chain = chain.map_err(|error: ironclaw_state::Error| Answer::from(error))?.into_iter().map(link).collect();

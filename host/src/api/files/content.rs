@@ -31,7 +31,7 @@ impl FileContent {
     }
 
     /// Returns these bytes as an answer.
-    pub const fn of_bytes(bytes: Vec<u8>) -> Self {
+    pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         let length = bytes.len() as u64;
         Self { source: Source::Memory(bytes), bytes: length }
     }

@@ -26,7 +26,7 @@ pub async fn sent(Caller { api, person, .. }: Caller, Path(call): Path<String>) 
     let record = Arc::clone(&api.record);
     let found = api.state().write(move |tx| read(tx, &record.wrapping, &person, call)).await?;
     let unknown = || Refusal::new(DenialCode::FileUnknown, format!("you have no file of a call {call}"));
-    Ok(FileContent::of_bytes(found.ok_or_else(unknown)?))
+    Ok(FileContent::from_bytes(found.ok_or_else(unknown)?))
 }
 
 /// Returns the bytes of the copy of a call that this person may read.

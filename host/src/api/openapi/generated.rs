@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Returns the document of these routes.
-fn of(routes: &[Route]) -> Value {
+fn document(routes: &[Route]) -> Value {
     let mut paths = Map::new();
     let mut schemas = Map::new();
     let mut failure = Shapes::default();
@@ -117,7 +117,7 @@ fn operation_id(route: &Route) -> String {
 
 #[test]
 fn every_reference_resolves_and_operation_has_role_and_answer() {
-    let document = of(&routes());
+    let document = document(&routes());
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     let text = document.to_string();
     for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
@@ -138,7 +138,7 @@ fn every_reference_resolves_and_operation_has_role_and_answer() {
 
 #[test]
 fn document_matches_the_routes() {
-    let now = format!("{}\n", serde_json::to_string_pretty(&of(&routes())).expect("JSON"));
+    let now = format!("{}\n", serde_json::to_string_pretty(&document(&routes())).expect("JSON"));
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
     if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|value| value == "write") {
         std::fs::write(&path, &now).expect("written");

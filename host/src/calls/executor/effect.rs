@@ -83,7 +83,7 @@ impl Effect {
     }
 
     /// Makes the effect of a permitted call from its facts, and from nothing else but the values of the secrets that they name.
-    pub(super) fn of_permitted(
+    pub(super) fn from_permitted(
         executor: &Executor,
         tx: &ReadTx<'_>,
         permitted: &Permitted,
@@ -198,7 +198,7 @@ impl Executor {
     }
 
     async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {
-        let fetcher = Arc::clone(self.fetchers.of(order.reach.loopback));
+        let fetcher = Arc::clone(self.fetchers.for_loopback(order.reach.loopback));
         let (result, traffic) = network_command::run(&*self.command_jails, fetcher, order, left).await;
         self.note_traffic(place, traffic).await;
         result
@@ -220,7 +220,7 @@ impl Executor {
     }
 
     async fn push(&self, place: &Place, order: &git_push::Order, left: Duration) -> ResultBody {
-        let fetcher = self.fetchers.of(order.loopback);
+        let fetcher = self.fetchers.for_loopback(order.loopback);
         let (result, sent) = git_push::run(&*self.command_jails, fetcher, order, left).await;
         let entry = Entry::new(LedgerEvent::CallPush)
             .with("call", place.call)
@@ -261,7 +261,7 @@ impl Executor {
             body_bytes_max: http::PAGE_BYTES_MAX,
         };
         let loopback = self.settings.now().host_policy.egress.loopback();
-        match self.fetchers.of(loopback).fetch(sent, limits).await {
+        match self.fetchers.for_loopback(loopback).fetch(sent, limits).await {
             Ok(fetched) => http::answer(&fetched),
             Err(error) => http::no_answer(&error),
         }

@@ -25,7 +25,7 @@ use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 
 /// Returns the facts of a turn for the calls of an output with these labels.
-pub fn of_turn(
+pub fn for_turn(
     tx: &ReadTx<'_>,
     settings: &Live,
     turn: &Turn,
@@ -36,10 +36,10 @@ pub fn of_turn(
     let catalogue = mcp::catalogue(tx, agent)?;
     let may_send = [SEND_MESSAGE, SEND_FILE].iter().any(|tool| catalogue.missing(tool).is_none());
     let reads_chain = may_send || turn.principal_kind == Principal::Agent;
-    let position = reads_chain.then(|| Position::of(tx, turn)).transpose()?;
+    let position = reads_chain.then(|| Position::find(tx, turn)).transpose()?;
     let principal = principal_of(tx, turn, position.as_ref())?;
     let of_schedule = match principal {
-        Principal::Schedule => schedules::of_turn(tx, turn.id)?.unwrap_or_default(),
+        Principal::Schedule => schedules::for_turn(tx, turn.id)?.unwrap_or_default(),
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => OfTurn::default(),
     };
     let network = match catalogue.has_outward() {
@@ -75,7 +75,7 @@ pub fn of_turn(
 /// Returns the destinations of an agent, each with the reason why the agent may not send there in this turn.
 fn sendable(tx: &ReadTx<'_>, settings: &Live, position: &Position, agent: &Agent) -> Result<Vec<Sendable>, Error> {
     let config = &settings.now().agents;
-    let held = destinations::of(tx, agent.id)?.into_iter().map(|destination| {
+    let held = destinations::list_for_agent(tx, agent.id)?.into_iter().map(|destination| {
         let denied = chain::denial(tx, config, position, agent.id, &destination)?;
         Ok(Sendable { destination, denied })
     });

@@ -234,7 +234,7 @@ pub(super) fn settle(
     let Some(call) = calls::find(tx, place.call)?.filter(|call| call.state == CallState::Running) else {
         return Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?);
     };
-    let found = requests::of_call(tx, call.id)?;
+    let found = requests::find_by_call(tx, call.id)?;
     let session = store::find(tx, place.session)?.filter(|session| session.wrapped.is_some());
     let (Some(row), Some(session)) = (found, session) else {
         turns::end_late_call(tx, call.id, result.outcome.state())?;
@@ -315,7 +315,7 @@ pub(super) fn keep_tried(
     tried: Option<&ResultBody>,
 ) -> Result<(), Error> {
     let is_kept = store::find(tx, place.session)?.is_some_and(|session| session.wrapped.is_some());
-    if let (Some(tried), Some(row), true) = (tried, requests::of_call(tx, place.call)?, is_kept) {
+    if let (Some(tried), Some(row), true) = (tried, requests::find_by_call(tx, place.call)?, is_kept) {
         record_result(tx, record, place, &row, tried)?;
     }
     Ok(())

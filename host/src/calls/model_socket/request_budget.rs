@@ -38,7 +38,7 @@ impl Failed {
     }
 
     /// Returns the failure of a request that every endpoint failed, with the use of attempts that may have begun an output.
-    pub(crate) fn of(error: &ironclaw_model::Error, model: &str) -> Self {
+    pub(crate) fn from_error(error: &ironclaw_model::Error, model: &str) -> Self {
         let (code, took) = match error {
             ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage),
             ironclaw_model::Error::Unreadable { .. }

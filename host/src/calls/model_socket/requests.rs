@@ -147,7 +147,7 @@ impl Server {
                     let result = call.result.map(|item| items::find(tx, item)).transpose()?.flatten();
                     Ok::<_, Unanswered<Error>>(match result {
                         Some(result) => ControlFlow::Break(sealed(&result, &shared.record().sealer)),
-                        None => ControlFlow::Continue(shared.turns.deadlines.of(session, turn)),
+                        None => ControlFlow::Continue(shared.turns.deadlines.for_turn(session, turn)),
                     })
                 })
                 .await?;
@@ -180,7 +180,7 @@ impl Server {
                 let mut found = items::live_after(tx, session, after_seq, ITEMS_MAX + 1)?;
                 let more = found.len() > ITEMS_MAX;
                 found.truncate(ITEMS_MAX);
-                let mut seals = shared.record().sealer.of_session(session);
+                let mut seals = shared.record().sealer.for_session(session);
                 // The next request to the model names most of these items.
                 let cache = &mut *cache.lock().expect("no holder panics");
                 let item = |found: Recorded| {

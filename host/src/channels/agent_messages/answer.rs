@@ -35,7 +35,7 @@ fn asked(tx: &ReadTx<'_>, answer: &Delivery) -> Result<Option<(AgentMessage, Ses
 
 /// Returns the number of agents that the messages of a turn passed through at most.
 fn hop_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<u32, ironclaw_state::Error> {
-    let found = turn::find(tx, turn)?.map(|turn| Position::of(tx, &turn)).transpose()?;
+    let found = turn::find(tx, turn)?.map(|turn| Position::find(tx, &turn)).transpose()?;
     Ok(found.map_or(0, |position| position.hop))
 }
 
@@ -86,7 +86,7 @@ pub fn route(
 ///
 /// # Errors
 /// Errors of the record and of keys.
-pub(super) fn of_host(
+pub(super) fn record_no_answer(
     tx: &mut WriteTx<'_>,
     receiver: &Session,
     request: &AgentMessage,

@@ -51,7 +51,7 @@ pub fn permitted(tx: &ReadTx<'_>, position: &Position, agent: AgentId) -> Result
         Some(Principal::Person) => Permitted { tools: tools.collect(), is_of_schedule: false },
         Some(Principal::Schedule) => {
             let turn = messages::find(tx, message)?.and_then(|row| row.turn);
-            let list = turn.map(|turn| schedules::of_turn(tx, turn)).transpose()?.flatten().unwrap_or_default();
+            let list = turn.map(|turn| schedules::for_turn(tx, turn)).transpose()?.flatten().unwrap_or_default();
             Permitted { tools: tools.filter(|tool| is_listed(&list.may, tool)).collect(), is_of_schedule: true }
         }
         Some(Principal::Guest | Principal::Agent | Principal::Unsigned) | None => Permitted::default(),

@@ -51,9 +51,9 @@ fn other_side(
     } else {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let held = destinations::find(tx, agent.id, arguments["to"].as_str().unwrap_or_default())?;
-        let origin = Origin::of_agent(turn.session, position.person);
+        let origin = Origin::from_agent(turn.session, position.person);
         let receiver = held.and_then(|held| held.to_agent);
-        receiver.map(|receiver| store::of_origin(tx, receiver, &origin)).transpose()?.flatten()
+        receiver.map(|receiver| store::find_by_origin(tx, receiver, &origin)).transpose()?.flatten()
     };
     Ok(found.filter(|session| session.standing != SessionState::Removed))
 }

@@ -95,11 +95,11 @@ fn session_of(
     keys: Keys<'_>,
 ) -> Result<Session, Denied<NewError>> {
     let person = position.person;
-    let origin = Origin::of_agent(asking, person);
-    if store::of_origin(tx, agent.id, &origin)?.is_none() {
+    let origin = Origin::from_agent(asking, person);
+    if store::find_by_origin(tx, agent.id, &origin)?.is_none() {
         quota.admit_conversation(tx, person, AGENT).map_err(Denied::widen)?;
     }
-    Ok(store::of_origin_or_new(tx, agent, &origin, person, sessions_max, keys.wrapping)?)
+    Ok(store::find_or_create(tx, agent, &origin, person, sessions_max, keys.wrapping)?)
 }
 
 /// Ends the waiting requests of a session whose sender may no longer write to its agent. Both sessions are told.
@@ -122,7 +122,7 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
         }
         let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
         let words = format!("The host did not give your message to agent {name}: {} ({code}).", code.meaning());
-        super::answer::of_host(tx, session, &of_agent, &words, code.name(), keys)?;
+        super::answer::record_no_answer(tx, session, &of_agent, &words, code.name(), keys)?;
         let own = format!("The host withdrew a message of another agent to you: {} ({code}).", code.meaning());
         inbox::notify(tx, session, &own, keys.wrapping, keys.sealer)?;
     }
@@ -137,7 +137,7 @@ pub fn end_of_session(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -
     let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
     for of_agent in table::unanswered_of(tx, session.id)? {
         let words = format!("The conversation of agent {name} was removed before an answer to your message.");
-        super::answer::of_host(tx, session, &of_agent, &words, "session_removed", keys)?;
+        super::answer::record_no_answer(tx, session, &of_agent, &words, "session_removed", keys)?;
     }
     Ok(())
 }

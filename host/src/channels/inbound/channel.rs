@@ -84,7 +84,7 @@ impl Receiver {
     ///
     /// # Errors
     /// Refuses settings that do not fit the kind; fails if the key does not open the secret.
-    pub fn of(channel: &Channel, wrapping: &WrappingKey) -> Result<Self, Denied<keys::Error>> {
+    pub fn new(channel: &Channel, wrapping: &WrappingKey) -> Result<Self, Denied<keys::Error>> {
         match channel.kind {
             ChannelKind::Webhook => {
                 let secret = channel.secret(wrapping).map_err(Denied::Failed)?;

@@ -79,7 +79,7 @@ fn too_long(bytes: usize) -> Refusal {
 /// Errors of the record.
 pub fn is_known(tx: &ReadTx<'_>, received: &Received) -> Result<bool, ironclaw_state::Error> {
     let Some(event) = &received.event_id else { return Ok(false) };
-    Ok(messages::of_event(tx, &received.channel, &received.sender, event)?.is_some())
+    Ok(messages::find_by_event(tx, &received.channel, &received.sender, event)?.is_some())
 }
 
 /// Returns the bytes of the sender's text and files.
@@ -100,7 +100,7 @@ pub fn record(
 ) -> Result<Recorded, Denied<Error>> {
     let (message, session, received) = (routed.message(), routed.session(), routed.message().received());
     let Found { recorded: scope, text } = match message.written_by() {
-        None => scope::of(received).map_err(Denied::Refused)?,
+        None => scope::find(received).map_err(Denied::Refused)?,
         // The list that was approved with the schedule is its only authority.
         Some(_) => Found { recorded: OF_SCHEDULE.to_owned(), text: &received.text },
     };
@@ -251,10 +251,10 @@ fn images_of(received: &Received) -> Vec<SentImage> {
 /// Refuses another text under that id.
 fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str, scope: &str) -> Result<Option<Recorded>, Denied> {
     let Some(event) = &received.event_id else { return Ok(None) };
-    let Some(known) = messages::of_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
+    let Some(known) = messages::find_by_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
     let tuple = items::find(tx, known.message.item())?.map(|item| item.tuple);
     // If the item was dropped since then, there is no digest to compare with.
-    if tuple.is_some_and(|tuple| tuple.digest != Digest::of(body.as_bytes()) || tuple.scope != scope) {
+    if tuple.is_some_and(|tuple| tuple.digest != Digest::hash(body.as_bytes()) || tuple.scope != scope) {
         let words = format!("event {event:?} was already received with another text");
         return Err(Refusal::new(DenialCode::EventReused, words).into());
     }

@@ -64,10 +64,10 @@ pub fn route(
     };
     // A guest has no row, and a session of several people belongs to none of them.
     let person = message.person().map(|person| person.id).filter(|_| origin.kind == OriginKind::Sender);
-    if store::of_origin(tx, agent.id, &origin)?.is_none() {
+    if store::find_by_origin(tx, agent.id, &origin)?.is_none() {
         quota.admit_conversation(tx, message.sender_id(), &origin.channel).map_err(Denied::widen)?;
     }
-    let session = store::of_origin_or_new(tx, &agent, &origin, person, numbers, wrapping)?;
+    let session = store::find_or_create(tx, &agent, &origin, person, numbers, wrapping)?;
     Ok(Routed { message, session, engaged })
 }
 
@@ -128,7 +128,7 @@ fn place(
     let own = if is_guest { own_origin(received, OriginKind::Guest) } else { shared.clone() };
     let engaged = match engage::hears_sender(channel, message) {
         true => {
-            let session = store::of_origin(tx, agent.id, &own)?;
+            let session = store::find_by_origin(tx, agent.id, &own)?;
             engage::engaged(tx, channel, agent, received, session.as_ref())?
         }
         false => Engaged::Not,

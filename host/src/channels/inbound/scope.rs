@@ -24,7 +24,7 @@ pub struct Found<'a> {
 ///
 /// # Errors
 /// Refuses a declaration with an unknown class, without a class or a request, or beside another one.
-pub fn of(received: &Received) -> Result<Found<'_>, Refusal> {
+pub fn find(received: &Received) -> Result<Found<'_>, Refusal> {
     let malformed = |message: String| Refusal::new(DenialCode::ScopeMalformed, message);
     let quoted = received.quoted.iter().map(|text| Span { text, typed: false });
     let spans: Vec<Span<'_>> = std::iter::once(Span { text: &received.text, typed: true }).chain(quoted).collect();
@@ -38,7 +38,7 @@ pub fn of(received: &Received) -> Result<Found<'_>, Refusal> {
         let refusal = Refusal::new(DenialCode::MessageEmpty, "the message declares a scope, and asks for nothing");
         return Err(refusal.hint("write the request on the line after `/allow CLASS...`"));
     }
-    let recorded = Recorded::of(&spans, received.allow, declaration.as_ref(), received.telling);
+    let recorded = Recorded::new(&spans, received.allow, declaration.as_ref(), received.telling);
     Ok(Found { recorded: recorded.to_string(), text })
 }
 
@@ -79,7 +79,7 @@ mod tests {
     }
 
     fn recorded(received: &Received) -> String {
-        of(received).map(|found| found.recorded).unwrap_or_else(|refusal| refusal.code.name().to_owned())
+        find(received).map(|found| found.recorded).unwrap_or_else(|refusal| refusal.code.name().to_owned())
     }
 
     #[test]
@@ -87,14 +87,14 @@ mod tests {
         for text in ["/allow", "/allow everything", "/allow send mail"] {
             assert_eq!(recorded(&received(text)), "scope_malformed", "{text}");
         }
-        let twice = Received { allow: Some(Classes::of(&[Class::Send])), ..received("/allow send\nhello") };
+        let twice = Received { allow: Some(Classes::new(&[Class::Send])), ..received("/allow send\nhello") };
         assert_eq!(recorded(&twice), "scope_malformed");
     }
 
     #[test]
     fn declaration_is_cut_off_and_quoted_ones_count_for_nothing() {
         let message = received("/allow send write\nPost it");
-        let found = of(&message).expect("a scope");
+        let found = find(&message).expect("a scope");
         assert_eq!((found.recorded.as_str(), found.text), ("declared:write send", "Post it"));
         let quoted = Received { quoted: vec!["/allow send".into()], ..received("hello") };
         assert_eq!(recorded(&quoted), "default:");

@@ -45,7 +45,7 @@ fn code<T>(result: Result<T, Denied>) -> Option<DenialCode> {
 }
 
 fn states(tx: &WriteTx<'_>, person: &Person, about: About, subject: &str) -> Vec<State> {
-    let found = table::of_subject(tx, person.id, about, subject).expect("read");
+    let found = table::list_for_subject(tx, person.id, about, subject).expect("read");
     found.into_iter().map(|stored| stored.state).collect()
 }
 
@@ -114,7 +114,7 @@ fn request_is_told_once_and_an_incident_again_after_its_end() {
             add(tx, about);
             add(tx, about);
             assert_eq!(states(tx, owner, about, "x"), [State::Waiting], "{about}");
-            for stored in table::of_subject(tx, owner.id, about, "x").expect("read") {
+            for stored in table::list_for_subject(tx, owner.id, about, "x").expect("read") {
                 assert!(table::settle(tx, stored.id, State::Delivered, None, NOW).expect("settled"));
             }
             add(tx, about);

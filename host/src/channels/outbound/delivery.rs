@@ -8,7 +8,7 @@ pub mod notifications;
 pub mod sent_files;
 
 pub use crate::store::tables::deliveries::{
-    Delivery, is_any_open_here, of_turn, open_of, received_of, sessions_with_open,
+    Delivery, for_turn, is_any_open_here, open_of, received_of, sessions_with_open,
 };
 
 use crate::channels::inbound::channel;

@@ -268,7 +268,7 @@ impl Dispatch {
     /// Takes a notification up, with everything that its send needs. Settles one that can never be sent as failed.
     fn take_up_notification(&self, tx: &mut WriteTx<'_>, id: DeliveryId) -> Result<Option<OutgoingDelivery>, Error> {
         let Some(taken) = notified::take_up(tx, id)? else { return Ok(None) };
-        let Ok(to) = Receiver::of(&taken.channel, &self.record.wrapping) else {
+        let Ok(to) = Receiver::new(&taken.channel, &self.record.wrapping) else {
             let words = "cannot open the channel's secret, or its address is invalid".to_owned();
             notified::settle(tx, &taken.stored, &Outcome::Failed(words))?;
             return Ok(None);
@@ -304,7 +304,7 @@ impl Dispatch {
         let Some(channel) = channel_of(tx, &delivery)? else {
             return failed(tx, CHANNEL_REMOVED);
         };
-        let Ok(to) = Receiver::of(&channel, &self.record.wrapping) else {
+        let Ok(to) = Receiver::new(&channel, &self.record.wrapping) else {
             return failed(tx, "cannot open the channel's secret, or its address is invalid");
         };
         let Some(item) = items::find(tx, delivery.item)? else {
@@ -405,8 +405,8 @@ impl Dispatch {
         }
         let Some(agent) = registry::agent_by_id(tx, session.agent)? else { return Ok(()) };
         let own = Identity::own(person);
-        let origin = Origin::of_sender(own.channel, own.sender, String::new());
-        let session = store::of_origin_or_new(tx, &agent, &origin, person, self.sessions_max, &self.record.wrapping)?;
+        let origin = Origin::from_sender(own.channel, own.sender, String::new());
+        let session = store::find_or_create(tx, &agent, &origin, person, self.sessions_max, &self.record.wrapping)?;
         let key = session.content_key(&self.record.wrapping)?;
         let notice = delivery::notify(tx, &session, None, text, &key, &self.record.sealer)?;
         delivery::receive(tx, &notice)?;
@@ -438,7 +438,7 @@ fn ended(
     let is_same = |held: &destinations::Destination| {
         held.channel == delivery.channel && held.address == delivery.recipient && held.state == State::Active
     };
-    let is_held = destinations::of(tx, session.agent)?.iter().any(is_same);
+    let is_held = destinations::list_for_agent(tx, session.agent)?.iter().any(is_same);
     Ok((!is_held).then_some("the destination was removed, or its address is no longer linked to the same person"))
 }
 

@@ -136,7 +136,7 @@ fn restore(of: &Of, replace: bool) -> Done {
     let is_empty = is_empty && !has_other_key(&place, &master);
     refused(is_empty)?;
     let _held = hold(&place, is_empty)?;
-    let staging = Staging::of(&place, !is_empty)?;
+    let staging = Staging::create(&place, !is_empty)?;
     let backup = unpack(of, &master, staging.path())?;
     let heads = take_heads(staging.path())?;
     let ledger = {
@@ -199,7 +199,7 @@ fn give_key(
             keys::Config::default()
         }
     };
-    let source = Source::of(&home, &keys);
+    let source = Source::choose(&home, &keys);
     if matches!(source, Source::Home(_)) {
         return Ok(master.write_to(&home.master_key())?);
     }

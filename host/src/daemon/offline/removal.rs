@@ -41,7 +41,7 @@ const OWN_NAMES: [&str; 19] = [
 /// # Errors
 /// Refuses a directory that is no home, or that has files of other programs.
 pub fn list(path: &Path) -> Result<Removal, Error> {
-    let home = Home::of_remains(path)?;
+    let home = Home::for_removal(path)?;
     refuse_foreign_files(&home)?;
     let config = match config::load(&home) {
         Ok((config, _)) => config,
@@ -52,12 +52,12 @@ pub fn list(path: &Path) -> Result<Removal, Error> {
     let (mut remove, mut keep) = (Vec::new(), Vec::new());
     match Sink::choose(&config.ledger, &home) {
         Ok(sink @ Sink::Default { .. }) => {
-            remove.extend(sink.of_home(&home).iter().map(|path| shown(path, "heads of the ledger")));
+            remove.extend(sink.directories_for(&home).iter().map(|path| shown(path, "heads of the ledger")));
         }
         Ok(Sink::Named(path)) => keep.push(shown(&path, "the named directory of heads (ledger.heads)")),
         Ok(Sink::None(_)) | Err(_) => {}
     }
-    if let Some(path) = socket_directory::of_login(&home).filter(|path| is_directory(path)) {
+    if let Some(path) = socket_directory::for_login(&home).filter(|path| is_directory(path)) {
         remove.push(shown(&path, "sockets"));
     }
     if let Some(path) = config.api.socket.as_ref().filter(|path| is_socket(path)) {
@@ -81,7 +81,7 @@ pub fn list(path: &Path) -> Result<Removal, Error> {
 /// # Errors
 /// Refuses while a host runs. Names the first path that cannot be removed; a second call continues.
 pub fn remove(path: &Path) -> Result<Removal, Error> {
-    let home = Home::of_remains(path)?;
+    let home = Home::for_removal(path)?;
     // Held until the end: no host may start meanwhile.
     let _held = home.hold()?;
     socket_directory::remove_left(&home);

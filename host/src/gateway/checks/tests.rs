@@ -71,8 +71,8 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     connect(tx, "shop", &clerk, owner);
     let value = secrets::value("v".to_owned()).expect("a value");
     secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set");
-    let origin = store::Origin::of_sender(LOOPBACK.to_owned(), owner.to_string(), String::new());
-    let session = store::of_origin_or_new(tx, &clerk, &origin, owner, u32::MAX, &wrapping).expect("made").id;
+    let origin = store::Origin::from_sender(LOOPBACK.to_owned(), owner.to_string(), String::new());
+    let session = store::find_or_create(tx, &clerk, &origin, owner, u32::MAX, &wrapping).expect("made").id;
     let host_policy = HostPolicy {
         mounts: Vec::new(),
         linked: Vec::new(),
@@ -161,7 +161,7 @@ fn same_packages_can_be_requested_again_to_refetch_them() {
         // A program that exists on every machine; it does not run.
         scene.host_policy.packages.npm = Some("/usr/bin/env".into());
         let wanted = Packages { npm: vec!["left-pad".to_owned()], ..Packages::default() };
-        let (yes, layer) = (Approved::by_test(scene.owner), Digest::of(b"layer"));
+        let (yes, layer) = (Approved::by_test(scene.owner), Digest::hash(b"layer"));
         writers::software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
         let same = scene.by_owner(ChangeKind::Packages, json!({ "npm": ["left-pad"] }));
         let checked = scene.looked(tx, same).expect("it passes");
@@ -382,7 +382,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
             payload["manifest"] = manifest.into();
             scene.by_owner(ChangeKind::McpConfirm, payload)
         };
-        let none = Digest::of(b"");
+        let none = Digest::hash(b"");
         scene.refused(tx, confirmation(none, None), DenialCode::McpServerUnknown);
         let server = McpRegister {
             name: "files".to_owned(),

@@ -34,9 +34,10 @@ impl Check for McpConfirm {
         let (seen, confirmed) = (server.seen()?, server.confirmed()?);
         let Some(seen) = seen.filter(|seen| seen.digest() == self.digest) else { return Ok(json!({})) };
         let tools = match mcp::manifests(&self.server, &seen, self.manifest.as_deref()) {
-            Ok(manifests) => {
-                manifests.iter().map(|(tool, manifest)| of_tool(tool, manifest, &seen, confirmed.as_ref())).collect()
-            }
+            Ok(manifests) => manifests
+                .iter()
+                .map(|(tool, manifest)| describe_tool(tool, manifest, &seen, confirmed.as_ref()))
+                .collect(),
             Err(_) => Vec::new(),
         };
         let gone = confirmed.iter().flat_map(Listing::names).filter(|tool| seen.tool(tool).is_none());
@@ -55,7 +56,7 @@ impl Check for McpConfirm {
 }
 
 /// Returns a tool with its rules, and how its listing differs from the confirmed one.
-fn of_tool(tool: &str, manifest: &Manifest, seen: &Listing, confirmed: Option<&Listing>) -> Value {
+fn describe_tool(tool: &str, manifest: &Manifest, seen: &Listing, confirmed: Option<&Listing>) -> Value {
     let arguments = manifest.arguments.iter().map(|(name, argument)| {
         let outward = if argument.outward { " outward" } else { "" };
         format!("{name}: {}{outward}", argument.rule.name())

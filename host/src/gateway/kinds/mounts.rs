@@ -5,7 +5,7 @@ mod check;
 mod mount_source;
 mod page;
 
-pub(super) use check::{complete, of_sources};
+pub(super) use check::{complete, describe_sources};
 
 use super::{Properties, Scope};
 

@@ -152,7 +152,7 @@ fn insert(
         .map_err(|_| ironclaw_state::Error::Stored(format!("{}: its arguments", call.call_id)))?;
     let terms = mcp::terms(tx, agent.id, &call.tool)?
         .ok_or_else(|| ironclaw_state::Error::Stored(format!("{}: its manifest", call.call_id)))?;
-    let origins = Origin::of_call(&terms, &arguments, asking.typed);
+    let origins = Origin::list_for_call(&terms, &arguments, asking.typed);
     let id = RequestId::new();
     let row = Row {
         id,
@@ -238,7 +238,7 @@ fn is_in_time(tx: &WriteTx<'_>, row: &Row) -> Result<bool, ironclaw_state::Error
 fn is_too_often(tx: &WriteTx<'_>, asking: &Asking<'_>, principal: PersonId) -> Result<bool, ironclaw_state::Error> {
     let pending = requests::pending_of_agent(tx, asking.agent.id)?;
     if pending.len() >= PENDING_OF_AGENT_MAX
-        || requests::of_person_since(tx, principal, tx.wall() - DAY_MS)? >= OF_PERSON_A_DAY_MAX
+        || requests::count_since(tx, principal, tx.wall() - DAY_MS)? >= OF_PERSON_A_DAY_MAX
     {
         return Ok(true);
     }

@@ -42,7 +42,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    pub(super) fn of(row: Row) -> Result<Self, ironclaw_state::Error> {
+    pub(super) fn from_row(row: Row) -> Result<Self, ironclaw_state::Error> {
         Ok(Self { class: class_of(&row)?, reasons: reasons_of(&row)?, row })
     }
 
@@ -95,18 +95,18 @@ impl Open {
         let row = &self.row;
         let terms = mcp::terms(tx, row.agent, &row.tool)?;
         let SubjectNames { id, session, agent, principal } =
-            SubjectNames::of(row.id, Some(row.session), Some(row.agent), row.principal);
+            SubjectNames::new(row.id, Some(row.session), Some(row.agent), row.principal);
         Ok(Subject {
             domain: Domain::Call,
             id,
             session,
             agent,
             name: self.row.tool.clone(),
-            schema: terms.as_ref().map_or(Digest::of(b""), Terms::digest),
+            schema: terms.as_ref().map_or(Digest::hash(b""), Terms::digest),
             server: terms.and_then(|terms| terms.of_server).map(|of_server| of_server.server),
             arguments: self.row.digest,
             principal,
-            labels: Digest::of(&canonical::to_vec(&self.row.labels)),
+            labels: Digest::hash(&canonical::to_vec(&self.row.labels)),
             policy: self.rule(policy).call_digest(self.class, &self.row.tool),
             shown: shown.digest,
             generation: self.row.generation,
@@ -122,7 +122,7 @@ impl Open {
         facts: Digest,
     ) -> Result<bool, ironclaw_state::Error> {
         let given = store::approvals(tx, self.row.id)?;
-        let id = SubjectNames::of(self.row.id, None, None, self.row.principal).id;
+        let id = SubjectNames::new(self.row.id, None, None, self.row.principal).id;
         let is_other = |given: &store::ApprovalRow| {
             // A token that is not authentic, or of another request, is no approval of this one.
             let token = Token::from_json(&given.token);
@@ -171,7 +171,7 @@ pub fn unknown(id: RequestId) -> Refusal {
 /// # Errors
 /// Errors of the record.
 pub fn may_decide(policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
-    Ok(Open::of(row.clone())?.admits(policy, by))
+    Ok(Open::from_row(row.clone())?.admits(policy, by))
 }
 
 /// Returns whether this person may see a request: its own person, the people who can decide it, admins and owners.
@@ -224,7 +224,7 @@ fn open(tx: &mut WriteTx<'_>, all: &Requests, by: &Person, id: RequestId) -> Res
     if !may_read(policy, &by, &row)? {
         return Err(unknown(id).into());
     }
-    let open = Open::of(row)?;
+    let open = Open::from_row(row)?;
     if !open.admits(policy, &by) {
         refuse_decision(tx, &open.row, by.id, DenialCode::NotYoursToDecide, "the person can remove no reason")?;
         let message = format!("{id} cannot be decided by {}: other people decide on its reasons", by.name);

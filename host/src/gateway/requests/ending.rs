@@ -155,7 +155,7 @@ pub fn end_of_task(
     why: &str,
 ) -> Result<(), Error> {
     let root = messages::root_of(tx, message)?;
-    for row in requests::of_task(tx, session, root)? {
+    for row in requests::list_for_task(tx, session, root)? {
         end(tx, record, &row, Status::Withdrawn, None, why)?;
     }
     Ok(())

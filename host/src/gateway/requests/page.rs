@@ -132,7 +132,7 @@ pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Show
     page.heading(&format!("DAMAGED APPROVAL REQUEST {}", row.id));
     page.sentence("  ", &visible::name(&effect));
     let text = page.finish();
-    let digest = Digest::of(text.as_bytes());
+    let digest = Digest::hash(text.as_bytes());
     let (arguments, reasons, origins) = (Map::new(), reasons_of(row).unwrap_or_default(), Vec::new());
     Ok(Shown { text, digest, facts: None, effect, arguments, reasons, origins, position: (1, 1) })
 }
@@ -152,7 +152,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
     }
     let agent = registry::agent_by_id(tx, row.agent)?.map_or_else(|| "(removed)".to_owned(), |agent| agent.name);
     let person = registry::person_name(tx, row.principal)?;
-    let sheet = requests::of_output(tx, row.session, row.output)?;
+    let sheet = requests::list_for_output(tx, row.session, row.output)?;
     let at = sheet.iter().position(|other| other.id == row.id).map_or(1, |at| at + 1);
     let position = (u32::try_from(at).unwrap_or(u32::MAX), u32::try_from(sheet.len().max(1)).unwrap_or(u32::MAX));
     let terms = mcp::terms(tx, row.agent, &row.tool)?;
@@ -190,7 +190,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
         &format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
     );
     let text = page.finish();
-    let (digest, facts, arguments) = (Digest::of(text.as_bytes()), Some(facts.digest()), facts.arguments().clone());
+    let (digest, facts, arguments) = (Digest::hash(text.as_bytes()), Some(facts.digest()), facts.arguments().clone());
     Ok(Shown { text, digest, facts, effect, arguments, reasons, origins, position })
 }
 

@@ -38,7 +38,7 @@ impl Presence {
     }
 
     /// Returns the people who are present at a message.
-    pub fn of(&self, message: MessageId) -> Vec<PersonId> {
+    pub fn people_at(&self, message: MessageId) -> Vec<PersonId> {
         if self.is_closed() {
             return Vec::new();
         }
@@ -98,12 +98,12 @@ mod tests {
         let (presence, message, person) = (Presence::default(), MessageId::new(), PersonId::new());
         let first = presence.enter(message, person);
         let second = presence.enter(message, person);
-        assert_eq!(presence.of(message), [person, person]);
-        assert!(presence.of(MessageId::new()).is_empty());
+        assert_eq!(presence.people_at(message), [person, person]);
+        assert!(presence.people_at(MessageId::new()).is_empty());
         drop(first);
-        assert_eq!(presence.of(message), [person]);
+        assert_eq!(presence.people_at(message), [person]);
         drop(second);
-        assert!(presence.of(message).is_empty());
+        assert!(presence.people_at(message).is_empty());
     }
 
     #[test]
@@ -112,8 +112,8 @@ mod tests {
         let _first = presence.enter(message, person);
         let watched = presence.watch();
         presence.close();
-        assert!(presence.of(message).is_empty() && watched.has_changed().expect("it is open"));
+        assert!(presence.people_at(message).is_empty() && watched.has_changed().expect("it is open"));
         let _second = presence.enter(message, person);
-        assert!(presence.of(message).is_empty());
+        assert!(presence.people_at(message).is_empty());
     }
 }

@@ -76,7 +76,7 @@ pub struct Origin {
 
 impl Origin {
     /// Returns the sources of the values that leave with a call.
-    pub fn of_call(terms: &Terms, arguments: &Map<String, Value>, typed: &Typed) -> Vec<Self> {
+    pub fn list_for_call(terms: &Terms, arguments: &Map<String, Value>, typed: &Typed) -> Vec<Self> {
         let is_outward = |name: &str| terms.manifest.arguments.get(name).is_some_and(|argument| argument.outward);
         // A server gets every argument of a call.
         let leaves = |name: &str| terms.of_server.is_some() || is_outward(name);

@@ -138,7 +138,7 @@ pub fn use_approvals(
     let call = running.call.call_id;
     let refuse = |code: DenialCode, words: &str| Err(Refusal::new(code, words.to_owned()).into());
     let alone = judgement.permit(|_| false);
-    let Some(row) = requests::of_call(tx, call)? else {
+    let Some(row) = requests::find_by_call(tx, call)? else {
         // Only a call that waited for people can be without its request: an equal later call has it.
         if running.row.state == CallState::Asked {
             return refuse(DenialCode::CallRepeated, "an equal later call took its place");
@@ -149,7 +149,7 @@ pub fn use_approvals(
             None => count_allowance(tx, running, judgement, facts),
         };
     };
-    let open = Open::of(row)?;
+    let open = Open::from_row(row)?;
     check_unused(tx, all, &open)?;
     let policy = &all.settings.now().policy;
     let is_approved = |reason: &_| open.reasons.iter().any(|stored| stored.covers(reason));

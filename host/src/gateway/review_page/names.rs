@@ -36,7 +36,7 @@ struct Known<'a> {
 
 impl<'a> Names<'a> {
     /// Collects these names, each with its id, and the names in the values.
-    pub(super) fn of(named: Vec<(&'a str, String)>, values: [&'a Value; 3]) -> Self {
+    pub(super) fn collect(named: Vec<(&'a str, String)>, values: [&'a Value; 3]) -> Self {
         let mut names = Self { known: Vec::new(), noted: RefCell::default() };
         for (name, id) in named {
             names.add(name, Some(id));

@@ -2,7 +2,7 @@
 
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
-use crate::registry::mounts::{Mount, of};
+use crate::registry::mounts::{Mount, list_for_agent};
 use crate::store::tables;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
@@ -19,7 +19,7 @@ pub fn set(
     agent: AgentId,
     mounts: &[Mount],
 ) -> Result<(), ironclaw_state::Error> {
-    let before = as_text(&of(tx, agent)?);
+    let before = as_text(&list_for_agent(tx, agent)?);
     tables::sessions::mark_uids_shared(tx, agent)?;
     tables::agents::replace_mounts(tx, agent, mounts)?;
     changed_entry(LedgerEvent::AgentMounts, approved, agent, before.as_bytes(), as_text(mounts).as_bytes())
@@ -59,7 +59,7 @@ mod tests {
                     tx.execute(sql, [agent.to_string()])?;
                 }
                 set(tx, &Approved::by_test(PersonId::new()), first, &two)?;
-                let both = of(tx, first)?;
+                let both = list_for_agent(tx, first)?;
                 set(tx, &Approved::by_test(PersonId::new()), first, &one)?;
                 let mut noted = 0;
                 ironclaw_ledger::chain::walk(tx, 0, |entry| {
@@ -67,7 +67,7 @@ mod tests {
                     Ok::<_, ironclaw_state::Error>(())
                 })?;
                 assert_eq!(noted, 2, "each change of the mounts is in the ledger");
-                Ok::<_, ironclaw_state::Error>((both, of(tx, first)?, of(tx, other)?))
+                Ok::<_, ironclaw_state::Error>((both, list_for_agent(tx, first)?, list_for_agent(tx, other)?))
             };
             let found = state.write(work).await.expect("written");
             state.close().await;

@@ -2,7 +2,7 @@
 
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
-use crate::registry::software::of;
+use crate::registry::software::for_agent;
 use crate::store::tables;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
@@ -18,7 +18,7 @@ pub fn set(
     software: Option<(&Packages, &Digest)>,
 ) -> Result<(), ironclaw_state::Error> {
     let named = |packages: &Packages, layer: &Digest| format!("{} {layer}", canonical::to_string(packages));
-    let before = of(tx, agent)?.map(|had| named(&had.packages, &had.layer)).unwrap_or_default();
+    let before = for_agent(tx, agent)?.map(|had| named(&had.packages, &had.layer)).unwrap_or_default();
     let after = software.map(|(packages, layer)| named(packages, layer)).unwrap_or_default();
     let now = tx.now();
     match software {

@@ -105,7 +105,7 @@ impl Gateway {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let shared = Arc::new(Shared {
             hosts: Arc::clone(&reach.hosts),
-            tunnels: reach.tunnels.iter().map(|grant| Arc::new(Tunnel::of(grant))).collect(),
+            tunnels: reach.tunnels.iter().map(|grant| Arc::new(Tunnel::new(grant))).collect(),
             loopback: reach.loopback,
             fetcher,
             until,
@@ -265,7 +265,7 @@ impl Shared {
         let is_index =
             answer.media_type.as_deref().is_some_and(|kind| kind.ends_with("json") || kind.ends_with("html"));
         let of_packages = matches!(host.grant.commands(), Some(Commands::Npm | Commands::Pip));
-        let rewriter = (is_index && of_packages).then(|| Rewriter::of(&self.hosts, host));
+        let rewriter = (is_index && of_packages).then(|| Rewriter::new(&self.hosts, host));
         let (pieces, body) = mpsc::channel(PIECES_MAX);
         tokio::spawn(Arc::clone(self).pass_on(answer, rewriter, pieces));
         *response.body_mut() = Body::from_stream(ReceiverStream::new(body));

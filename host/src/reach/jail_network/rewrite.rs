@@ -18,7 +18,7 @@ pub(super) struct Rewriter {
 
 impl Rewriter {
     /// Makes one for the addresses of these hosts in an answer of `from`, and for links without a host.
-    pub(super) fn of(hosts: &[GrantedHost], from: &GrantedHost) -> Self {
+    pub(super) fn new(hosts: &[GrantedHost], from: &GrantedHost) -> Self {
         let absolute = hosts.iter().map(|host| (origin(&host.grant), at_gateway(&host.grant)));
         let relative = ("href=\"/".to_owned(), format!("href=\"/{}/", name(&from.grant)));
         let all = absolute.chain(std::iter::once(relative));
@@ -73,7 +73,7 @@ mod tests {
             .replace("\"/q/", "\"/files.example.org/q/");
         let from = || host("files.example.org", Commands::Pip, &["/p/{file}"]);
         for size in 1..PAGE.len() {
-            let mut rewriter = Rewriter::of(&[from()], &from());
+            let mut rewriter = Rewriter::new(&[from()], &from());
             let mut out: Vec<u8> = PAGE.as_bytes().chunks(size).flat_map(|piece| rewriter.push(piece)).collect();
             out.extend(rewriter.end());
             assert_eq!(String::from_utf8(out).expect("text"), expected, "pieces of {size} bytes");

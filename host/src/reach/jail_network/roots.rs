@@ -22,7 +22,7 @@ pub struct Roots {
 
 impl Roots {
     /// Finds the file. `None` if this machine has it in no usual place.
-    pub fn of_machine() -> Option<Self> {
+    pub fn find() -> Option<Self> {
         let file = ROOTS.into_iter().find_map(|file| std::fs::canonicalize(file).ok())?;
         let directory = file.parent()?.to_owned();
         let is_shown = SHOWN.iter().any(|shown| directory.starts_with(shown));

@@ -38,7 +38,7 @@ pub(super) struct Tunnel {
 }
 
 impl Tunnel {
-    pub(super) fn of(grant: &Grant) -> Self {
+    pub(super) fn new(grant: &Grant) -> Self {
         Self { grant: grant.clone(), sent_bytes: AtomicU64::new(0) }
     }
 

@@ -110,7 +110,7 @@ pub(super) async fn connect(
             Connected { client, secrets, gateway: None, jailed: None }
         }
         None => {
-            let jail = Jail::of(servers, described).await?;
+            let jail = Jail::read(servers, described).await?;
             let begun = match over_jail(servers, &jail, agent, limits.clone()).await {
                 // Some servers end at a request before `initialize`.
                 Err((_, true)) => {
@@ -248,7 +248,7 @@ struct Jail<'a> {
 
 impl<'a> Jail<'a> {
     /// Reads them, and checks the layer and the directories as at each launch of a session.
-    async fn of(servers: &Servers, described: &'a McpRegister) -> Result<Self, Failed> {
+    async fn read(servers: &Servers, described: &'a McpRegister) -> Result<Self, Failed> {
         for mount in &described.mounts {
             // The settings may have changed since the approval.
             let admits = servers.settings.now().host_policy.admits(Path::new(&mount.source));
@@ -294,7 +294,7 @@ impl<'a> Jail<'a> {
         let Some(listener) = jailed.listener.take() else { return Ok(None) };
         let (hosts, tunnels, loopback) = (Arc::default(), self.tunnels.clone(), self.loopback);
         let reach = Reach { hosts, tunnels, loopback };
-        let fetcher = Arc::clone(servers.fetchers.of(loopback));
+        let fetcher = Arc::clone(servers.fetchers.for_loopback(loopback));
         let gateway = Gateway::start(listener, &reach, fetcher, None);
         gateway.map(Some).map_err(|error| Failed::words(format!("its gateway cannot be started: {error}")))
     }
@@ -308,7 +308,7 @@ impl<'a> Jail<'a> {
             granted: true,
         };
         // Another command under the same name never gets the files of this one.
-        let of = Digest::of(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
+        let of = Digest::hash(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
         let user = format!("{}-{}", agent.map_or_else(|| "look".to_owned(), |agent| agent.to_string()), &of[..16]);
         let with_text =
             described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?.into())));
@@ -322,7 +322,7 @@ impl<'a> Jail<'a> {
             program: described.command.clone(),
             environment: with_text.chain(with_secret).chain(of_network).collect(),
             listener: has_network.then_some(jail_network::PORT),
-            roots: Roots::of_machine().filter(|_| has_network).map(|roots| roots.mount()),
+            roots: Roots::find().filter(|_| has_network).map(|roots| roots.mount()),
             layer: self.layer.clone(),
             mounts: described.mounts.iter().map(mount).collect(),
             state: servers.home.mcp_state(&described.name, &user),

@@ -272,7 +272,7 @@ impl Logins {
             return Err(refusal.hint("only a server at a URL has a login"));
         };
         let is_near = address::is_near(&url);
-        let fetcher = self.fetchers.of(if is_near { Loopback::DangerousAllowed } else { Loopback::Refused });
+        let fetcher = self.fetchers.for_loopback(if is_near { Loopback::DangerousAllowed } else { Loopback::Refused });
         Ok((url, Http { fetcher, is_near }))
     }
 }

@@ -8,7 +8,7 @@ use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_judge::egress::{Commands, Grant};
 
 /// Returns the variables of a command.
-pub(super) fn of(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, String)> {
+pub(super) fn variables(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = [
         ("PATH", "/usr/local/bin:/usr/bin:/bin"),
         ("HOME", WORKSPACE),
@@ -62,7 +62,7 @@ mod tests {
             host("files.pythonhosted.org", Commands::Pip, &["/packages/{file}"]),
             host("pypi.org", Commands::Pip, &["/simple/{package}/"]),
         ];
-        let all = of(&hosts, false);
+        let all = variables(&hosts, false);
         let value = |name: &str| all.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
         assert_eq!(value("GIT_CONFIG_COUNT"), Some("4"));
         assert_eq!(value("GIT_CONFIG_KEY_0"), Some("url.http://127.0.0.1:8129/github.com/.insteadOf"));
@@ -73,22 +73,22 @@ mod tests {
 
     #[test]
     fn registry_may_be_below_a_path() {
-        let all = of(&[host("forge.example", Commands::Npm, &["/api/npm/{package}"])], false);
+        let all = variables(&[host("forge.example", Commands::Npm, &["/api/npm/{package}"])], false);
         let address = "http://127.0.0.1:8129/forge.example/api/npm/".to_owned();
         assert!(all.contains(&("npm_config_registry".to_owned(), address)), "{all:?}");
     }
 
     #[test]
     fn program_without_a_granted_host_has_no_address() {
-        let all = of(&[host("example.org", Commands::Other, &["/a"])], false);
+        let all = variables(&[host("example.org", Commands::Other, &["/a"])], false);
         assert!(!all.iter().any(|(name, _)| name == "npm_config_registry" || name == "PIP_INDEX_URL"));
     }
 
     #[test]
     fn proxy_is_named_only_with_a_tunnel() {
         let is_proxy = |(name, _): &(String, String)| name.eq_ignore_ascii_case("https_proxy");
-        assert!(!of(&[], false).iter().any(is_proxy));
-        let all = of(&[], true);
+        assert!(!variables(&[], false).iter().any(is_proxy));
+        let all = variables(&[], true);
         assert!(all.iter().any(is_proxy));
         assert!(all.contains(&("no_proxy".to_owned(), "127.0.0.1".to_owned())), "{all:?}");
     }

@@ -228,7 +228,7 @@ fn spec(context: &FetchContext, work_dir: &WorkDir, task: &Task<'_>) -> Result<S
         streams: Streams::Output,
     };
     let mounts = vec![Mount { source: work_dir.work(), target: WORK.to_owned(), read_only: false, granted: false }];
-    let limits = Limits { file_bytes: room(config), ..Limits::of_programs() };
+    let limits = Limits { file_bytes: room(config), ..Limits::for_programs() };
     Ok(Spec {
         name: "packages".to_owned(),
         role: Role::Client(client),

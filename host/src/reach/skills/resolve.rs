@@ -176,7 +176,7 @@ impl Skills {
         let (keys, name, version, of) = (keys.to_vec(), name.clone(), version.clone(), what.clone());
         let check = move || -> Result<_, Refusal> {
             let key = trust::check_package(&keys, &archive, &signature, &of, &name, &version)?;
-            let unpacked = Unpacked::of(&archive, incoming).map_err(|error| refused(&of, error))?;
+            let unpacked = Unpacked::unpack(&archive, incoming).map_err(|error| refused(&of, error))?;
             let manifest = &unpacked.package.manifest;
             if manifest.name != name || manifest.version != version {
                 let message = format!("{of}: the package says that it is {} {}", manifest.name, manifest.version);

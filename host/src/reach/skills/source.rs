@@ -92,7 +92,7 @@ pub(super) fn files(directory: &Path) -> io::Result<Vec<String>> {
 }
 
 /// Returns the packages of a skill among these files: those named `NAME-VERSION.skill`.
-pub(super) fn of_name(files: &[String], name: &Name) -> Vec<Candidate> {
+pub(super) fn candidates(files: &[String], name: &Name) -> Vec<Candidate> {
     let candidate = |file: &String| {
         let version = file.strip_suffix(ENDING)?.strip_prefix(name.as_ref())?.strip_prefix('-')?;
         Some(Candidate { version: Version::parse(version).ok()?, file: file.clone() })
@@ -195,8 +195,12 @@ impl Skills {
             body: None,
             credential: None,
         };
-        let mut answer =
-            self.fetchers.of(loopback).open(request, limits).await.map_err(|why| not_fetched(source, file, &why))?;
+        let mut answer = self
+            .fetchers
+            .for_loopback(loopback)
+            .open(request, limits)
+            .await
+            .map_err(|why| not_fetched(source, file, &why))?;
         check_status(&answer).map_err(|why| failed(source, &format!("{file}: {why}")))?;
         let mut left = bytes_max;
         loop {
@@ -278,7 +282,7 @@ mod tests {
         ] {
             std::fs::write(directory.path().join(file), "x").expect("written");
         }
-        let found = of_name(&files(directory.path()).expect("read"), &"weather".parse().expect("a name"));
+        let found = candidates(&files(directory.path()).expect("read"), &"weather".parse().expect("a name"));
         let found: Vec<String> = found.into_iter().map(|one| one.version.to_string()).collect();
         assert_eq!(found, ["1.2.0"]);
     }

@@ -30,7 +30,7 @@ enum Listed {
 impl Listed {
     fn candidates(&self, name: &Name) -> Vec<Candidate> {
         match self {
-            Self::Files(files) => source::of_name(files, name),
+            Self::Files(files) => source::candidates(files, name),
             Self::Index(signed) => signed.candidates(name),
         }
     }

@@ -37,7 +37,7 @@ struct Texts {
 
 impl Texts {
     /// Returns the texts of a server; `None` if people confirmed no listing.
-    fn of(server: Server) -> Option<Self> {
+    fn from_server(server: Server) -> Option<Self> {
         let has_network = Place::for_description(&server.described).has_network();
         let (confirmed, _) = server.confirmed?;
         Some(Self { confirmed, seen: server.seen.map(|(text, _)| text), manifest: server.manifest, has_network })
@@ -117,7 +117,7 @@ pub(super) fn tools_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Arc<Server
     let mut all = Vec::new();
     let asked = skills::always_asked(tx, agent)?;
     for grant in grants {
-        let Some(texts) = find(tx, &grant.server)?.and_then(Texts::of) else { continue };
+        let Some(texts) = find(tx, &grant.server)?.and_then(Texts::from_server) else { continue };
         let tools = KEPT.with_borrow_mut(|kept| kept.tools(&grant.server, texts))?;
         all.extend(grant.tools.iter().filter_map(|tool| tools.get(tool)).map(|tool| {
             match asked.contains(&(grant.server.clone(), tool.tool.clone())) && !tool.manifest.always_ask {

@@ -107,7 +107,7 @@ fn classes_of(tool: &str) -> Classes {
     match manifest::built_in(tool) {
         Some(manifest) => manifest.classes(),
         // People choose the class of a tool of a server when they confirm it.
-        None if server::is_name_for_model(tool) => Classes::of(&DECIDED),
+        None if server::is_name_for_model(tool) => Classes::new(&DECIDED),
         None => Classes::NONE,
     }
 }

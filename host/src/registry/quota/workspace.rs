@@ -135,7 +135,7 @@ impl Walk<'_> {
 
 /// Returns whether the cause is a shortage of the host or a broken disk, which no agent causes.
 fn is_ours(error: Errno) -> bool {
-    error == Errno::EIO || Shortage::of_errno(error as i32).is_some()
+    error == Errno::EIO || Shortage::from_errno(error as i32).is_some()
 }
 
 #[cfg(test)]

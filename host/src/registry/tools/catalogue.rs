@@ -46,7 +46,7 @@ pub enum CommandReach {
 
 impl CommandReach {
     /// Returns the reach by whether a host is granted, and whether pushes are.
-    pub const fn of(has_hosts: bool, has_pushes: bool) -> Self {
+    pub const fn new(has_hosts: bool, has_pushes: bool) -> Self {
         match (has_hosts, has_pushes) {
             (false, _) => Self::Jail,
             (true, false) => Self::GrantedHosts,
@@ -107,16 +107,16 @@ pub struct OfServer {
 
 impl Terms {
     /// Returns the terms of a built-in tool.
-    pub fn of_built_in(tool: &str) -> Option<Self> {
+    pub fn for_built_in(tool: &str) -> Option<Self> {
         manifest::built_in(tool).map(|manifest| Self { manifest: Cow::Borrowed(manifest), of_server: None })
     }
 
     /// Returns the digest of the manifest, and for a tool of a server also of its confirmed form.
     pub fn digest(&self) -> Digest {
         match &self.of_server {
-            None => Digest::of(&canonical::to_vec(&*self.manifest)),
+            None => Digest::hash(&canonical::to_vec(&*self.manifest)),
             Some(OfServer { server, tool, pin }) => {
-                Digest::of(&canonical::to_vec(&(&*self.manifest, server, tool, pin)))
+                Digest::hash(&canonical::to_vec(&(&*self.manifest, server, tool, pin)))
             }
         }
     }
@@ -154,7 +154,7 @@ impl Catalogue {
     }
 
     /// Returns the tools of servers that the agent may call now.
-    pub fn of_servers(&self) -> Vec<&ServerTool> {
+    pub fn server_tools(&self) -> Vec<&ServerTool> {
         self.of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current).collect()
     }
 
@@ -176,7 +176,7 @@ impl Catalogue {
     /// Returns the terms of a tool.
     pub fn terms(&self, name: &str) -> Option<Terms> {
         match self.find(name)? {
-            Source::BuiltIn(tool) => Terms::of_built_in(tool.name),
+            Source::BuiltIn(tool) => Terms::for_built_in(tool.name),
             Source::Server(ServerTool { server, tool, pin, manifest, .. }) => Some(Terms {
                 manifest: Cow::Owned(manifest.clone()),
                 of_server: Some(OfServer { server: server.clone(), tool: tool.clone(), pin: *pin }),
@@ -202,7 +202,7 @@ impl Catalogue {
             description: tool.description,
             parameters: tool.parameters_for_model(),
         });
-        let all = self.of_servers();
+        let all = self.server_tools();
         let of_servers = if self.is_large { levels::definitions(&all, found) } else { all };
         let of_servers = of_servers.into_iter().map(|tool| Offered {
             name: &tool.manifest.name,
@@ -251,14 +251,14 @@ pub(super) mod tests {
     pub(in crate::registry::tools) fn server_tool(server: &str, tool: &str, description: &str) -> ServerTool {
         let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
         let schemas = BTreeMap::from([(tool.to_owned(), schema.clone())]);
-        let manifests = manifest::server::of_server(server, &schemas, None).expect("manifests");
+        let manifests = manifest::server::tool_manifests(server, &schemas, None).expect("manifests");
         ServerTool {
             server: server.to_owned(),
             tool: tool.to_owned(),
             description: description.to_owned(),
             parameters: schema,
             manifest: manifests[tool].clone(),
-            pin: Digest::of(b"pin"),
+            pin: Digest::hash(b"pin"),
             is_current: true,
         }
     }
@@ -308,6 +308,6 @@ pub(super) mod tests {
     fn changed_tools_are_in_no_level() {
         let mut large = catalogue(300);
         Arc::make_mut(&mut large.of_servers[0]).is_current = false;
-        assert_eq!((large.of_servers().len(), large.offered(&["s0__tool_0".to_owned()]).count()), (299, 2));
+        assert_eq!((large.server_tools().len(), large.offered(&["s0__tool_0".to_owned()]).count()), (299, 2));
     }
 }

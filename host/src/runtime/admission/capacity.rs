@@ -51,8 +51,8 @@ fn look() -> MachineLimits {
     // The kernel does not count root's processes; those of each session have their own uid.
     let root = nix::unistd::geteuid().is_root();
     MachineLimits {
-        memory_bytes: least(memory_of_machine(), of_control_group("memory.max")),
-        processes: least(limit(Resource::RLIMIT_NPROC).filter(|_| !root), of_control_group("pids.max")),
+        memory_bytes: least(memory_of_machine(), control_group_limit("memory.max")),
+        processes: least(limit(Resource::RLIMIT_NPROC).filter(|_| !root), control_group_limit("pids.max")),
         files: limit(Resource::RLIMIT_NOFILE),
     }
 }
@@ -64,7 +64,7 @@ fn memory_of_machine() -> Option<u64> {
 }
 
 /// Returns the least limit of this kind from this process's control group up to the root.
-fn of_control_group(name: &str) -> Option<u64> {
+fn control_group_limit(name: &str) -> Option<u64> {
     let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let group = PathBuf::from("/sys/fs/cgroup").join(path);

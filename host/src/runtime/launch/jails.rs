@@ -113,7 +113,7 @@ impl Jails {
     async fn granted(&self, session: &Session) -> Result<Granted, Error> {
         let (agent, session_agent, home) = (session.agent, session.agent, self.home.clone());
         let read = self.record.state.read(move |tx| {
-            let granted = mounts::of(tx, agent)?.into_iter();
+            let granted = mounts::list_for_agent(tx, agent)?.into_iter();
             let mounts = granted.map(|mounts::Mount { source, target, read_only }| Mount {
                 source,
                 target,
@@ -188,7 +188,7 @@ impl Jails {
         let own =
             |source, target: &str, read_only| Mount { source, target: target.to_owned(), read_only, granted: false };
         let workspace = own(self.home.session(session.id).workspace(), path::WORKSPACE, false);
-        let roots = Roots::of_machine().map(Roots::mount);
+        let roots = Roots::find().map(Roots::mount);
         Ok(Spec {
             name: format!("{}-network", session.id),
             role,
@@ -196,7 +196,7 @@ impl Jails {
             system: Some(system),
             listener: Some(jail_network::PORT),
             identity: identity(self.uid_of(session)?),
-            limits: Limits::of_programs(),
+            limits: Limits::for_programs(),
         })
     }
 

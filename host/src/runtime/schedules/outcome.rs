@@ -41,12 +41,12 @@ impl Outcome {
 ///
 /// # Errors
 /// Errors of the record.
-pub fn of(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Error> {
+pub fn find(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Error> {
     let Some(message) = started.message else { return Ok(None) };
     let Some(message) = inbox::find(tx, message)? else { return Ok(Some(Outcome::unknown("message_erased"))) };
     if matches!(message.status, Status::Completed | Status::Delivered) {
         return match message.turn {
-            Some(turn) => of_turn(tx, turn, &message),
+            Some(turn) => turn_outcome(tx, turn, &message),
             None => Ok(Some(Outcome::failed("no_answer"))),
         };
     }
@@ -60,7 +60,7 @@ pub fn of(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Erro
 }
 
 /// Returns the end of an occurrence by the turn that answered its message.
-fn of_turn(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outcome>, Error> {
+fn turn_outcome(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outcome>, Error> {
     let outcome = turn::outcome(tx, id)?.unwrap_or_default();
     if outcome != "replied" {
         let reason = match (turn::coded_failure(tx, id)?, outcome.as_str()) {
@@ -72,11 +72,11 @@ fn of_turn(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outc
         };
         return Ok(Some(Outcome::failed(reason)));
     }
-    let Some(reply) = delivery::of_turn(tx, id)? else { return Ok(Some(Outcome::unknown("delivery_unknown"))) };
+    let Some(reply) = delivery::for_turn(tx, id)? else { return Ok(Some(Outcome::unknown("delivery_unknown"))) };
     let Some(progress) = deliveries::progress(tx, reply.id)? else { return Ok(None) };
     Ok(match delivery::shown(&progress.state) {
         "received" => {
-            let (state, reason) = of_calls(tx, message)?;
+            let (state, reason) = run_state(tx, message)?;
             Some(Outcome { state, reason, receipt: Some(reply.id) })
         }
         "pending" | "sent" => None,
@@ -87,7 +87,7 @@ fn of_turn(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option<Outc
 
 /// Returns the state of a run whose reply arrived, by the calls of all its attempts: a run that was not allowed or not able to do a part
 /// of its work is not plainly done.
-fn of_calls(tx: &ReadTx<'_>, message: &Message) -> Result<(OccurrenceState, Option<&'static str>), Error> {
+fn run_state(tx: &ReadTx<'_>, message: &Message) -> Result<(OccurrenceState, Option<&'static str>), Error> {
     let (mut unknown, mut refused, mut failed) = (false, false, false);
     for attempt in turn::attempts_at(tx, message)? {
         for (call, judgement) in turns::calls_of(tx, attempt)? {

@@ -64,13 +64,13 @@ fn readiness(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<R
     }
     let Some(creator) = schedules::creator(tx, row)? else { return for_good("creator_removed") };
     let Some(agent) = registry::agent_by_id(tx, row.agent)? else { return for_good("agent_removed") };
-    if let Some(lost) = lost_right(tx, &context.settings.policy, (&creator, &agent), &row.may)? {
+    if let Some(lost) = lost_right(tx, &context.settings.policy, &creator, &agent, &row.may)? {
         return for_good(lost.name());
     }
     let Some(identity) = schedules::identity(tx, row)? else { return for_good("creator_identity") };
     let (channel, address, thread) = (row.channel.clone(), row.platform_id.clone(), row.thread_id.clone());
-    let origin = store::Origin::of_sender(channel, address, thread);
-    match store::of_origin(tx, agent.id, &origin)?.map(|session| session.standing) {
+    let origin = store::Origin::from_sender(channel, address, thread);
+    match store::find_by_origin(tx, agent.id, &origin)?.map(|session| session.standing) {
         Some(SessionState::Parked) => once("session_parked"),
         Some(SessionState::Quarantined) => once("session_quarantined"),
         Some(SessionState::Active | SessionState::Removed) | None => Ok(Readiness::Ready(identity)),
@@ -144,7 +144,7 @@ fn record(
     let quota = &context.settings.quota;
     inbox::check(&received)?;
     quota.admit_message(tx, row.creator, &received.channel, inbox::bytes(&received) as u64)?;
-    let authenticated = identity::of_schedule(tx, received, row.written_by)?;
+    let authenticated = identity::from_schedule(tx, received, row.written_by)?;
     let numbers = context.sessions_max;
     let routed = routing::route(tx, authenticated, quota, numbers, &context.record.wrapping)?;
     Ok(inbox::record(tx, &routed, &context.record.wrapping, &context.record.sealer)?)

@@ -112,7 +112,7 @@ impl ScheduleWorker {
 /// Settles the started occurrences of a schedule that have an end.
 fn settle_ended(tx: &mut ironclaw_state::WriteTx<'_>, id: ScheduleId) -> Result<(), Error> {
     for open in table::open_of(tx, id)?.iter().filter(|open| open.state == OccurrenceState::Started) {
-        let (Some(end), Some(row)) = (outcome::of(tx, open)?, schedules::find(tx, id)?) else { continue };
+        let (Some(end), Some(row)) = (outcome::find(tx, open)?, schedules::find(tx, id)?) else { continue };
         outcome::settle(tx, &row, open, end.state, end.reason, end.receipt)?;
     }
     Ok(())

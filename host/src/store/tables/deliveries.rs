@@ -168,7 +168,7 @@ pub fn find(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<Delivery>, Error> 
 }
 
 /// Returns the delivery that answers a turn.
-pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error> {
+pub fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<Delivery>, Error> {
     let sql = "SELECT * FROM deliveries WHERE id IN (SELECT value FROM turns, json_each(delivery_ids) WHERE turns.id = ?1) \
                ORDER BY created_at DESC, rowid DESC LIMIT 1";
     tx.find(sql, [turn], Delivery::read)

@@ -100,7 +100,7 @@ fn destination(row: &Row<'_>) -> rusqlite::Result<Destination> {
 }
 
 /// Returns the destinations of an agent, by name.
-pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Destination>, Error> {
+pub fn list_for_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Destination>, Error> {
     tx.list(
         &format!("{DESTINATIONS} WHERE destinations.agent_id = ?1 ORDER BY destinations.name"),
         [agent],

@@ -118,7 +118,7 @@ pub fn newest_of(tx: &ReadTx<'_>, channel: &str, principal: PersonId) -> Result<
 }
 
 /// Returns the message of this event of this sender.
-pub fn of_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Result<Option<InSession>, Error> {
+pub fn find_by_event(tx: &ReadTx<'_>, channel: &str, sender: &str, event: &str) -> Result<Option<InSession>, Error> {
     let sql = "SELECT id, session_id FROM messages WHERE channel = ?1 AND sender = ?2 AND event_id = ?3";
     tx.find(sql, [channel, sender, event], InSession::read)
 }
@@ -255,7 +255,7 @@ pub fn refund_attempt(tx: &mut WriteTx<'_>, messages: &[MessageId]) -> Result<()
 }
 
 /// Returns the messages that a turn answers, oldest first.
-pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
+pub fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageId>, Error> {
     tx.list(&format!("SELECT id FROM messages WHERE {OF_TURN} ORDER BY seq"), [turn], |row| row.get("id"))
 }
 

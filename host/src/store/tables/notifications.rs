@@ -172,7 +172,7 @@ pub fn insert(
 }
 
 /// Returns the notifications of a person for this reason and object, oldest first.
-pub fn of_subject(tx: &ReadTx<'_>, person: PersonId, about: About, subject: &str) -> Result<Vec<Stored>, Error> {
+pub fn list_for_subject(tx: &ReadTx<'_>, person: PersonId, about: About, subject: &str) -> Result<Vec<Stored>, Error> {
     let sql = "SELECT * FROM notifications WHERE subject = ?3 AND about = ?2 AND person_id = ?1 ORDER BY ordinal";
     tx.list(sql, params![person, about, subject], Stored::read)
 }

@@ -76,7 +76,7 @@ pub fn find(tx: &ReadTx<'_>, id: RequestId) -> Result<Option<Row>, Error> {
 }
 
 /// Returns the newest request that this call made.
-pub fn of_call(tx: &ReadTx<'_>, call: CallId) -> Result<Option<Row>, Error> {
+pub fn find_by_call(tx: &ReadTx<'_>, call: CallId) -> Result<Option<Row>, Error> {
     tx.find("SELECT * FROM requests WHERE call_id = ?1 ORDER BY ordinal DESC LIMIT 1", [call], Row::read)
 }
 
@@ -88,7 +88,7 @@ pub fn equal(tx: &ReadTx<'_>, session: SessionId, root: MessageId, digest: Diges
 }
 
 /// Returns the requests that the calls of one output made, in their order.
-pub fn of_output(tx: &ReadTx<'_>, session: SessionId, output: ItemId) -> Result<Vec<Row>, Error> {
+pub fn list_for_output(tx: &ReadTx<'_>, session: SessionId, output: ItemId) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE session_id = ?1 AND output_item = ?2 ORDER BY ordinal";
     tx.list(sql, params![session, output], Row::read)
 }
@@ -105,12 +105,12 @@ pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Ro
 }
 
 /// Returns the requests of a turn, in their order.
-pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<Row>, Error> {
+pub fn list_for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<Row>, Error> {
     tx.list("SELECT * FROM requests WHERE turn_id = ?1 ORDER BY ordinal", [turn], Row::read)
 }
 
 /// Returns the requests for calls of a tool by an agent on behalf of a person, in their order.
-pub fn of_person(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Row>, Error> {
+pub fn list_for_person(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE principal = ?1 AND agent_id = ?2 AND tool = ?3 ORDER BY ordinal";
     tx.list(sql, params![person, agent, tool], Row::read)
 }
@@ -169,7 +169,7 @@ pub fn pending_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
 }
 
 /// Returns the number of requests on behalf of a person since a time.
-pub fn of_person_since(tx: &ReadTx<'_>, person: PersonId, since: i64) -> Result<i64, Error> {
+pub fn count_since(tx: &ReadTx<'_>, person: PersonId, since: i64) -> Result<i64, Error> {
     let sql = "SELECT count(*) FROM requests WHERE principal = ?1 AND created_at >= ?2";
     tx.get(sql, params![person, since], |row| row.get(0))
 }
@@ -231,7 +231,7 @@ pub fn is_any_due(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Resul
 }
 
 /// Returns the requests of a message's task, in their order.
-pub fn of_task(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Result<Vec<Row>, Error> {
+pub fn list_for_task(tx: &ReadTx<'_>, session: SessionId, root: MessageId) -> Result<Vec<Row>, Error> {
     let sql = "SELECT * FROM requests WHERE session_id = ?1 AND root = ?2 ORDER BY ordinal";
     tx.list(sql, params![session, root], Row::read)
 }

@@ -183,14 +183,14 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Schedule>, Error> {
 }
 
 /// Returns the schedules of an agent that a person created and that are not removed, oldest first.
-pub fn of_agent_and_creator(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId) -> Result<Vec<Schedule>, Error> {
+pub fn list_for_creator(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId) -> Result<Vec<Schedule>, Error> {
     let sql =
         "SELECT * FROM schedules WHERE agent_id = ?1 AND creator = ?2 AND state <> 'removed' ORDER BY created_at, id";
     tx.list(sql, params![agent, creator], Schedule::read)
 }
 
 /// Returns the schedules of an agent that a change added, in the order of their rows.
-pub fn of_change(tx: &ReadTx<'_>, agent: AgentId, change: ChangeId) -> Result<Vec<ScheduleId>, Error> {
+pub fn added_by_change(tx: &ReadTx<'_>, agent: AgentId, change: ChangeId) -> Result<Vec<ScheduleId>, Error> {
     let sql = "SELECT id FROM schedules WHERE agent_id = ?1 AND change_id = ?2 ORDER BY rowid";
     tx.list(sql, params![agent, change], |row| row.get(0))
 }
@@ -273,7 +273,7 @@ pub fn occurrences_of(tx: &ReadTx<'_>, id: ScheduleId, most: usize) -> Result<Ve
 }
 
 /// Returns the occurrence that sent a message.
-pub fn of_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Occurrence>, Error> {
+pub fn occurrence_for_message(tx: &ReadTx<'_>, message: MessageId) -> Result<Option<Occurrence>, Error> {
     tx.find("SELECT * FROM occurrences WHERE message_id = ?1", [message], Occurrence::read)
 }
 
@@ -285,7 +285,7 @@ pub fn delete_old(tx: &mut WriteTx<'_>, id: ScheduleId, kept: usize) -> Result<(
 }
 
 /// Returns the list that limits the calls of a turn of a schedule that still exists.
-pub fn of_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<OfTurn>, Error> {
+pub fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<OfTurn>, Error> {
     let sql = "SELECT s.may, s.written_by FROM messages m JOIN occurrences o ON o.message_id = m.id \
                JOIN schedules s ON s.id = o.schedule_id WHERE m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND s.state <> 'removed'";
     tx.find(sql, [turn], |row| {

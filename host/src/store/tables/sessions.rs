@@ -112,7 +112,7 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Session>, Error> {
 }
 
 /// Returns the sessions of an agent that are not removed, oldest first.
-pub fn of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> {
+pub fn list_for_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     tx.list(sql, [agent], Session::read)
 }
@@ -133,7 +133,7 @@ pub fn find_own(tx: &ReadTx<'_>, person: PersonId, id: SessionId) -> Result<Opti
 }
 
 /// Returns the sessions that a person began and that are not removed, oldest first, also under identities that were unlinked since.
-pub fn of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Session>, Error> {
+pub fn list_for_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE person_id = ?1 AND state <> 'removed' ORDER BY created_at, id";
     tx.list(sql, [person], Session::read)
 }
@@ -167,7 +167,7 @@ pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, Error> {
 }
 
 /// Returns the session of this agent and origin, unless it is removed.
-pub fn of_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
+pub fn find_by_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 \
                AND origin_kind = ?5 AND state <> 'removed'";
     tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id, origin.kind], Session::read)

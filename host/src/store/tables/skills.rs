@@ -198,12 +198,12 @@ const INSTALLED: &str = "SELECT skill_packages.*, pinned, brought, change_id, in
      JOIN skill_packages USING (digest)";
 
 /// Returns the skills of an agent, by name.
-pub fn of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
+pub fn list_for_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
     tx.list(&format!("{INSTALLED} WHERE agent_id = ?1 ORDER BY agent_skills.name"), [agent], Installed::read)
 }
 
 /// Returns the skills of an agent whose versions are not revoked, by name.
-pub fn of_unrevoked(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
+pub fn list_unrevoked(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Installed>, Error> {
     let sql = format!(
         "{INSTALLED} WHERE agent_id = ?1 AND NOT EXISTS (SELECT 1 FROM skill_revocations AS revoked \
          WHERE revoked.name = skill_packages.name AND revoked.version = skill_packages.version) ORDER BY agent_skills.name"

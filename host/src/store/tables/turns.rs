@@ -114,7 +114,7 @@ pub fn find(tx: &ReadTx<'_>, id: TurnId) -> Result<Option<Turn>, Error> {
 }
 
 /// Returns those of these turns that work for this principal.
-pub fn of_principal(tx: &ReadTx<'_>, turns: &HashSet<TurnId>, principal: &str) -> Result<HashSet<TurnId>, Error> {
+pub fn working_for(tx: &ReadTx<'_>, turns: &HashSet<TurnId>, principal: &str) -> Result<HashSet<TurnId>, Error> {
     let sql = "SELECT id FROM turns WHERE id IN (SELECT value FROM json_each(?1)) AND principal = ?2";
     tx.list(sql, params![json!(turns).to_string(), principal], |row| row.get("id"))
 }

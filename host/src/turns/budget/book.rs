@@ -12,8 +12,8 @@ use ironclaw_model::Usage;
 use ironclaw_state::{ReadTx, WriteTx};
 
 pub use crate::store::tables::models::{
-    UsagePart, UsageRow as Row, delete_own_ceilings as forget, own_ceilings as own, used_in_session as of_session,
-    used_on_day as of_day, used_on_day_by as of_agent_day,
+    UsagePart, UsageRow as Row, delete_own_ceilings as forget, own_ceilings as own, used_in_session, used_on_day,
+    used_on_day_by,
 };
 
 /// Days that one answer covers at most.
@@ -101,13 +101,13 @@ pub fn used(
     let mut used = Vec::new();
     for limit in limits(config, own(tx, agent)?) {
         let spent = match limit.ceiling {
-            Ceiling::TokensPerDay | Ceiling::CostPerDay => of_day(tx, today)?,
-            Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay => of_agent_day(tx, today, agent)?,
-            Ceiling::TokensPerSession => of_session(tx, session)?,
+            Ceiling::TokensPerDay | Ceiling::CostPerDay => used_on_day(tx, today)?,
+            Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay => used_on_day_by(tx, today, agent)?,
+            Ceiling::TokensPerSession => used_in_session(tx, session)?,
             // No limit of an agent.
             Ceiling::TokensPerChain => continue,
         };
-        used.push((limit, spent.of(limit.ceiling)));
+        used.push((limit, spent.counted_by(limit.ceiling)));
     }
     if let (Some(limit), Some(chain)) = (chain_limit(config), agent_messages::chain_of_turn(tx, turn)?) {
         used.push((limit, agent_messages::tokens_of(tx, chain)?));

@@ -66,12 +66,12 @@ const fn sentence(code: DenialCode) -> Option<&'static str> {
         DenialCode::EgressUpload => {
             "the body is longer than your grant of this host permits; send less, or ask for more with request_capability_change of kind egress"
         }
-        _ => return of_request(code),
+        _ => return request_advice(code),
     })
 }
 
 /// Returns the sentence of a code about an approval request or a destination.
-const fn of_request(code: DenialCode) -> Option<&'static str> {
+const fn request_advice(code: DenialCode) -> Option<&'static str> {
     Some(match code {
         DenialCode::CallDestination => {
             "you have no destination of that name; use one that you have, or ask for it with request_capability_change of kind destinations"

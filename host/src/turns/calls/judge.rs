@@ -183,10 +183,10 @@ fn listed(turn: &TurnFacts, tool: &str) -> Classes {
         Principal::Agent if turn.of_agents.iter().any(|entry| entry == tool) => &turn.of_agents,
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => return Classes::NONE,
     };
-    let trade = Classes::of(&[Class::Trade]);
+    let trade = Classes::new(&[Class::Trade]);
     let entry = |entry: &String| match entry.parse::<Class>() {
-        Ok(class) if turn.principal == Principal::Schedule => Classes::of(&[class]),
-        _ if entry == tool => Classes::of(&Class::ALL),
+        Ok(class) if turn.principal == Principal::Schedule => Classes::new(&[class]),
+        _ if entry == tool => Classes::new(&Class::ALL),
         _ => Classes::NONE,
     };
     let all = list.iter().map(entry).fold(Classes::NONE, Classes::or);
@@ -290,7 +290,7 @@ mod tests {
     fn turn() -> TurnFacts {
         TurnFacts {
             principal: Principal::Person,
-            scope: Classes::of(&[Class::Read, Class::Write]),
+            scope: Classes::new(&[Class::Read, Class::Write]),
             has_external: true,
             catalogue: Catalogue::default(),
             network: Network::default(),

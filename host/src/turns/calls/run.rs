@@ -170,7 +170,7 @@ fn arguments<T: DeserializeOwned>(call: &Call) -> Result<T, HostResult> {
 
 /// Returns the definitions of the tools that fit the words of a model. People confirmed them, as those in each prompt.
 fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
-    let all = catalogue.of_servers();
+    let all = catalogue.server_tools();
     let found = tools::find::find(&all, &wanted.query, wanted.max.unwrap_or(tools::find::FOUND_USUAL));
     if found.is_empty() {
         let servers = levels::servers(&all);
@@ -227,7 +227,7 @@ fn manage_schedules(
     let person = turn.person()?;
     let done = match (wanted.verb.as_str(), &wanted.id) {
         ("list", _) => {
-            let mut own = schedules::of_agent_and_creator(tx, agent.id, person)?;
+            let mut own = schedules::list_for_creator(tx, agent.id, person)?;
             own.retain(schedules::is_by_agent);
             let shown: Vec<_> = own.iter().map(shown_schedule).collect();
             Ok(ironclaw_contract::canonical::to_string(&json!({ "schedules": shown })))
@@ -252,7 +252,7 @@ fn change_schedule(
     verb: &str,
     id: &str,
 ) -> Result<String, Denied> {
-    let row = schedules::of_agent(tx, agent, person, id.parse().map_err(|_| schedules::unknown(id))?)?;
+    let row = schedules::find_asked_for(tx, agent, person, id.parse().map_err(|_| schedules::unknown(id))?)?;
     let by = By::Agent(agent.id);
     match verb {
         "pause" => schedules::pause(tx, &row, by, schedules::PAUSED_BY_AGENT).map(|()| format!("paused {}", row.id)),

@@ -43,10 +43,10 @@ fn read(files: &Files, path: &str, digest: Digest) -> Result<Image, LeftOut> {
     }
     let mut content = Vec::new();
     file.take(IMAGE_BYTES_MAX + 1).read_to_end(&mut content).map_err(|_| LeftOut::Changed)?;
-    if Digest::of(&content) != digest {
+    if Digest::hash(&content) != digest {
         return Err(LeftOut::Changed);
     }
-    let kind = ImageType::of(&content).ok_or(LeftOut::OtherType)?;
+    let kind = ImageType::detect(&content).ok_or(LeftOut::OtherType)?;
     Ok(Image { kind, base64: STANDARD.encode(content).into() })
 }
 
@@ -62,7 +62,7 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nimage";
 
     fn unread(path: &str, bytes: &[u8]) -> Part {
-        Part::Image { path: path.to_owned(), content: ImageContent::Unread(Digest::of(bytes)) }
+        Part::Image { path: path.to_owned(), content: ImageContent::Unread(Digest::hash(bytes)) }
     }
 
     fn contents(parts: &[Part]) -> Vec<ImageContent> {

@@ -157,9 +157,10 @@ impl Composer<'_, '_> {
     /// Adds the words and files of a message. An image follows the note about it.
     fn message(&mut self, item: &Recorded, body: &str, spans: &[Span]) -> Result<(), Error> {
         let has_files = spans.iter().any(|span| matches!(span.author, Author::File { .. }));
-        let mut images = if has_files { items::images::of(self.tx, item.tuple.item, self.key)? } else { Vec::new() }
-            .into_iter()
-            .peekable();
+        let mut images =
+            if has_files { items::images::for_message(self.tx, item.tuple.item, self.key)? } else { Vec::new() }
+                .into_iter()
+                .peekable();
         let principal = self.reader.turn.principal.parse().ok();
         let mut start = 0;
         for (at, span) in spans.iter().enumerate() {
@@ -168,7 +169,7 @@ impl Composer<'_, '_> {
             self.parts.push(match span.author {
                 // Only the prompt of a schedule is a message that a model wrote as a whole. An answer quotes the question.
                 Author::Model if spans.len() == 1 => Part::Task { text: text.to_owned() },
-                Author::Agent { agent } => self.of_agent(agent, item, text)?,
+                Author::Agent { agent } => self.agent_part(agent, item, text)?,
                 _ => span_part(&span.author, text, principal),
             });
             start = end;
@@ -180,7 +181,7 @@ impl Composer<'_, '_> {
     }
 
     /// Returns the part for a message of another agent.
-    fn of_agent(&self, agent: AgentId, item: &Recorded, text: &str) -> Result<Part, Error> {
+    fn agent_part(&self, agent: AgentId, item: &Recorded, text: &str) -> Result<Part, Error> {
         let found = agents::agent_by_id(self.tx, agent)?;
         let of_agent = agent_messages::find(self.tx, item.tuple.item.message())?;
         Ok(Part::Agent {
@@ -243,7 +244,7 @@ impl Composer<'_, '_> {
         let state = turns::find_call(self.tx, call)?.map(|row| row.state);
         Ok(match state {
             Some(CallState::Void) => NOT_MADE.to_owned(),
-            Some(CallState::Asked | CallState::Refused) => match requests::of_call(self.tx, call)? {
+            Some(CallState::Asked | CallState::Refused) => match requests::find_by_call(self.tx, call)? {
                 Some(request) => asked(&request),
                 None => "this call was not made: it was refused, or an equal later call took its place".to_owned(),
             },

@@ -52,7 +52,7 @@ pub(super) fn text(
     }
     paragraphs.extend(skills_of(tx, reader)?);
     if catalogue.is_large() {
-        paragraphs.push(levels::paragraph(&catalogue.of_servers()));
+        paragraphs.push(levels::paragraph(&catalogue.server_tools()));
     }
     if !agent.persona.is_empty() {
         paragraphs.push(agent.persona.clone());
@@ -80,14 +80,14 @@ fn is_of_agents(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<bool, ironclaw_s
 fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<String, ironclaw_state::Error> {
     let mut said =
         "Your files are in /workspace, which this conversation keeps. Relative paths begin there.".to_owned();
-    let granted: Vec<String> = mounts::of(tx, reader.agent.id)?
+    let granted: Vec<String> = mounts::list_for_agent(tx, reader.agent.id)?
         .into_iter()
         .map(|mount| format!("{} ({})", mount.target, if mount.read_only { "read only" } else { "writable" }))
         .collect();
     if !granted.is_empty() {
         said.push_str(&format!(" Directories of this machine that you may use: {}.", granted.join(", ")));
     }
-    if let Some(software) = software::of(tx, reader.agent.id)?.filter(|_| runs_commands) {
+    if let Some(software) = software::for_agent(tx, reader.agent.id)?.filter(|_| runs_commands) {
         let installed: Vec<String> = software.packages.names().cloned().collect();
         if !installed.is_empty() {
             said.push_str(&format!(" Packages that are installed for you: {}.", installed.join(", ")));
@@ -98,7 +98,8 @@ fn places(tx: &ReadTx<'_>, reader: &Reader<'_>, runs_commands: bool) -> Result<S
 
 /// Returns the paragraph about the destinations to which the agent may send now, if there are any.
 fn sends(tx: &ReadTx<'_>, reader: &Reader<'_>) -> Result<Option<String>, ironclaw_state::Error> {
-    let held = destinations::of(tx, reader.agent.id)?.into_iter().filter(|held| held.state == State::Active);
+    let held =
+        destinations::list_for_agent(tx, reader.agent.id)?.into_iter().filter(|held| held.state == State::Active);
     let shown = |held: destinations::Destination| match held.to_agent {
         Some(_) => format!("{} (agent {})", held.name, held.to_agent_name),
         None => held.name,
@@ -168,7 +169,7 @@ pub(super) struct Now {
 
 impl Now {
     /// Returns this time, milliseconds since the epoch, in a zone.
-    pub(super) fn of(at_ms: i64, zone: &TimeZone) -> Self {
+    pub(super) fn new(at_ms: i64, zone: &TimeZone) -> Self {
         let Ok(at) = Timestamp::from_millisecond(at_ms) else {
             return Self { date: "an unknown date".to_owned(), time: "an unknown time".to_owned() };
         };

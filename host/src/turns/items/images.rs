@@ -35,7 +35,7 @@ pub fn seal(message: MessageId, images: &[SentImage], key: &ContentKey) -> Resul
 ///
 /// # Errors
 /// Errors of the record, and of a list that the key does not open.
-pub fn of(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Vec<SentImage>, Error> {
+pub fn for_message(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<Vec<SentImage>, Error> {
     let Some(sealed) = messages::images(tx, item.message())? else { return Ok(Vec::new()) };
     let unreadable = || keys::Error::Sealed("the images of a message");
     Ok(serde_json::from_slice(&key.open(item, &sealed)?).map_err(|_| unreadable())?)

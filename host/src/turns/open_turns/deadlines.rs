@@ -41,13 +41,13 @@ impl Deadlines {
     }
 
     /// Returns the deadline of this turn; `None` if it is not the open turn of its session.
-    pub(crate) fn of(&self, session: SessionId, turn: TurnId) -> Option<Instant> {
+    pub(crate) fn for_turn(&self, session: SessionId, turn: TurnId) -> Option<Instant> {
         self.lock().get(&session).filter(|open| open.turn == turn).map(|open| open.until)
     }
 
     /// Returns the time left of this turn; zero if it is not the open turn of its session.
     pub(crate) fn left(&self, session: SessionId, turn: TurnId) -> Duration {
-        self.of(session, turn).map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+        self.for_turn(session, turn).map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
     /// Moves the deadline of this turn back. Returns the wait until its sandbox can read it; `None` if the turn is not open.
@@ -117,12 +117,12 @@ mod tests {
         let (first, second) = (TurnId::new(), TurnId::new());
         let until = Instant::now() + Duration::from_secs(300);
         deadlines.begin(session, first, until);
-        assert_eq!(deadlines.of(session, first), Some(until));
-        assert_eq!(deadlines.of(SessionId::new(), first), None, "it is another session's");
+        assert_eq!(deadlines.for_turn(session, first), Some(until));
+        assert_eq!(deadlines.for_turn(SessionId::new(), first), None, "it is another session's");
         deadlines.begin(session, second, until);
-        assert_eq!(deadlines.of(session, first), None);
+        assert_eq!(deadlines.for_turn(session, first), None);
         deadlines.end(session);
-        assert_eq!(deadlines.of(session, second), None);
+        assert_eq!(deadlines.for_turn(session, second), None);
     }
 
     #[tokio::test]
@@ -132,7 +132,7 @@ mod tests {
         deadlines.begin(session, turn, until);
         assert!(deadlines.extend(session, TurnId::new(), Duration::from_secs(1)).is_none(), "it is another turn");
         let shown = deadlines.extend(session, turn, Duration::from_secs(10)).expect("it is open");
-        assert_eq!(deadlines.of(session, turn), Some(until + Duration::from_secs(10)));
+        assert_eq!(deadlines.for_turn(session, turn), Some(until + Duration::from_secs(10)));
         let (moves, _) = deadlines.moved(session).await;
         assert_eq!(moves, Moves { count: 1, ms: 10_000 });
         deadlines.mark_projected(session, moves);

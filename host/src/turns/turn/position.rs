@@ -26,7 +26,7 @@ impl Position {
     ///
     /// # Errors
     /// Errors of the record; a turn without a message is one.
-    pub fn of(tx: &ReadTx<'_>, turn: &Turn) -> Result<Self, Error> {
+    pub fn find(tx: &ReadTx<'_>, turn: &Turn) -> Result<Self, Error> {
         let mut position: Option<Self> = None;
         for message in messages::that_asked(tx, turn.id)? {
             let root = messages::root_of(tx, message)?;

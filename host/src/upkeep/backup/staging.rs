@@ -129,7 +129,7 @@ impl Staging {
     ///
     /// # Errors
     /// [`Error::Swap`] if neither can be written.
-    pub fn of(home: &Path, keeps: bool) -> Result<Self, Error> {
+    pub fn create(home: &Path, keeps: bool) -> Result<Self, Error> {
         let is_new = !home.exists();
         let name = home.file_name().unwrap_or_default().to_string_lossy();
         let above = directory_of(home);
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn staging(home: &Path) -> Result<Staging, Error> {
-        Staging::of(home, !is_empty(home)?)
+        Staging::create(home, !is_empty(home)?)
     }
 
     #[test]

@@ -257,7 +257,7 @@ impl Walk<'_> {
 
     /// Counts an entry that is left out. One that was removed meanwhile does not count.
     fn skip(&mut self, below: &Path, error: Errno) -> Result<(), Error> {
-        if error == Errno::EIO || Shortage::of_errno(error as i32).is_some_and(|_| error != OVER) {
+        if error == Errno::EIO || Shortage::from_errno(error as i32).is_some_and(|_| error != OVER) {
             return Err(Error::Io { path: self.place(below), source: error.into() });
         }
         self.skipped += u64::from(error != Errno::ENOENT);

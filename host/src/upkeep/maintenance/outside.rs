@@ -105,7 +105,7 @@ impl HeadPublisher {
 fn take_names(home: &Home, archives: &[Foreign]) -> Result<Vec<RenamedArchive>, archive::Error> {
     let mut asides: Vec<RenamedArchive> = Vec::new();
     for foreign in archives {
-        let aside = RenamedArchive::of(home, foreign.first);
+        let aside = RenamedArchive::reserve(home, foreign.first);
         asides.push(aside.inspect_err(|_| asides.iter().for_each(RenamedArchive::undo))?);
     }
     Ok(asides)
@@ -132,7 +132,7 @@ fn remember(tx: &mut WriteTx<'_>, heads: &[Signed]) -> Result<(), ironclaw_state
 
 fn live(tx: &ReadTx<'_>) -> Result<LiveChain, ironclaw_state::Error> {
     let Position { ledger, first, .. } = Position::read(tx)?;
-    Ok(LiveChain { ledger, first, genesis: Genesis::of_live_chain(tx)?, keys: head::public_keys(tx)? })
+    Ok(LiveChain { ledger, first, genesis: Genesis::from_live_chain(tx)?, keys: head::public_keys(tx)? })
 }
 
 impl Shared {

@@ -15,7 +15,7 @@ impl Home {
     ///
     /// # Errors
     /// [`Error::NotInitialised`] for another directory.
-    pub fn of_remains(path: &Path) -> Result<Self, Error> {
+    pub fn for_removal(path: &Path) -> Result<Self, Error> {
         let home = path.canonicalize().map(Self).map_err(|_| Error::NotInitialised(path.to_owned()))?;
         let found = fs::metadata(&home.0).map_err(|source| Error::Io { path: home.0.clone(), source })?;
         let me = nix::unistd::geteuid().as_raw();

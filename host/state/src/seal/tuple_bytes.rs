@@ -31,7 +31,7 @@ impl TupleBytes {
     }
 
     /// Returns the bytes of a tuple of the session.
-    pub(super) fn of(&mut self, t: &Tuple) -> &[u8] {
+    pub(super) fn encode(&mut self, t: &Tuple) -> &[u8] {
         self.buffer.clear();
         // Canonical JSON rounds a larger number.
         if t.seq > INTEGER_MAX || t.issued_at.unsigned_abs() > INTEGER_MAX {
@@ -130,7 +130,7 @@ mod tests {
             for t in tuples {
                 let t = Tuple { session, ..t };
                 let sealed = seal::tuple(&Tuple { boot, ..t.clone() });
-                prop_assert_eq!(String::from_utf8_lossy(writer.of(&t)), String::from_utf8_lossy(&sealed));
+                prop_assert_eq!(String::from_utf8_lossy(writer.encode(&t)), String::from_utf8_lossy(&sealed));
             }
         }
     }

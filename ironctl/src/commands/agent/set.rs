@@ -40,7 +40,7 @@ pub struct Changes {
 
 impl Changes {
     /// Returns the change to another model endpoint.
-    pub fn of_model(name: String) -> Self {
+    pub fn with_model(name: String) -> Self {
         Self { model: Some(name), ..Self::default() }
     }
 

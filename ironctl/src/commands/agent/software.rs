@@ -55,7 +55,7 @@ struct Named {
 }
 
 impl Named {
-    fn of(&self) -> Of {
+    fn manager(&self) -> Of {
         match (self.npm, self.pypi) {
             (true, _) => Of::Npm,
             (false, true) => Of::Pypi,
@@ -102,7 +102,7 @@ struct Installed {
 }
 
 impl Installed {
-    fn of(agent: &Agent) -> Self {
+    fn from_agent(agent: &Agent) -> Self {
         agent.packages.clone().map_or_else(Self::default, |had| Self { apt: had.apt, npm: had.npm, pypi: had.pypi })
     }
 
@@ -135,10 +135,10 @@ impl Installed {
 
 /// Installs packages for an agent beside those that it has. A package that it has is fetched again.
 pub async fn install(at: &At, client: &Client, args: Install) -> Result<(), Error> {
-    let of = args.named.of();
+    let of = args.named.manager();
     let Named { agent, packages, yes, .. } = args.named;
     let agent = client.call(routes::AGENT, [&agent]).await?;
-    let mut wanted = Installed::of(&agent);
+    let mut wanted = Installed::from_agent(&agent);
     wanted.add(of, &packages);
     let changed = change(at, client, &agent, wanted, yes).await?;
     let is_applied = changed.is_some_and(|change| change.status == "applied");
@@ -151,10 +151,10 @@ pub async fn install(at: &At, client: &Client, args: Install) -> Result<(), Erro
 
 /// Removes packages from an agent.
 pub async fn uninstall(at: &At, client: &Client, args: Uninstall) -> Result<(), Error> {
-    let of = args.named.of();
+    let of = args.named.manager();
     let Named { agent, packages, yes, .. } = args.named;
     let agent = client.call(routes::AGENT, [&agent]).await?;
-    let had = Installed::of(&agent);
+    let had = Installed::from_agent(&agent);
     let mut wanted = had.clone();
     if let Some(missing) = wanted.remove(of, &packages) {
         return Err(not_installed(&agent.name, had, of, missing));

@@ -153,7 +153,7 @@ impl Conversation<'_> {
     async fn answer_questions(&mut self, mut recorded: Recorded) -> Result<(), Error> {
         loop {
             // The answer of the agent did arrive, so a failed request is no failure of the message.
-            let Ok(mut waiting) = inbox::of_agent(self.client, &self.name).await else { return Ok(()) };
+            let Ok(mut waiting) = inbox::list_for_agent(self.client, &self.name).await else { return Ok(()) };
             waiting.retain(|entry| entry.session_id == Some(recorded.session_id) && !self.offered.contains(&entry.id));
             let Some(next) = waiting.into_iter().next() else { return Ok(()) };
             self.offered.push(next.id);
@@ -198,7 +198,7 @@ impl Conversation<'_> {
             }
             Line::Model(None) => self.show_model().await,
             Line::Model(Some(name)) => {
-                set::run(self.at, self.client, &self.name, set::Changes::of_model(name), false).await
+                set::run(self.at, self.client, &self.name, set::Changes::with_model(name), false).await
             }
             Line::Files(directory) => self.list_files(directory.as_deref().unwrap_or_default()).await,
             Line::Usage => usage::print_of_agent(out, self.client, &self.id).await,

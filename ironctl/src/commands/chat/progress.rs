@@ -84,7 +84,7 @@ impl LiveTurn {
 
     /// Shows the progress of a running call.
     pub fn progress(&mut self, progress: &CallProgress) -> Result<(), Error> {
-        self.show(of_call(progress))
+        self.show(progress_line(progress))
     }
 
     /// Shows a line that stays.
@@ -166,7 +166,7 @@ fn progress(event: LedgerEvent, stage: &Stage) -> String {
 }
 
 /// Returns the text of the progress line of a running call.
-fn of_call(of: &CallProgress) -> String {
+fn progress_line(of: &CallProgress) -> String {
     let total = of.total.map(|total| format!(" of {}", number(total))).unwrap_or_default();
     // The end is cut, so the words of the server come last.
     let words = of.words.as_ref().map(|words| format!(": \"{words}\"")).unwrap_or_default();
@@ -219,7 +219,7 @@ mod tests {
     fn progress_of_a_call_has_its_numbers_and_words() {
         let of = |progress, total, words: Option<&str>| {
             let (call_id, tool, words) = (CallId::new(), "demo__count".to_owned(), words.map(str::to_owned));
-            of_call(&CallProgress { call_id, tool, progress, total, words })
+            progress_line(&CallProgress { call_id, tool, progress, total, words })
         };
         assert_eq!(of(3.0, Some(10.0), Some("page 3")), "demo__count runs: 3 of 10: \"page 3\"");
         assert_eq!(of(0.1 + 0.2, None, None), "demo__count runs: 0.3");

@@ -21,7 +21,7 @@ impl Waiting {
     ///
     /// Ignores a failed request, because the answer did arrive.
     pub async fn remind(&mut self, out: Output, client: &Client, agent: &str) -> Result<(), Error> {
-        let Ok(found) = inbox::of_agent(client, agent).await else { return Ok(()) };
+        let Ok(found) = inbox::list_for_agent(client, agent).await else { return Ok(()) };
         let ids: Vec<String> = found.iter().map(|entry| entry.id.to_string()).collect();
         let is_known = ids == self.shown;
         self.shown = ids;

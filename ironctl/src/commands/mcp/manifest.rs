@@ -13,7 +13,7 @@ const OUTWARD: &str = " outward";
 /// Returns the manifests of the listed tools. The effect of a tool comes from its confirmed manifest, if it has one.
 ///
 /// Fails if the listing has no manifests, or if the confirmed ones are no TOML.
-pub fn of(server: &McpServer) -> Result<String, Error> {
+pub fn to_toml(server: &McpServer) -> Result<String, Error> {
     let listed: Vec<&McpServerTool> = server.tools.iter().filter(|tool| tool.listed != "gone").collect();
     if listed.is_empty() {
         let why = server.problem.as_deref().unwrap_or("the host has no listing with tools of it");
@@ -144,7 +144,7 @@ mod tests {
             "a = {",
             "\u{7f}\0",
         ] {
-            let text = of(&server(argument, None)).expect("manifests");
+            let text = to_toml(&server(argument, None)).expect("manifests");
             assert!(!text.chars().any(|character| character != '\n' && is_unsafe(character)), "{text:?}");
             let tools = read(&text);
             let tools = tools["tool"].as_array().expect("tools");
@@ -158,17 +158,17 @@ mod tests {
     #[test]
     fn effect_of_the_confirmed_manifest_is_kept() {
         let confirmed = "[[tool]]\nname = 'c'\neffect = 'sends \"{to}\"'\nreversible = true\n";
-        let tools = read(&of(&server("to", Some(confirmed))).expect("manifests"));
+        let tools = read(&to_toml(&server("to", Some(confirmed))).expect("manifests"));
         assert_eq!(tools["tool"][1]["effect"], "sends \"{to}\"");
         assert_eq!((&tools["tool"][1]["reversible"], &tools["tool"][0]["reversible"]), (&json!(true), &Value::Null));
-        assert!(of(&server("to", Some("[["))).is_err());
+        assert!(to_toml(&server("to", Some("[["))).is_err());
     }
 
     #[test]
     fn server_without_a_listing_has_no_manifests() {
         let mut empty = server("to", None);
         empty.tools.clear();
-        let report = of(&empty).expect_err("refused").report().expect("reported").error;
+        let report = to_toml(&empty).expect_err("refused").report().expect("reported").error;
         assert_eq!(report.code, "mcp_unseen");
         assert!(report.hint.contains("ironctl mcp test mail"), "{}", report.hint);
     }

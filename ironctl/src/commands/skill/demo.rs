@@ -32,7 +32,7 @@ pub struct Demo {
 pub async fn run(at: &At, Demo { agent, yes }: Demo) -> Result<(), Error> {
     let (client, base) = (at.client()?, base()?);
     let public = own_key(at, &base)?;
-    let id = PublicKey::parse(&public).map_err(|cause| failure::of(Path::new("the public key"), cause))?.id;
+    let id = PublicKey::parse(&public).map_err(|cause| failure::about(Path::new("the public key"), cause))?.id;
     let (name, directory) = publish(at, &base)?;
     if !client.call(routes::SKILL_KEYS, []).await?.iter().any(|key| key.id == id) {
         client
@@ -45,7 +45,7 @@ pub async fn run(at: &At, Demo { agent, yes }: Demo) -> Result<(), Error> {
         client.post(routes::ADD_SKILL_SOURCE, [], &SkillSource { name: OWN.to_owned(), location }).await?;
         at.out.remark(format!("{} is a source of skills, as {OWN}", directory.display()))?;
     }
-    installed::add(at, installed::Add::of(name, agent, yes)).await
+    installed::add(at, installed::Add::newest(name, agent, yes)).await
 }
 
 fn base() -> Result<BaseDirs, Error> {
@@ -58,7 +58,7 @@ fn own_key(at: &At, base: &BaseDirs) -> Result<String, Error> {
     let secret = base.config_dir().join("ironclaw/skill.key");
     let public = secret.with_extension("pub");
     if secret.symlink_metadata().is_err() {
-        let pair = author::generate_key(None).map_err(|cause| failure::of(&secret, cause))?;
+        let pair = author::generate_key(None).map_err(|cause| failure::about(&secret, cause))?;
         make_directory(secret.parent().expect("it has a directory"))?;
         pack::write_private(&secret, pair.secret.as_bytes())?;
         pack::write(&public, pair.public.as_bytes(), true)?;
@@ -72,7 +72,7 @@ fn publish(at: &At, base: &BaseDirs) -> Result<(String, PathBuf), Error> {
     let directory = base.data_dir().join("ironclaw/skills");
     make_directory(&directory)?;
     let scratch = std::env::temp_dir().join(format!("ironctl-demo-{}", std::process::id()));
-    let failed = |cause| failure::of(Path::new("the bundled skill"), cause);
+    let failed = |cause| failure::about(Path::new("the bundled skill"), cause);
     let packed = bundled::write(&scratch).and_then(|()| author::pack(&scratch));
     // The system removes the rest of its temporary directory.
     let _ = fs::remove_dir_all(&scratch);
@@ -89,7 +89,7 @@ fn publish(at: &At, base: &BaseDirs) -> Result<(String, PathBuf), Error> {
             let hint = format!("sign it yourself: ironctl skill sign {}", file.display());
             return Err(Error::failed("skill_key_password", message).hinting(hint));
         }
-        let key = SecretKey::parse(&text, None).map_err(|cause| failure::of(&secret, cause))?;
+        let key = SecretKey::parse(&text, None).map_err(|cause| failure::about(&secret, cause))?;
         verify::sign_with(&file, &package, &key, false)?;
         at.out.remark(format!("packed and signed {}", file.display()))?;
     }

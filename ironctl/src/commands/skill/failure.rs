@@ -5,7 +5,7 @@ use ironclaw_skill::Error as Cause;
 use std::path::Path;
 
 /// Returns the failure of work on an object.
-pub fn of(object: &Path, cause: Cause) -> Error {
+pub fn about(object: &Path, cause: Cause) -> Error {
     let (code, hint) = match &cause {
         Cause::Manifest { .. } => ("skill_malformed", "correct the field; `ironctl skill lint DIR` checks a directory"),
         Cause::Path { .. } => ("skill_path", "a package has SKILL.md, and files in scripts/, references/ and assets/"),

@@ -64,21 +64,21 @@ pub fn run(at: &At, args: &Args) -> Result<(), Error> {
     let from = args.from.as_deref().unwrap_or(Path::new("the bundled skill"));
     let own = scratch.0.join("bundled");
     let source = match args.bundled {
-        true => bundled::write(&own).map(|()| own.as_path()).map_err(|cause| failure::of(from, cause))?,
+        true => bundled::write(&own).map(|()| own.as_path()).map_err(|cause| failure::about(from, cause))?,
         false => from,
     };
-    let imported = author::import(source, &copy).map_err(|cause| failure::of(from, cause))?;
-    let findings = author::lint(&copy).map_err(|cause| failure::of(from, cause))?;
-    let references = lint::outward_references(&copy).map_err(|cause| failure::of(from, cause))?;
+    let imported = author::import(source, &copy).map_err(|cause| failure::about(from, cause))?;
+    let findings = author::lint(&copy).map_err(|cause| failure::about(from, cause))?;
+    let references = lint::outward_references(&copy).map_err(|cause| failure::about(from, cause))?;
     let scripts = scripts(&copy)?;
     show(at, &imported, &scripts, &references)?;
     findings.iter().try_for_each(|finding| at.out.remark(finding.to_string()))?;
     pack::refuse_errors(from, &findings)?;
-    let packed = author::pack(&copy).map_err(|cause| failure::of(from, cause))?;
+    let packed = author::pack(&copy).map_err(|cause| failure::about(from, cause))?;
     let name = format!("{}-{}.skill", imported.name, imported.version);
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(name));
     pack::write(&out, &packed, false).map_err(|error| error.hinting("remove it, or name another file with --out"))?;
-    let package = Package::read_from(packed.as_slice()).map_err(|cause| failure::of(&out, cause))?;
+    let package = Package::read_from(packed.as_slice()).map_err(|cause| failure::about(&out, cause))?;
     let (signature, signer) = verify::sign_with(&out, &package, &key, false)?;
     at.out.json(&json!({
         "file": out,
@@ -102,7 +102,7 @@ pub fn run(at: &At, args: &Args) -> Result<(), Error> {
 
 /// Returns the scripts with their texts; those that are no text have none.
 fn scripts(copy: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
-    let manifest = author::lint::files(copy).map_err(|cause| failure::of(copy, cause))?;
+    let manifest = author::lint::files(copy).map_err(|cause| failure::about(copy, cause))?;
     let scripts = manifest.into_iter().filter(|path| path.starts_with("scripts/"));
     scripts
         .map(|path| {

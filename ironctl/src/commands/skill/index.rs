@@ -38,7 +38,7 @@ pub struct Args {
 
 pub fn run(at: &At, args: &Args) -> Result<(), Error> {
     let path = args.dir.join(INDEX);
-    let failed = |cause| failure::of(&path, cause);
+    let failed = |cause| failure::about(&path, cause);
     let former = former(&path)?;
     let serial = args.serial.unwrap_or(former.serial + 1);
     if serial <= former.serial {
@@ -64,7 +64,7 @@ pub fn run(at: &At, args: &Args) -> Result<(), Error> {
 /// Returns the present index; an empty one if there is none.
 fn former(path: &Path) -> Result<Index, Error> {
     match path.symlink_metadata().is_ok() {
-        true => Index::parse(&local_file::read(path, INDEX_BYTES_MAX)?).map_err(|cause| failure::of(path, cause)),
+        true => Index::parse(&local_file::read(path, INDEX_BYTES_MAX)?).map_err(|cause| failure::about(path, cause)),
         false => Ok(Index::default()),
     }
 }
@@ -96,7 +96,8 @@ fn entries(at: &At, directory: &Path, key: &SecretKey, revoked: &Revoked) -> Res
         names.extend(name.to_str().filter(|name| name.ends_with(ENDING)).map(str::to_owned));
     }
     names.sort();
-    let own = key.public().and_then(|text| PublicKey::parse(&text)).map_err(|cause| failure::of(directory, cause))?;
+    let own =
+        key.public().and_then(|text| PublicKey::parse(&text)).map_err(|cause| failure::about(directory, cause))?;
     let mut entries = Vec::new();
     for name in names {
         let path = directory.join(&name);
@@ -122,14 +123,14 @@ fn entries(at: &At, directory: &Path, key: &SecretKey, revoked: &Revoked) -> Res
 
 /// Reads a package with a signature; checks the signature if it is by this key.
 fn signed(path: &Path, own: &PublicKey) -> Result<Package, Error> {
-    let failed = |cause| failure::of(path, cause);
+    let failed = |cause| failure::about(path, cause);
     let file = verify::signature_of(path);
     if !file.exists() {
         let message = format!("{} has no signature", path.display());
         return Err(Error::failed("skill_unsigned", message).hinting(format!("ironctl skill sign {}", path.display())));
     }
     let signature = verify::as_text(&file)?;
-    match signature::key_id(&signature).map_err(|cause| failure::of(&file, cause))? == own.id {
+    match signature::key_id(&signature).map_err(|cause| failure::about(&file, cause))? == own.id {
         true => Package::read_signed(path, &signature, own).map_err(failed),
         false => Package::read(path).map_err(failed),
     }

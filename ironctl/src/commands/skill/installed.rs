@@ -36,7 +36,7 @@ pub struct Add {
 
 impl Add {
     /// Returns the command for the newest version.
-    pub fn of(skill: String, agent: String, yes: bool) -> Self {
+    pub fn newest(skill: String, agent: String, yes: bool) -> Self {
         Self { skill, agent, reason: String::new(), yes }
     }
 }

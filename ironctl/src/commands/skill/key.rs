@@ -40,7 +40,7 @@ impl Secret {
         let password =
             SecretKey::needs_password(&text).then(|| secret_input::read(PASSWORD, Typed::Once)).transpose()?;
         let password = password.map(ironclaw_contract::operator::SecretValue::take);
-        SecretKey::parse(&text, password.as_deref()).map_err(|cause| failure::of(&path, cause))
+        SecretKey::parse(&text, password.as_deref()).map_err(|cause| failure::about(&path, cause))
     }
 }
 
@@ -75,7 +75,7 @@ pub fn generate(at: &At, out: Option<PathBuf>, no_password: bool) -> Result<(), 
     }
     let password = (!no_password).then(|| secret_input::read(PASSWORD, Typed::Twice)).transpose()?;
     let password = password.map(ironclaw_contract::operator::SecretValue::take);
-    let pair = author::generate_key(password.as_deref()).map_err(|cause| failure::of(&path, cause))?;
+    let pair = author::generate_key(password.as_deref()).map_err(|cause| failure::about(&path, cause))?;
     pack::write_private(&path, pair.secret.as_bytes())?;
     pack::write(&public, pair.public.as_bytes(), false)?;
     at.out.json(&json!({ "secret": path, "public": public, "id": pair.id }))?;

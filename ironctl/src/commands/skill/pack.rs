@@ -16,7 +16,7 @@ const PUBLIC_MODE: u32 = 0o644;
 
 /// Prints the findings. Fails if one of them is an error.
 pub fn lint(at: &At, directory: &Path) -> Result<(), Error> {
-    let findings = author::lint(directory).map_err(|cause| failure::of(directory, cause))?;
+    let findings = author::lint(directory).map_err(|cause| failure::about(directory, cause))?;
     at.out.json(&json!({ "findings": findings.iter().map(as_json).collect::<Vec<_>>() }))?;
     if findings.is_empty() {
         at.out.line("no findings")?;
@@ -43,12 +43,12 @@ pub fn refuse_errors(directory: &Path, findings: &[Finding]) -> Result<(), Error
 
 /// Packs a directory without errors into a file.
 pub fn run(at: &At, directory: &Path, out: &Path, force: bool) -> Result<(), Error> {
-    let findings = author::lint(directory).map_err(|cause| failure::of(directory, cause))?;
+    let findings = author::lint(directory).map_err(|cause| failure::about(directory, cause))?;
     findings.iter().try_for_each(|finding| at.out.remark(finding.to_string()))?;
     refuse_errors(directory, &findings)?;
-    let packed = author::pack(directory).map_err(|cause| failure::of(directory, cause))?;
+    let packed = author::pack(directory).map_err(|cause| failure::about(directory, cause))?;
     write(out, &packed, force).map_err(|error| error.hinting("--force replaces the file"))?;
-    let package = Package::read_from(packed.as_slice()).map_err(|cause| failure::of(out, cause))?;
+    let package = Package::read_from(packed.as_slice()).map_err(|cause| failure::about(out, cause))?;
     at.out.json(&json!({
         "file": out,
         "name": package.manifest.name,

@@ -23,7 +23,7 @@ pub fn signature_of(file: &Path) -> PathBuf {
 
 /// Signs a package and writes its signature.
 pub fn sign(at: &At, file: &Path, key: &key::Secret, is_legacy: bool) -> Result<(), Error> {
-    let package = Package::read(file).map_err(|cause| failure::of(file, cause))?;
+    let package = Package::read(file).map_err(|cause| failure::about(file, cause))?;
     let (path, signer) = sign_with(file, &package, &key.read()?, is_legacy)?;
     at.out.json(&json!({ "file": file, "signature": path, "signer": signer }))?;
     at.out.line(format!("signed {} by key {signer}: {}", file.display(), path.display()))
@@ -31,7 +31,7 @@ pub fn sign(at: &At, file: &Path, key: &key::Secret, is_legacy: bool) -> Result<
 
 /// Signs a package with a key. Returns the file of the signature and the id of the key.
 pub fn sign_with(file: &Path, package: &Package, key: &SecretKey, is_legacy: bool) -> Result<(PathBuf, String), Error> {
-    let failed = |cause| failure::of(file, cause);
+    let failed = |cause| failure::about(file, cause);
     let comment = signature::comment_of(&package.manifest.name, &package.manifest.version);
     let unreadable = |cause| Error::failed("skill_file", format!("cannot read {}", file.display())).because(cause);
     let bytes = File::open(file).map_err(unreadable)?;
@@ -43,7 +43,7 @@ pub fn sign_with(file: &Path, package: &Package, key: &SecretKey, is_legacy: boo
 
 /// Checks a package, and its signature if there is a key.
 pub fn run(at: &At, file: &Path, key: Option<&str>) -> Result<(), Error> {
-    let failed = |cause| failure::of(file, cause);
+    let failed = |cause| failure::about(file, cause);
     let path = signature_of(file);
     let signature = match path.exists() {
         true => Some(as_text(&path)?),
@@ -57,7 +57,8 @@ pub fn run(at: &At, file: &Path, key: Option<&str>) -> Result<(), Error> {
         }
         (None, _) => Package::read(file).map_err(failed)?,
     };
-    let signer = signature.as_deref().map(signature::key_id).transpose().map_err(|cause| failure::of(&path, cause))?;
+    let signer =
+        signature.as_deref().map(signature::key_id).transpose().map_err(|cause| failure::about(&path, cause))?;
     let manifest = &package.manifest;
     at.out.json(&json!({
         "name": manifest.name,
@@ -98,7 +99,7 @@ pub fn grants(package: &Package) -> String {
 fn public_key(given: &str) -> Result<PublicKey, Error> {
     let path = Path::new(given);
     match path.exists() {
-        true => PublicKey::parse(&key::text(path)?).map_err(|cause| failure::of(path, cause)),
+        true => PublicKey::parse(&key::text(path)?).map_err(|cause| failure::about(path, cause)),
         false => PublicKey::parse(given).map_err(|_| {
             let message = format!("{given} is neither a file nor a public key of minisign");
             Error::failed("skill_key", message).hinting("name the file of the public key, such as skill.pub")

@@ -18,7 +18,7 @@ impl FromStr for Template {
     type Err = TemplateError;
 
     fn from_str(text: &str) -> Result<Self, TemplateError> {
-        let template = Self::of_registry(text)?;
+        let template = Self::for_registry(text)?;
         let has_name = |segment: &Segment| matches!(segment, Segment::Fixed(fixed) if !fixed.is_empty());
         let is_root = template.segments == [Segment::Fixed(String::new())];
         match is_root || template.segments.iter().any(has_name) {
@@ -33,7 +33,7 @@ impl Template {
     ///
     /// # Errors
     /// As for any other template.
-    pub fn of_registry(text: &str) -> Result<Self, TemplateError> {
+    pub fn for_registry(text: &str) -> Result<Self, TemplateError> {
         if text.len() > TEMPLATE_BYTES_MAX {
             return Err(TemplateError::TooLong(text.len()));
         }

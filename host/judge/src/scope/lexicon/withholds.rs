@@ -44,7 +44,7 @@ pub(super) struct File {
 
 impl Withholds {
     /// Reads the lists of a language.
-    pub(super) fn of(file: &File, patterns: &Patterns) -> Result<Self, LexiconError> {
+    pub(super) fn read(file: &File, patterns: &Patterns) -> Result<Self, LexiconError> {
         let han = patterns.han;
         let pattern = |words: &str, text: String| match words.trim() {
             "" => patterns.pattern(NEVER),

@@ -125,7 +125,7 @@ impl Server {
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
-            let facts = facts::of_turn(tx, &shared.settings, &open, &agent, &labels, &key)?;
+            let facts = facts::for_turn(tx, &shared.settings, &open, &agent, &labels, &key)?;
             Ok((Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds }, working))
         })
         .await
@@ -167,7 +167,7 @@ impl Server {
             asked = endpoint::generate(&candidates, prompt, *bounds, &draft) => asked,
             () = working.over() => return Ok(None),
         };
-        let answered = asked.map_err(|error| Failed::of(&error, &agent.model))?;
+        let answered = asked.map_err(|error| Failed::from_error(&error, &agent.model))?;
         measured.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
         let output = &answered.output;
         let calls: usize = output.calls.iter().map(|call| call.tool.len() + call.arguments.len()).sum();

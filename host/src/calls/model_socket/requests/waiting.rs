@@ -121,7 +121,7 @@ impl Server {
     /// Returns whether a call that was to run waits for people again.
     async fn was_asked_again(&self, call: CallId) -> Result<Ran, Unanswered<Error>> {
         let waits = self.state().read(move |tx| {
-            let pending = requests::of_call(tx, call)?.filter(|request| request.status == Status::Pending);
+            let pending = requests::find_by_call(tx, call)?.filter(|request| request.status == Status::Pending);
             Ok::<_, Error>(pending.is_some())
         });
         Ok(if waits.await? { Ran::AskedAgain } else { Ran::Ended })
@@ -148,7 +148,7 @@ impl Server {
                 if row.state == CallState::Permitted {
                     return Ok(Step::Run);
                 }
-                let Some(request) = requests::of_call(tx, call)? else {
+                let Some(request) = requests::find_by_call(tx, call)? else {
                     return Ok(Step::Refuse(DenialCode::CallNeedsPerson));
                 };
                 let wait_ms = i64::from(shared.executor.settings.now().approval.wait_seconds) * 1000;
@@ -181,7 +181,7 @@ impl Server {
             let _ = tokio::time::timeout(PROJECTION_TIME_MAX, moved).await;
         }
         let told = self.state().write(move |tx| {
-            if let Some(row) = requests::of_call(tx, call)? {
+            if let Some(row) = requests::find_by_call(tx, call)? {
                 requests::note_told(tx, &row, IN_CHAT)?;
             }
             Ok::<_, Error>(())
@@ -224,7 +224,7 @@ impl Server {
             let found = calls::find(tx, call)?.filter(|row| row.turn == turn && row.result.is_none());
             let Some(row) = found.filter(|row| row.state == CallState::Asked) else { return Ok::<_, Error>(()) };
             let labels = items::find(tx, row.output)?.map(|output| output.tuple.labels).unwrap_or_default();
-            let outcome = requests::of_call(tx, call)?.and_then(|request| request.outcome).unwrap_or_default();
+            let outcome = requests::find_by_call(tx, call)?.and_then(|request| request.outcome).unwrap_or_default();
             let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
             let result = calls::refusal(code, &outcome);
             let item = calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?;
@@ -269,8 +269,8 @@ fn is_waiting(row: &CallRow) -> bool {
 /// Returns whether a person who can remove a reason of the request follows a message of its turn and may decide there.
 fn is_present(tx: &ReadTx<'_>, all: &requests::Requests, request: &Row) -> Result<bool, ironclaw_state::Error> {
     let policy = &all.settings.now().policy;
-    for message in messages::of_turn(tx, request.turn)? {
-        for person in all.presence.of(message) {
+    for message in messages::for_turn(tx, request.turn)? {
+        for person in all.presence.people_at(message) {
             if let Some(person) = registry::person_by_id(tx, person)?
                 && requests::may_decide(policy, &person, request)?
             {

@@ -23,7 +23,7 @@ pub struct Event {
 
 impl Event {
     /// Returns the event of a received message, if the channel has it as a whole.
-    pub fn of(received: &Received) -> Option<Self> {
+    pub fn from_received(received: &Received) -> Option<Self> {
         let (id, digest) = received.event_id.as_ref().zip(received.event_digest)?;
         Some(Self { channel: received.channel.clone(), id: id.clone(), digest })
     }

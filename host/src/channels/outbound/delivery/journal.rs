@@ -106,7 +106,7 @@ pub fn settle(tx: &mut WriteTx<'_>, delivery: &Delivery, outcome: &Outcome) -> R
     let entry = match outcome {
         Outcome::Received | Outcome::Retry(..) => entry(LedgerEvent::DeliveryRetried, delivery),
         Outcome::Unknown(_) => entry(LedgerEvent::DeliveryUnknown, delivery).with("outcome", "unknown"),
-        Outcome::Failed(_) => of(Entry::new(LedgerEvent::DeliveryDead), delivery),
+        Outcome::Failed(_) => about(Entry::new(LedgerEvent::DeliveryDead), delivery),
     };
     entry.reason(reason).append(tx)?;
     Ok(true)
@@ -140,7 +140,7 @@ pub fn was_notified(tx: &ReadTx<'_>, lost: &Delivery, person: PersonId) -> Resul
 pub fn send_again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let changed = deliveries::send_again(tx, found.id)?;
     if changed {
-        of(Entry::new(LedgerEvent::DeliveryAgain), found).with("by", by).append(tx)?;
+        about(Entry::new(LedgerEvent::DeliveryAgain), found).with("by", by).append(tx)?;
     }
     Ok(changed)
 }
@@ -149,16 +149,16 @@ pub fn send_again(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Resul
 pub fn drop_dead_letter(tx: &mut WriteTx<'_>, found: &Delivery, by: PersonId) -> Result<bool, ironclaw_state::Error> {
     let changed = deliveries::mark_dropped(tx, found.id)?;
     if changed {
-        of(Entry::new(LedgerEvent::DeliveryDropped), found).with("by", by).append(tx)?;
+        about(Entry::new(LedgerEvent::DeliveryDropped), found).with("by", by).append(tx)?;
     }
     Ok(changed)
 }
 
 fn entry(event: LedgerEvent, delivery: &Delivery) -> Entry {
-    of(Entry::new(event), delivery)
+    about(Entry::new(event), delivery)
 }
 
-fn of(entry: Entry, delivery: &Delivery) -> Entry {
+fn about(entry: Entry, delivery: &Delivery) -> Entry {
     let entry = entry.session(delivery.session).with("delivery", delivery.id);
     match delivery.turn {
         Some(turn) => entry.turn(turn),

@@ -2,7 +2,7 @@
 //!
 //! Never connects to a server. Of a secret it reads only whether it exists. See [`crate::registry::mcp`].
 
-use super::super::mounts::{complete as complete_mounts, of_sources};
+use super::super::mounts::{complete as complete_mounts, describe_sources};
 use super::super::packages::clients;
 use super::super::{Check, CheckContext};
 use crate::reach::jail_network::tunnel_variables;
@@ -41,8 +41,9 @@ impl Check for McpRegister {
     }
 
     fn facts(&self, tx: &ReadTx<'_>, policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
-        let sources = of_sources(&self.mounts);
-        let mut facts = json!({ "secrets": of_secrets(tx, self)?, "grants": of_grants(tx, self)?, "sources": sources });
+        let sources = describe_sources(&self.mounts);
+        let mut facts =
+            json!({ "secrets": existing_secrets(tx, self)?, "grants": granted_tools(tx, self)?, "sources": sources });
         if !self.packages.is_empty() {
             facts["clients"] = json!(clients(&policy.packages, &self.packages));
         }
@@ -195,7 +196,7 @@ fn known_secret(tx: &ReadTx<'_>, name: &str) -> Result<String, Denied> {
 }
 
 /// Returns for each named secret whether it exists.
-fn of_secrets(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
+fn existing_secrets(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let mut found = Map::new();
     for secret in mcp::secrets_of(server) {
         let exists = match secret.parse::<SecretName>() {
@@ -208,7 +209,7 @@ fn of_secrets(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value
 }
 
 /// Returns the agents with tools of the known server of this name, and the tools that each keeps.
-fn of_grants(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
+fn granted_tools(tx: &ReadTx<'_>, server: &McpRegister) -> Result<Map<String, Value>, ironclaw_state::Error> {
     let Some(was) = mcp::find(tx, &server.name)? else { return Ok(Map::new()) };
     let holders = mcp::holders(tx, &server.name)?.into_iter();
     let grants = holders.map(|grant| {

@@ -27,7 +27,7 @@ impl Check for Vec<Mount> {
 
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
-        let mounts = mounts::of(tx, agent.id)?.into_iter();
+        let mounts = mounts::list_for_agent(tx, agent.id)?.into_iter();
         let shown = mounts.map(|mount| Mount {
             source: mount.source.display().to_string(),
             target: Some(mount.target),
@@ -37,7 +37,7 @@ impl Check for Vec<Mount> {
     }
 
     fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
-        Ok(json!({ "sources": of_sources(self) }))
+        Ok(json!({ "sources": describe_sources(self) }))
     }
 
     fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
@@ -46,7 +46,7 @@ impl Check for Vec<Mount> {
 }
 
 /// Describes the directory at each source; of a source on a foreign file system only the kind of that file system.
-pub(in super::super) fn of_sources(mounts: &[Mount]) -> Map<String, Value> {
+pub(in super::super) fn describe_sources(mounts: &[Mount]) -> Map<String, Value> {
     let described = |found| match found {
         Ok(Found { filesystem, directory, owner }) => {
             json!({ "filesystem": filesystem, "directory": directory, "owner": owner })

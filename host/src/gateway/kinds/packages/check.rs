@@ -23,7 +23,7 @@ impl Check for Packages {
 
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
-        Ok(json!(software::of(tx, agent.id)?.map(|software| software.packages).unwrap_or_default()))
+        Ok(json!(software::for_agent(tx, agent.id)?.map(|software| software.packages).unwrap_or_default()))
     }
 
     fn facts(&self, _tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {

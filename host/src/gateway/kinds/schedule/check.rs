@@ -194,8 +194,8 @@ fn reply_to(
         return Err(refuse(format!("agent {} does not hear a channel {channel:?}", agent.name)).into());
     }
     let is_identity = registry::person_of(tx, channel, address)?.is_some_and(|person| person.id == creator);
-    let origin = store::Origin::of_sender(channel.clone(), address.clone(), thread.clone().unwrap_or_default());
-    let takes_part = match store::of_origin(tx, agent.id, &origin)? {
+    let origin = store::Origin::from_sender(channel.clone(), address.clone(), thread.clone().unwrap_or_default());
+    let takes_part = match store::find_by_origin(tx, agent.id, &origin)? {
         Some(session) => store::find_own(tx, creator, session.id)?.is_some(),
         None => false,
     };

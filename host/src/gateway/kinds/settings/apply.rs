@@ -65,7 +65,7 @@ fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<S
 /// Removes an agent whose conversations are gone.
 fn remove_agent(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent) -> Result<String, Denied> {
     // A message may arrive while the conversations are erased.
-    if !store::of_agent(tx, agent.id)?.is_empty() {
+    if !store::list_for_agent(tx, agent.id)?.is_empty() {
         let message = format!("agent {} got a message during its removal", agent.name);
         return Err(Refusal::new(DenialCode::AgentInUse, message).hint("try again").into());
     }

@@ -1,6 +1,6 @@
 //! Gives an agent a version of a skill with its grants, or takes both away, in one transaction.
 
-use super::super::{Apply, Preparation, Prepared, concerned, of};
+use super::super::{Apply, Preparation, Prepared, concerned, kind_of};
 use super::plan::{Plan, package, plan};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
@@ -14,7 +14,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 
 impl Apply for Skill {
     fn preparation(&self) -> Preparation<'_> {
-        let of_parts = self.parts.iter().map(|part| of(part.change()).preparation());
+        let of_parts = self.parts.iter().map(|part| kind_of(part.change()).preparation());
         of_parts.into_iter().find(|one| !matches!(one, Preparation::Nothing)).unwrap_or(Preparation::Nothing)
     }
 
@@ -33,7 +33,7 @@ impl Apply for Skill {
         let Plan { mut brought, new_schedules, .. } = plan(tx, &agent, held.as_ref(), &self.name, &grants)?;
         for (at, part) in self.parts.iter().enumerate() {
             let own = approved.part(part.change(), approved.facts()["parts"][at].clone());
-            of(part.change()).apply(tx, &own, prepared)?;
+            kind_of(part.change()).apply(tx, &own, prepared)?;
         }
         note_schedules(tx, approved, &agent, new_schedules, &mut brought)?;
         for id in &self.ends {
@@ -64,7 +64,7 @@ fn note_schedules(
     asked: Vec<Schedule>,
     brought: &mut Brought,
 ) -> Result<(), ironclaw_state::Error> {
-    let rows = schedules::of_change(tx, agent.id, approved.id())?;
+    let rows = schedules::added_by_change(tx, agent.id, approved.id())?;
     brought.schedules.extend(asked.into_iter().zip(rows));
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Fills in a skill from its verified package, and checks each part by its own kind.
 
-use super::super::{Check, CheckContext, Policy, Rule, incomplete, of};
+use super::super::{Check, CheckContext, Policy, Rule, incomplete, kind_of};
 use super::plan::{Plan, package, plan, written};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::skills::{self, Installed};
@@ -52,7 +52,7 @@ impl Check for Skill {
     fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error> {
         let Some(agent) = agent else { return Ok(Value::Null) };
         let parts = self.parts.iter().map(|part| {
-            let payload = of(part.change()).current(tx, Some(agent))?;
+            let payload = kind_of(part.change()).current(tx, Some(agent))?;
             Ok(json!({ "kind": part.change().kind(), "payload": payload }))
         });
         let parts = parts.collect::<Result<Vec<_>, ironclaw_state::Error>>()?;
@@ -82,7 +82,7 @@ impl Check for Skill {
 
     /// Returns the author's words about the skill, its signer, its scripts and its other files, and the facts of each part.
     fn facts(&self, tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
-        let parts = self.parts.iter().map(|part| of(part.change()).facts(tx, host_policy));
+        let parts = self.parts.iter().map(|part| kind_of(part.change()).facts(tx, host_policy));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
         let mut ends = Vec::new();
         for id in &self.ends {
@@ -113,7 +113,7 @@ impl Check for Skill {
         let persona = self.persona.is_some().then(|| policy.rule(ChangeKind::Persona).clone());
         let parts = self.parts.iter().enumerate().map(|(at, part)| {
             let of_part = policy.rule(part.change().kind()).clone();
-            of(part.change()).rule(of_part, policy, &Value::Null, &facts["parts"][at])
+            kind_of(part.change()).rule(of_part, policy, &Value::Null, &facts["parts"][at])
         });
         persona.into_iter().chain(parts).fold(of_kind, |one, other| one.with(&other))
     }
@@ -144,7 +144,7 @@ fn check_version(
             let hint = format!("`ironctl skill set {} --agent {} --unpin` lets it change", new.name, agent.name);
             Err(Refusal::new(DenialCode::SkillPinned, message).hint(hint).into())
         }
-        None if skills::of(tx, agent.id)?.len() >= skills::SKILLS_MAX => {
+        None if skills::list_for_agent(tx, agent.id)?.len() >= skills::SKILLS_MAX => {
             let message = format!("agent {} has {} skills already", agent.name, skills::SKILLS_MAX);
             Err(Refusal::new(DenialCode::SkillsTooMany, message).into())
         }
@@ -158,7 +158,8 @@ const PERSONAS_BYTES_MAX: usize = 8 * 1024;
 /// Refuses a skill whose text does not fit into the prompt with those of the others.
 fn check_personas(tx: &ReadTx<'_>, agent: &Agent, new: &skills::Package) -> Result<(), Denied> {
     let mut bytes = 0;
-    let others = skills::of(tx, agent.id)?.into_iter().map(|held| held.package).filter(|held| held.name != new.name);
+    let others =
+        skills::list_for_agent(tx, agent.id)?.into_iter().map(|held| held.package).filter(|held| held.name != new.name);
     for package in others.chain([new.clone()]) {
         bytes += skills::manifest(&package)?.grants.persona.map_or(0, |persona| persona.len());
     }
@@ -190,7 +191,7 @@ fn complete_parts(
             CheckContext { host_policy: context.host_policy, requester: context.requester, agent: Some(&agent) };
         let mut change = match only_takes(tx, &agent, &part)? {
             Some(completed) => completed,
-            None => of(&part).complete(tx, &of_part)?,
+            None => kind_of(&part).complete(tx, &of_part)?,
         };
         match &mut change {
             Change::EnabledTools(EnabledTools::All(tools)) => agent.enabled_tools.clone_from(tools),
@@ -218,7 +219,7 @@ fn only_takes(tx: &ReadTx<'_>, agent: &Agent, part: &Change) -> Result<Option<Ch
             is_held.then(|| part.clone())
         }
         Change::Mounts(mounts) => {
-            let held: Vec<Mount> = mounts::of(tx, agent.id)?.iter().map(written).collect();
+            let held: Vec<Mount> = mounts::list_for_agent(tx, agent.id)?.iter().map(written).collect();
             let mut sorted = mounts.clone();
             sorted.sort_by(|one, other| one.target.cmp(&other.target));
             sorted.iter().all(|mount| held.contains(mount)).then_some(Change::Mounts(sorted))

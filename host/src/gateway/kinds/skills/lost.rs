@@ -21,13 +21,13 @@ struct Present {
 }
 
 impl Present {
-    fn of(tx: &ReadTx<'_>, agent: &Agent) -> Result<Self, ironclaw_state::Error> {
+    fn read(tx: &ReadTx<'_>, agent: &Agent) -> Result<Self, ironclaw_state::Error> {
         Ok(Self {
             tools: agent.enabled_tools.clone(),
             mcp: mcp::grants_of(tx, agent.id)?.into_iter().map(|grant| (grant.server, grant.tools)).collect(),
             egress: egress::egress_of(tx, agent.id)?.into_iter().map(|grant| grant.granted).collect(),
-            mounts: mounts::of(tx, agent.id)?.iter().map(written).collect(),
-            packages: software::of(tx, agent.id)?.map(|software| software.packages).unwrap_or_default(),
+            mounts: mounts::list_for_agent(tx, agent.id)?.iter().map(written).collect(),
+            packages: software::for_agent(tx, agent.id)?.map(|software| software.packages).unwrap_or_default(),
         })
     }
 
@@ -67,13 +67,13 @@ impl Present {
 
 /// Forgets the lost grants of all skills of an agent. Call it before a person's grant is applied.
 pub(in super::super) fn forget_lost(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Denied> {
-    let held = skills::of(tx, agent.id)?;
+    let held = skills::list_for_agent(tx, agent.id)?;
     if held.is_empty() {
         return Ok(());
     }
     let asked =
         held.iter().map(|skill| Ok(skills::manifest(&skill.package)?.grants)).collect::<Result<Vec<_>, Denied>>()?;
-    let present = Present::of(tx, agent)?;
+    let present = Present::read(tx, agent)?;
     for skill in held {
         let still = present.still(&skill.brought, &asked);
         if still != skill.brought {

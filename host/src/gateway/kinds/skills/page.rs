@@ -1,6 +1,6 @@
 //! The sentences about a skill: who signed it, what it brings, and the differences to the version before.
 
-use super::super::{Page, of};
+use super::super::{Page, kind_of};
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::{Change, Skill};
 use serde_json::Value;
@@ -83,7 +83,7 @@ fn parts(skill: &Skill, agent: &str, page: &mut Effects<'_>) {
     let (before, facts) = (page.before, page.facts);
     for (at, part) in skill.parts.iter().enumerate() {
         page.part(&before["parts"][at]["payload"], &facts["parts"][at], |page| {
-            of(part.change()).effects(agent, page);
+            kind_of(part.change()).effects(agent, page);
         });
     }
     if skill.parts.iter().any(|part| matches!(part.change(), Change::Schedule(_))) {

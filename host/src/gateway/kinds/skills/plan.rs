@@ -48,7 +48,7 @@ pub(super) fn plan(
     name: &str,
     wanted: &Grants,
 ) -> Result<Plan, Denied> {
-    let all = skills::of(tx, agent.id)?;
+    let all = skills::list_for_agent(tx, agent.id)?;
     let others = || all.iter().filter(|skill| skill.package.name != name);
     let state = State {
         had: held.map(|held| held.brought.clone()).unwrap_or_default(),
@@ -201,7 +201,7 @@ fn check_hosts(wanted: &Grants) -> Result<(), Refusal> {
 }
 
 fn directories(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) -> Result<(), Denied> {
-    let has = mounts::of(tx, agent.id)?;
+    let has = mounts::list_for_agent(tx, agent.id)?;
     // A directory that people changed meanwhile is theirs.
     let is_as_asked = |held: &Mount| {
         let of_skills = std::iter::once(&state.asked).chain(&state.others).flat_map(|grants| &grants.mounts);
@@ -275,7 +275,7 @@ fn target_of(mount: &Mount) -> String {
 }
 
 fn packages(tx: &ReadTx<'_>, agent: &Agent, state: &State, wanted: &Grants, plan: &mut Plan) -> Result<(), Denied> {
-    let has = software::of(tx, agent.id)?.map(|software| software.packages).unwrap_or_default();
+    let has = software::for_agent(tx, agent.id)?.map(|software| software.packages).unwrap_or_default();
     let mut after = has.clone();
     type List = fn(&mut Packages) -> &mut Vec<String>;
     let lists: [List; 3] = [|all| &mut all.apt, |all| &mut all.npm, |all| &mut all.pypi];

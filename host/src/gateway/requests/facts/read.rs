@@ -85,14 +85,14 @@ impl Reading<'_> {
     }
 
     /// Returns the grants for commands, without those of tunnels.
-    fn of_gateway(&self, tx: &ReadTx<'_>) -> Result<Vec<Grant>, Error> {
+    fn gateway_grants(&self, tx: &ReadTx<'_>) -> Result<Vec<Grant>, Error> {
         let mut grants = egress::grants_of(tx, self.agent, self.loopback)?;
         grants.retain(|grant| grant.commands().is_some() && !grant.is_tunnel());
         Ok(grants)
     }
 
     fn command(&self, tx: &ReadTx<'_>) -> Result<Reach, Error> {
-        let hosts = self.of_gateway(tx)?.into_iter().map(|grant| reached(tx, grant));
+        let hosts = self.gateway_grants(tx)?.into_iter().map(|grant| reached(tx, grant));
         let hosts = hosts.collect::<Result<_, Error>>()?;
         let mut tunnels = egress::grants_of(tx, self.agent, self.loopback)?;
         tunnels.retain(Grant::is_tunnel);
@@ -104,7 +104,7 @@ impl Reading<'_> {
         let is_of_url = |grant: &Grant| {
             grant.commands() == Some(Commands::Git) && grant.host() == url.host() && grant.port() == url.port()
         };
-        let host = self.of_gateway(tx)?.into_iter().find(is_of_url);
+        let host = self.gateway_grants(tx)?.into_iter().find(is_of_url);
         Ok(Reach::Push(host.map(|grant| reached(tx, grant)).transpose()?.map(Box::new)))
     }
 

@@ -34,16 +34,16 @@ pub(super) fn approved(found: &Found, id: String, secret: Option<SecretName>) ->
     let takes = |method: &str| found.client_methods.as_ref().is_none_or(|list| list.iter().any(|one| one == method));
     let [_, basic, post] = METHODS.map(takes);
     match secret {
-        None => Ok(of(found, id, None)),
+        None => Ok(issuer_client(found, id, None)),
         Some(_) if !basic && !post => Err("it takes no secret of a client".to_owned()),
         Some(name) => {
             let value = ClientSecretValue::Named(name);
-            Ok(of(found, id, Some(ClientSecret { value, in_header: basic })))
+            Ok(issuer_client(found, id, Some(ClientSecret { value, in_header: basic })))
         }
     }
 }
 
-fn of(found: &Found, id: String, secret: Option<ClientSecret>) -> IssuerClient {
+fn issuer_client(found: &Found, id: String, secret: Option<ClientSecret>) -> IssuerClient {
     IssuerClient { id, secret, token_endpoint: found.token.clone(), revocation_endpoint: found.revocation.clone() }
 }
 
@@ -94,7 +94,7 @@ fn read(found: &Found, asked: &'static str, mut answer: Value) -> Result<IssuerC
         }
         _ => return Err("its registration asks for a proof that the host does not know".to_owned()),
     };
-    Ok(of(found, id, secret))
+    Ok(issuer_client(found, id, secret))
 }
 
 /// Sends a form as a client, once. With its secret in a header, the form has neither its id nor its secret.

@@ -23,7 +23,7 @@ pub struct Stamp {
 
 impl Stamp {
     /// Returns the facts of a file.
-    pub fn of(stat: &FileStat) -> Self {
+    pub fn from_stat(stat: &FileStat) -> Self {
         Self {
             bytes: stat.st_size.unsigned_abs(),
             inode: stat.st_ino,

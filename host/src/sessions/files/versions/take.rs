@@ -142,7 +142,7 @@ impl<'a> Copier<'a> {
             Err(Denied::Refused(_)) => return Ok(Some(Reason::Unreadable)),
         };
         // The facts before the content: the next run sees a change that happens meanwhile.
-        let stamp = Stamp::of(&fstat(&found)?);
+        let stamp = Stamp::from_stat(&fstat(&found)?);
         let mut content = Vec::new();
         let read = reopen(&found).and_then(|file| file.take(self.limits.file_bytes + 1).read_to_end(&mut content));
         match read {
@@ -151,7 +151,7 @@ impl<'a> Copier<'a> {
             Err(error) if is_closed(&error) => return Ok(Some(Reason::Unreadable)),
             Err(error) => return Err(error),
         }
-        let digest = Digest::of(&content);
+        let digest = Digest::hash(&content);
         if self.index.current(path).is_some_and(|version| version.digest == digest) {
             self.index.touch(path, stamp);
             return Ok(None);

@@ -87,7 +87,7 @@ fn level(files: &Files, at: &Path, found: &mut Found, left: &mut Vec<PathBuf>, r
         #[allow(clippy::useless_conversion, reason = "the count has 32 bits on other processors")]
         let bytes = stat.st_blocks.unsigned_abs() * STAT_BLOCK_BYTES / u64::from(stat.st_nlink).max(1);
         found.bytes = found.bytes.saturating_add(bytes);
-        let kind = Kind::of(&stat);
+        let kind = Kind::from_stat(&stat);
         if !matches!(kind, Kind::File | Kind::Directory) {
             continue;
         }
@@ -95,7 +95,7 @@ fn level(files: &Files, at: &Path, found: &mut Found, left: &mut Vec<PathBuf>, r
         match path.to_str().filter(|text| FilePath::parse(text).is_ok()) {
             None => report.leave_out(shown(&path.to_string_lossy()), Reason::Name),
             Some(text) if kind == Kind::File => {
-                found.files.insert(text.to_owned(), Stamp::of(&stat));
+                found.files.insert(text.to_owned(), Stamp::from_stat(&stat));
             }
             Some(_) => left.push(path),
         }
@@ -106,5 +106,5 @@ fn level(files: &Files, at: &Path, found: &mut Found, left: &mut Vec<PathBuf>, r
 /// Returns the facts of the file at a path; `None` if there is no regular file, or the host cannot know it.
 pub fn stamp_at(files: &Files, path: &str) -> Option<Stamp> {
     let (found, _) = files.find(&FilePath::parse(path).ok()?).ok()?;
-    fstat(&found).ok().map(|stat| Stamp::of(&stat))
+    fstat(&found).ok().map(|stat| Stamp::from_stat(&stat))
 }

@@ -49,7 +49,7 @@ rows! {
 
 impl Origin {
     /// Returns the origin of the messages of another agent: the session that asks, and the person at the start of the chain.
-    pub fn of_agent(asking: SessionId, person: PersonId) -> Self {
+    pub fn from_agent(asking: SessionId, person: PersonId) -> Self {
         let (platform_id, thread_id) = (asking.to_string(), person.to_string());
         Self { kind: OriginKind::Sender, channel: AGENT.to_owned(), platform_id, thread_id }
     }
@@ -61,7 +61,7 @@ impl Origin {
     }
 
     /// Returns the origin of a person's messages under one identity.
-    pub const fn of_sender(channel: String, platform_id: String, thread_id: String) -> Self {
+    pub const fn from_sender(channel: String, platform_id: String, thread_id: String) -> Self {
         Self { kind: OriginKind::Sender, channel, platform_id, thread_id }
     }
 }

@@ -102,7 +102,7 @@ impl Fixture<'_, '_> {
 
     fn session(&self) -> Session {
         let agent = self.agent().id;
-        let sessions = store::of_agent(self.tx, agent).expect("read");
+        let sessions = store::list_for_agent(self.tx, agent).expect("read");
         sessions.into_iter().find(|session| session.origin.thread_id == self.thread).expect("a session")
     }
 
@@ -326,7 +326,7 @@ impl Fixture<'_, '_> {
 
     pub(super) fn grant(&mut self, target: &str, read_only: bool) {
         let agent = self.agent().id;
-        let mut all = mounts::of(self.tx, agent).expect("read");
+        let mut all = mounts::list_for_agent(self.tx, agent).expect("read");
         all.push(Mount { source: format!("/srv{target}").into(), target: target.to_owned(), read_only });
         writers::mounts::set(self.tx, &Approved::by_test(self.owner), agent, &all).expect("set");
     }
@@ -349,7 +349,7 @@ impl Fixture<'_, '_> {
     pub(super) fn install(&mut self, apt: &[&str]) {
         let agent = self.agent().id;
         let packages = Packages { apt: apt.iter().map(|&name| name.to_owned()).collect(), ..Packages::default() };
-        let layer = Digest::of(b"layer");
+        let layer = Digest::hash(b"layer");
         writers::software::set(self.tx, &Approved::by_test(self.owner), agent, Some((&packages, &layer))).expect("set");
     }
 

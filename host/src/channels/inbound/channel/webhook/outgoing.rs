@@ -101,7 +101,7 @@ pub async fn probe(url: &Url) -> Result<SocketAddr, String> {
         Some(address) => vec![address],
         None => {
             let name = url.host_str().unwrap_or_default().parse().map_err(|_| "the address has no host name")?;
-            let resolving = Resolver::new(Reach::of(url)).resolve(name);
+            let resolving = Resolver::new(Reach::from_url(url)).resolve(name);
             let found = tokio::time::timeout(CONNECT_TIME_MAX, resolving).await;
             let found = found.map_err(|_| "its name was not resolved in time".to_owned())?;
             found.map_err(|error| format!("its name cannot be resolved: {error}"))?.map(|found| found.ip()).collect()
@@ -109,7 +109,7 @@ pub async fn probe(url: &Url) -> Result<SocketAddr, String> {
     };
     let port = url.port_or_known_default().unwrap_or_default();
     let mut why = "its name has no address".to_owned();
-    for address in addresses.into_iter().filter(|address| Reach::of(url).admits(*address)) {
+    for address in addresses.into_iter().filter(|address| Reach::from_url(url).admits(*address)) {
         let address = SocketAddr::new(address, port);
         match tokio::time::timeout(CONNECT_TIME_MAX, TcpStream::connect(address)).await {
             Ok(Ok(_)) => return Ok(address),
