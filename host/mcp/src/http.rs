@@ -134,7 +134,7 @@ impl Link {
                 return Err(too_large());
             }
             events.push(&piece).map_err(|_| too_large())?;
-            while let Some(event) = events.next() {
+            while let Some(event) = events.pop() {
                 if !event.data.is_empty() && self.pass(&event.data, id).await {
                     return Ok(true);
                 }

@@ -310,7 +310,7 @@ impl Remote {
         let without_words = |fault| (fault, String::new());
         let mut events = Events::new(EVENT_BYTES_MAX);
         loop {
-            while let Some(event) = events.next() {
+            while let Some(event) = events.pop() {
                 let data = match str::from_utf8(&event.data) {
                     Ok(data) => data,
                     Err(_) if assembly.has_ended() => return Ok(()),

@@ -81,7 +81,7 @@ pub fn known(tx: &ReadTx<'_>, by: Option<&Person>, name: &str) -> Result<Channel
     if let Some(channel) = find(tx, name)? {
         return Ok(channel);
     }
-    let shown = start(&name, NAME_CHARACTERS_MAX);
+    let shown = start(name, NAME_CHARACTERS_MAX);
     let refusal = Refusal::new(DenialCode::ChannelUnknown, format!("there is no channel {shown:?}"));
     let refusal = refusal.hint("`ironctl channel list` lists the channels, `ironctl channel add` makes one");
     match by {

@@ -97,7 +97,7 @@ impl ChangeWorker {
         let changes = Arc::clone(&self.changes);
         let recount = self.state().write(move |tx| {
             let settings = changes.settings();
-            Ok::<_, Error>(decide::recount(tx, &changes.decision_context(&settings))?)
+            decide::recount(tx, &changes.decision_context(&settings))
         });
         if let Err(error) = recount.await {
             tracing::error!(%error, "approvals from before the start were not checked; each is checked when it is used");

@@ -43,6 +43,11 @@ impl Events {
         Self { bytes_max, ..Self::default() }
     }
 
+    /// Returns the next complete event.
+    pub fn pop(&mut self) -> Option<Event> {
+        self.ready.pop_front()
+    }
+
     /// Parses the next piece of the stream.
     ///
     /// # Errors
@@ -105,15 +110,6 @@ impl Events {
     }
 }
 
-/// The complete events so far; more come with the next piece.
-impl Iterator for Events {
-    type Item = Event;
-
-    fn next(&mut self) -> Option<Event> {
-        self.ready.pop_front()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +119,7 @@ mod tests {
     fn read(pieces: &[&[u8]]) -> Vec<Event> {
         let mut events = Events::new(EVENT_BYTES_MAX);
         pieces.iter().for_each(|piece| events.push(piece).expect("small"));
-        std::iter::from_fn(|| events.next()).collect()
+        std::iter::from_fn(|| events.pop()).collect()
     }
 
     #[test]

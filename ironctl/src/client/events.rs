@@ -39,7 +39,7 @@ impl Events {
     /// Returns the next event; `None` at the end of the stream. Cancel-safe: a dropped wait loses no event.
     pub async fn next(&mut self) -> Result<Option<MessageEvent>, Broken> {
         loop {
-            while let Some(event) = self.events.next() {
+            while let Some(event) = self.events.pop() {
                 if let Some(event) = read(&event)? {
                     return Ok(Some(event));
                 }
@@ -80,7 +80,7 @@ mod tests {
         let mut events = events::Events::new(EVENT_BYTES_MAX);
         let stream = format!(": hi\r\n\nevent: stage\r\ndata: {stage}\r\n\r\nevent: x\ndata: y\n\n");
         events.push(stream.as_bytes()).expect("short");
-        let known = std::iter::from_fn(|| events.next()).filter_map(|event| read(&event).ok().expect("well-formed"));
+        let known = std::iter::from_fn(|| events.pop()).filter_map(|event| read(&event).ok().expect("well-formed"));
         let stages: Vec<_> = known
             .map(|event| matches!(event, MessageEvent::Stage(stage) if stage.stage == "message.recorded"))
             .collect();
