@@ -56,8 +56,8 @@ fn message(seq: u64) -> MessageIn {
             seq,
             issued_at: 1_795_000_000_123,
             boot: BootId::new(),
-            digest: Digest::hash(content.as_bytes()),
-            seal: Digest::hash(b"seal"),
+            digest: Digest::of(content.as_bytes()),
+            seal: Digest::of(b"seal"),
         },
         content,
     }

@@ -80,15 +80,7 @@ pub fn parse(text: &[u8], limits: Limits) -> Result<Value, Error> {
 
 /// Reads a JSON text strictly into `T`.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8], limits: Limits) -> Result<T, Error> {
-    from_value(parse(text, limits)?)
-}
-
-/// Reads a value from [`parse`] strictly into `T`.
-///
-/// # Errors
-/// [`Error::Shape`].
-pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
-    serde_json::from_value(value).map_err(|error| Error::Shape(said(&error)))
+    serde_json::from_value(parse(text, limits)?).map_err(|error| Error::Shape(said(&error)))
 }
 
 /// Returns the text of an error about a text or a shape, in at most [`SAID_CHARACTERS_MAX`] characters.
@@ -132,7 +124,7 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// Computes the digest of these bytes.
-    pub fn hash(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -371,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_digest_has_one_spelling() {
-        let digest = Digest::hash(b"abc");
+        let digest = Digest::of(b"abc");
         assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert_eq!(digest.to_string().to_uppercase().parse::<Digest>(), Err(DigestError));

@@ -40,5 +40,5 @@ pub const WIRE_VERSION: u32 = 5;
 pub fn fingerprint() -> String {
     let parts =
         format!("wire={WIRE_VERSION}\n{}\n{}\n{}", schema::CIPHER_PARAMETERS, schema::INBOUND, schema::OUTBOUND);
-    crate::canonical::Digest::hash(parts.as_bytes()).to_string()
+    crate::canonical::Digest::of(parts.as_bytes()).to_string()
 }

@@ -108,6 +108,15 @@ impl Client {
         self.query(route, names, Value::Null).await
     }
 
+    /// Requests a route and leaves the answer unread, which a host of another version may spell in another way.
+    pub async fn send<const NAMES: usize, Answer>(
+        &self,
+        route: Route<NAMES, (), Answer>,
+        names: [Name<'_>; NAMES],
+    ) -> Result<(), Error> {
+        self.ask(route.method, &uri(route.path, &names, &Value::Null), None, route.timeout).await.map(drop)
+    }
+
     /// Requests a route with the fields of an object as its query; a null is left out.
     pub async fn query<const NAMES: usize, Answer: DeserializeOwned>(
         &self,

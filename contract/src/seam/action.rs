@@ -262,10 +262,10 @@ mod tests {
             ChangeKind::Schedule => serde_json::json!({"prompt": "p", "every": "1d"}),
             ChangeKind::Groups => serde_json::json!({"name": "n", "agents": ["a", "b"]}),
             ChangeKind::Skills => {
-                let digest = crate::canonical::Digest::hash(b"");
+                let digest = crate::canonical::Digest::of(b"");
                 serde_json::json!({"name": "n", "version": "1.0.0", "digest": digest})
             }
-            ChangeKind::McpConfirm => serde_json::json!({"server": "s", "digest": crate::canonical::Digest::hash(b"")}),
+            ChangeKind::McpConfirm => serde_json::json!({"server": "s", "digest": crate::canonical::Digest::of(b"")}),
         };
         let mut actions = vec![
             Action::ScheduleTask(ScheduleTask {

@@ -382,16 +382,13 @@ mod tests {
                 ChangeKind::McpRegister,
                 json!({"name": "files", "url": "https://mcp.example", "tools": [{"name": "read"}]}),
             ),
-            (ChangeKind::McpConfirm, json!({"server": "files", "digest": crate::canonical::Digest::hash(b"listing")})),
+            (ChangeKind::McpConfirm, json!({"server": "files", "digest": crate::canonical::Digest::of(b"listing")})),
             (ChangeKind::Egress, json!({"host": "a.example", "methods": ["GET"], "paths": ["/a/{b}"]})),
             (ChangeKind::Destinations, json!({"name": "ana", "channel": "desk", "address": "ana"})),
             (ChangeKind::Settings, json!({"mode": "dangerous_warn"})),
             (ChangeKind::Schedule, json!({"prompt": "water the plants", "cron": "0 8 * * *"})),
             (ChangeKind::Groups, json!({"name": "home", "agents": ["a", "b"]})),
-            (
-                ChangeKind::Skills,
-                json!({"name": "weather", "version": "1.0.0", "digest": canonical::Digest::hash(b"")}),
-            ),
+            (ChangeKind::Skills, json!({"name": "weather", "version": "1.0.0", "digest": canonical::Digest::of(b"")})),
         ]
     }
 

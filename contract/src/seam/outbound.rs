@@ -100,7 +100,7 @@ pub struct RawRow {
 impl RawRow {
     /// Computes the digest over all fields, which detects a change of the row.
     pub fn digest(&self) -> Digest {
-        Digest::hash(&canonical::to_vec(self))
+        Digest::of(&canonical::to_vec(self))
     }
 }
 

@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn skills_are_strict_and_bounded_and_read_back() {
-        let digest = Digest::hash(b"package");
+        let digest = Digest::of(b"package");
         let tools = json!({"kind": "enabled_tools", "payload": ["read_file"]});
         for payload in [
             json!({"name": "weather", "version": "1.2.0", "digest": digest}),

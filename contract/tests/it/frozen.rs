@@ -41,7 +41,7 @@ fn hash(files: &[(String, String)]) -> Digest {
         bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
         bytes.extend_from_slice(part.as_bytes());
     }
-    Digest::hash(&bytes)
+    Digest::of(&bytes)
 }
 
 /// Returns the text after `name: ` in `docs/contract.md`.

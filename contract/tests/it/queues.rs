@@ -45,8 +45,8 @@ pub fn message(seq: u64) -> MessageIn {
             seq,
             issued_at: 1,
             boot: BootId::new(),
-            digest: Digest::hash(content.as_bytes()),
-            seal: Digest::hash(b"seal"),
+            digest: Digest::of(content.as_bytes()),
+            seal: Digest::of(b"seal"),
         },
         content,
     }

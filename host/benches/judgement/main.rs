@@ -105,7 +105,7 @@ fn recorded(session: SessionId, person: PersonId, number: usize, is_tainted: boo
         authors: canonical::to_string(&vec![Span { author, bytes: text.len() }]),
         labels: vec![label],
         scope: if kind == ItemKind::Message { "declared:read send".to_owned() } else { String::new() },
-        digest: Digest::hash(text.as_bytes()),
+        digest: Digest::of(text.as_bytes()),
     };
     Recorded { tuple, bytes: text.len() as u64, scripted: false }
 }
@@ -196,7 +196,7 @@ fn measure(
         black_box(calls::judge(&agent, &facts, black_box(wanted), true));
         let judged = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
-        black_box(Digest::hash(black_box(&hashed)));
+        black_box(Digest::of(black_box(&hashed)));
         let of_call = begun.elapsed().as_secs_f64();
         let begun = Instant::now();
         for tuple in &tuples {

@@ -59,7 +59,7 @@ fn open(path: &Path) -> (Home, MasterKey, State) {
 /// Returns a typical entry.
 fn entry() -> Entry {
     let session = SessionId::new();
-    let digest = canonical::Digest::hash(session.to_string().as_bytes()).to_string();
+    let digest = canonical::Digest::of(session.to_string().as_bytes()).to_string();
     Entry::new(LedgerEvent::MessageRecorded)
         .session(session)
         .message(MessageId::new())

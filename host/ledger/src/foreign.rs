@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn hash(name: &str) -> String {
-        ironclaw_contract::canonical::Digest::hash(name.as_bytes()).to_string()
+        ironclaw_contract::canonical::Digest::of(name.as_bytes()).to_string()
     }
 
     fn genesis(before: Option<(u64, &str)>) -> Genesis {

@@ -223,7 +223,7 @@ fn read_home(file: &Path) -> Option<PathBuf> {
 
 /// Returns the name of a home's directory that is derived from its path.
 fn short(home: &Home) -> String {
-    Digest::hash(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
+    Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12].to_owned()
 }
 
 /// Returns the sentence for a ledger without a directory for its heads, with the reason.

@@ -152,7 +152,7 @@ mod tests {
         let read = ImageContent::Read(image.clone());
         assert_eq!(read.shown("\"a\"", true).0, Some(&image));
         assert_eq!(read.shown("\"a\"", false).0, None);
-        for content in [ImageContent::Unread(Digest::hash(b"")), ImageContent::LeftOut(LeftOut::Changed)] {
+        for content in [ImageContent::Unread(Digest::of(b"")), ImageContent::LeftOut(LeftOut::Changed)] {
             let (image, words) = content.shown("\"a\"", true);
             assert!(image.is_none() && words.contains("left out"), "{words}");
         }

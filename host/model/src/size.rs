@@ -81,7 +81,7 @@ mod tests {
             Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts }
         };
         let tokens = |content, takes_images| prompt(content).estimate(Prices::default(), takes_images).input_tokens;
-        let unread = || ImageContent::Unread(Digest::hash(b""));
+        let unread = || ImageContent::Unread(Digest::of(b""));
         for content in [unread(), read(40), read(4000)] {
             assert_eq!(tokens(content.clone(), true), 1 + IMAGE_TOKENS);
             assert_eq!(tokens(content, false), 1);

@@ -174,7 +174,7 @@ mod tests {
     fn entry(file: &str) -> String {
         format!(
             r#"{{"name":"notes","version":"1.0.0","file":"{file}","bytes":3,"digest":"{}","description":"d"}}"#,
-            Digest::hash(b"abc")
+            Digest::of(b"abc")
         )
     }
 

@@ -183,7 +183,7 @@ const TOKEN_HINT: &str =
 
 async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Token, AuthError> {
     let given = bearer(headers)?;
-    let digest = Digest::hash(given);
+    let digest = Digest::of(given);
     let mut found = api.callers.tokens.find(api, &digest, Freshness::Cached).await?;
     if found.is_none() && !peer.is_open_to_others() {
         // Another process may have made it a moment ago. Strangers cannot cause this second lookup in the record.

@@ -91,7 +91,7 @@ async fn parse(bytes: Bytes) -> Result<Value, String> {
 }
 
 fn shaped<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    canonical::from_value(value).map_err(|error| error.to_string())
+    serde_json::from_value(value).map_err(|error| canonical::Error::Shape(canonical::said(&error)).to_string())
 }
 
 /// The body of a request, strictly of this type. Other content is refused in the API's own words.

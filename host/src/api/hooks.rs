@@ -188,7 +188,7 @@ async fn accept(
     };
     signature::check_time(&claimed, ironclaw_state::wall_clock())?;
     // Before the limit and before the check for an agent: a replayed request uses no quota, and a recorded message is acknowledged.
-    let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::hash(&body));
+    let event = Event::new(channel.name.clone(), claimed.id.to_owned(), Digest::of(&body));
     if let Some(seen) = record.state.read(move |tx| event.seen(tx)).await? {
         return Ok(Taken { message_id: Some(seen.message) });
     }

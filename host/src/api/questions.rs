@@ -174,7 +174,7 @@ fn entry(tx: &ReadTx<'_>, all: &Questions, person: &Person, row: &Row) -> Result
         arguments: None,
         origins: Vec::new(),
         reasons: Vec::new(),
-        shown_digest: body.as_ref().map_or_else(|| Digest::hash(b""), questions::Body::digest),
+        shown_digest: body.as_ref().map_or_else(|| Digest::of(b""), questions::Body::digest),
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         told: Vec::new(),

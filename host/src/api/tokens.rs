@@ -113,7 +113,7 @@ pub async fn rotate(
 /// Returns true if the owner's file holds the token of this digest.
 fn holds(home: &home::Home, digest: &Digest) -> bool {
     let held = home::read_small(&home.owner_token()).unwrap_or_default();
-    bool::from(Digest::hash(held.trim().as_bytes()).as_bytes().ct_eq(digest.as_bytes()))
+    bool::from(Digest::of(held.trim().as_bytes()).as_bytes().ct_eq(digest.as_bytes()))
 }
 
 fn may_manage(person: &Person, token: &Token) -> bool {

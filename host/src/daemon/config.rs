@@ -106,7 +106,7 @@ pub fn read(home: &Home) -> Result<File, Error> {
     // The check of this directory needs the home.
     ironclaw_ledger::sink::Sink::choose(&config.ledger, home)
         .map_err(|what| toml_file::refused(&path, values.locate(&text, &what)))?;
-    Ok(File { config, values, digest: Some(Digest::hash(text.as_bytes())), path: Some(path) })
+    Ok(File { config, values, digest: Some(Digest::of(text.as_bytes())), path: Some(path) })
 }
 
 /// Reads settings from a text; `path` is for messages.

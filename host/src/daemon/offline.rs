@@ -76,7 +76,7 @@ async fn set_up(state: &State, home: &Home, wrapping: keys::WrappingKey) -> Resu
     let (remains, place) = (home.remains(), home.path().to_owned());
     home.check_owner_token()?;
     let kept = home::read_small(&home.owner_token()).ok().map(Zeroizing::new);
-    let kept = kept.map(|text| Digest::hash(text.trim().as_bytes()));
+    let kept = kept.map(|text| Digest::of(text.trim().as_bytes()));
     let made = state
         .write(move |tx| {
             if let Some(owner) = registry::owner(tx)? {

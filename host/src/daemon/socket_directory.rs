@@ -36,7 +36,7 @@ pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
 
 /// Returns the directory below the user's runtime directory, if the user has one.
 pub(super) fn for_login(home: &Home) -> Option<PathBuf> {
-    let name = &Digest::hash(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
+    let name = &Digest::of(home.path().as_os_str().as_encoded_bytes()).to_string()[..12];
     let login = std::env::var_os("XDG_RUNTIME_DIR").and_then(|path| Path::new(&path).canonicalize().ok());
     login.filter(|path| is_own(path)).map(|login| login.join(format!("ironclaw-{name}")))
 }

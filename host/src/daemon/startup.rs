@@ -336,7 +336,7 @@ fn jails_of(opened: &Opened, paths: &Paths, launcher: Handle) -> Result<(launch:
 /// Settles a token that was about to enter the owner's file when the host died: the file gets it if the record has it.
 async fn settle_owner_token(state: &State, home: &Home) -> Result<(), Error> {
     let Ok(text) = home::read_small(&home.owner_token_next()) else { return Ok(()) };
-    let digest = Digest::hash(text.trim().as_bytes());
+    let digest = Digest::of(text.trim().as_bytes());
     if state.read(move |tx| registry::tokens::is_live(tx, &digest)).await? {
         return Ok(home.adopt_owner_token()?);
     }

@@ -158,7 +158,7 @@ impl Changes {
                     row.kind,
                     row.status.name()
                 );
-                let digest = Digest::hash(text.as_bytes());
+                let digest = Digest::of(text.as_bytes());
                 Ok(Shown { row: Row { before: Value::Null, facts: Value::Null, ..row }, text, digest })
             })
             .await

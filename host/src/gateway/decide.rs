@@ -134,7 +134,7 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
         generation: row.generation,
     };
     let text = review_page::render(&view);
-    let digest = Digest::hash(text.as_bytes());
+    let digest = Digest::of(text.as_bytes());
     Ok((text, digest))
 }
 
@@ -150,11 +150,11 @@ fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
         session,
         agent,
         name: row.kind.name().to_owned(),
-        schema: Digest::hash(ironclaw_contract::seam::fingerprint().as_bytes()),
+        schema: Digest::of(ironclaw_contract::seam::fingerprint().as_bytes()),
         server: None,
-        arguments: Digest::hash(&arguments),
+        arguments: Digest::of(&arguments),
         principal,
-        labels: Digest::hash(&canonical::to_vec(&row.labels)),
+        labels: Digest::of(&canonical::to_vec(&row.labels)),
         policy: rule.digest(row.kind),
         shown,
         generation: row.generation,

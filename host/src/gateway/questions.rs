@@ -47,7 +47,7 @@ pub struct Body {
 impl Body {
     /// Returns the digest of the text.
     pub fn digest(&self) -> Digest {
-        Digest::hash(canonical::to_string(self).as_bytes())
+        Digest::of(canonical::to_string(self).as_bytes())
     }
 }
 

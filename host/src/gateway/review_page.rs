@@ -393,7 +393,7 @@ fn put_identifiers(page: &mut Page, view: &View<'_>, payload: &Value, names: &Na
     {
         page.put("  ", &format!("digest of {field}:"));
         // On a line of its own, so that a person can copy it whole.
-        page.put("    ", &Digest::hash(&canonical::to_vec(value)).to_string());
+        page.put("    ", &Digest::of(&canonical::to_vec(value)).to_string());
     }
 }
 

@@ -108,7 +108,7 @@ fn digest_of(
         other => other.payload(),
     };
     let request = serde_json::json!([canonical::RECIPE, change.kind(), agent, requester, principal, session, payload]);
-    Digest::hash(&canonical::to_vec(&request))
+    Digest::of(&canonical::to_vec(&request))
 }
 
 /// Records a checked proposal; from then on it waits for a decision.
@@ -238,7 +238,7 @@ fn append_proposed(
         .with("change", id)
         .with("kind", proposed.change.kind().name())
         .with("digest", digest)
-        .with("before_digest", Digest::hash(&canonical::to_vec(&standing.before)))
+        .with("before_digest", Digest::of(&canonical::to_vec(&standing.before)))
         .with("requester", from.requester)
         .with("principal", from.principal);
     if let Some(agent) = proposed.agent {

@@ -154,7 +154,7 @@ fn change_that_differs_from_its_shown_text_is_refused() {
     let shown = fixture.shown(id);
     fixture.sql("UPDATE changes SET payload = '{\"instructions\":\"EVIL\"}' WHERE id = ?1", id);
     refused(fixture.approve_shown("olga", id, shown), DenialCode::ShownDiffers);
-    refused(fixture.approve_shown("olga", id, Digest::hash(b"something else")), DenialCode::ShownDiffers);
+    refused(fixture.approve_shown("olga", id, Digest::of(b"something else")), DenialCode::ShownDiffers);
     assert_eq!(fixture.status(id), Status::Pending);
     // The current setting.
     let (first, second) = (fixture.persona("first"), fixture.persona("second"));
@@ -309,7 +309,7 @@ fn undecided_change_expires_and_stays_expired() {
     refused(fixture.approve("olga", id), DenialCode::ChangeExpired);
     fixture.sql("UPDATE changes SET expires_at = created_at + 3600000 WHERE id = ?1", id);
     refused(fixture.approve("olga", id), DenialCode::ChangeExpired);
-    refused(fixture.approve_shown("olga", ChangeId::new(), Digest::hash(b"")), DenialCode::ChangeUnknown);
+    refused(fixture.approve_shown("olga", ChangeId::new(), Digest::of(b"")), DenialCode::ChangeUnknown);
     assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("old", Status::Expired));
 }
 

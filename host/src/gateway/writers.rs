@@ -41,6 +41,6 @@ fn authorised_entry(event: LedgerEvent, authority: Authority<'_>) -> Entry {
 fn changed_entry(event: LedgerEvent, approved: &Approved, agent: AgentId, before: &[u8], after: &[u8]) -> Entry {
     approved_entry(event, approved)
         .with("agent", agent)
-        .with("before", Digest::hash(before).to_string())
-        .with("after", Digest::hash(after).to_string())
+        .with("before", Digest::of(before).to_string())
+        .with("after", Digest::of(after).to_string())
 }

@@ -274,7 +274,7 @@ impl Push<'_> {
         let host = self.host(Some(&body)).map_err(nothing)?;
         sent.requests += 1;
         sent.bytes = body.len() as u64;
-        sent.digest = Some(Digest::hash(&body));
+        sent.digest = Some(Digest::of(&body));
         let answered = self.send("POST", &wanted.push_url(), host, Some(body), REPORT_BYTES_MAX).await;
         let answered = answered.map_err(|error| http::no_answer(&error))?;
         let unknown = |words: String| {

@@ -128,7 +128,7 @@ pub fn add(
     Entry::new(LedgerEvent::ChannelAdded)
         .with("channel", name.clone())
         .with("kind", draft.kind)
-        .with("url_digest", Digest::hash(draft.url.as_bytes()).to_string())
+        .with("url_digest", Digest::of(draft.url.as_bytes()).to_string())
         .with("idempotent", draft.idempotent)
         .with("by", by.id)
         .append(tx)?;

@@ -163,7 +163,7 @@ pub fn note_listing(tx: &mut WriteTx<'_>, name: &str, listing: &Listing) -> Resu
     let (text, now) = (listing.text(), tx.now());
     let differs = server.confirmed.as_ref().is_some_and(|(confirmed, _)| *confirmed != text);
     if differs && server.seen.as_ref().is_none_or(|(seen, _)| *seen != text) {
-        let confirmed = server.confirmed.as_ref().map(|(text, _)| Digest::hash(text.as_bytes()).to_string());
+        let confirmed = server.confirmed.as_ref().map(|(text, _)| Digest::of(text.as_bytes()).to_string());
         Entry::new(LedgerEvent::McpChanged)
             .with("server", name.to_owned())
             .with("before", confirmed.unwrap_or_default())

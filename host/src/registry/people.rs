@@ -55,7 +55,7 @@ impl Identity {
 
     /// Returns the digest, which names the identity in the ledger without revealing it.
     pub(super) fn digest(&self) -> String {
-        Digest::hash(self.to_string().as_bytes()).to_string()
+        Digest::of(self.to_string().as_bytes()).to_string()
     }
 }
 

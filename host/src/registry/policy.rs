@@ -103,7 +103,7 @@ impl Rule {
         what["approvals"] = self.approvals.into();
         what["requester_may_approve"] = self.requester_may_approve.into();
         what["expires_hours"] = self.expires_hours.into();
-        Digest::hash(&canonical::to_vec(&what))
+        Digest::of(&canonical::to_vec(&what))
     }
 }
 
@@ -126,7 +126,7 @@ impl Policy {
         let of_kinds = ChangeKind::ALL.iter().map(|kind| self.rule(*kind).digest(*kind));
         let of_calls = self.calls.all().map(|(calls, class, rule)| rule.call_digest(class, &calls.to_string()));
         let rules: Vec<String> = of_kinds.chain(of_calls).map(|digest| digest.to_string()).collect();
-        Digest::hash(rules.join(" ").as_bytes())
+        Digest::of(rules.join(" ").as_bytes())
     }
 
     pub fn rule(&self, kind: ChangeKind) -> &Rule {

@@ -121,7 +121,7 @@ pub fn check_room(tx: &ReadTx<'_>, creator: PersonId) -> Result<(), Denied> {
 
 /// Returns the digest of the settings of a schedule, for the ledger.
 pub fn digest(row: &Schedule) -> Digest {
-    Digest::hash(&canonical::to_vec(&payload(row)))
+    Digest::of(&canonical::to_vec(&payload(row)))
 }
 
 /// Pauses an active schedule.

@@ -150,7 +150,7 @@ pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str, by: PersonId
     }
     table::add_source(tx, name, location)?;
     let entry = Entry::new(LedgerEvent::SkillSourceAdded).with("source", name.to_owned());
-    entry.with("location", Digest::hash(location.as_bytes()).to_string()).with("by", by).append(tx)?;
+    entry.with("location", Digest::of(location.as_bytes()).to_string()).with("by", by).append(tx)?;
     Ok(())
 }
 

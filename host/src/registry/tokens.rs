@@ -59,7 +59,7 @@ impl FreshToken {
 
     /// Returns the digest, which is stored.
     pub fn digest(&self) -> Digest {
-        Digest::hash(self.text.as_bytes())
+        Digest::of(self.text.as_bytes())
     }
 }
 

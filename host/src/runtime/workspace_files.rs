@@ -83,7 +83,7 @@ impl Sessions {
             let files = open(place, owner)?.ok_or_else(|| no_file(&path))?;
             let content = content.as_ref();
             let draft = files.draft(place, &quota, path, content, replaces)?;
-            Ok((draft, content.len() as u64, Digest::hash(content)))
+            Ok((draft, content.len() as u64, Digest::of(content)))
         });
         let (draft, bytes, digest) = drafted.await?;
         self.note(LedgerEvent::FilePut, id, by, bytes, Some(digest)).await?;
@@ -104,7 +104,7 @@ impl Sessions {
         content: Vec<u8>,
         by: PersonId,
     ) -> Result<(String, Digest), Denied<Error>> {
-        let digest = Digest::hash(&content);
+        let digest = Digest::of(&content);
         let content: Arc<[u8]> = content.into();
         let mut number = 1;
         loop {
@@ -145,7 +145,7 @@ impl Sessions {
             let Ok((file, found)) = files.read(&path) else { return Ok(false) };
             let mut content = Vec::new();
             let is_same = found == bytes && file.take(bytes + 1).read_to_end(&mut content).is_ok();
-            Ok(is_same && Digest::hash(&content) == digest)
+            Ok(is_same && Digest::of(&content) == digest)
         })
         .await
     }

@@ -369,7 +369,7 @@ fn digest(found: &OwnedFd, bytes: u64) -> Option<Digest> {
     }
     let mut content = Vec::new();
     reopen(found).ok()?.take(FILE_GET_BYTES_MAX).read_to_end(&mut content).ok()?;
-    Some(Digest::hash(&content))
+    Some(Digest::of(&content))
 }
 
 /// Refuses a file that would take the directories of the session over their quota.

@@ -127,7 +127,7 @@ mod tests {
         record::in_a_new_one(|tx, _| {
             tx.execute(TABLE, []).expect("made");
             let json = vec!["a".to_owned(), "\"".to_owned()];
-            let row = Example { ordinal: 1, word: Principal::Guest, json, text: 7, digest: Digest::hash(b"x") };
+            let row = Example { ordinal: 1, word: Principal::Guest, json, text: 7, digest: Digest::of(b"x") };
             row.insert(tx).expect("inserted");
             let sql = "SELECT ordinal || ' ' || id || ' ' || session_id || ' ' || agent_id FROM questions";
             let stored: String = tx.get(sql, [], |row| row.get(0)).expect("one");
@@ -143,13 +143,8 @@ mod tests {
             tx.execute(TABLE, []).expect("made");
             for (column, wrong) in [("id", "'elf'"), ("session_id", "'[1]'"), ("agent_id", "'x'"), ("ordinal", "-1")] {
                 tx.execute("DELETE FROM questions", []).expect("empty");
-                let row = Example {
-                    ordinal: 1,
-                    word: Principal::Guest,
-                    json: Vec::new(),
-                    text: 7,
-                    digest: Digest::hash(b"x"),
-                };
+                let row =
+                    Example { ordinal: 1, word: Principal::Guest, json: Vec::new(), text: 7, digest: Digest::of(b"x") };
                 row.insert(tx).expect("inserted");
                 tx.execute(&format!("UPDATE questions SET {column} = {wrong}"), []).expect("changed");
                 let error = tx.get("SELECT * FROM questions", [], Example::read).expect_err(column).to_string();

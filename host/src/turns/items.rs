@@ -63,7 +63,7 @@ impl NewItem {
             labels,
             scripted: false,
             scope: String::new(),
-            digest: Digest::hash(body.as_bytes()),
+            digest: Digest::of(body.as_bytes()),
             bytes: body.len(),
             stored: key.seal(id, body.as_bytes())?,
         })
@@ -156,7 +156,7 @@ pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String
     let id = item.tuple.item;
     let stored = items::encrypted_body(tx, id)?;
     let bytes = key.open(id, &stored)?;
-    if Digest::hash(&bytes) != item.tuple.digest {
+    if Digest::of(&bytes) != item.tuple.digest {
         return Err(keys::Error::Sealed("the body of an item").into());
     }
     String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the body of an item").into())

@@ -67,7 +67,7 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, new: NewMemory) -> Result<Kept
     if new.text.trim().is_empty() || new.text.len() > REMEMBERED_BYTES_MAX {
         return refuse(DenialCode::NoteLength, format!("a note has 1 to {REMEMBERED_BYTES_MAX} bytes"));
     }
-    let digest = Digest::hash(new.text.as_bytes());
+    let digest = Digest::of(new.text.as_bytes());
     let by_person = matches!(new.author, Author::Person { .. });
     if let Some(Numbered { ordinal, id }) = table::same(tx, agent, digest)? {
         keep_again(tx, ordinal, &new)?;

@@ -18,6 +18,11 @@ pub fn schema() -> u32 {
     u32::try_from(migrations::NEWEST).expect("a small number")
 }
 
+/// Returns the oldest version of the schema that this program opens.
+pub fn oldest_schema() -> u32 {
+    u32::try_from(migrations::FIRST).expect("a small number")
+}
+
 /// Copies the record at `path` to the new file `to`, whether a host runs or not. The copy is one snapshot of the committed record.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ use std::path::Path;
 pub const VERSIONS: &[&str] = &[include_str!("schema.sql")];
 
 /// The version of the first script: the oldest one that this program reads.
-const FIRST: i64 = 32;
+pub const FIRST: i64 = 32;
 
 /// The version that this program writes.
 pub const NEWEST: i64 = newest(VERSIONS);

@@ -118,7 +118,7 @@ mod tests {
             authors: "[]".into(),
             labels: vec![Label::External],
             scope: String::new(),
-            digest: Digest::hash(b"body"),
+            digest: Digest::of(b"body"),
         }
     }
 
@@ -141,7 +141,7 @@ mod tests {
             ("authors", Tuple { authors: "[{}]".into(), ..original.clone() }),
             ("labels", Tuple { labels: vec![], ..original.clone() }),
             ("scope", Tuple { scope: "declared:send".into(), ..original.clone() }),
-            ("digest", Tuple { digest: Digest::hash(b"other"), ..original.clone() }),
+            ("digest", Tuple { digest: Digest::of(b"other"), ..original.clone() }),
         ];
         for (field, changed) in changes {
             assert!(!verify(&sealer, &reference, &changed), "{field}");
@@ -164,8 +164,8 @@ mod tests {
             Ref { kind: ItemKind::Message, ..good.clone() },
             Ref { seq: 6, ..good.clone() },
             Ref { boot: BootId::new(), ..good.clone() },
-            Ref { digest: Digest::hash(b"x"), ..good.clone() },
-            Ref { seal: Digest::hash(b"x"), ..good.clone() },
+            Ref { digest: Digest::of(b"x"), ..good.clone() },
+            Ref { seal: Digest::of(b"x"), ..good.clone() },
         ] {
             assert!(!verify(&sealer, &bad, &original));
         }

@@ -185,7 +185,7 @@ fn sending_host(receiver: &Receiver) -> (TestHost, Raw, PathBuf) {
 fn sent_file_is_the_approved_copy() {
     let receiver = Receiver::accepting();
     let (host, raw, place) = sending_host(&receiver);
-    let (content, digest) = ("twelve ducks", Digest::hash(b"twelve ducks").to_string());
+    let (content, digest) = ("twelve ducks", Digest::of(b"twelve ducks").to_string());
     let message = ask_to_send(&raw, "send file report.txt here");
     let entry = waiting(&raw);
     let wanted =

@@ -102,7 +102,7 @@ fn replaced_or_missing_mount_source_fails_the_launch() {
 fn missing_approved_layer_fails_the_launch() {
     for user in host_users() {
         let (host, _beside) = new_host(user);
-        let digest = Digest::hash(b"the layer of this test");
+        let digest = Digest::of(b"the layer of this test");
         let sql = "INSERT INTO agent_packages SELECT id, '{}', ?1, 0 FROM agents WHERE name = 'a'";
         host.down();
         record::open_to_change(&host.home).execute(sql, params![digest.to_string()]).expect("changed");

@@ -196,7 +196,7 @@ fn role_and_direct_changes_install_no_skill() {
     let fixture = SkillFixture::new(Build::Plain);
     let host = &fixture.host;
     let file = fixture.publish("weather", "1.0.0", WITH_COMMANDS, TEXT);
-    let digest = ironclaw_contract::canonical::Digest::hash(&std::fs::read(file).expect("read"));
+    let digest = ironclaw_contract::canonical::Digest::of(&std::fs::read(file).expect("read"));
     for payload in [
         serde_json::json!({"name": "weather", "version": "1.0.0", "digest": digest}),
         serde_json::json!({"name": "weather", "version": "1.0.0", "digest": digest, "signer": "0", "persona": "x"}),

@@ -196,7 +196,7 @@ fn long_chain_is_rotated_and_why_explains_archived_entries() {
         let second = host.entries("ledger.rotated")[0]["data"]["continues_from"].clone();
         assert_eq!(
             second["archive"],
-            ironclaw_contract::canonical::Digest::hash(seal.as_bytes()).to_string(),
+            ironclaw_contract::canonical::Digest::of(seal.as_bytes()).to_string(),
             "{user:?}"
         );
     }

@@ -210,5 +210,5 @@ fn systemd_credential_overrides_a_stored_secret() {
 }
 
 fn sha256(text: &str) -> String {
-    ironclaw_contract::canonical::Digest::hash(text.as_bytes()).to_string()
+    ironclaw_contract::canonical::Digest::of(text.as_bytes()).to_string()
 }

@@ -64,7 +64,7 @@ mod tests {
             "id": id("req"), "agent": "assistant", "status": status, "call_id": id("call"), "tool": "http_fetch", "class": "send",
             "session_id": id("ses"), "turn_id": id("trn"), "message_id": id("msg"), "requested_by": "owner",
             "effect": "Much.", "arguments": {}, "origins": [], "reasons": [], "shown": page,
-            "shown_digest": Digest::hash(page.as_bytes()), "created_at": "t", "expires_at": "t", "told": [],
+            "shown_digest": Digest::of(page.as_bytes()), "created_at": "t", "expires_at": "t", "told": [],
             "yours": yours, "outcome": (status == "rejected").then_some("no\n\nEFFECT"), "position": number, "of": 2
         }))
         .expect("the shape of a request")

@@ -150,7 +150,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let Some((channel, name)) = sender.split_once(':').filter(|(_, name)| !name.is_empty()) else {
                 return Err(Error::usage(format!("{sender:?} names no sender"), "write CHANNEL:SENDER"));
             };
-            client.call(routes::DISMISS_SENDER, [&channel, &name]).await?;
+            client.send(routes::DISMISS_SENDER, [&channel, &name]).await?;
             at.out.json(&json!({ "dismissed": sender }))?;
             at.out.line(format!("{sender} no longer waits"))
         }

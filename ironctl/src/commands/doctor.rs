@@ -241,8 +241,8 @@ fn host_check(at: &At, host: &Result<Option<(Client, Status)>, Error>) -> Check 
 /// Checks that the host accepts messages and works on them; a failure has the reason of the host.
 async fn readiness(client: &Client) -> Check {
     const NAME: &str = "readiness";
-    match client.call(routes::READINESS, []).await {
-        Ok(_) => passed(NAME, "the host accepts messages and works on them".to_owned()),
+    match client.send(routes::READINESS, []).await {
+        Ok(()) => passed(NAME, "the host accepts messages and works on them".to_owned()),
         Err(error) => failed(NAME, &error, "look at `ironctl logs`"),
     }
 }

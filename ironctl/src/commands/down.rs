@@ -50,9 +50,9 @@ pub async fn stop(at: &At) -> Result<Stop, Error> {
         Err(other) => return Err(other),
     };
     let process = Process::find(status.host.pid);
-    match client.call(routes::STOP, []).await {
+    match client.send(routes::STOP, []).await {
         // The host may close the connection before its answer arrives; the process shows whether it stops.
-        Ok(_) | Err(Error::Lost { .. } | Error::Unreachable { .. }) => {}
+        Ok(()) | Err(Error::Lost { .. } | Error::Unreachable { .. }) => {}
         Err(refused) => return Err(refused),
     }
     if at.access.port()?.is_some() {

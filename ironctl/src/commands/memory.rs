@@ -64,7 +64,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("added note {}", note.id))
         }
         Action::Remove { agent, note } => {
-            client.call(routes::REMOVE_NOTE, [&agent, &note]).await?;
+            client.send(routes::REMOVE_NOTE, [&agent, &note]).await?;
             at.out.json(&json!({ "forgotten": note }))?;
             at.out.line(format!("removed note {note}"))
         }

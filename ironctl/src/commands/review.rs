@@ -70,7 +70,7 @@ impl<'a> Subject<'a> {
 
     /// Returns the digest of the page; fails if the host names another digest. [`Output::exact`] checks the text itself.
     pub fn verified(&self) -> Result<Digest, Error> {
-        let digest = Digest::hash(self.page.as_bytes());
+        let digest = Digest::of(self.page.as_bytes());
         if digest != self.digest {
             let message = format!("the text of {} does not match its digest; nothing was decided", self.id);
             let hint = "look at `ironctl audit verify` and `ironctl logs`";

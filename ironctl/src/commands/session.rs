@@ -100,18 +100,18 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.line(format!("cancelled {what} of {session} ({})", cancelled.turn_id))
         }
         Action::Stop { session } => {
-            client.call(routes::STOP_SESSION, [&session]).await?;
+            client.send(routes::STOP_SESSION, [&session]).await?;
             at.out.json(&json!({ "stopped": session }))?;
             at.out.line(format!("stopped {session}"))
         }
         Action::Release { session } => {
-            client.call(routes::RELEASE_SESSION, [&session]).await?;
+            client.send(routes::RELEASE_SESSION, [&session]).await?;
             at.out.json(&json!({ "released": session }))?;
             at.out.line(format!("released {session}"))
         }
         Action::Remove { session, yes } => {
             at.out.confirm(&format!("remove {session} and erase its content"), yes)?;
-            client.call(routes::REMOVE_SESSION, [&session]).await?;
+            client.send(routes::REMOVE_SESSION, [&session]).await?;
             at.out.json(&json!({ "removed": session }))?;
             at.out.line(format!("removed {session}"))
         }

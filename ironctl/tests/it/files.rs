@@ -13,7 +13,7 @@ fn host() -> FakeHost {
         "GET /v1/agents/assistant/session" | "GET /v1/agents/assistant/session?thread=work" => {
             Answer::json(json!({ "session_id": SESSION }))
         }
-        "GET /v1/sessions/ses_00000000000000000000000001/files?path=&levels=1" => Answer::json(json!({
+        "GET /v1/sessions/ses_00000000000000000000000001/files?levels=1&path=" => Answer::json(json!({
             "files": [
                 { "path": "a\n\u{1b}[2J", "shown": "\"a⟦U+000A⟧⟦U+001B⟧[2J\"", "kind": "file", "bytes": 7,
                   "modified_at": "2026-01-02T03:04:05Z" },
@@ -50,13 +50,13 @@ fn workspace_of_the_conversation_is_listed_at_the_prompt() {
         })),
         line if line.contains("/history?") => Answer::json(json!([])),
         line if line.starts_with("GET /v1/changes?") => Answer::json(json!({ "changes": [], "more": false })),
-        "GET /v1/agents/agt_00000000000000000000000001/session?thread=work&as=bob" => {
+        "GET /v1/agents/agt_00000000000000000000000001/session?as=bob&thread=work" => {
             Answer::json(json!({ "session_id": SESSION }))
         }
-        line if line.starts_with("GET /v1/agents/agt_00000000000000000000000001/session?thread=") => {
+        line if line.starts_with("GET /v1/agents/agt_00000000000000000000000001/session?as=bob&thread=") => {
             Answer::refusal("session_unknown", "you have no such conversation", "")
         }
-        line if line.contains("/files?path=&levels=1") => Answer::json(json!({
+        line if line.contains("/files?levels=1&path=") => Answer::json(json!({
             "files": [{ "path": "a.txt", "shown": "a.txt", "kind": "file", "bytes": 7, "modified_at": "2026-01-02T03:04:05Z" }],
             "more": false
         })),
@@ -65,7 +65,7 @@ fn workspace_of_the_conversation_is_listed_at_the_prompt() {
     let mut terminal = Terminal::running(&host, &["chat", "helper", "--thread", "work", "--as", "bob"], Some(100));
     for (typed, seen) in [
         ("/files", "a.txt"),
-        ("/files my reports", "files?path=my%20reports&levels=1"),
+        ("/files my reports", "files?levels=1&path=my%20reports"),
         ("/new empty", "new conversation"),
         ("/files", "no files"),
         ("/files reports", "you have no such conversation"),

@@ -14,7 +14,7 @@ use std::sync::mpsc::channel;
 pub const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 line removed, 1 line added.\n";
 
 pub fn digest(text: &str) -> String {
-    Digest::hash(text.as_bytes()).to_string()
+    Digest::of(text.as_bytes()).to_string()
 }
 
 /// Returns a change with this page.
@@ -256,7 +256,7 @@ fn list_names_the_requester_and_status_the_inbox() {
         "{out}"
     );
     assert!(err.contains("there are more"), "{err}");
-    assert_eq!(host.asked()[0].line, "GET /v1/changes?limit=200&status=all&agent=helper");
+    assert_eq!(host.asked()[0].line, "GET /v1/changes?agent=helper&limit=200&status=all");
     let (_, out, _) = host.ironctl(&["status"]);
     assert!(out.contains("1 change waits: ironctl inbox\n"), "{out}");
 }

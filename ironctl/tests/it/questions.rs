@@ -130,7 +130,7 @@ fn answer_of_an_unexpected_shape_names_the_versions() {
 #[test]
 fn lowered_guard_is_reviewed_on_a_terminal() {
     let page = "EFFECT\n  Turn OFF the protection.\n\nWARNINGS\n  !! This host NO LONGER CHECKS text.\n";
-    let digest = ironclaw_contract::canonical::Digest::hash(page.as_bytes()).to_string();
+    let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {
         "POST /v1/changes" => {
             Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending", "yours": true}))

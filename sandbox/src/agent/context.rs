@@ -190,7 +190,7 @@ mod tests {
     use ironclaw_contract::ids::BootId;
 
     fn entry(seq: u64, kind: ItemKind, bytes: u64, turn: Option<TurnId>) -> Entry {
-        let (digest, seal) = (Digest::hash(b"body"), Digest::hash(b"seal"));
+        let (digest, seal) = (Digest::of(b"body"), Digest::of(b"seal"));
         let reference = Ref { item: ItemId::new(), kind, seq, issued_at: 1, boot: BootId::new(), digest, seal };
         Entry { reference, bytes, turn }
     }

@@ -51,7 +51,7 @@ mod tests {
     use ironclaw_contract::seam::seal::ItemKind;
 
     fn refs(numbers: &[u64]) -> Vec<Ref> {
-        let (kind, boot, digest) = (ItemKind::Message, BootId::new(), Digest::hash(b"body"));
+        let (kind, boot, digest) = (ItemKind::Message, BootId::new(), Digest::of(b"body"));
         let reference =
             |seq: &u64| Ref { item: ItemId::new(), kind, seq: *seq, issued_at: 1, boot, digest, seal: digest };
         numbers.iter().map(reference).collect()

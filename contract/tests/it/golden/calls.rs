@@ -48,7 +48,7 @@ pub(super) fn shapes() -> Vec<Shape> {
             name: "report.pdf".to_owned(),
             media_type: "application/pdf".to_owned(),
             bytes: 9,
-            digest: Digest::hash(b"%PDF-1.7\n"),
+            digest: Digest::of(b"%PDF-1.7\n"),
         }),
         ..refused.clone()
     };

@@ -45,7 +45,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         requested_by: by_agent.clone(),
         origin: Some(origin.clone()),
         reason: "you asked me to be kinder".to_owned(),
-        shown_digest: Digest::hash(shown.as_bytes()),
+        shown_digest: Digest::of(shown.as_bytes()),
         decided_by: None,
         decided_at: None,
         applied_at: None,
@@ -108,7 +108,7 @@ pub(super) fn shapes() -> Vec<Shape> {
                 waits_for: "an owner or admin of this host".to_owned(),
             },
         ),
-        shape("operator.decision", Decision { shown: Digest::hash(shown.as_bytes()) }),
+        shape("operator.decision", Decision { shown: Digest::of(shown.as_bytes()) }),
         shape("operator.rejection", Rejection { reason: "not now".to_owned() }),
     ]
 }

@@ -36,7 +36,7 @@ fn server() -> McpServer {
         hosts: Vec::new(),
         state: "confirmed".to_owned(),
         era: Some("session".to_owned()),
-        digest: Some(Digest::hash(b"listing")),
+        digest: Some(Digest::of(b"listing")),
         instructions: Some("Read first.".to_owned()),
         tools: vec![tool()],
         problem: None,
@@ -80,7 +80,7 @@ fn command() -> McpServer {
             apt: Vec::new(),
             npm: vec!["files-server@1.2.3".to_owned()],
             pypi: Vec::new(),
-            layer: Digest::hash(b"layer"),
+            layer: Digest::of(b"layer"),
             made_at: AT.to_owned(),
         }),
         environment: vec![McpServerVariable {

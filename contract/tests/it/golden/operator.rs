@@ -288,7 +288,7 @@ fn messages() -> Vec<Shape> {
             MessageFile {
                 name: "photo.png".to_owned(),
                 text: "This image is in the workspace as photo.png (9 bytes, image/png).".to_owned(),
-                image: Some(MessageImage { path: "photo.png".to_owned(), digest: Digest::hash(b"photo") }),
+                image: Some(MessageImage { path: "photo.png".to_owned(), digest: Digest::of(b"photo") }),
                 ..Default::default()
             },
             MessageFile {

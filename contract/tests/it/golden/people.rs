@@ -82,10 +82,10 @@ pub(super) fn shapes() -> Vec<Shape> {
     vec![
         shape("operator.new_person", NewPerson { name: "Alice".to_owned(), role: "member".to_owned() }),
         shape("operator.new_role", NewRole { role: "admin".to_owned(), shown: None }),
-        shape("operator.new_role.shown", NewRole { role: "admin".to_owned(), shown: Some(Digest::hash(b"page")) }),
+        shape("operator.new_role.shown", NewRole { role: "admin".to_owned(), shown: Some(Digest::of(b"page")) }),
         shape(
             "operator.person_page",
-            PersonPage { shown: "EFFECT\n".to_owned(), shown_digest: Digest::hash(b"EFFECT\n") },
+            PersonPage { shown: "EFFECT\n".to_owned(), shown_digest: Digest::of(b"EFFECT\n") },
         ),
         shape("operator.new_place", NewPlace { notify: "matrix".to_owned() }),
         shape("operator.new_identity", NewIdentity { identity: "matrix:@alice:example.org".to_owned(), shown: None }),

@@ -50,7 +50,7 @@ fn allowance() -> Allowance {
         agent: "clerk".to_owned(),
         principal: "person".to_owned(),
         tool: "http_fetch".to_owned(),
-        manifest: Digest::hash(b"manifest"),
+        manifest: Digest::of(b"manifest"),
         fields: json!({ "method": "POST", "url": "https://api.example/notes" }),
         absent: vec!["headers".to_owned()],
         anything: vec!["body".to_owned()],
@@ -79,7 +79,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         arguments: Some(json!({ "url": "https://api.example/" })),
         origins: vec![origin.clone()],
         reasons: vec![reason.clone()],
-        shown_digest: Digest::hash(b"page"),
+        shown_digest: Digest::of(b"page"),
         created_at: "2026-01-01T00:00:00.000Z".to_owned(),
         expires_at: "2026-01-02T00:00:00.000Z".to_owned(),
         told: vec!["chat".to_owned()],
@@ -112,7 +112,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         ..change.clone()
     };
     let diff =
-        PushDiff { digest: Digest::hash(b"diff"), text: "  + | added\n".to_owned(), next: Some(4000), left_off: 0 };
+        PushDiff { digest: Digest::of(b"diff"), text: "  + | added\n".to_owned(), next: Some(4000), left_off: 0 };
     let request = CallRequest {
         id: id::<RequestId>("req", 1),
         agent: "clerk".to_owned(),
@@ -129,7 +129,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         origins: vec![origin.clone()],
         reasons: vec![reason.clone()],
         shown: "page".to_owned(),
-        shown_digest: Digest::hash(b"page"),
+        shown_digest: Digest::of(b"page"),
         created_at: entry.created_at.clone(),
         expires_at: entry.expires_at.clone(),
         told: entry.told.clone(),
@@ -147,7 +147,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let page = AllowancePage {
         shown: "page".to_owned(),
-        shown_digest: Digest::hash(b"page"),
+        shown_digest: Digest::of(b"page"),
         until: "2026-01-08T00:00:00.000Z".to_owned(),
         compared: 3,
         permitted: 2,
@@ -165,7 +165,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.allowance_draft", draft.clone()),
         shape("operator.allowance_page", page),
         shape("operator.allowance_offer", offer),
-        shape("operator.new_allowance", NewAllowance { draft, shown: Digest::hash(b"page") }),
+        shape("operator.new_allowance", NewAllowance { draft, shown: Digest::of(b"page") }),
         shape("operator.allowance", allowance()),
         shape("operator.message_call", call()),
         shape("operator.request_reason", reason),

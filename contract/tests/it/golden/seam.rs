@@ -484,7 +484,7 @@ fn of_people() -> Vec<Shape> {
             "mcp_confirm",
             McpConfirm {
                 server: "files".to_owned(),
-                digest: Digest::hash(b"listing"),
+                digest: Digest::of(b"listing"),
                 manifest: Some("[[tool]]\nname = \"read\"\n".to_owned()),
             },
         ),

@@ -93,7 +93,7 @@ fn change() -> Skill {
     Skill {
         name: "weather".to_owned(),
         version: Some("1.2.0".to_owned()),
-        digest: Some(Digest::hash(b"package")),
+        digest: Some(Digest::of(b"package")),
         signer: Some("0123456789ABCDEF".to_owned()),
         persona: Some("Give temperatures in degrees Celsius.".to_owned()),
         parts: Part::new(Change::EnabledTools(tools)).into_iter().collect(),

@@ -130,7 +130,7 @@ impl Request {
                 return Err(RequestError::HeaderTwice(header));
             }
         }
-        let body = body.map(|bytes| Body { digest: Digest::hash(bytes), bytes: bytes.len() as u64 });
+        let body = body.map(|bytes| Body { digest: Digest::of(bytes), bytes: bytes.len() as u64 });
         let secret = text.secret.as_deref().map(str::parse).transpose()?;
         match (&body, headers.contains_key(&Header::ContentType)) {
             (Some(_), _) if method.only_reads() => return Err(RequestError::BodyRefused(method)),

@@ -31,7 +31,7 @@ pub fn pack(directory: &Path) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     for path in paths {
         let (entry, bytes) = file(directory, &path)?;
-        manifest.files.insert(path, Digest::hash(&bytes));
+        manifest.files.insert(path, Digest::of(&bytes));
         add(&mut body, &entry, &bytes)?;
     }
     let text = manifest.to_toml();

@@ -38,7 +38,7 @@ fn add(archive: &mut Vec<u8>, file: &Given<'_>, change: impl Fn(&mut tar::Header
 }
 
 fn manifest(files: &[Given<'_>]) -> String {
-    let files = files.iter().map(|file| (file.path.to_owned(), Digest::hash(file.bytes))).collect();
+    let files = files.iter().map(|file| (file.path.to_owned(), Digest::of(file.bytes))).collect();
     let (name, version) = ("notes".parse().expect("a name"), semver::Version::new(1, 0, 0));
     Manifest { name, version, grants: Default::default(), needs: Default::default(), files }.to_toml()
 }
@@ -76,7 +76,7 @@ fn archive_is_read_and_unpacked_with_its_modes() {
         Given { path: "scripts/run", mode: 0o755, bytes: &[7; 1500] },
     ]);
     let package = Package::read_from(bytes.as_slice()).expect("a package");
-    assert_eq!((package.bytes, package.digest), (bytes.len() as u64, Digest::hash(&bytes)));
+    assert_eq!((package.bytes, package.digest), (bytes.len() as u64, Digest::of(&bytes)));
     assert_eq!((package.description.as_str(), package.instructions.as_str()), ("Sorts notes.", "Read the notes.\n"));
     let directory = tempfile::tempdir().expect("a directory");
     let (file, into) = (directory.path().join("notes.skill"), directory.path().join("out"));

@@ -43,7 +43,7 @@ pub async fn review_role(
 }
 
 fn view(shown: String) -> PersonPage {
-    PersonPage { shown_digest: Digest::hash(shown.as_bytes()), shown }
+    PersonPage { shown_digest: Digest::of(shown.as_bytes()), shown }
 }
 
 /// Checks that a person was shown exactly this page.
@@ -52,7 +52,7 @@ fn view(shown: String) -> PersonPage {
 /// Refuses a step without the digest of a page, and one with the digest of another page.
 pub(super) fn check_seen(page: &str, shown: Option<&Digest>) -> Result<(), Refusal> {
     match shown {
-        Some(shown) if *shown == Digest::hash(page.as_bytes()) => Ok(()),
+        Some(shown) if *shown == Digest::of(page.as_bytes()) => Ok(()),
         Some(_) => {
             let refusal = Refusal::new(DenialCode::ShownDiffers, "the step differs from the page that was shown");
             Err(refusal.hint("repeat the command, and read the page again"))

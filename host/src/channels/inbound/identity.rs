@@ -122,7 +122,7 @@ pub fn note_stranger(tx: &mut WriteTx<'_>, channel: &str, sender: &str) -> Resul
 /// Returns the id of a guest: a digest of the whole identity on this generation of the channel.
 fn guest_id(channel: &Channel, sender: &str) -> PersonId {
     const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let digest = Digest::hash(&canonical::to_vec(&("guest", &channel.name, channel.generation, sender))).to_string();
+    let digest = Digest::of(&canonical::to_vec(&("guest", &channel.name, channel.generation, sender))).to_string();
     // The first 128 bits, as the 26 digits of an id.
     let mut bits = u128::from_str_radix(&digest[..32], 16).expect("a digest is hexadecimal");
     let mut text = [b'0'; 26];

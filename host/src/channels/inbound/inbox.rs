@@ -254,7 +254,7 @@ fn recorded_before(tx: &ReadTx<'_>, received: &Received, body: &str, scope: &str
     let Some(known) = messages::find_by_event(tx, &received.channel, &received.sender, event)? else { return Ok(None) };
     let tuple = items::find(tx, known.message.item())?.map(|item| item.tuple);
     // If the item was dropped since then, there is no digest to compare with.
-    if tuple.is_some_and(|tuple| tuple.digest != Digest::hash(body.as_bytes()) || tuple.scope != scope) {
+    if tuple.is_some_and(|tuple| tuple.digest != Digest::of(body.as_bytes()) || tuple.scope != scope) {
         let words = format!("event {event:?} was already received with another text");
         return Err(Refusal::new(DenialCode::EventReused, words).into());
     }

@@ -42,7 +42,7 @@ fn software_that_was_not_fetched_is_not_set() {
         let refused = apply(tx, &approved, &Prepared::Nothing).expect_err("nothing was fetched");
         assert_eq!(refused.refusal().code, DenialCode::PackagesNotFetched);
         assert_eq!(software::for_agent(tx, scene.clerk.id).expect("read"), None);
-        let digest = Digest::hash(b"layer");
+        let digest = Digest::of(b"layer");
         done(tx, &scene, ChangeKind::Packages, json!(["jq"]), &Prepared::Layer(layer(digest)));
         let software = software::for_agent(tx, scene.clerk.id).expect("read").expect("there");
         assert_eq!((software.layer, software.packages.apt), (digest, vec!["jq".to_owned()]));
@@ -54,7 +54,7 @@ fn software_that_was_not_fetched_is_not_set() {
 #[test]
 fn receipt_of_a_fetch_names_a_few_packages_requested_first() {
     on_record(|tx, scene| {
-        let mut many = layer(Digest::hash(b"layer"));
+        let mut many = layer(Digest::of(b"layer"));
         many.installed = (0..2_000).map(|number| format!("lib{number}=1.0")).chain(["zz=2.0".to_owned()]).collect();
         many.left_out = [("etc", 2), ("other places", 200_000)].into();
         let said = done(tx, &scene, ChangeKind::Packages, json!(["zz"]), &Prepared::Layer(many));
@@ -91,8 +91,8 @@ fn persona_and_tools_change_with_only_digests_in_the_ledger() {
         assert_eq!(clerk(tx).persona, "be very brief");
         assert_eq!(clerk(tx).enabled_tools, ["list_dir"]);
         let [entry] = &noted(tx, "agent.persona")[..] else { panic!("one entry") };
-        assert_eq!(entry["before"], Digest::hash(b"old").to_string());
-        assert_eq!(entry["after"], Digest::hash(b"be very brief").to_string());
+        assert_eq!(entry["before"], Digest::of(b"old").to_string());
+        assert_eq!(entry["after"], Digest::of(b"be very brief").to_string());
         assert_eq!(entry["by"], json!([scene.owner.to_string()]));
         assert!(entry["change"].as_str().is_some_and(|id| id.starts_with("chg_")), "{entry}");
         assert!(!entry.to_string().contains("brief"), "{entry}");

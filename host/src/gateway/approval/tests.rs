@@ -21,15 +21,15 @@ fn subject() -> Subject {
         session: Some("ses_1".into()),
         agent: Some("agt_1".into()),
         name: "persona".into(),
-        schema: Digest::hash(b"schema"),
+        schema: Digest::of(b"schema"),
         server: None,
-        arguments: Digest::hash(b"arguments"),
+        arguments: Digest::of(b"arguments"),
         principal: "per_1".into(),
-        labels: Digest::hash(b"labels"),
-        policy: Digest::hash(b"policy"),
-        shown: Digest::hash(b"shown"),
+        labels: Digest::of(b"labels"),
+        policy: Digest::of(b"policy"),
+        shown: Digest::of(b"shown"),
         generation: 0,
-        facts: Some(Digest::hash(b"facts")),
+        facts: Some(Digest::of(b"facts")),
     }
 }
 
@@ -43,7 +43,7 @@ fn token() -> Token {
 
 #[test]
 fn approval_for_another_subject_is_refused_with_the_field() {
-    let other = || Digest::hash(b"other");
+    let other = || Digest::of(b"other");
     type Spoil = Box<dyn Fn(&mut Subject)>;
     let spoilt: Vec<(&str, Spoil)> = vec![
         ("domain", Box::new(|t| t.domain = Domain::Call)),
@@ -125,7 +125,7 @@ fn bytes_moved_to_the_next_field_make_another_subject() {
     let encoded = |session: Option<&str>, agent: Option<&str>, person: &str, proof: &str| {
         let subject = Subject { session: session.map(Into::into), agent: agent.map(Into::into), ..subject() };
         let approver = Approver { person: person.into(), proof: proof.into() };
-        encode(&subject, &approver, 1, 2, &Digest::hash(b""))
+        encode(&subject, &approver, 1, 2, &Digest::of(b""))
     };
     let all = [
         encoded(Some("ab"), Some("c"), "u|5", "9"),
@@ -153,7 +153,7 @@ fn approvals_are_unique_and_survive_a_key_rotation() {
 /// fields that other formats do not bind: the tool and the approver.
 #[test]
 fn approval_of_a_call_is_refused_for_any_other_call() {
-    let arguments = |text: &str| Digest::hash(&canonical::to_vec(&[canonical::RECIPE, text]));
+    let arguments = |text: &str| Digest::of(&canonical::to_vec(&[canonical::RECIPE, text]));
     let pay = Subject {
         domain: Domain::Call,
         id: "call_1".into(),

@@ -161,7 +161,7 @@ fn same_packages_can_be_requested_again_to_refetch_them() {
         // A program that exists on every machine; it does not run.
         scene.host_policy.packages.npm = Some("/usr/bin/env".into());
         let wanted = Packages { npm: vec!["left-pad".to_owned()], ..Packages::default() };
-        let (yes, layer) = (Approved::by_test(scene.owner), Digest::hash(b"layer"));
+        let (yes, layer) = (Approved::by_test(scene.owner), Digest::of(b"layer"));
         writers::software::set(tx, &yes, scene.clerk.id, Some((&wanted, &layer))).expect("set");
         let same = scene.by_owner(ChangeKind::Packages, json!({ "npm": ["left-pad"] }));
         let checked = scene.looked(tx, same).expect("it passes");
@@ -382,7 +382,7 @@ fn confirmation_with_wrong_digest_or_manifest_is_refused() {
             payload["manifest"] = manifest.into();
             scene.by_owner(ChangeKind::McpConfirm, payload)
         };
-        let none = Digest::hash(b"");
+        let none = Digest::of(b"");
         scene.refused(tx, confirmation(none, None), DenialCode::McpServerUnknown);
         let server = McpRegister {
             name: "files".to_owned(),

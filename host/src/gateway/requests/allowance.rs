@@ -312,7 +312,7 @@ pub fn add(
         .with("agent", made.agent)
         .with("tool", made.tool.clone())
         .with("manifest", made.manifest)
-        .with("digest", Digest::hash(&canonical::to_vec(&made.fields)))
+        .with("digest", Digest::of(&canonical::to_vec(&made.fields)))
         .with("count", made.uses_max)
         .with("expires", made.expires_at)
         .append(tx)?;

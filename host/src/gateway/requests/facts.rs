@@ -129,7 +129,7 @@ pub struct ServerTool {
 impl Facts {
     /// Returns the digest of all facts. Calls with different facts have different digests.
     pub fn digest(&self) -> Digest {
-        Digest::hash(&canonical::to_vec(self))
+        Digest::of(&canonical::to_vec(self))
     }
 
     /// Returns the name of the tool for a model.

@@ -132,7 +132,7 @@ pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Show
     page.heading(&format!("DAMAGED APPROVAL REQUEST {}", row.id));
     page.sentence("  ", &visible::name(&effect));
     let text = page.finish();
-    let digest = Digest::hash(text.as_bytes());
+    let digest = Digest::of(text.as_bytes());
     let (arguments, reasons, origins) = (Map::new(), reasons_of(row).unwrap_or_default(), Vec::new());
     Ok(Shown { text, digest, facts: None, effect, arguments, reasons, origins, position: (1, 1) })
 }
@@ -190,7 +190,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
         &format!("requested {}, generation {}", ironclaw_ledger::rfc3339(row.created_at), row.generation),
     );
     let text = page.finish();
-    let (digest, facts, arguments) = (Digest::hash(text.as_bytes()), Some(facts.digest()), facts.arguments().clone());
+    let (digest, facts, arguments) = (Digest::of(text.as_bytes()), Some(facts.digest()), facts.arguments().clone());
     Ok(Shown { text, digest, facts, effect, arguments, reasons, origins, position })
 }
 

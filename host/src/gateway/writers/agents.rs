@@ -28,7 +28,7 @@ pub fn create_agent<'a>(
         .with("name", agent.name.clone())
         .with("model", agent.model.clone())
         .with("access", agent.access.name())
-        .with("persona_digest", Digest::hash(agent.persona.as_bytes()).to_string())
+        .with("persona_digest", Digest::of(agent.persona.as_bytes()).to_string())
         .with("enabled_tools", agent.enabled_tools.clone())
         .append(tx)?;
     Ok(agent)

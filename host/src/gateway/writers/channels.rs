@@ -47,7 +47,7 @@ pub fn wire<'a>(
     };
     let authority = authority.into();
     let entry = authorised_entry(event, authority).with("channel", channel.name.clone()).with("agent", agent);
-    let digest = |wiring: &Wiring| Digest::hash(&canonical::to_vec(wiring)).to_string();
+    let digest = |wiring: &Wiring| Digest::of(&canonical::to_vec(wiring)).to_string();
     let entry = match authority {
         Authority::Approved(_) => entry
             .with("generation", channel.generation)

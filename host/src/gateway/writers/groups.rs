@@ -30,8 +30,8 @@ pub fn set(
     };
     approved_entry(LedgerEvent::GroupSet, approved)
         .with("group", wanted.name.clone())
-        .with("before", Digest::hash(before.as_bytes()).to_string())
-        .with("after", Digest::hash(after.as_bytes()).to_string())
+        .with("before", Digest::of(before.as_bytes()).to_string())
+        .with("after", Digest::of(after.as_bytes()).to_string())
         .append(tx)?;
     Ok(())
 }

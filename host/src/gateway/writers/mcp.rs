@@ -57,8 +57,8 @@ pub fn register(
     };
     approved_entry(LedgerEvent::McpRegistered, approved)
         .with("server", wanted.name.clone())
-        .with("before", Digest::hash(before.as_bytes()).to_string())
-        .with("after", Digest::hash(after.as_bytes()).to_string())
+        .with("before", Digest::of(before.as_bytes()).to_string())
+        .with("after", Digest::of(after.as_bytes()).to_string())
         .with("layer", layer)
         .append(tx)?;
     Ok(losing)
@@ -82,12 +82,12 @@ pub fn confirm(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &McpConfirm) -
     }
     let now = tx.now();
     table::confirm_server(tx, &wanted.server, wanted.manifest.as_deref(), now)?;
-    let before = before.map(|(text, _)| Digest::hash(text.as_bytes()).to_string());
+    let before = before.map(|(text, _)| Digest::of(text.as_bytes()).to_string());
     approved_entry(LedgerEvent::McpConfirmed, approved)
         .with("server", wanted.server.clone())
         .with("before", before.unwrap_or_default())
         .with("after", wanted.digest.to_string())
-        .with("manifest", Digest::hash(wanted.manifest.as_deref().unwrap_or_default().as_bytes()).to_string())
+        .with("manifest", Digest::of(wanted.manifest.as_deref().unwrap_or_default().as_bytes()).to_string())
         .append(tx)?;
     Ok(losing)
 }

@@ -72,7 +72,7 @@ impl Diff {
         if files + history == 0 {
             stat.push("no file changes".to_owned());
         }
-        Self { summary, changes: stat.join("\n"), digest: Digest::hash(writer.text.as_bytes()), text: writer.text }
+        Self { summary, changes: stat.join("\n"), digest: Digest::of(writer.text.as_bytes()), text: writer.text }
     }
 }
 
@@ -153,7 +153,7 @@ impl<'o> Writer<'o> {
     fn bytes_of(&self, entry: Option<&Entry>) -> String {
         let Some(entry) = entry else { return "nothing".to_owned() };
         match self.objects.content(&entry.hash) {
-            Content::Whole(bytes) => format!("{} bytes with SHA-256 {}", bytes.len(), Digest::hash(bytes)),
+            Content::Whole(bytes) => format!("{} bytes with SHA-256 {}", bytes.len(), Digest::of(bytes)),
             Content::Large(size) => format!("{size} bytes, as git says, with the name {}", entry.hash),
             Content::Gone => format!("an absent object with the name {}", entry.hash),
         }

@@ -308,7 +308,7 @@ impl<'a> Jail<'a> {
             granted: true,
         };
         // Another command under the same name never gets the files of this one.
-        let of = Digest::hash(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
+        let of = Digest::of(&canonical::to_vec(&(&described.command, &described.mounts))).to_string();
         let user = format!("{}-{}", agent.map_or_else(|| "look".to_owned(), |agent| agent.to_string()), &of[..16]);
         let with_text =
             described.environment.iter().filter_map(|one| Some((one.variable.clone(), one.text.clone()?.into())));

@@ -81,7 +81,7 @@ fn beside() -> io::Result<PathBuf> {
 fn make(above: &Path, program: &[u8]) -> Result<PathBuf, Error> {
     let texts = TEXTS.map(|(name, text)| (format!("{}/{name}", &FILES[1..]), text.as_bytes(), 0o444));
     let files: Vec<(String, &[u8], u32)> = std::iter::once((PROGRAM.to_owned(), program, 0o555)).chain(texts).collect();
-    let name = format!("{PREFIX}{}", Digest::hash(program));
+    let name = format!("{PREFIX}{}", Digest::of(program));
     let layer = above.join(&name);
     let is_whole = |(file, bytes, mode): &(String, &[u8], u32)| {
         let path = layer.join(file);

@@ -165,7 +165,7 @@ impl Shelf {
     pub fn shown(&self, skills: &[(Digest, Manifest)]) -> Result<PathBuf, Error> {
         let listed: Vec<String> =
             skills.iter().map(|(digest, manifest)| format!("{} {digest}", manifest.name)).collect();
-        let digest = Digest::hash(listed.join("\n").as_bytes());
+        let digest = Digest::of(listed.join("\n").as_bytes());
         let all = self.root().join("shown");
         let directory = all.join(digest.to_string());
         let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);

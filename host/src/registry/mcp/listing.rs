@@ -38,7 +38,7 @@ impl Listing {
 
     /// Returns the digest that a person confirms.
     pub fn digest(&self) -> Digest {
-        Digest::hash(self.text().as_bytes())
+        Digest::of(self.text().as_bytes())
     }
 
     pub fn tool(&self, name: &str) -> Option<&Value> {
@@ -99,7 +99,7 @@ impl Listing {
     /// Returns the pin of a listed tool.
     pub fn pin_of(&self, tool: &Value) -> Digest {
         let parts = serde_json::json!([self.era, self.instructions, tool]);
-        Digest::hash(parts.to_string().as_bytes())
+        Digest::of(parts.to_string().as_bytes())
     }
 }
 

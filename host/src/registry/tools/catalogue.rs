@@ -114,9 +114,9 @@ impl Terms {
     /// Returns the digest of the manifest, and for a tool of a server also of its confirmed form.
     pub fn digest(&self) -> Digest {
         match &self.of_server {
-            None => Digest::hash(&canonical::to_vec(&*self.manifest)),
+            None => Digest::of(&canonical::to_vec(&*self.manifest)),
             Some(OfServer { server, tool, pin }) => {
-                Digest::hash(&canonical::to_vec(&(&*self.manifest, server, tool, pin)))
+                Digest::of(&canonical::to_vec(&(&*self.manifest, server, tool, pin)))
             }
         }
     }
@@ -258,7 +258,7 @@ pub(super) mod tests {
             description: description.to_owned(),
             parameters: schema,
             manifest: manifests[tool].clone(),
-            pin: Digest::hash(b"pin"),
+            pin: Digest::of(b"pin"),
             is_current: true,
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Returns the digest of a call's tool and arguments.
 pub fn digest(tool: &str, arguments: &str) -> Digest {
     // The text of strings is the same in compact and in canonical JSON.
-    Digest::hash(&serde_json::to_vec(&[canonical::RECIPE, tool, arguments]).expect("strings are JSON"))
+    Digest::of(&serde_json::to_vec(&[canonical::RECIPE, tool, arguments]).expect("strings are JSON"))
 }
 
 pub(super) fn text(arguments: &Map<String, Value>) -> String {
@@ -83,7 +83,7 @@ mod tests {
             let arguments: Map<String, Value> = fields.into_iter().collect();
             let canonical = canonical::to_string(&arguments);
             prop_assert_eq!(text(&arguments), canonical.clone());
-            let hashed = Digest::hash(&canonical::to_vec(&[canonical::RECIPE, &tool, &canonical]));
+            let hashed = Digest::of(&canonical::to_vec(&[canonical::RECIPE, &tool, &canonical]));
             prop_assert_eq!(digest(&tool, &canonical), hashed);
         }
     }

@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn file_has_the_facts_and_the_address_of_the_host() {
         let all = [destination("ana", State::Active), destination("bob", State::Unlinked)];
-        let digest = Digest::hash(b"x");
+        let digest = Digest::of(b"x");
         let file = SentFile { name: "a".to_owned(), media_type: "text/plain".to_owned(), bytes: 1, digest };
         let written = |arguments: Value| {
             let Value::Object(mut arguments) = arguments else { panic!("an object") };

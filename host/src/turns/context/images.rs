@@ -43,7 +43,7 @@ fn read(files: &Files, path: &str, digest: Digest) -> Result<Image, LeftOut> {
     }
     let mut content = Vec::new();
     file.take(IMAGE_BYTES_MAX + 1).read_to_end(&mut content).map_err(|_| LeftOut::Changed)?;
-    if Digest::hash(&content) != digest {
+    if Digest::of(&content) != digest {
         return Err(LeftOut::Changed);
     }
     let kind = ImageType::detect(&content).ok_or(LeftOut::OtherType)?;
@@ -62,7 +62,7 @@ mod tests {
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\nimage";
 
     fn unread(path: &str, bytes: &[u8]) -> Part {
-        Part::Image { path: path.to_owned(), content: ImageContent::Unread(Digest::hash(bytes)) }
+        Part::Image { path: path.to_owned(), content: ImageContent::Unread(Digest::of(bytes)) }
     }
 
     fn contents(parts: &[Part]) -> Vec<ImageContent> {

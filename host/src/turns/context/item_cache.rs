@@ -280,7 +280,7 @@ mod tests {
     use ironclaw_contract::seam::seal::Tuple;
 
     fn example() -> (Ref, Recorded) {
-        let (item, boot, digest) = (ItemId::new(), BootId::new(), Digest::hash(b"body"));
+        let (item, boot, digest) = (ItemId::new(), BootId::new(), Digest::of(b"body"));
         let tuple = Tuple {
             session: SessionId::new(),
             item,
@@ -297,7 +297,7 @@ mod tests {
             scope: String::new(),
             digest,
         };
-        let seal = Digest::hash(b"seal");
+        let seal = Digest::of(b"seal");
         (
             Ref { item, kind: ItemKind::Message, seq: 2, issued_at: 5, boot, digest, seal },
             Recorded { tuple, bytes: 4, scripted: false },
@@ -316,8 +316,8 @@ mod tests {
             Ref { seq: 4, ..good.clone() },
             Ref { issued_at: 6, ..good.clone() },
             Ref { boot: BootId::new(), ..good.clone() },
-            Ref { digest: Digest::hash(b"x"), ..good.clone() },
-            Ref { seal: Digest::hash(b"x"), ..good.clone() },
+            Ref { digest: Digest::of(b"x"), ..good.clone() },
+            Ref { seal: Digest::of(b"x"), ..good.clone() },
         ] {
             assert!(cache.recall(&bad).is_none(), "{bad:?}");
         }

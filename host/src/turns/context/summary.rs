@@ -138,7 +138,7 @@ mod tests {
             Part::Remark { text: "r".into() },
             Part::Failure { text: "f".into() },
             Part::Summary { text: "s".into() },
-            Part::Image { path: "i".into(), content: ImageContent::Unread(Digest::hash(b"i")) },
+            Part::Image { path: "i".into(), content: ImageContent::Unread(Digest::of(b"i")) },
         ];
         for part in parts {
             assert!(matches!(quoted(part.clone()), Part::Context { .. }), "{part:?}");

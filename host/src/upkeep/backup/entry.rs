@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn only_the_places_of_a_home_are_accepted() {
-        let (agent, session, layer) = (AgentId::new(), SessionId::new(), Digest::hash(b"x"));
+        let (agent, session, layer) = (AgentId::new(), SessionId::new(), Digest::of(b"x"));
         let at = |text: &str| {
             text.replace("AGT", &agent.to_string())
                 .replace("SES", &session.to_string())

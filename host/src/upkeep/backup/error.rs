@@ -28,6 +28,8 @@ pub enum Error {
         /// The newest known schema.
         known: u32,
     },
+    #[error("the record in {path} has schema {found}, and this version reads {oldest} and later")]
+    OlderSchema { path: PathBuf, found: u32, oldest: u32 },
     /// The file is under another master key.
     #[error("{path} opens with the master key {}, and this key is {}", spelled(*wanted), spelled(*found))]
     OtherKey {
@@ -84,6 +86,7 @@ impl Error {
         match self {
             Self::Foreign(_) => "backup_foreign",
             Self::Newer { .. } | Self::NewerSchema { .. } => "backup_newer",
+            Self::OlderSchema { .. } => "backup_older",
             Self::OtherKey { .. } => "backup_other_key",
             Self::Truncated(_) => "backup_truncated",
             Self::Changed { .. } => "backup_changed",
@@ -107,6 +110,9 @@ impl Error {
             Self::Foreign(_) => "name a file that `ironctl backup create` wrote",
             Self::Newer { .. } | Self::NewerSchema { .. } => {
                 "restore it with the version of IronClaw that made it, or a later one"
+            }
+            Self::OlderSchema { .. } => {
+                "restore it with an earlier build of IronClaw, start its host once, and make another backup"
             }
             Self::OtherKey { .. } => "name the master key of that time with --key-file",
             Self::Ledger { .. } => "`ironctl audit verify` says whether the ledger of the home has the same fault",

@@ -5,7 +5,7 @@
 use super::Error;
 use super::entry::{self, Entry, Item, Kind, Totals};
 use super::format::{Header, Opener};
-use ironclaw_state::backup::schema;
+use ironclaw_state::backup::{oldest_schema, schema};
 use ironclaw_state::keys::BackupKey;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, open, openat, openat2};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat, futimens, mkdirat};
@@ -29,11 +29,14 @@ const OWNER_ALL: u32 = 0o700;
 /// Decrypts a backup and writes everything in it to an empty directory, durably.
 ///
 /// # Errors
-/// Those of the container, [`Error::NewerSchema`], and the errors of the system. The directory then has a part of the files.
+/// Those of the container, [`Error::NewerSchema`] and [`Error::OlderSchema`], and the errors of the system. The directory then has a part of the files.
 pub fn unpack(file: &Path, key: &BackupKey, to: &Path) -> Result<(Header, Totals), Error> {
     let (mut from, header) = Opener::open(file, key)?;
     if header.schema > schema() {
         return Err(Error::NewerSchema { path: file.to_owned(), found: header.schema, known: schema() });
+    }
+    if header.schema < oldest_schema() {
+        return Err(Error::OlderSchema { path: file.to_owned(), found: header.schema, oldest: oldest_schema() });
     }
     let fault = |error: nix::Error| Error::Io { path: to.to_owned(), source: error.into() };
     let root = open(to, DIRECTORY, Mode::empty()).map_err(fault)?;

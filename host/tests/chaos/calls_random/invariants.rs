@@ -76,7 +76,7 @@ impl Random {
                 let url = self.site.url(path);
                 let arguments = json!({ "method": "POST", "url": url, "headers": headers, "body": text });
                 let named = [canonical::RECIPE, "http_fetch", &canonical::to_string(&arguments)].map(str::to_owned);
-                texts.insert(Digest::hash(&canonical::to_vec(&named)).to_string(), text.clone());
+                texts.insert(Digest::of(&canonical::to_vec(&named)).to_string(), text.clone());
             }
         }
         texts

@@ -66,7 +66,7 @@ fn answer(mut stream: TcpStream, file: &Path) {
 fn index(fixture: &SkillFixture, serial: u64, names: &[&str], revoked: &str) {
     let entry = |name: &&str| {
         let bytes = std::fs::read(fixture.source().join(format!("{name}-1.0.0.skill"))).expect("read");
-        let (digest, length) = (Digest::hash(&bytes), bytes.len());
+        let (digest, length) = (Digest::of(&bytes), bytes.len());
         format!(
             "{{\"bytes\":{length},\"description\":\"x\",\"digest\":\"{digest}\",\"file\":\"{name}-1.0.0.skill\",\"name\":\"{name}\",\
              \"version\":\"1.0.0\"}}"

@@ -186,7 +186,7 @@ fn rewritten(lines: &mut [String], from: usize, key: &SigningKey) {
             let mut genesis = MutableEntry::of(&lines[begin]).expect("a genesis");
             let mut data: Value = serde_json::from_str(&genesis.data).expect("JSON");
             data["continues_from"]["hash"] = MutableEntry::of(&lines[begin - 2]).expect("an entry").hash.into();
-            data["continues_from"]["archive"] = canonical::Digest::hash(before.as_bytes()).to_string().into();
+            data["continues_from"]["archive"] = canonical::Digest::of(before.as_bytes()).to_string().into();
             data["ledger"] = ledger.clone().into();
             genesis.data = canonical::to_string(&data);
             lines[begin] = genesis.line();

@@ -60,7 +60,7 @@ pub fn copy(place: &SessionDirectories, path: &str) -> Result<Copied, String> {
     if content.len() > SENT_FILE_BYTES_MAX {
         return Err(too_large(bytes));
     }
-    let (media_type, digest) = (media_type(&content).to_owned(), Digest::hash(&content));
+    let (media_type, digest) = (media_type(&content).to_owned(), Digest::of(&content));
     Ok(Copied { file: SentFile { name: name.to_owned(), media_type, bytes, digest }, content })
 }
 

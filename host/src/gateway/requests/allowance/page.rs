@@ -91,7 +91,7 @@ pub fn show(tx: &ReadTx<'_>, record: &Record, by: &Person, new: &New) -> Result<
     let standing = Standing::read(tx, new.agent.id, &terms, &new.fields)?;
     let manifest = standing.digest(&terms);
     let text = page(by, new, &terms, &standing, &compared);
-    Ok(Shown { digest: Digest::hash(text.as_bytes()), text, manifest, compared })
+    Ok(Shown { digest: Digest::of(text.as_bytes()), text, manifest, compared })
 }
 
 fn page(by: &Person, new: &New, terms: &Terms, standing: &Standing, compared: &Compared) -> String {

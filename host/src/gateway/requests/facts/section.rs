@@ -58,7 +58,7 @@ pub fn put_digests(page: &mut Page, facts: &Facts) {
 }
 
 fn digest(fact: &impl Serialize) -> Digest {
-    Digest::hash(&canonical::to_vec(fact))
+    Digest::of(&canonical::to_vec(fact))
 }
 
 struct Section<'p> {

@@ -55,6 +55,6 @@ impl Standing {
 
     /// Returns the digest of these facts with the manifest of the tool.
     pub fn digest(&self, terms: &Terms) -> Digest {
-        Digest::hash(&canonical::to_vec(&(terms.digest(), self)))
+        Digest::of(&canonical::to_vec(&(terms.digest(), self)))
     }
 }

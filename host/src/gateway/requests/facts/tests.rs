@@ -140,7 +140,7 @@ impl Random {
             name: random.text(),
             media_type: random.text(),
             bytes: random.next() % 2,
-            digest: Digest::hash(random.text().as_bytes()),
+            digest: Digest::of(random.text().as_bytes()),
         });
         Message {
             to: self.text(),
@@ -186,7 +186,7 @@ impl Random {
         let credentials = (0..self.below(2)).map(|_| credential(self)).collect();
         Registration {
             described,
-            layer: self.one(&[None, Some(Digest::hash(b"layer"))]),
+            layer: self.one(&[None, Some(Digest::of(b"layer"))]),
             credentials,
             login: self.one(&[Login::None, Login::Since { begun_at: 1 }, Login::Since { begun_at: 2 }]),
         }
@@ -205,7 +205,7 @@ impl Random {
             3 => (self.one(&["send_message", "send_file"]), Reach::Message(Box::new(self.message()))),
             4 => {
                 let (server, tool) = (self.text(), self.text());
-                let (pin, registration) = (Digest::hash(self.text().as_bytes()), self.registration());
+                let (pin, registration) = (Digest::of(self.text().as_bytes()), self.registration());
                 ("a__look", Reach::Server(Box::new(ServerTool { server, tool, pin, registration })))
             }
             _ => ("http_fetch", Reach::Nowhere),

@@ -63,7 +63,7 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
             .boxed(),
         ChangeKind::McpConfirm => (words(), words(), words())
             .prop_map(|(server, listing, manifest)| {
-                json!({"server": server, "digest": Digest::hash(listing.as_bytes()), "manifest": manifest})
+                json!({"server": server, "digest": Digest::of(listing.as_bytes()), "manifest": manifest})
             })
             .boxed(),
         ChangeKind::Egress => (words(), prop::collection::btree_set(words(), 1..3), list(), words())
@@ -81,7 +81,7 @@ fn payload(kind: ChangeKind) -> BoxedStrategy<Value> {
             .boxed(),
         ChangeKind::Skills => ("[a-z]{1,6}", "[0-9]\\.[0-9]\\.[0-9]", words(), words(), list())
             .prop_map(|(name, version, bytes, persona, tools)| {
-                let digest = Digest::hash(bytes.as_bytes());
+                let digest = Digest::of(bytes.as_bytes());
                 let parts = [json!({"kind": "enabled_tools", "payload": tools})];
                 json!({"name": name, "version": version, "digest": digest, "persona": persona, "parts": parts})
             })

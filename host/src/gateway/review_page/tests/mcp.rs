@@ -5,7 +5,7 @@ use super::*;
 /// Returns the present setting, the facts and the payload of a confirmation.
 pub(super) fn confirmation() -> (Value, Value, Value) {
     (
-        json!({"server": "files", "digest": Digest::hash(b"earlier")}),
+        json!({"server": "files", "digest": Digest::of(b"earlier")}),
         json!({
             "at": "https://mcp.example",
             "instructions": null,
@@ -22,7 +22,7 @@ pub(super) fn confirmation() -> (Value, Value, Value) {
             "gone": ["list"],
             "agents": ["helper"],
         }),
-        json!({"server": "files", "digest": Digest::hash(b"listing"), "manifest": "[[tool]]\nname = \"read\"\n"}),
+        json!({"server": "files", "digest": Digest::of(b"listing"), "manifest": "[[tool]]\nname = \"read\"\n"}),
     )
 }
 

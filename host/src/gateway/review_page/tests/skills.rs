@@ -4,7 +4,7 @@ use super::*;
 
 /// Returns the present setting, the facts and the payload of another version of a skill.
 pub(super) fn upgrade() -> (Value, Value, Value) {
-    let digest = |text: &str| Digest::hash(text.as_bytes());
+    let digest = |text: &str| Digest::of(text.as_bytes());
     (
         json!({"version": "1.0.0", "digest": digest("old"), "signer": "0123456789ABCDEF", "persona": null,
             "parts": [{"kind": "enabled_tools", "payload": ["read_file"]}]}),

@@ -85,7 +85,7 @@ fn each_kind_of_change_has_its_line() {
         ("tool.sh", ("100755", b"echo\n".to_vec())),
     ]);
     let diff = Repository::between(&old, &new);
-    let (before, after) = (Digest::hash(b"\0\x01"), Digest::hash(b"\0\x01\x02"));
+    let (before, after) = (Digest::of(b"\0\x01"), Digest::of(b"\0\x01\x02"));
     for line in [
         "removed \"gone.txt\": +0 -2".to_owned(),
         "changed \"here.txt\": +2 -1".to_owned(),
@@ -100,7 +100,7 @@ fn each_kind_of_change_has_its_line() {
     for line in ["-2", "+two", " 3", "+4", "= no line feed at the end of this line", "+/etc/passwd"] {
         assert!(diff.text.lines().any(|found| found == line), "{line}\n{}", diff.text);
     }
-    assert_eq!(diff.digest, Digest::hash(diff.text.as_bytes()));
+    assert_eq!(diff.digest, Digest::of(diff.text.as_bytes()));
 }
 
 #[test]

@@ -357,7 +357,7 @@ fn unused_layers_are_removed_and_used_ones_are_kept() {
     let (built, place) = fetched.build(&Config::default()).expect("built");
     let home = Home::create(&fetched.directory.path().join("home")).expect("a home");
     let agent = agent_of(&place);
-    let old = home.layer(&agent, &Digest::hash(b"old"));
+    let old = home.layer(&agent, &Digest::of(b"old"));
     fs::create_dir_all(old.join("usr/lib")).expect("made");
     set_mode(&old.join("usr"), 0o555).expect("set");
     let left = home.layers_of(&agent).join("fetching/chg_x/work");

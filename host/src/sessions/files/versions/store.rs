@@ -128,7 +128,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        Ok((Digest::hash(&content) == version.digest).then_some(content))
+        Ok((Digest::of(&content) == version.digest).then_some(content))
     }
 
     /// Stores the list if it changed, and then removes copies that it does not name.

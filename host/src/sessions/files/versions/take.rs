@@ -151,7 +151,7 @@ impl<'a> Copier<'a> {
             Err(error) if is_closed(&error) => return Ok(Some(Reason::Unreadable)),
             Err(error) => return Err(error),
         }
-        let digest = Digest::hash(&content);
+        let digest = Digest::of(&content);
         if self.index.current(path).is_some_and(|version| version.digest == digest) {
             self.index.touch(path, stamp);
             return Ok(None);

@@ -349,7 +349,7 @@ impl Fixture<'_, '_> {
     pub(super) fn install(&mut self, apt: &[&str]) {
         let agent = self.agent().id;
         let packages = Packages { apt: apt.iter().map(|&name| name.to_owned()).collect(), ..Packages::default() };
-        let layer = Digest::hash(b"layer");
+        let layer = Digest::of(b"layer");
         writers::software::set(self.tx, &Approved::by_test(self.owner), agent, Some((&packages, &layer))).expect("set");
     }
 

@@ -86,7 +86,7 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
 /// Returns an image of a message, as `ironctl chat --file` sends it.
 fn image(name: &str) -> MessageFile {
     let text = format!("This image is in the workspace as {name} (6 bytes, image/png).");
-    let image = Some(MessageImage { path: name.to_owned(), digest: Digest::hash(name.as_bytes()) });
+    let image = Some(MessageImage { path: name.to_owned(), digest: Digest::of(name.as_bytes()) });
     MessageFile { name: name.to_owned(), text, image, ..Default::default() }
 }
 

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::upkeep::backup::entry::{self, Entry, Item, Kind, Totals};
+use crate::upkeep::backup::unpack;
+use ironclaw_state::backup::{oldest_schema, schema};
 use ironclaw_state::keys::MasterKey;
 use std::path::Path;
 
@@ -150,6 +152,20 @@ fn other_keys_formats_and_files_have_their_own_codes() {
     std::fs::write(&path, b"a text of someone").expect("written");
     assert_eq!(read(&path, &key).expect_err("no backup").code(), "backup_foreign");
     assert_eq!(read(directory.path(), &key).expect_err("a directory").code(), "backup_failed");
+}
+
+#[test]
+fn backup_of_another_schema_is_refused_before_it_is_written() {
+    let (directory, key) = (tempfile::tempdir().expect("made"), key());
+    let (path, to) = (directory.path().join("b"), directory.path().join("to"));
+    std::fs::create_dir(&to).expect("made");
+    for (schema, code) in [(oldest_schema() - 1, "backup_older"), (schema() + 1, "backup_newer")] {
+        let header = Header { schema, ..header_of(&key) };
+        let sealer = Sealer::begin(&key, &header, Vec::new()).expect("memory");
+        std::fs::write(&path, sealer.finish().expect("memory")).expect("written");
+        assert_eq!(unpack(&path, &key, &to).expect_err("another schema").code(), code);
+    }
+    assert_eq!(std::fs::read_dir(&to).expect("listed").count(), 0);
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result
         sender: said.sender,
         speaker: None,
         event_id: Some(event_id.to_owned()),
-        event_digest: Some(Digest::hash(body)),
+        event_digest: Some(Digest::of(body)),
         agent,
         text: said.text,
         files,
