@@ -56,7 +56,7 @@ fn workspace_of_the_conversation_is_listed_at_the_prompt() {
         line if line.starts_with("GET /v1/agents/agt_00000000000000000000000001/session?as=bob&thread=") => {
             Answer::refusal("session_unknown", "you have no such conversation", "")
         }
-        line if line.contains("/files?levels=1&path=") => Answer::json(json!({
+        line if line.ends_with("/files?levels=1&path=") => Answer::json(json!({
             "files": [{ "path": "a.txt", "shown": "a.txt", "kind": "file", "bytes": 7, "modified_at": "2026-01-02T03:04:05Z" }],
             "more": false
         })),
