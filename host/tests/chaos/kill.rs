@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const FAST_SEED: u64 = 20_261_124;
 
 /// The number of kills without `IRONCLAW_KILLS`.
-const KILLS: u64 = 50;
+const KILLS: u64 = 30;
 
 /// The limit of kills in a row without an answer to each sender. On a loaded machine, more kills in a row would end every attempt of
 /// one turn, and the host would then correctly park the session.
