@@ -101,14 +101,10 @@ impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
     type Rejection = Answer;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Answer> {
-        let value = body_value(request, api).await?;
-        shaped(value).map(Body).map_err(malformed)
+        // The permit is held until the value has its type.
+        let RawBody { bytes, _permit } = RawBody::from_request(request, api).await?;
+        parse(bytes).await.and_then(shaped).map(Body).map_err(malformed)
     }
-}
-
-async fn body_value(request: Request, api: &Api) -> Result<Value, Answer> {
-    let RawBody { bytes, _permit } = RawBody::from_request(request, api).await?;
-    parse(bytes).await.map_err(malformed)
 }
 
 /// The body of a request, as its bytes. It holds the permit of a large body.

@@ -30,12 +30,15 @@ pub fn lines<'a, T: Eq + Hash>(old: &'a [T], new: &'a [T]) -> Vec<(LineMark, &'a
     };
     let marks = marks(&numbered(old), &numbered(new));
     let (mut old, mut new) = (old.iter(), new.iter());
-    let line = |mark| match mark {
-        LineMark::Removed => old.next(),
-        LineMark::Added => new.next(),
-        LineMark::Unchanged => new.next().and(old.next()),
+    let marked = |mark| {
+        let line = match mark {
+            LineMark::Removed => old.next(),
+            LineMark::Added => new.next(),
+            LineMark::Unchanged => new.next().and(old.next()),
+        };
+        (mark, line.expect("each line of both lists has its mark"))
     };
-    marks.iter().copied().zip(marks.iter().copied().map_while(line)).collect()
+    marks.into_iter().map(marked).collect()
 }
 
 /// Returns the marks of all lines, of which equal ones have the same number. Not generic, so that the algorithm is compiled once.

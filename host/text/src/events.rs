@@ -126,8 +126,8 @@ mod tests {
     fn events_are_the_same_however_the_stream_is_cut() {
         let stream =
             "\u{feff}data: a\r\n\r\n: ping\nevent: x\ndata:b\ndata: \u{e9}\n\ndata\r\rid: 7\n\ndata: cut".as_bytes();
-        let event = |(name, data): (&str, &str)| Event { name: name.to_owned(), data: data.into() };
-        let whole = [("", "a"), ("x", "b\n\u{e9}"), ("", "")].map(event);
+        let event = |name: &str, data: &str| Event { name: name.to_owned(), data: data.into() };
+        let whole = [event("", "a"), event("x", "b\n\u{e9}"), event("", "")];
         assert_eq!(read(&[stream]), whole);
         assert_eq!(read(&stream.chunks(1).collect::<Vec<_>>()), whole);
         for at in 0..stream.len() {

@@ -150,7 +150,7 @@ async fn remove(at: &At, client: &Client, agent: &str, yes: bool) -> Result<(), 
     at.out.confirm(&format!("remove {} and its {sessions} sessions", agent.name), yes)?;
     // By id, because another agent could get the name before the person answers.
     let id = agent.id.to_string();
-    if let Err(refused) = client.call(routes::REMOVE_AGENT, [&id]).await {
+    if let Err(refused) = client.send(routes::REMOVE_AGENT, [&id]).await {
         let settings = json!({ "remove": true });
         return Err(propose::instead(at, client, refused, ChangeKind::Settings, Some(&id), settings).await);
     }
