@@ -8,7 +8,7 @@
 // No other crate reads this one, so only what a name does not say is documented.
 #![allow(missing_docs)]
 
-pub(crate) mod store; // the record: SQL, rows, refusals, and the loop of a worker
+pub(crate) use ironclaw_store as store;
 
 pub(crate) mod registry; // who and what exists, what is allowed, and the settings that a decision reads
 
@@ -46,6 +46,7 @@ pub mod driven {
     pub use crate::sessions::store as sessions;
     pub use crate::store::error::Error;
     pub use crate::store::record::Record;
+    pub use crate::store::refusal::Denied;
     pub use crate::store::tables::schedules;
     pub use crate::turns::calls::http::Network;
     pub use crate::turns::{calls, context, items, turn};

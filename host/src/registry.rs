@@ -28,7 +28,7 @@ pub mod tokens;
 pub mod tools;
 
 pub use crate::store::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent};
-pub use crate::store::tables::people::Giver;
+pub use crate::store::tables::people::{Giver, LOOPBACK};
 pub use ironclaw_contract::operator::TokenId;
 pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
@@ -45,26 +45,8 @@ use ironclaw_state::ReadTx;
 use ironclaw_text::excerpt::{quoted, start};
 use std::fmt;
 
-/// The channel that connects people with their own host.
-pub const LOOPBACK: &str = "loopback";
-
 /// Characters of an agent's name.
 const AGENT_NAME_MAX: usize = 32;
-
-impl Mode {
-    /// Returns the warning for `status`; `None` for the default mode.
-    pub const fn warning(self) -> Option<&'static str> {
-        match self {
-            Self::Enforce => None,
-            Self::DangerousWarn => Some(
-                "a call runs that would need a person, text without a seal reaches its model as quoted text, and the ledger records each case",
-            ),
-            Self::DangerousOff => Some(
-                "no call needs a person for its scope or origin, no seal is checked, and the ledger records neither",
-            ),
-        }
-    }
-}
 
 /// Returns the agent of this name or id, from a person's request.
 ///

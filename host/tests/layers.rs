@@ -167,8 +167,8 @@ fn upward_import_is_found_in_every_notation() {
     for text in [
         "use crate::runtime;",
         "use crate::runtime::Core;",
-        "use crate::{store, runtime::{self, Core}};",
-        "use crate::{store::{Class, Error as E}, runtime};",
+        "use crate::{registry, runtime::{self, Core}};",
+        "use crate::{registry::{Class, Error as E}, runtime};",
         "pub use crate :: runtime :: Core ;",
         "use ::ironclaw_host::runtime::Core;",
         "fn f() { let x = crate::runtime::accept(1); }",
@@ -187,7 +187,7 @@ fn upward_import_is_found_in_every_notation() {
     ] {
         let complaint = host("host/src/registry.rs", text);
         assert!(
-            complaint.contains("registry (floor 1) imports runtime of the higher floor 8"),
+            complaint.contains("registry (floor 0) imports runtime of the higher floor 7"),
             "{text}: {complaint:?}"
         );
         assert!(!complaint.contains("imports api"), "{text}: {complaint:?}");
@@ -206,7 +206,7 @@ fn upward_import_is_found_in_every_notation() {
 fn downward_imports_and_plain_mentions_are_allowed() {
     for text in [
         "use crate::registry::{self, Agent}; use ironclaw_state::Tx;",
-        "use crate::turns::turn::X; use super::super::store; mod inner { use super::Y; }",
+        "use crate::turns::turn::X; use super::super::registry; mod inner { use super::Y; }",
         "//! See crate::runtime::Core.\n/* crate::runtime /* nested */ crate::api */",
         "const T: &str = \"crate::runtime \\\" crate::api\"; const U: &[u8] = br##\"crate::api\"# \"##;",
         "pub(crate) fn f() {} pub(crate) struct S;",

@@ -162,7 +162,7 @@ pub async fn remove(Caller { api, person: by, .. }: Caller, Path(model): Path<St
             let before = one(tx, &model)?;
             models::remove(tx, &model, by.id).map(|()| before)
         });
-        Ok(removed.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)))?)
+        Ok(removed.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)).widen())?)
     });
     Ok(Json(removed.await?))
 }
@@ -240,15 +240,6 @@ struct Undone(Answer);
 impl<E: Into<Answer>> From<E> for Undone {
     fn from(error: E) -> Self {
         Self(error.into())
-    }
-}
-
-impl From<Denied> for Denied<Undone> {
-    fn from(denied: Denied) -> Self {
-        match denied {
-            Denied::Refused(refusal) => Self::Refused(refusal),
-            Denied::Failed(error) => Self::Failed(error.into()),
-        }
     }
 }
 

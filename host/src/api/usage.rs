@@ -106,14 +106,14 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
     let host = if of.person.is_none() { budget::limits(config, OwnCeilings::default()) } else { Vec::new() };
     for limit in host {
         if matches!(limit.ceiling, Ceiling::TokensPerDay | Ceiling::CostPerDay) {
-            ceilings.push(shown(limit, None, book::used_on_day(tx, today)?.counted_by(limit.ceiling)));
+            ceilings.push(shown(limit, None, limit.ceiling.counted(book::used_on_day(tx, today)?)));
         }
     }
     let agents = if of.person.is_none() { registry::agents(tx)? } else { Vec::new() };
     for found in agents.into_iter().filter(|found| of.agent.is_none_or(|agent| agent == found.id)) {
         for limit in budget::limits(config, book::own(tx, found.id)?) {
             if matches!(limit.ceiling, Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay) {
-                let used = book::used_on_day_by(tx, today, found.id)?.counted_by(limit.ceiling);
+                let used = limit.ceiling.counted(book::used_on_day_by(tx, today, found.id)?);
                 ceilings.push(shown(limit, Some(found.name.clone()), used));
             }
         }
@@ -128,7 +128,7 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
             None => store::all(tx)?,
         };
         for found in sessions.iter().filter(named) {
-            let used = book::used_in_session(tx, found.id)?.counted_by(per_session.ceiling);
+            let used = per_session.ceiling.counted(book::used_in_session(tx, found.id)?);
             ceilings.push(shown(per_session, Some(found.id.to_string()), used));
         }
     }

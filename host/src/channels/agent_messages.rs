@@ -9,7 +9,8 @@ pub mod denied;
 pub mod request;
 
 use crate::channels::inbound::inbox::{self, Text};
-use crate::sessions::store::{NewError, Session};
+use crate::sessions::store::Session;
+use crate::store::error::Error;
 use crate::store::tables::agent_messages::{self as table, AgentMessage};
 use crate::store::tables::messages::NewMessage;
 use ironclaw_contract::ids::{AgentId, PersonId};
@@ -46,7 +47,7 @@ struct Draft<'a> {
 }
 
 /// Records a message between agents in the session that gets it. It opens a turn there.
-fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<'_>) -> Result<(), NewError> {
+fn record(tx: &mut WriteTx<'_>, session: &Session, draft: Draft<'_>, keys: Keys<'_>) -> Result<(), Error> {
     let Draft { text, author, person, sender, of_agent } = draft;
     let (id, sender) = (of_agent.message, sender.to_string());
     let body = lookalike::neutralise(text);

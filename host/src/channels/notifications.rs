@@ -38,32 +38,6 @@ impl Notification {
     }
 }
 
-impl About {
-    /// Returns whether a person is told only once about an object for this reason. For the others, a person is not told again while an
-    /// earlier notification waits.
-    const fn is_once(self) -> bool {
-        match self {
-            Self::RequestWaits
-            | Self::RequestExpires
-            | Self::ChangeWaits
-            | Self::ChangeExpires
-            | Self::ApprovalUnused
-            | Self::CallUnknown
-            | Self::TaskStopped
-            | Self::QuestionWaits
-            | Self::QuestionReminder => true,
-            Self::SessionIncident
-            | Self::ScheduleIncident
-            | Self::ScheduleRecovery
-            | Self::SchedulesPaused
-            | Self::LoginEnded
-            | Self::RecordRestored
-            | Self::SenderWaits
-            | Self::HeadNotKept => false,
-        }
-    }
-}
-
 /// Returns the line that a person is sent: the kind of the object, its id, and the command that shows it.
 pub fn line(about: About, id: &str) -> String {
     let words = match about {

@@ -76,7 +76,7 @@ impl Changes {
 
     /// Returns the number of approvals that this change needs.
     pub fn approvals_needed(&self, row: &Row) -> u32 {
-        row.rule(&self.settings().policy).approvals
+        store::rule(&row, &self.settings().policy).approvals
     }
 
     /// Submits a change that a person requests.
@@ -110,7 +110,7 @@ impl Changes {
                 let agent = agent.map(|agent| agent.id);
                 let requester = Requester::Person(by.id);
                 let proposed = Proposed { change, agent, requester, reason, labels: Vec::new() };
-                changes.proposals.submit(tx, proposed).map_err(Denied::widen)
+                changes.proposals.submit(tx, proposed)
             })
             .await
     }
@@ -125,7 +125,7 @@ impl Changes {
             .state
             .read(move |tx| {
                 let (row, settings) = (store::known(tx, id)?, changes.settings());
-                let rule = row.rule(&settings.policy);
+                let rule = store::rule(&row, &settings.policy);
                 let is_other = rule.requester_may_approve || by.id != row.principal();
                 let may_approve = is_other && decide::may_decide(tx, &settings.policy, &by, &row)?;
                 Ok((may_approve, review_page::approvers(&rule, row.kind)))

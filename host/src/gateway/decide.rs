@@ -73,7 +73,7 @@ pub fn deciding_role(
 
 /// Returns whether this person may decide on this change.
 pub fn may_decide(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
-    Ok(row.rule(policy).admits(deciding_role(tx, by, row.kind, row.agent)?))
+    Ok(store::rule(&row, policy).admits(deciding_role(tx, by, row.kind, row.agent)?))
 }
 
 /// Returns whether this person may read the whole page of this change. The person who asked for it sees its status at least.
@@ -118,7 +118,7 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
             call: origin.call,
         },
     };
-    let concerns = row.concerned().map(|id| (id, agent_name));
+    let concerns = store::concerned(&row).map(|id| (id, agent_name));
     let view = View {
         id: row.id,
         change: &row.change,
@@ -128,7 +128,7 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
         reason: &row.reason,
         before: &row.before,
         facts: &row.facts,
-        rule: &row.rule(policy),
+        rule: &store::rule(&row, policy),
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         generation: row.generation,
@@ -166,7 +166,7 @@ fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
 /// change, or alters a setting or has a name whose meaning differs from the time of the request.
 fn why_stale(tx: &ReadTx<'_>, host_policy: &HostPolicy, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
     const DIFFERS: &str = "the present setting, or the meaning of a name in it, differs from the time of the request";
-    Ok(match checks::check(tx, host_policy, row.proposed()) {
+    Ok(match checks::check(tx, host_policy, store::proposed(&row)) {
         Ok(Checked { proposed, standing }) => {
             let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
             if same { None } else { Some(DIFFERS.to_owned()) }
@@ -215,7 +215,7 @@ fn open(
         if by.id != row.principal() && !may_read(tx, context.policy, &by, &row)? {
             return Err(store::unknown(id).into());
         }
-        let rule = row.rule(context.policy);
+        let rule = store::rule(&row, context.policy);
         let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
         let (name, kind, roles) = (&by.name, row.kind, roles.join(" or "));
         let message = format!("{id} cannot be decided by {name}: a change of kind {kind} needs role {roles}");
@@ -238,7 +238,7 @@ fn count(
     row: &Row,
     shown: Digest,
 ) -> Result<Vec<ValidApproval>, ironclaw_state::Error> {
-    let rule = &row.rule(context.policy);
+    let rule = &store::rule(&row, context.policy);
     let ballot = Ballot {
         sort: "change",
         subject: subject(row, rule, shown),
@@ -264,7 +264,7 @@ pub fn approve(
     shown: &Digest,
 ) -> Result<Vote, Undecided> {
     let (row, by) = open(tx, context, by, id)?;
-    let rule = &row.rule(context.policy);
+    let rule = &store::rule(&row, context.policy);
     if !rule.requester_may_approve && by.id == row.principal() {
         let message = format!("{id} was requested by {} or on their behalf: another person has to approve it", by.name);
         return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
@@ -433,7 +433,7 @@ pub fn still_approved(
     let (_, shown) = show(tx, context.policy, &row)?;
     let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
     let approvals = count(tx, context, &row, shown)?;
-    let needed = row.rule(context.policy).approvals;
+    let needed = store::rule(&row, context.policy).approvals;
     if approvals.len() < needed as usize {
         let words = format!(
             "of {before} approvals {} are still valid, and {needed} are needed: a role was lost, an approval expired, or the policy or the \

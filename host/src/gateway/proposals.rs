@@ -8,6 +8,7 @@ use crate::gateway::{Proposed, Requester, checks, kinds, told};
 use crate::registry;
 use crate::registry::live_settings::Live;
 use crate::sessions::store as sessions;
+use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::refusal::Denied;
 use ironclaw_contract::operator::LedgerEvent;
@@ -29,7 +30,7 @@ impl Proposals {
     ///
     /// # Errors
     /// Refuses a proposal that fails a check, and records the refusal in the ledger.
-    pub(crate) fn submit(&self, tx: &mut WriteTx<'_>, proposed: Proposed) -> Result<Submitted, Denied> {
+    pub(crate) fn submit(&self, tx: &mut WriteTx<'_>, proposed: Proposed) -> Result<Submitted, Denied<Error>> {
         let (kind, requester) = (proposed.change.kind(), proposed.requester.clone());
         let settings = self.settings.now();
         let proposed = checks::check(tx, &settings.host_policy, proposed).and_then(|checked| {
@@ -57,7 +58,7 @@ impl Proposals {
 }
 
 /// Notifies the requesting conversation of the outcome of a change. The notice is from the host and opens no turn.
-pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<(), ironclaw_state::Error> {
+pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
     let Some(session) = row.session() else { return Ok(()) };
     let Some(session) = sessions::find(tx, session)?.filter(|session| session.wrapped.is_some()) else { return Ok(()) };
     let by = match row.decided_by {
@@ -87,13 +88,12 @@ pub(crate) fn notify(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result
     let text = lookalike::neutralise(&text);
     match inbox::notify(tx, &session, &text, &record.wrapping, &record.sealer) {
         Ok(_) => Ok(()),
-        Err(inbox::Error::State(error)) => Err(error),
         // A conversation whose key does not open gets no notice, and delays no other change.
-        Err(inbox::Error::Key(error)) => {
+        Err(Error::Key(error)) => {
             tracing::error!(session = %session.id, change = %row.id, %error, "no notice was sent about the outcome of a change");
             Entry::new(LedgerEvent::ChangeNotNotified).session(session.id).with("change", row.id).append(tx)?;
             Ok(())
         }
-        Err(inbox::Error::Full) => Err(ironclaw_state::Error::Stored("a message took a uid".to_owned())),
+        Err(error) => Err(error),
     }
 }

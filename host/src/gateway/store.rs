@@ -6,6 +6,8 @@ mod approvals;
 mod generation;
 mod row;
 
+pub use row::{concerned, proposed, rule};
+
 pub use crate::store::tables::changes::{
     ApprovalRow, Filter, Row, Status, approvals, find, find_similar, list, next_end, partially_approved, use_approval,
     void_approval, waiting,

@@ -50,7 +50,7 @@ pub fn expires_soon(tx: &mut WriteTx<'_>, policy: &Policy) -> Result<(), Error> 
 /// Tells everyone who can decide on a change, except for a person who asked for it.
 fn tell(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Result<(), Error> {
     let now = tx.wall();
-    let rule = row.rule(policy);
+    let rule = store::rule(&row, policy);
     for person in registry::people(tx)? {
         let is_principal = person.id == row.principal();
         let is_of_person = matches!(row.requester, Requester::Person(_));

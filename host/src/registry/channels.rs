@@ -10,11 +10,11 @@ use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::channels::{self as table, NewChannel};
 use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Engage, UnknownSenders, Wiring};
+use ironclaw_contract::seam::change::UnknownSenders;
 use ironclaw_ledger::Entry;
-use ironclaw_state::keys::{self, SecretText, WrappingKey};
+use ironclaw_state::keys::{SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::start;
 
@@ -34,32 +34,6 @@ const WAITING_KEPT_MS: i64 = 7 * DAY_MS;
 
 /// Reserved names of the host.
 const RESERVED: [&str; 3] = [LOOPBACK, "host", super::destinations::AGENT];
-
-impl Channel {
-    /// Returns the signing secret.
-    ///
-    /// # Errors
-    /// Fails if this master key does not open it.
-    pub fn secret(&self, wrapping: &WrappingKey) -> Result<SecretText, keys::Error> {
-        wrapping.secret(&secret_name(&self.name), &self.wrapped)
-    }
-
-    /// Returns the change that would connect this agent as it is connected now.
-    pub fn wiring(&self, agent: AgentId) -> Wiring {
-        let channel = self.name.clone();
-        if self.agent != Some(agent) {
-            return Wiring::new(channel, Engage::None);
-        }
-        let Rules { hears, from, unknown, ignored, sharing } = self.rules.clone();
-        let (engage, pattern) = (hears.engage(), hears.pattern().map(str::to_owned));
-        Wiring { channel, engage, pattern, from, unknown, ignored, sharing }
-    }
-}
-
-/// Returns the name for wrapping the secret of a channel. It opens under no other name; an operator's secret has no space in its name.
-fn secret_name(channel: &str) -> String {
-    format!("of channel {channel}")
-}
 
 /// The properties of a new channel.
 #[derive(Debug)]
@@ -122,7 +96,7 @@ pub fn add(
             .hint("ask an owner to make the channel, or to unlink them first: `ironctl person unlink`")
             .into());
     }
-    let wrapped = wrapping.wrap_secret(&secret_name(name), &draft.secret)?;
+    let wrapped = wrapping.wrap_secret(&table::secret_name(name), &draft.secret)?;
     let (url, idempotent, created_at) = (draft.url.as_str(), draft.idempotent, tx.now());
     table::insert(tx, &NewChannel { name, kind: draft.kind, url, idempotent, wrapped: &wrapped, created_at })?;
     Entry::new(LedgerEvent::ChannelAdded)
@@ -208,7 +182,7 @@ pub fn has_room(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ir
 pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
     let mut count = 0;
     for channel in all(tx)? {
-        let wrapped = old.rewrap_secret(new, &secret_name(&channel.name), &channel.wrapped)?;
+        let wrapped = old.rewrap_secret(new, &table::secret_name(&channel.name), &channel.wrapped)?;
         table::set_wrapped(tx, &channel.name, &wrapped)?;
         count += 1;
     }

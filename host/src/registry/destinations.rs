@@ -7,35 +7,12 @@
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change;
 use ironclaw_state::{Error, ReadTx};
 
 pub use crate::store::tables::destinations::{AGENT, Destination, State, all, has_any, list_for_agent};
 
 /// Destinations of one agent.
 const DESTINATIONS_MAX: usize = 64;
-
-impl Destination {
-    /// Returns the identity at its address: `CHANNEL:ADDRESS`.
-    pub fn recipient(&self) -> String {
-        format!("{}:{}", self.channel, self.address)
-    }
-
-    pub fn payload(&self) -> change::Destination {
-        if self.to_agent.is_some() {
-            let agent = Some(self.to_agent_name.clone());
-            let name = self.name.clone();
-            return change::Destination { name, agent, remove: None, ..change::Destination::default() };
-        }
-        change::Destination {
-            name: self.name.clone(),
-            channel: Some(self.channel.clone()),
-            address: Some(self.address.clone()),
-            thread: Some(self.thread.clone()).filter(|thread| !thread.is_empty()),
-            ..change::Destination::default()
-        }
-    }
-}
 
 /// Returns the destination of an agent with this name.
 pub fn find(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<Option<Destination>, Error> {

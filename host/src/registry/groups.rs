@@ -4,19 +4,12 @@
 
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change;
 use ironclaw_state::ReadTx;
 
 pub use crate::store::tables::groups::{Group, all, find, shared_tools};
 
 /// Groups of the host.
 const GROUPS_MAX: usize = 64;
-
-impl Group {
-    pub fn payload(&self) -> change::Group {
-        change::Group { name: self.name.clone(), agents: self.agents.clone(), tools: self.tools.clone(), remove: None }
-    }
-}
 
 /// Refuses one more group than the host may have.
 pub fn check_room(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {

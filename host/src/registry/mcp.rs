@@ -5,7 +5,6 @@
 
 pub mod address;
 pub mod hosts;
-pub mod listing;
 pub mod login;
 mod registration;
 mod tools;
@@ -15,7 +14,7 @@ use crate::registry::secrets::SecretName;
 use crate::registry::tools::RUN_COMMAND;
 use crate::registry::tools::catalogue::{Catalogue, CommandReach, Terms};
 use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::channels as table;
+use crate::store::tables::mcp as table;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -29,61 +28,10 @@ use std::collections::BTreeMap;
 
 pub use registration::{Credential, Login, Place, Registration, registration};
 
-pub use crate::store::tables::channels::{
-    McpGrant as Grant, McpServer as Server, grants_of, holders, server as find, servers,
-};
+pub use crate::store::tables::mcp::{Grant, Server, grants_of, holders, listing, server as find, servers};
 
 /// Servers of one host.
 pub const SERVERS_MAX: i64 = 64;
-
-ironclaw_contract::words! {
-    /// The place of a server between its registration and the calls of its tools.
-    pub enum ServerState {
-        /// The host has no listing of it.
-        New = "new",
-        /// People did not confirm its listing.
-        Proposed = "proposed",
-        /// It lists what people confirmed.
-        Confirmed = "confirmed",
-        /// It lists something else than people confirmed.
-        Changed = "changed",
-    }
-}
-
-impl Server {
-    pub fn name(&self) -> &str {
-        &self.described.name
-    }
-
-    /// Returns its place for people: its URL, or its command.
-    pub fn place(&self) -> String {
-        self.described.url.clone().unwrap_or_else(|| self.described.command.join(" "))
-    }
-
-    /// Returns its last listing.
-    pub fn seen(&self) -> Result<Option<Listing>, ironclaw_state::Error> {
-        self.seen.as_ref().map(|(text, _)| Listing::read(text)).transpose()
-    }
-
-    /// Returns the listing that people confirmed.
-    pub fn confirmed(&self) -> Result<Option<Listing>, ironclaw_state::Error> {
-        self.confirmed.as_ref().map(|(text, _)| Listing::read(text)).transpose()
-    }
-
-    pub fn state(&self) -> ServerState {
-        match (&self.seen, &self.confirmed) {
-            (None, _) => ServerState::New,
-            (Some(_), None) => ServerState::Proposed,
-            (Some((seen, _)), Some((confirmed, _))) if seen == confirmed => ServerState::Confirmed,
-            (Some(_), Some(_)) => ServerState::Changed,
-        }
-    }
-
-    /// Returns the names of the confirmed tools.
-    pub fn confirmed_tools(&self) -> Result<Vec<String>, ironclaw_state::Error> {
-        Ok(self.confirmed()?.map(|listing| listing.names().map(str::to_owned).collect()).unwrap_or_default())
-    }
-}
 
 /// Returns the manifests of the tools in a listing, by their names on the server.
 ///

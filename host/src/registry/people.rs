@@ -4,91 +4,26 @@
 //! [`mod@crate::registry::tokens`] and [`crate::channels::inbound::identity`].
 
 pub use crate::store::tables::people::{
-    Identity, Person, Role, find_person, identities, owner, people, person_by_id, person_of,
+    Identity, Person, Role, SENDER_BYTES_MAX, find_person, identities, owner, people, person_by_id, person_of,
 };
 
 use super::{Giver, LOOPBACK, Unknown, allowances, places};
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables;
-use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::quoted;
-use std::fmt;
-use std::str::FromStr;
 
 /// Characters of a person's name.
 const NAME_CHARACTERS_MAX: usize = 64;
-
-/// Bytes of the name of a channel.
-const CHANNEL_BYTES_MAX: usize = 32;
-
-/// Bytes of a sender's id on a channel.
-pub const SENDER_BYTES_MAX: usize = 256;
 
 /// People of one host: a team, not a public service.
 const PEOPLE_MAX: i64 = 1000;
 
 /// Identities of one person.
 const IDENTITIES_MAX: i64 = 64;
-
-impl Role {
-    /// Returns whether this role includes the rights of `needed`.
-    pub const fn covers(self, needed: Self) -> bool {
-        match (self, needed) {
-            (Self::Owner, _) => true,
-            (Self::Admin, Self::Admin | Self::Member) => true,
-            (Self::Admin, Self::Owner) => false,
-            (Self::Member, Self::Member) => true,
-            (Self::Member, Self::Owner | Self::Admin) => false,
-        }
-    }
-}
-
-impl Identity {
-    /// Returns the identity of a person on their own host; it is removed with the person.
-    pub fn own(person: PersonId) -> Self {
-        Self { channel: LOOPBACK.to_owned(), sender: person.to_string() }
-    }
-
-    /// Returns the digest, which names the identity in the ledger without revealing it.
-    pub(super) fn digest(&self) -> String {
-        Digest::of(self.to_string().as_bytes()).to_string()
-    }
-}
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.channel, self.sender)
-    }
-}
-
-impl FromStr for Identity {
-    type Err = Refusal;
-    /// Splits at the first colon; the rest is the sender's id, with its own colons and spaces.
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        let refuse = |why: String| {
-            let refusal =
-                Refusal::new(DenialCode::IdentityMalformed, format!("{} is not a valid identity: {why}", quoted(text)));
-            Err(refusal.hint("write it as channel:id, e.g. telegram:4711; everything after the first colon is the id"))
-        };
-        let Some((channel, sender)) = text.split_once(':') else { return refuse("it has no colon".to_owned()) };
-        let clean = (1..=CHANNEL_BYTES_MAX).contains(&channel.len())
-            && channel.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_'));
-        if !clean {
-            return refuse(format!("a channel has 1 to {CHANNEL_BYTES_MAX} characters of a-z, 0-9, - and _"));
-        }
-        if !(1..=SENDER_BYTES_MAX).contains(&sender.len()) {
-            return refuse(format!("the id has 1 to {SENDER_BYTES_MAX} bytes"));
-        }
-        if sender.chars().any(char::is_control) {
-            return refuse("it has a control character".to_owned());
-        }
-        Ok(Self { channel: channel.to_owned(), sender: sender.to_owned() })
-    }
-}
 
 /// Returns the name of a person, or the id if the person was removed.
 ///
@@ -169,7 +104,7 @@ fn insert(tx: &mut WriteTx<'_>, name: String, role: Role) -> Result<Person, iron
 }
 
 /// Returns the name of a person for a command in a hint, or the id if a shell would not read the name as one plain word.
-fn word_for(person: &Person) -> &dyn fmt::Display {
+fn word_for(person: &Person) -> &dyn std::fmt::Display {
     let is_plain = person.name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
     if is_plain && !person.name.starts_with('-') { &person.name } else { &person.id }
 }

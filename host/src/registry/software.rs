@@ -4,7 +4,7 @@
 
 pub use crate::store::tables::agents::{Software, software_of as for_agent};
 
-use crate::store::tables::{agents, channels};
+use crate::store::tables::{agents, mcp};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_state::ReadTx;
@@ -17,6 +17,6 @@ pub fn layer_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Digest>, ironc
 
 pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(LayerOwner, Digest)>, ironclaw_state::Error> {
     let of_agents = agents::layers(tx)?.into_iter().map(|(agent, layer)| (LayerOwner::Agent(agent), layer));
-    let of_servers = channels::layers(tx)?.into_iter().map(|(server, layer)| (LayerOwner::Server(server), layer));
+    let of_servers = mcp::layers(tx)?.into_iter().map(|(server, layer)| (LayerOwner::Server(server), layer));
     Ok(of_agents.chain(of_servers).collect())
 }

@@ -13,6 +13,7 @@ use crate::reach::skills;
 use crate::registry::tools::Runs;
 use crate::registry::{self, skills::Asker};
 use crate::sessions::store::{self, Session};
+use crate::store::error::Error;
 use crate::store::record::Record;
 use crate::store::refusal::Denied;
 use crate::store::tables::sessions;
@@ -300,7 +301,7 @@ impl Acceptance<'_> {
                         registry::skills::note_refused(tx, name, version, refusal.code, by)?;
                         (proposal_result(Err(refusal.into()))?, None)
                     }
-                    Err(failed) => (proposal_result(Err(failed))?, None),
+                    Err(failed) => (proposal_result(Err(failed.widen()))?, None),
                 }
             }
             Action::AskUserQuestion(question) => {
@@ -440,7 +441,7 @@ pub fn close_as(
 }
 
 /// Returns the result of a proposed change for the model.
-fn proposal_result(submitted: Result<Submitted, Denied>) -> Result<ResultBody, ironclaw_state::Error> {
+fn proposal_result(submitted: Result<Submitted, Denied<Error>>) -> Result<ResultBody, Error> {
     Ok(match submitted {
         Ok(Submitted { id, again: false, .. }) => ResultBody::done(format!(
             "pending as {id}: nothing is changed yet. A person decides, and you will get the outcome."

@@ -38,6 +38,7 @@ const SOON: Duration = Duration::from_millis(50);
 const RETRY_AFTER: Duration = Duration::from_secs(30);
 
 /// The worker that applies approved changes.
+#[derive(Clone)]
 pub struct ChangeWorker {
     changes: Arc<Changes>,
     sessions: Sessions,
@@ -46,7 +47,7 @@ pub struct ChangeWorker {
     latch: Arc<Latch>,
     /// The lanes of the changes in progress. An agent has one lane for changes of packages, because two of them would make its layer at
     /// the same time. It has one lane for all other kinds, which never waits for a fetch.
-    busy: Mutex<HashSet<Lane>>,
+    busy: Arc<Mutex<HashSet<Lane>>>,
 }
 
 /// A lane in which changes are applied one after the other: the agent, and whether the change fetches software.
@@ -87,7 +88,7 @@ impl ChangeWorker {
         servers: Arc<Servers>,
         latch: Arc<Latch>,
     ) -> Self {
-        Self { changes, sessions, jails, servers, latch, busy: Mutex::default() }
+        Self { changes, sessions, jails, servers, latch, busy: Arc::default() }
     }
 
     /// Applies approved changes and ends expired ones, until the record is closed. An operator's stop ends the servers at once, but a
@@ -103,11 +104,11 @@ impl ChangeWorker {
             tracing::error!(%error, "approvals from before the start were not checked; each is checked when it is used");
         }
         let changes = Arc::clone(&self.changes);
-        worker::run(Arc::new(self), changes.bell(), &Shutdown::default()).await;
+        worker::run(self, changes.bell(), &Shutdown::default()).await;
     }
 }
 
-impl Due for Arc<ChangeWorker> {
+impl Due for ChangeWorker {
     const FAILED: &'static str = "approved changes wait for a retry after an error of the host";
     const RETRY_AFTER: Duration = RETRY_AFTER;
     const PAUSE_MAX: Duration = Duration::from_secs(3600);
@@ -137,7 +138,7 @@ impl Due for Arc<ChangeWorker> {
         if !self.latch.is_shut() {
             for row in approved {
                 if self.claim(Lane::from_row(&row)) {
-                    let worker = Arc::clone(self);
+                    let worker = self.clone();
                     tokio::spawn(async move { worker.run_approved(row).await });
                 }
             }
@@ -204,7 +205,7 @@ impl ChangeWorker {
         }
         // Sessions see the new setting only after a new start.
         if kinds::restarts_sessions(row.kind)
-            && let Some(agent) = row.concerned()
+            && let Some(agent) = store::concerned(&row)
             && let Err(error) = self.sessions.respawn(agent).await
         {
             tracing::error!(%agent, %error, "applied, but its sessions did not restart; `ironctl session stop` ends them");

@@ -2,7 +2,6 @@
 //!
 //! Counts no failure and parks no session; `runtime::life` decides to wait. See [`ironclaw_jail::shortage`].
 
-use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_state::home::Home;
 use std::thread;
@@ -49,23 +48,13 @@ fn probe(home: &Home) -> Option<Shortage> {
     }
 }
 
-impl Error {
-    /// The hint for a record that cannot be written.
-    pub const UNWRITTEN_HINT: &str = "make room in the file system of the home (disk space, inodes, quota), or end the other process \
-         that holds the record open; `ironctl logs` has the cause";
-
-    /// Returns whether a change was rolled back because the record cannot be written now. This is temporary, and no session's failure.
-    pub fn is_unwritten(&self) -> bool {
-        matches!(self, Self::State(ironclaw_state::Error::Unwritten(_)))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::reach::packages;
     use crate::runtime::launch::Error as Launch;
     use crate::runtime::link;
+    use crate::store::error::Error;
     use ironclaw_contract::ids::SessionId;
     use ironclaw_contract::seam::crypt;
     use ironclaw_jail::{launcher, reader};

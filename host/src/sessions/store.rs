@@ -15,30 +15,10 @@ use crate::store::tables::{deliveries, items, messages, questions, requests, ses
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_state::keys::{self, ContentKey, SessionKeys, WrappingKey};
+use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
-
-impl Session {
-    /// Opens the keys of the session.
-    ///
-    /// # Errors
-    /// Fails if the keys are deleted, or belong to another master key.
-    pub fn keys(&self, wrapping: &WrappingKey) -> Result<SessionKeys, keys::Error> {
-        let [queue, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
-        Ok(SessionKeys { queue: wrapping.queue_key(self.id, queue)?, content: wrapping.content_key(self.id, content)? })
-    }
-
-    /// Opens only the key of the bodies of its items.
-    ///
-    /// # Errors
-    /// Fails as [`Session::keys`] does.
-    pub fn content_key(&self, wrapping: &WrappingKey) -> Result<ContentKey, keys::Error> {
-        let [_, content] = self.wrapped.as_ref().ok_or(keys::Error::Sealed("the key of a removed session"))?;
-        wrapping.content_key(self.id, content)
-    }
-}
 
 /// Returns the sessions that a person may see: an operator sees all, a member their own.
 pub fn seen_by(tx: &ReadTx<'_>, person: &Person) -> Result<Vec<Session>, ironclaw_state::Error> {
@@ -67,7 +47,7 @@ pub fn unknown(session: impl Display) -> Refusal {
 /// is below `numbers`.
 ///
 /// # Errors
-/// Returns [`NewError::Full`] if all offsets are taken. Fails on an error of the keys or the record.
+/// Refuses a session if all offsets are taken. Fails on an error of the keys or the record.
 pub fn find_or_create(
     tx: &mut WriteTx<'_>,
     agent: &Agent,
@@ -75,11 +55,11 @@ pub fn find_or_create(
     person: impl Into<Option<PersonId>>,
     numbers: u32,
     wrapping: &WrappingKey,
-) -> Result<Session, NewError> {
+) -> Result<Session, Denied<Error>> {
     if let Some(session) = find_by_origin(tx, agent.id, origin)? {
         return Ok(session);
     }
-    let uid_offset = free_number(tx, numbers)?.ok_or(NewError::Full)?;
+    let uid_offset = free_number(tx, numbers)?.ok_or_else(full)?;
     let id = SessionId::new();
     let (_, wrapped) = wrapping.make(id)?;
     let person = person.into();
@@ -93,6 +73,12 @@ pub fn find_or_create(
     Ok(made.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))?)
 }
 
+/// Returns the refusal of a session for which the host has no uid left.
+fn full() -> Refusal {
+    let refusal = Refusal::new(DenialCode::ConversationsFull, "this host has no uid left for another conversation");
+    refusal.hint("an admin removes conversations with `ironctl session remove`, or widens jail.uid_count")
+}
+
 /// Returns a uid offset for a new session: an unused one first, and then one of a removed session. So an offset that was given back
 /// rests as long as possible.
 fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironclaw_state::Error> {
@@ -104,7 +90,7 @@ fn free_number(tx: &mut WriteTx<'_>, numbers: u32) -> Result<Option<u32>, ironcl
 }
 
 /// Wraps the keys of every session with another key, and returns the number of sessions.
-pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, NewError> {
+pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Result<u64, Error> {
     let mut count = 0;
     for session in all(tx)? {
         let Some(stored) = &session.wrapped else { continue };
@@ -112,50 +98,6 @@ pub fn rewrap(tx: &mut WriteTx<'_>, old: &WrappingKey, new: &WrappingKey) -> Res
         count += 1;
     }
     Ok(count)
-}
-
-/// The reason that no session could be made.
-#[derive(Debug, thiserror::Error)]
-pub enum NewError {
-    #[error(transparent)]
-    State(#[from] ironclaw_state::Error),
-    /// The keys of the session failed.
-    #[error(transparent)]
-    Key(#[from] keys::Error),
-    /// Every uid of the range belongs to a session.
-    #[error("all uids of sessions are taken: remove sessions, or widen jail.uid_count")]
-    Full,
-}
-
-impl From<NewError> for Error {
-    fn from(error: NewError) -> Self {
-        match error {
-            NewError::State(error) => Self::State(error),
-            NewError::Key(error) => Self::Key(error),
-            NewError::Full => Self::SessionsFull,
-        }
-    }
-}
-
-impl From<Denied<NewError>> for Denied<Error> {
-    fn from(denied: Denied<NewError>) -> Self {
-        denied.widen()
-    }
-}
-
-impl From<NewError> for Denied<NewError> {
-    /// Refuses the sender if the host has no uid left; every other error is a failure.
-    fn from(error: NewError) -> Self {
-        match error {
-            NewError::Full => {
-                let refusal =
-                    Refusal::new(DenialCode::ConversationsFull, "this host has no uid left for another conversation");
-                let hint = "an admin removes conversations with `ironctl session remove`, or widens jail.uid_count";
-                Self::Refused(refusal.hint(hint))
-            }
-            NewError::State(_) | NewError::Key(_) => Self::Failed(error),
-        }
-    }
 }
 
 /// The reason that a session is halted.
@@ -266,6 +208,10 @@ pub(crate) mod tests {
         });
     }
 
+    fn is_full(made: Result<Session, Denied<Error>>) -> bool {
+        matches!(made, Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ConversationsFull)
+    }
+
     /// Runs a test with a session of the owner of a new record.
     pub(crate) fn with_session(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Session) + Send + 'static) {
         on_record(|tx, owner, agent, wrapping| {
@@ -282,16 +228,16 @@ pub(crate) mod tests {
             let make = |tx: &mut WriteTx<'_>, n: usize| find_or_create(tx, agent, &origin(n), owner, 3, wrapping);
             let made: Vec<Session> = (0..3).map(|n| make(tx, n).expect("there is a uid")).collect();
             assert_eq!(made.iter().map(|session| session.uid_offset).collect::<Vec<_>>(), [0, 1, 2]);
-            assert!(matches!(make(tx, 3), Err(NewError::Full)), "no session gets a uid beyond the range");
+            assert!(is_full(make(tx, 3)), "no session gets a uid beyond the range");
             assert_eq!(make(tx, 1).expect("it is there").id, made[1].id);
             erase(tx, made[1].id, owner).expect("erased");
-            assert!(matches!(make(tx, 3), Err(NewError::Full)), "a file of it may still exist");
+            assert!(is_full(make(tx, 3)), "a file of it may still exist");
             assert_eq!(removed(tx).expect("read"), [made[1].id]);
             give_uid_back(tx, made[1].id).expect("given back");
             give_uid_back(tx, made[1].id).expect("once");
             assert_eq!(removed(tx).expect("read"), [], "there is nothing left to remove");
             assert_eq!(make(tx, 3).expect("there is a uid again").uid_offset, 1);
-            assert!(matches!(make(tx, 4), Err(NewError::Full)));
+            assert!(is_full(make(tx, 4)));
         });
     }
 
@@ -322,7 +268,7 @@ pub(crate) mod tests {
                 end(tx, &yes, agent);
                 give_uid_back(tx, made.id).expect("noted");
                 let next = find_or_create(tx, &other, &origin(1), owner, 1, wrapping);
-                assert!(matches!(next, Err(NewError::Full)), "{next:?}");
+                assert!(is_full(next), "the uid is used again");
             });
         }
     }

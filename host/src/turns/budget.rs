@@ -52,6 +52,11 @@ impl Ceiling {
             Self::TokensPerDay | Self::TokensPerAgentDay | Self::TokensPerSession | Self::TokensPerChain => false,
         }
     }
+
+    /// Returns the part of this use that it counts.
+    pub const fn counted(self, spent: Spent) -> u64 {
+        if self.is_cost() { spent.cost_micros } else { spent.tokens }
+    }
 }
 
 /// A ceiling that is set.
@@ -83,19 +88,6 @@ pub fn chain_limit(config: &Config) -> Option<Limit> {
     (limit.limit > 0).then_some(limit)
 }
 
-impl Spent {
-    /// Returns the part of it that a ceiling counts.
-    pub const fn counted_by(self, ceiling: Ceiling) -> u64 {
-        if ceiling.is_cost() { self.cost_micros } else { self.tokens }
-    }
-}
-
-impl From<Usage> for Spent {
-    fn from(usage: Usage) -> Self {
-        Self { tokens: usage.tokens(), cost_micros: usage.cost_micros }
-    }
-}
-
 /// A ceiling that a request would pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exceeded {
@@ -112,7 +104,7 @@ pub struct Exceeded {
 /// The first ceiling that the request would exceed.
 pub fn judge(used: &[(Limit, u64)], estimate: Spent) -> Result<(), Exceeded> {
     for (limit, used) in used.iter().copied() {
-        let needed = estimate.counted_by(limit.ceiling);
+        let needed = limit.ceiling.counted(estimate);
         // A request that needs nothing exceeds nothing, such as the cost of a free model.
         if needed > 0 && used.saturating_add(needed) > limit.limit {
             return Err(Exceeded { limit, used, needed });

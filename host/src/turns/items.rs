@@ -20,7 +20,7 @@ use crate::store::tables::{items, sessions};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Span;
-use ironclaw_contract::seam::seal::{ItemKind, Label, Ref, Tuple};
+use ironclaw_contract::seam::seal::{ItemKind, Label, Tuple};
 use ironclaw_state::keys::{self, ContentKey};
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -136,18 +136,6 @@ impl NewItem {
         let item = Recorded { bytes: self.bytes as u64, scripted: self.scripted, tuple };
         items::insert(tx, &item, &self.stored)?;
         Ok(item)
-    }
-}
-
-impl Recorded {
-    /// Seals its ref for this run of the host.
-    pub fn seal(&self, sealer: &Sealer) -> Ref {
-        sealer.seal(&self.tuple)
-    }
-
-    /// Returns its spans; none if the recorded text cannot be read.
-    pub fn spans(&self) -> Vec<Span> {
-        serde_json::from_str(&self.tuple.authors).unwrap_or_default()
     }
 }
 

@@ -32,9 +32,7 @@ pub enum Error {
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
     #[error(transparent)]
-    Session(#[from] store::NewError),
-    #[error(transparent)]
-    Channel(#[from] crate::store::error::Error),
+    Row(#[from] crate::store::error::Error),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),

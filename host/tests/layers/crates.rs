@@ -45,6 +45,7 @@ pub(super) const CRATES: &[Crate] = &[
             "ironclaw-model",
             "ironclaw-skill",
             "ironclaw-state",
+            "ironclaw-store",
             "ironclaw-text",
         ],
     },
@@ -148,6 +149,22 @@ pub(super) const CRATES: &[Crate] = &[
         environment: false,
         packages: &[],
     },
+    Crate {
+        directory: "host/store",
+        own_name: "ironclaw_store",
+        contract: &["canonical", "ids", "operator", "seam", "settings", "stored_as_text", "words"],
+        never: SANDBOX_ENDS,
+        environment: false,
+        packages: &[
+            "ironclaw-contract",
+            "ironclaw-jail",
+            "ironclaw-judge",
+            "ironclaw-ledger",
+            "ironclaw-model",
+            "ironclaw-state",
+            "ironclaw-text",
+        ],
+    },
 ];
 
 /// The crates of the workspace, by the first segment of a path.
@@ -162,6 +179,7 @@ pub(super) const WORKSPACE_CRATES: &[&str] = &[
     "ironclaw_sandbox",
     "ironclaw_skill",
     "ironclaw_state",
+    "ironclaw_store",
     "ironclaw_judge",
     "ironclaw_text",
     "ironctl",

@@ -279,8 +279,8 @@ pub(crate) fn read(path: &Path) -> String {
 }
 
 /// The directories of the crates of the host.
-pub(crate) const HOST_CRATES: [&str; 7] =
-    ["host", "host/jail", "host/judge", "host/ledger", "host/model", "host/state", "host/text"];
+pub(crate) const HOST_CRATES: [&str; 8] =
+    ["host", "host/jail", "host/judge", "host/ledger", "host/model", "host/state", "host/store", "host/text"];
 
 /// Returns the source files of a crate by their paths in the workspace.
 pub(crate) fn sources(directory: &str) -> BTreeMap<String, String> {

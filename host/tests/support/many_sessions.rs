@@ -4,8 +4,8 @@
 
 use super::host_fixture::TestHost;
 use super::record;
-use ironclaw_host::driven::sessions::{self, NewError, Origin};
-use ironclaw_host::driven::{LOOPBACK, find_agent, owner};
+use ironclaw_host::driven::sessions::{self, Origin};
+use ironclaw_host::driven::{Denied, Error, LOOPBACK, find_agent, owner};
 use ironclaw_state::State;
 
 /// Returns the name of an agent by its number.
@@ -30,7 +30,7 @@ pub(crate) fn make_sessions(host: &TestHost, agents: usize, threads: usize) {
                     sessions::find_or_create(tx, &agent, &origin, owner, u32::MAX, &wrapping)?;
                 }
             }
-            Ok::<_, NewError>(())
+            Ok::<_, Denied<Error>>(())
         });
         make.await.expect("sessions are made");
         state.close().await;

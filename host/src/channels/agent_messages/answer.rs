@@ -6,7 +6,8 @@
 use super::{Draft, Keys, record};
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry::Agent;
-use crate::sessions::store::{self, NewError, Session, SessionState};
+use crate::sessions::store::{self, Session, SessionState};
+use crate::store::error::Error;
 use crate::store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
 use crate::store::tables::{deliveries, messages};
 use crate::turns::turn::{self, Position};
@@ -54,7 +55,7 @@ pub fn route(
     text: &str,
     is_notice: bool,
     keys: Keys<'_>,
-) -> Result<bool, NewError> {
+) -> Result<bool, Error> {
     let (Some((request, session)), Some(turn)) = (asked(tx, answer)?, answer.turn) else { return Ok(false) };
     let author = if is_notice { Author::Host } else { Author::Agent { agent: agent.id } };
     let notice = format!("Agent {} gave no answer. The notice of the host: {text}", agent.name);
@@ -93,7 +94,7 @@ pub(super) fn record_no_answer(
     words: &str,
     why: &str,
     keys: Keys<'_>,
-) -> Result<(), NewError> {
+) -> Result<(), Error> {
     let Some(session) = live(tx, request.source_session)? else { return Ok(()) };
     let of_agent = AgentMessage {
         message: MessageId::new(),
@@ -123,7 +124,7 @@ fn add(
     author: Author,
     of_agent: AgentMessage,
     keys: Keys<'_>,
-) -> Result<(), NewError> {
+) -> Result<(), Error> {
     let damaged = || ironclaw_state::Error::Stored(format!("{} has no person", request.message));
     let row = messages::find(tx, request.message)?.ok_or_else(damaged)?;
     let person = row.principal.parse().map_err(|_| damaged())?;

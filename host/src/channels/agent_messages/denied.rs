@@ -4,7 +4,8 @@ use super::Keys;
 use crate::channels::inbound::inbox;
 use crate::registry::tools::SEND_MESSAGE;
 use crate::registry::{Agent, destinations};
-use crate::sessions::store::{self, NewError, Origin, Session, SessionState};
+use crate::sessions::store::{self, Origin, Session, SessionState};
+use crate::store::error::Error;
 use crate::turns::calls::Call;
 use crate::turns::turn::{Position, Turn};
 use ironclaw_contract::operator::DenialCode;
@@ -24,7 +25,7 @@ pub fn tell(
     call: &Call,
     code: DenialCode,
     keys: Keys<'_>,
-) -> Result<(), NewError> {
+) -> Result<(), Error> {
     let is_told = matches!(code, DenialCode::CallHops | DenialCode::CallGroup | DenialCode::CallRootPerson);
     if call.tool != SEND_MESSAGE || !is_told {
         return Ok(());

@@ -7,7 +7,8 @@ use super::{AGENT, Draft, Keys, chain, record};
 use crate::channels::inbound::inbox;
 use crate::registry::quota;
 use crate::registry::{self, Agent};
-use crate::sessions::store::{self, NewError, Origin, Session};
+use crate::sessions::store::{self, Origin, Session};
+use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
 use crate::store::tables::messages;
@@ -49,14 +50,14 @@ pub fn send(
     quota: &quota::Config,
     sessions_max: u32,
     keys: Keys<'_>,
-) -> Result<MessageId, Denied<NewError>> {
+) -> Result<MessageId, Denied<Error>> {
     let Request { from: (session, call), sender, receiver, position, text } = request.clone();
     if text.len() > BODY_BYTES_MAX {
         let words = format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", text.len());
         return Err(Refusal::new(DenialCode::MessageTooLong, words).into());
     }
     let person = position.person;
-    quota.admit_message(tx, person, AGENT, text.len() as u64).map_err(Denied::widen)?;
+    quota.admit_message(tx, person, AGENT, text.len() as u64)?;
     let agent = registry::agent_by_id(tx, receiver)?.ok_or_else(|| registry::unknown_agent(&receiver.to_string()))?;
     let target = session_of(tx, &agent, session, position, quota, sessions_max, keys)?;
     let (message, hop) = (MessageId::new(), position.hop + 1);
@@ -93,11 +94,11 @@ fn session_of(
     quota: &quota::Config,
     sessions_max: u32,
     keys: Keys<'_>,
-) -> Result<Session, Denied<NewError>> {
+) -> Result<Session, Denied<Error>> {
     let person = position.person;
     let origin = Origin::from_agent(asking, person);
     if store::find_by_origin(tx, agent.id, &origin)?.is_none() {
-        quota.admit_conversation(tx, person, AGENT).map_err(Denied::widen)?;
+        quota.admit_conversation(tx, person, AGENT)?;
     }
     Ok(store::find_or_create(tx, agent, &origin, person, sessions_max, keys.wrapping)?)
 }
@@ -106,7 +107,7 @@ fn session_of(
 ///
 /// # Errors
 /// Errors of the record and of keys.
-pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), NewError> {
+pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), Error> {
     if session.origin.channel != AGENT {
         return Ok(());
     }
@@ -133,7 +134,7 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
 ///
 /// # Errors
 /// Errors of the record and of keys.
-pub fn end_of_session(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), NewError> {
+pub fn end_of_session(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), Error> {
     let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
     for of_agent in table::unanswered_of(tx, session.id)? {
         let words = format!("The conversation of agent {name} was removed before an answer to your message.");

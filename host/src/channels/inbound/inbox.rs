@@ -12,7 +12,8 @@ use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::identity::Authenticated;
 use crate::channels::inbound::routing::Routed;
 use crate::channels::inbound::scope::{self, Found};
-use crate::sessions::store::{self, NewError, Session};
+use crate::sessions::store::{self, Session};
+use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::messages::{self, NewMessage};
 use crate::turns::items::images::{self, SentImage};
@@ -40,9 +41,6 @@ pub struct Recorded {
     /// `true` if the message was already recorded (the same event came again).
     pub again: bool,
 }
-
-/// The reason that a message could not be recorded.
-pub type Error = NewError;
 
 /// The recorded scope of the prompt of a schedule: it declares no class.
 const OF_SCHEDULE: &str = "schedule:";
@@ -100,7 +98,7 @@ pub fn record(
 ) -> Result<Recorded, Denied<Error>> {
     let (message, session, received) = (routed.message(), routed.session(), routed.message().received());
     let Found { recorded: scope, text } = match message.written_by() {
-        None => scope::find(received).map_err(Denied::Refused)?,
+        None => scope::find(received)?,
         // The list that was approved with the schedule is its only authority.
         Some(_) => Found { recorded: OF_SCHEDULE.to_owned(), text: &received.text },
     };
@@ -108,7 +106,7 @@ pub fn record(
     if body.len() > BODY_BYTES_MAX {
         return Err(too_long(body.len()).into());
     }
-    if let Some(recorded) = recorded_before(tx, received, &body, &scope).map_err(Denied::widen)? {
+    if let Some(recorded) = recorded_before(tx, received, &body, &scope)? {
         return Ok(recorded);
     }
     let id = MessageId::new();

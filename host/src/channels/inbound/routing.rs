@@ -9,7 +9,8 @@ use crate::channels::inbound::identity::Authenticated;
 use crate::registry::channels::{self, Channel};
 use crate::registry::quota;
 use crate::registry::{self, Agent};
-use crate::sessions::store::{self, NewError, Origin, OriginKind, Session};
+use crate::sessions::store::{self, Origin, OriginKind, Session};
+use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use engage::Engaged;
 use ironclaw_contract::operator::DenialCode;
@@ -56,16 +57,16 @@ pub fn route(
     quota: &quota::Config,
     numbers: u32,
     wrapping: &WrappingKey,
-) -> Result<Routed, Denied<NewError>> {
-    let agent = agent_of(tx, &message).map_err(Denied::widen)?;
-    let (origin, engaged) = match heard(tx, &message, &agent).map_err(Denied::widen)? {
+) -> Result<Routed, Denied<Error>> {
+    let agent = agent_of(tx, &message)?;
+    let (origin, engaged) = match heard(tx, &message, &agent)? {
         None => (own_origin(message.received(), OriginKind::Sender), Engaged::ByRule),
         Some(channel) => place(tx, &channel, &agent, &message)?,
     };
     // A guest has no row, and a session of several people belongs to none of them.
     let person = message.person().map(|person| person.id).filter(|_| origin.kind == OriginKind::Sender);
     if store::find_by_origin(tx, agent.id, &origin)?.is_none() {
-        quota.admit_conversation(tx, message.sender_id(), &origin.channel).map_err(Denied::widen)?;
+        quota.admit_conversation(tx, message.sender_id(), &origin.channel)?;
     }
     let session = store::find_or_create(tx, &agent, &origin, person, numbers, wrapping)?;
     Ok(Routed { message, session, engaged })
@@ -117,7 +118,7 @@ fn place(
     channel: &Channel,
     agent: &Agent,
     message: &Authenticated,
-) -> Result<(Origin, Engaged), Denied<NewError>> {
+) -> Result<(Origin, Engaged), Denied<Error>> {
     let received = message.received();
     if message.written_by().is_some() {
         return Ok((own_origin(received, OriginKind::Sender), Engaged::ByRule));

@@ -246,7 +246,7 @@ pub fn notify(
     text: &str,
     key: &ContentKey,
     sealer: &Sealer,
-) -> Result<Delivery, crate::sessions::store::NewError> {
+) -> Result<Delivery, Error> {
     let spans = vec![Span { author: Author::Host, bytes: text.len() }];
     let draft = NewItem::new(ItemId::new(), ItemKind::Notice, text, spans, Vec::new(), key)?;
     let draft = match turn {
@@ -343,6 +343,9 @@ fn retry_hint(message: MessageId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sessions::store::tests::with_session;
+    use crate::store::tables::deliveries::{UNSEEN_BLOCK, mark_seen, unseen, unseen_by_session};
+    use ironclaw_contract::ids::ItemId;
 
     #[test]
     fn only_settled_deliveries_have_a_receipt() {
@@ -365,5 +368,29 @@ mod tests {
             assert!(text.contains(&format!("`ironctl message retry {message}`")), "{text}");
             assert!(!text.contains("write again"), "{text}");
         }
+    }
+
+    #[test]
+    fn unseen_replies_of_each_block_are_found_once() {
+        with_session(|tx, owner, session| {
+            let count = |tx: &WriteTx<'_>| -> u64 {
+                unseen_by_session(tx, owner).expect("read").iter().map(|unseen| unseen.count).sum()
+            };
+            let mut replies = Vec::new();
+            for number in 1..=(2 * UNSEEN_BLOCK + 10) {
+                let reply = intend(tx, session, None, ItemId::new(), None).expect("intended");
+                receive(tx, &reply).expect("received");
+                if number % 2 == 0 {
+                    mark_seen(tx, reply.id, 1).expect("seen");
+                }
+                replies.push(reply.id);
+            }
+            assert_eq!(count(tx), (UNSEEN_BLOCK + 5) as u64);
+            let oldest = unseen(tx, owner, session.agent, 2).expect("read");
+            assert_eq!(oldest.iter().map(|reply| reply.id).collect::<Vec<_>>(), [replies[0], replies[2]]);
+            mark_seen(tx, replies[0], 1).expect("seen");
+            mark_seen(tx, replies[2 * UNSEEN_BLOCK as usize], 1).expect("seen");
+            assert_eq!(count(tx), (UNSEEN_BLOCK + 3) as u64);
+        });
     }
 }

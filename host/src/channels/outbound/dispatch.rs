@@ -25,6 +25,7 @@ use crate::sessions::Wake;
 use crate::sessions::store::{self, Origin, Session};
 use crate::store::error::Error;
 use crate::store::record::Record;
+use crate::store::refusal::Denied;
 use crate::store::shutdown::Shutdown;
 use crate::store::tables::messages;
 use crate::store::tables::requests;
@@ -393,7 +394,7 @@ impl Dispatch {
     }
 
     /// Adds a notice to the person's own conversation with the agent on this host, which needs no network.
-    fn notify(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, text: &str) -> Result<(), Error> {
+    fn notify(&self, tx: &mut WriteTx<'_>, delivery: &Delivery, text: &str) -> Result<(), Denied<Error>> {
         let Some(session) = store::find(tx, delivery.session)? else { return Ok(()) };
         let Some(person) = journal::person_of(tx, delivery.id)? else { return Ok(()) };
         if journal::was_notified(tx, delivery, person)? {

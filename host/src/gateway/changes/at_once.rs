@@ -121,7 +121,7 @@ impl Changes {
             let settings = changes.settings();
             decide::still_approved(tx, &changes.decision_context(&settings), &of)
         });
-        still.await.map(drop).map_err(Denied::widen)
+        still.await.map(drop)
     }
 }
 

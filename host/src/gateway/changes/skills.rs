@@ -96,7 +96,7 @@ impl Changes {
             let change = Change::Skills(skill(tx, &agent)?);
             let requester = Requester::Person(by.id);
             let proposed = Proposed { change, agent: Some(agent.id), requester, reason, labels: Vec::new() };
-            changes.proposals.submit(tx, proposed).map_err(Denied::widen)
+            changes.proposals.submit(tx, proposed)
         };
         self.record().state.decide(submit).await
     }

@@ -8,25 +8,23 @@ use crate::registry::policy::{Policy, Rule};
 use crate::store::tables::changes::Row;
 use ironclaw_contract::ids::AgentId;
 
-impl Row {
-    /// Returns the agent that the change concerns, if its kind concerns one.
-    pub fn concerned(&self) -> Option<AgentId> {
-        self.agent.filter(|_| concerns_agent(self.kind))
-    }
+/// Returns the agent that the change concerns, if its kind concerns one.
+pub fn concerned(row: &Row) -> Option<AgentId> {
+    row.agent.filter(|_| concerns_agent(row.kind))
+}
 
-    /// Returns the rule for its decision.
-    pub fn rule(&self, policy: &Policy) -> Rule {
-        kinds::rule(policy, &self.change, &self.before, &self.facts)
-    }
+/// Returns the rule for its decision.
+pub fn rule(row: &Row, policy: &Policy) -> Rule {
+    kinds::rule(policy, &row.change, &row.before, &row.facts)
+}
 
-    /// Returns the proposal as it was at the time of the request.
-    pub fn proposed(&self) -> Proposed {
-        Proposed {
-            change: self.change.clone(),
-            agent: self.agent,
-            requester: self.requester.clone(),
-            reason: self.reason.clone(),
-            labels: self.labels.clone(),
-        }
+/// Returns the proposal as it was at the time of the request.
+pub fn proposed(row: &Row) -> Proposed {
+    Proposed {
+        change: row.change.clone(),
+        agent: row.agent,
+        requester: row.requester.clone(),
+        reason: row.reason.clone(),
+        labels: row.labels.clone(),
     }
 }

@@ -5,7 +5,7 @@ use crate::gateway::decide::proof::Approved;
 use crate::registry::allowances;
 use crate::registry::mcp::{SERVERS_MAX, confirmable, find, grants_of, holders, left_of, login};
 use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::channels as table;
+use crate::store::tables::mcp as table;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

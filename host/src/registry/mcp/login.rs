@@ -3,7 +3,7 @@
 //! Never contacts an issuer, and gives tokens only to the code that sends them. See [`crate::reach::mcp::oauth`].
 
 use crate::registry::secrets::SecretName;
-use crate::store::tables::channels as table;
+use crate::store::tables::mcp as table;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::McpRegister;
@@ -13,7 +13,7 @@ use ironclaw_state::{Error, WriteTx};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-pub use table::{McpLogin as Login, login as find, logins as all};
+pub use table::{Login, login as find, logins as all};
 
 /// The tokens of a login, and the data for their renewal.
 pub struct Tokens {

@@ -12,7 +12,7 @@ use crate::registry::tools::{Class, Runs};
 use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels, create_owner};
 use crate::sessions::store::{self, Session};
 use crate::store::record;
-use crate::store::tables::channels as table;
+use crate::store::tables::mcp as table;
 use crate::turns::calls::{self, Call, Judged, Judgement, ResultBody, ResultTarget};
 use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};

@@ -1,0 +1,377 @@
+//! Agents with roles, software, mounts, hosts and allowances. Tables: `agents`, `agent_roles`, `agent_packages`, `agent_mounts`,
+//! `egress_grants`, `allowances`.
+//!
+//! See `registry` and its modules `roles`, `software`, `mounts`, `egress` and `allowances`.
+
+use super::people::{Giver, Person, Provenance, as_pairs, given};
+use crate::rows::rows;
+use ironclaw_contract::canonical::{self, Digest};
+use ironclaw_contract::ids::{AgentId, CallId, PersonId};
+use ironclaw_contract::seam::change::{Access, AgentRole, Egress, GuardMode, Packages};
+use ironclaw_state::{Error, ReadTx, WriteTx};
+use rusqlite::params;
+use serde_json::{Map, Value};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+rows! {
+    #[derive(Debug, Clone)]
+    pub struct Agent in agents {
+        pub id: AgentId,
+        pub name: String,
+        /// Name of its model endpoint.
+        pub model: String,
+        /// True if it changes to another endpoint when that becomes the default.
+        pub follows_default: bool,
+        /// Its persona, a part of the system text.
+        pub persona: String,
+        /// Names of the tools that it may call.
+        pub enabled_tools: Vec<String> as json,
+        /// The people who may talk to it.
+        pub access: Access,
+        pub mode: Mode,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+    }
+}
+
+ironclaw_contract::words! {
+    /// The guard mode of an agent: the strictness for text without a seal. Every mode except `enforce` lowers the guard, and `status` shows
+    /// it.
+    pub enum Mode {
+        /// Text without a seal is refused.
+        Enforce = "enforce",
+        /// Every seal is checked. Text that would be refused becomes a quote, and the ledger has each case.
+        DangerousWarn = "dangerous_warn",
+        /// No seal is checked, and the ledger has no entry about it. Text without a seal becomes a quote.
+        DangerousOff = "dangerous_off",
+    }
+}
+
+impl Mode {
+    /// Returns the warning for `status`; `None` for the default mode.
+    pub const fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Enforce => None,
+            Self::DangerousWarn => Some(
+                "a call runs that would need a person, text without a seal reaches its model as quoted text, and the ledger records each case",
+            ),
+            Self::DangerousOff => Some(
+                "no call needs a person for its scope or origin, no seal is checked, and the ledger records neither",
+            ),
+        }
+    }
+}
+
+impl From<GuardMode> for Mode {
+    fn from(mode: GuardMode) -> Self {
+        match mode {
+            GuardMode::Enforce => Self::Enforce,
+            GuardMode::DangerousWarn => Self::DangerousWarn,
+            GuardMode::DangerousOff => Self::DangerousOff,
+        }
+    }
+}
+
+impl From<Mode> for GuardMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Enforce => Self::Enforce,
+            Mode::DangerousWarn => Self::DangerousWarn,
+            Mode::DangerousOff => Self::DangerousOff,
+        }
+    }
+}
+
+ironclaw_contract::stored_as_text!(Mode);
+
+rows! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Software {
+        /// The names of the packages in the change.
+        pub packages: Packages as json,
+        /// Digest of the whole layer, which is also the name of its directory.
+        pub layer: Digest,
+        /// Milliseconds since the epoch.
+        pub made_at: i64,
+    }
+
+    /// A directory of the machine in an agent's jail.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Mount {
+        /// Absolute path on the machine.
+        pub source: PathBuf as text,
+        /// Path in the jail: `/` and one name.
+        pub target: String,
+        /// True if the agent can only read it.
+        pub read_only: bool,
+    }
+}
+
+/// Returns every agent, by name.
+pub fn agents(tx: &ReadTx<'_>) -> Result<Vec<Agent>, Error> {
+    tx.list("SELECT * FROM agents ORDER BY name", [], Agent::read)
+}
+
+/// Returns the agent of this name or id.
+pub fn find_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Agent>, Error> {
+    tx.find("SELECT * FROM agents WHERE name = ?1 OR id = ?1", [name_or_id], Agent::read)
+}
+
+/// Returns the agent of this id.
+///
+/// # Errors
+/// Those of the database.
+pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, Error> {
+    tx.find("SELECT * FROM agents WHERE id = ?1", [id], Agent::read)
+}
+
+pub fn insert_agent(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Error> {
+    agent.insert(tx)
+}
+
+pub fn set_persona(tx: &mut WriteTx<'_>, agent: AgentId, persona: &str) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET persona = ?2 WHERE id = ?1", params![agent, persona]).map(drop)
+}
+
+/// Sets the tools that an agent may call.
+pub fn set_tools(tx: &mut WriteTx<'_>, agent: AgentId, tools: &[String]) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET enabled_tools = ?2 WHERE id = ?1", params![agent, canonical::to_string(&tools)])
+        .map(drop)
+}
+
+/// Sets the guard mode of an agent.
+pub fn set_mode(tx: &mut WriteTx<'_>, agent: AgentId, mode: Mode) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET mode = ?2 WHERE id = ?1", params![agent, mode.name()]).map(drop)
+}
+
+/// Sets the people who may talk to an agent.
+pub fn set_access(tx: &mut WriteTx<'_>, agent: AgentId, access: Access) -> Result<(), Error> {
+    tx.execute("UPDATE agents SET access = ?2 WHERE id = ?1", params![agent, access.name()]).map(drop)
+}
+
+pub fn delete_agent(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
+    tx.execute("DELETE FROM agents WHERE id = ?1", [agent]).map(drop)
+}
+
+/// Returns the role of a person for an agent.
+pub fn role_of(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<AgentRole>, Error> {
+    let sql = "SELECT role FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
+    tx.find(sql, params![agent, person], |row| row.get("role"))
+}
+
+/// Returns the agents that a person administers.
+pub fn administered(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<AgentId>, Error> {
+    let sql = "SELECT agent_id FROM agent_roles WHERE person_id = ?1 AND role = 'admin' ORDER BY agent_id";
+    tx.list(sql, [person], |row| row.get("agent_id"))
+}
+
+/// Returns each person with a role for this agent, and that role; oldest person first.
+pub fn roles_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<(Person, AgentRole)>, Error> {
+    let sql = "SELECT people.*, agent_roles.role AS own FROM agent_roles JOIN people ON person_id = id \
+               WHERE agent_id = ?1 ORDER BY created_at, id";
+    tx.list(sql, [agent], |row| Ok((Person::read(row)?, row.get("own")?)))
+}
+
+/// Returns each agent for which a person has a role, and that role, by the name of the agent.
+pub fn roles_of_person(tx: &ReadTx<'_>, person: PersonId) -> Result<Vec<(Agent, AgentRole)>, Error> {
+    let sql = "SELECT agents.*, agent_roles.role AS own FROM agent_roles JOIN agents ON agent_id = id \
+               WHERE person_id = ?1 ORDER BY name";
+    tx.list(sql, [person], |row| Ok((Agent::read(row)?, row.get("own")?)))
+}
+
+/// Sets the role of a person for an agent.
+pub fn set_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId, role: AgentRole) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO agent_roles (agent_id, person_id, role) VALUES (?1,?2,?3) \
+         ON CONFLICT (agent_id, person_id) DO UPDATE SET role = excluded.role",
+        params![agent, person, role.name()],
+    )?;
+    Ok(())
+}
+
+/// Deletes the role of a person for an agent.
+pub fn delete_role(tx: &mut WriteTx<'_>, agent: AgentId, person: PersonId) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2", params![agent, person]).map(drop)
+}
+
+/// Returns the givers of a person's role for an agent, if the person has one.
+pub fn role_given(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Option<Provenance>, Error> {
+    let sql = "SELECT given_seq, given_by FROM agent_roles WHERE agent_id = ?1 AND person_id = ?2";
+    tx.find(sql, params![agent, person], given)
+}
+
+/// Records the givers of a person's role for an agent.
+pub fn note_role_giver(
+    tx: &mut WriteTx<'_>,
+    agent: AgentId,
+    person: PersonId,
+    seq: u64,
+    by: &[Giver],
+) -> Result<(), Error> {
+    let sql = "UPDATE agent_roles SET given_seq = ?3, given_by = ?4 WHERE agent_id = ?1 AND person_id = ?2";
+    tx.execute(sql, params![agent, person, seq as i64, as_pairs(by)]).map(drop)
+}
+
+pub fn software_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Software>, Error> {
+    let sql = "SELECT packages, layer, made_at FROM agent_packages WHERE agent_id = ?1";
+    tx.find(sql, [agent], Software::read)
+}
+
+pub fn layers(tx: &ReadTx<'_>) -> Result<Vec<(AgentId, Digest)>, Error> {
+    let sql = "SELECT agent_id, layer FROM agent_packages ORDER BY agent_id";
+    tx.list(sql, [], |row| Ok((row.get("agent_id")?, row.get("layer")?)))
+}
+
+/// Sets the packages of an agent and their layer, which was made at `made_at`.
+pub fn set_software(
+    tx: &mut WriteTx<'_>,
+    agent: AgentId,
+    packages: &Packages,
+    layer: &Digest,
+    made_at: i64,
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO agent_packages (agent_id, packages, layer, made_at) VALUES (?1,?2,?3,?4) ON CONFLICT (agent_id) \
+         DO UPDATE SET packages = excluded.packages, layer = excluded.layer, made_at = excluded.made_at",
+        params![agent, canonical::to_string(packages), layer, made_at],
+    )?;
+    Ok(())
+}
+
+pub fn delete_software(tx: &mut WriteTx<'_>, agent: AgentId) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_packages WHERE agent_id = ?1", [agent]).map(drop)
+}
+
+/// Returns the mounts of an agent, by target.
+pub fn mounts_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Mount>, Error> {
+    let sql = "SELECT source, target, read_only FROM agent_mounts WHERE agent_id = ?1 ORDER BY target";
+    tx.list(sql, [agent], Mount::read)
+}
+
+/// Replaces all mounts of an agent.
+///
+/// # Errors
+/// Also refuses a source that is not UTF-8, because the record would show another path.
+pub fn replace_mounts(tx: &mut WriteTx<'_>, agent: AgentId, mounts: &[Mount]) -> Result<(), Error> {
+    tx.execute("DELETE FROM agent_mounts WHERE agent_id = ?1", [agent])?;
+    let sql = "INSERT INTO agent_mounts (agent_id, target, source, read_only) VALUES (?1, ?2, ?3, ?4)";
+    for mount in mounts {
+        let source = std::str::from_utf8(mount.source.as_os_str().as_bytes())
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+        tx.execute(sql, params![agent, mount.target, source, mount.read_only])?;
+    }
+    Ok(())
+}
+
+/// Sets the model endpoint of an agent, and whether it changes to another one when that becomes the default.
+pub fn set_model(tx: &mut WriteTx<'_>, agent: AgentId, model: &str, follows_default: bool) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE agents SET model = ?2, follows_default = ?3 WHERE id = ?1",
+        params![agent, model, follows_default],
+    )?;
+    Ok(())
+}
+
+rows! {
+    /// The grant of a host of the network to an agent.
+    #[derive(Debug, Clone)]
+    pub struct EgressGrant {
+        pub agent_name: String,
+        pub host: String,
+        /// The payload of the change that granted it.
+        pub granted: Egress as json,
+    }
+}
+
+const EGRESS: &str =
+    "SELECT agents.name AS agent_name, host, granted FROM egress_grants JOIN agents ON agent_id = agents.id";
+
+/// Returns the granted hosts of an agent, by host.
+pub fn egress_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<EgressGrant>, Error> {
+    tx.list(&format!("{EGRESS} WHERE agent_id = ?1 ORDER BY host"), [agent], EgressGrant::read)
+}
+
+/// Returns every granted host, by agent and host.
+pub fn egress_of_all(tx: &ReadTx<'_>) -> Result<Vec<EgressGrant>, Error> {
+    tx.list(&format!("{EGRESS} ORDER BY agents.name, host"), [], EgressGrant::read)
+}
+
+/// Inserts or replaces the grant of a host.
+pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO egress_grants (agent_id, host, granted) VALUES (?1,?2,?3) \
+         ON CONFLICT (agent_id, host) DO UPDATE SET granted = excluded.granted",
+        params![agent, granted.host, canonical::to_string(granted)],
+    )?;
+    Ok(())
+}
+
+pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM egress_grants WHERE agent_id = ?1 AND host = ?2", params![agent, host]).map(drop)
+}
+
+rows! {
+    /// A counted repetition of calls that would need their person.
+    #[derive(Debug, Clone)]
+    pub struct Allowance {
+        /// Its number.
+        pub id: i64,
+        /// The person whose turns it serves.
+        pub person: PersonId = "person_id",
+        /// The agent that calls.
+        pub agent: AgentId = "agent_id",
+        pub tool: String,
+        /// The digest of the manifest of the tool.
+        pub manifest: Digest,
+        /// The fixed control fields.
+        pub fields: Map<String, Value> as json,
+        /// The bound on its uses.
+        pub uses_max: u32,
+        /// The uses so far.
+        pub uses: u32,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch.
+        pub expires_at: i64,
+    }
+}
+
+/// Returns every allowance, by number.
+pub fn allowances(tx: &ReadTx<'_>) -> Result<Vec<Allowance>, Error> {
+    tx.list("SELECT * FROM allowances ORDER BY id", [], Allowance::read)
+}
+
+/// Returns the allowances of a person for calls of a tool by an agent; those that end first come first.
+pub fn allowances_for(tx: &ReadTx<'_>, person: PersonId, agent: AgentId, tool: &str) -> Result<Vec<Allowance>, Error> {
+    let sql = "SELECT * FROM allowances WHERE person_id = ?1 AND agent_id = ?2 AND tool = ?3 ORDER BY expires_at, id";
+    tx.list(sql, params![person, agent, tool], Allowance::read)
+}
+
+/// Inserts an allowance and returns its number.
+pub fn insert_allowance(tx: &mut WriteTx<'_>, new: &Allowance) -> Result<i64, Error> {
+    let Allowance { id: _, person, agent, tool, manifest, fields, uses_max, uses, created_at, expires_at } = new;
+    tx.execute(
+        "INSERT INTO allowances (person_id, agent_id, tool, manifest, fields, uses_max, uses, created_at, expires_at) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",
+        params![person, agent, tool, manifest, canonical::to_string(fields), uses_max, uses, created_at, expires_at],
+    )?;
+    tx.get("SELECT max(id) FROM allowances", [], |row| row.get(0))
+}
+
+/// Returns the number of permitted calls, other than `except`, for which an allowance has to keep a use.
+pub fn promised_uses(tx: &ReadTx<'_>, id: i64, except: CallId) -> Result<u32, Error> {
+    let sql = "SELECT count(*) FROM calls WHERE allowance = ?1 AND state = 'permitted' AND id <> ?2";
+    tx.get(sql, params![id, except], |row| row.get(0))
+}
+
+/// Counts a use of an allowance, and returns whether one was left.
+pub fn use_allowance(tx: &mut WriteTx<'_>, id: i64, now: i64) -> Result<bool, Error> {
+    let sql = "UPDATE allowances SET uses = uses + 1 WHERE id = ?1 AND uses < uses_max AND expires_at > ?2";
+    Ok(tx.execute(sql, params![id, now])? == 1)
+}
+
+/// Deletes an allowance, and returns whether there was one.
+pub fn delete_allowance(tx: &mut WriteTx<'_>, id: i64) -> Result<bool, Error> {
+    Ok(tx.execute("DELETE FROM allowances WHERE id = ?1", [id])? == 1)
+}
