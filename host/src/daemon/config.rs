@@ -97,16 +97,27 @@ pub struct File {
 
 /// Reads the settings file of a home, as [`load`] does.
 pub fn read(home: &Home) -> Result<File, Error> {
-    let in_home = home.config();
-    let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
-    let found = [Some(in_home), in_xdg].into_iter().flatten().find(|path| path.exists());
-    let Some(path) = found else { return Ok(File::default()) };
+    let Some(path) = file_of(home) else { return Ok(File::default()) };
     let text = toml_file::read(&path)?;
     let (config, values) = parse(&text, &path)?;
     // The check of this directory needs the home.
     ironclaw_ledger::sink::Sink::choose(&config.ledger, home)
         .map_err(|what| toml_file::refused(&path, values.locate(&text, &what)))?;
     Ok(File { config, values, digest: Some(Digest::of(text.as_bytes())), path: Some(path) })
+}
+
+/// Reads only the settings of the master key, so that a mistake in another table does not move the key.
+///
+/// # Errors
+/// A file that is no TOML, or a mistake in this table.
+pub fn keys(home: &Home) -> Result<ironclaw_state::keys::Config, Error> {
+    let Some(path) = file_of(home) else { return Ok(Default::default()) };
+    Values::parse(&toml_file::read(&path)?, &path)?.keys().map_err(|what| toml_file::refused(&path, what))
+}
+
+fn file_of(home: &Home) -> Option<PathBuf> {
+    let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
+    [Some(home.config()), in_xdg].into_iter().flatten().find(|path| path.exists())
 }
 
 /// Reads settings from a text; `path` is for messages.
@@ -193,6 +204,24 @@ mod tests {
                 assert!(error.starts_with(&expected), "{error}");
             }
             assert!(settings().all(|setting| setting.full_name() != *name), "{name} is a setting");
+        }
+    }
+
+    #[test]
+    fn settings_of_the_key_are_read_beside_a_mistake() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = Home::create(&directory.path().join("home")).expect("a home");
+        for (text, file) in [
+            ("[model]\nconnect_ms = 5\n[keys]\nmaster_key_file = \"/k\"\n", Some("/k")),
+            ("[log]\nlevle = \"info\"\n", None),
+        ] {
+            std::fs::write(home.config(), text).expect("written");
+            assert!(load(&home).is_err(), "{text}");
+            assert_eq!(keys(&home).expect(text).master_key_file.as_deref(), file.map(Path::new), "{text}");
+        }
+        for text in ["[keys]\nmaster_key_flie = \"/k\"\n", "[keys\n"] {
+            std::fs::write(home.config(), text).expect("written");
+            keys(&home).expect_err(text);
         }
     }
 

@@ -94,7 +94,7 @@ fn key_of(of: &Of) -> Result<MasterKey, Error> {
         return Ok(MasterKey::read(file)?);
     }
     let Ok(home) = Home::at(&of.home) else { return Err(Error::NoKey(of.file.clone())) };
-    let keys = config::load(&home).map(|(config, _)| config.keys).unwrap_or_default();
+    let keys = config::keys(&home).unwrap_or_default();
     MasterKey::load(&home, &keys).map_err(|error| match error {
         keys::Error::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Error::NoKey(of.file.clone())
@@ -192,13 +192,10 @@ fn give_key(
     todo: &mut Vec<String>,
 ) -> Result<(), Error> {
     let home = Home::at(staging)?;
-    let keys = match config::load(&home) {
-        Ok((config, _)) => config.keys,
-        Err(error) => {
-            todo.push(format!("correct the settings: {error}"));
-            keys::Config::default()
-        }
-    };
+    if let Err(error) = config::load(&home) {
+        todo.push(format!("correct the settings: {error}"));
+    }
+    let keys = config::keys(&home).unwrap_or_default();
     let source = Source::choose(&home, &keys);
     if matches!(source, Source::Home(_)) {
         return Ok(master.write_to(&home.master_key())?);

@@ -77,6 +77,12 @@ impl Values {
         Ok(config)
     }
 
+    /// Returns the settings of the table `[keys]`.
+    pub(super) fn keys(&self) -> Result<ironclaw_state::keys::Config, String> {
+        let Some(table) = self.0.get("keys") else { return Ok(Default::default()) };
+        table.clone().try_into().map_err(|error: toml::de::Error| format!("[keys]: {}", error.message()))
+    }
+
     /// Adds the number of the line to a sentence about a mistake: that of the first setting that is refused by itself, or else of the first
     /// setting that the sentence names.
     pub(super) fn locate(&self, text: &str, what: &str) -> String {
