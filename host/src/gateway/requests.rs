@@ -14,6 +14,7 @@ mod ask;
 mod decide;
 mod ending;
 pub mod facts;
+mod host_requests;
 mod notice;
 mod page;
 mod presence;
@@ -28,6 +29,7 @@ pub use crate::store::tables::requests::{
 pub use ask::{Asked, Asking, ask, follow_equal};
 pub use decide::{known, may_decide, may_read, unknown};
 pub use ending::{end, end_all, end_of_sender, end_of_task, withdraw_approved};
+pub use host_requests::Requests;
 pub use notice::{note_unknown, tell_stopped, tell_unknown};
 pub use page::{Shown, arguments, show_or_damage};
 pub use presence::Presence;
@@ -36,57 +38,14 @@ pub use told::expires_soon;
 pub use using::{Permitted, Running, use_approvals};
 
 use crate::registry::Person;
-use crate::registry::live_settings::Live;
-use crate::store::record::Record;
+use crate::store::error::Error;
 use crate::store::refusal::{Decide, Denied};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::RequestId;
 use ironclaw_state::failpoint;
-use ironclaw_state::keys::ApprovalRoot;
 use std::sync::Arc;
-use tokio::sync::{Notify, watch};
-
-/// The approval requests of this host.
-pub struct Requests {
-    pub record: Arc<Record>,
-    pub settings: Arc<Live>,
-    /// The people who follow a message and can decide there.
-    pub presence: Presence,
-    /// The root of the keys of approvals.
-    root: ApprovalRoot,
-    /// Changes whenever a request changes, or its call has run.
-    changed: watch::Sender<u64>,
-    pub bell: Notify,
-}
 
 impl Requests {
-    /// Makes the requests of a host.
-    pub fn new(record: Arc<Record>, settings: Arc<Live>, root: ApprovalRoot) -> Self {
-        let changed = watch::Sender::default();
-        Self { record, settings, presence: Presence::default(), root, changed, bell: Notify::new() }
-    }
-
-    /// Returns the root of the keys of approvals.
-    pub(crate) const fn root(&self) -> &ApprovalRoot {
-        &self.root
-    }
-
-    /// Watches for changes of requests.
-    pub fn watch(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    /// Announces that a request changed: to calls that wait, to followers, and to the worker.
-    pub fn announce(&self) {
-        self.announce_end();
-        self.bell.notify_one();
-    }
-
-    /// Announces the end of a request or a call, after which the worker has nothing to do, to calls that wait and to followers.
-    pub fn announce_end(&self) {
-        self.changed.send_modify(|count| *count = count.wrapping_add(1));
-    }
-
     /// Records the approval of a person for the page with this digest. `proof` is the id of the token that they used.
     ///
     /// # Errors
@@ -97,7 +56,7 @@ impl Requests {
         proof: String,
         id: RequestId,
         shown: Digest,
-    ) -> Result<(), Denied<crate::store::error::Error>> {
+    ) -> Result<(), Denied<Error>> {
         let (requests, by) = (Arc::clone(self), by.clone());
         let approved =
             self.record.state.decide(move |tx| decide::approve(tx, &requests, &by, &proof, id, &shown)).await;
@@ -110,12 +69,7 @@ impl Requests {
     ///
     /// # Errors
     /// Refuses as [`decide::reject`] does.
-    pub async fn reject(
-        self: &Arc<Self>,
-        by: &Person,
-        id: RequestId,
-        reason: String,
-    ) -> Result<(), Denied<crate::store::error::Error>> {
+    pub async fn reject(self: &Arc<Self>, by: &Person, id: RequestId, reason: String) -> Result<(), Denied<Error>> {
         let (requests, by) = (Arc::clone(self), by.clone());
         let rejected = self.record.state.decide(move |tx| decide::reject(tx, &requests, &by, id, &reason)).await;
         self.announce();

@@ -2,13 +2,14 @@
 //!
 //! An equal call for the same message is the same question, also in a later try. Bounds keep an agent from asking too often.
 
-use super::{Body, Questions, Row, Status};
+use super::host_questions::{Body, Questions};
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use crate::registry::tools::QUESTION_OPTIONS_MAX;
 use crate::sessions::store::Session;
 use crate::store::error::Error;
-use crate::store::tables::{messages, questions};
+use crate::store::tables::messages;
+use crate::store::tables::questions::{self, Row, Status};
 use crate::store::times::HOUR_MS;
 use crate::turns::calls::{self, CallRow, ResultBody};
 use crate::turns::turn::{self, Turn};

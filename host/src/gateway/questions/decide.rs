@@ -2,7 +2,8 @@
 //!
 //! Only the person concerned answers. This person and owners cancel. Every check comes before the first row that is written.
 
-use super::{Body, Questions, Row, Status, body, ending};
+use super::ending;
+use super::host_questions::{Body, Questions, body};
 use crate::channels::inbound::inbox::{Recorded, answer};
 use crate::channels::inbound::routing;
 use crate::channels::notifications;
@@ -10,7 +11,7 @@ use crate::registry::{self, Person, Role};
 use crate::sessions::store::{self, Session};
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::questions;
+use crate::store::tables::questions::{self, Row, Status};
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, NewAnswer};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;

@@ -2,12 +2,13 @@
 //!
 //! A restart finds all due times in the record. See [`crate::store::worker`] for the loop.
 
-use super::{Questions, Row, Status, ending};
+use super::ending;
+use super::host_questions::Questions;
 use crate::channels::notifications::{self, About, Notification};
 use crate::sessions::Wake;
 use crate::store::error::Error;
 use crate::store::shutdown::Shutdown;
-use crate::store::tables::questions;
+use crate::store::tables::questions::{self, Row, Status};
 use crate::store::worker::{self, Due, Wait};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;

@@ -2,14 +2,13 @@
 //!
 //! Opens no turn: the session gets a notice, which its next turn shows. See [`crate::channels::inbound::inbox::notify`].
 
-use super::{Row, Status};
 use crate::channels::inbound::inbox;
 use crate::channels::notifications;
 use crate::registry;
 use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::record::Record;
-use crate::store::tables::questions;
+use crate::store::tables::questions::{self, Row, Status};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;

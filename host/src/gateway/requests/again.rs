@@ -3,10 +3,12 @@
 //! Never carries a yes over: the approvals of the old request end with it. See [`super::facts`].
 
 use super::ask::wait_for_people;
-use super::{Requests, Row, Status, ending, page};
-use crate::gateway::requests::reasons::StoredReason;
+use super::host_requests::Requests;
+use super::reasons::StoredReason;
+use super::{ending, page};
 use crate::sessions::store as sessions;
 use crate::store::error::Error;
+use crate::store::tables::requests::{Row, Status};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::RequestId;
 use ironclaw_judge::call::{Judgement, Verdict};

@@ -3,13 +3,15 @@
 //! An equal call of the same task is the same request, also in a later try at the message. Bounds keep an agent from asking too often.
 
 use super::allowance::{self, Calling};
+use super::host_requests::Requests;
 use super::reasons::{Origin, StoredReason, codes, is_for_grant};
-use super::{Requests, Row, Status, decide, ending, told};
+use super::{decide, ending, told};
 use crate::channels::notifications::{self, About};
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp};
 use crate::store::error::Error;
-use crate::store::tables::{facts, messages, requests};
+use crate::store::tables::requests::{self, Row, Status};
+use crate::store::tables::{facts, messages};
 use crate::store::times::{DAY_MS, HOUR_MS};
 use crate::turns::calls::Call;
 use crate::turns::turn::{self, Turn};

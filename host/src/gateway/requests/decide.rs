@@ -3,9 +3,10 @@
 //! Each reason names its decider: the person of the turn, or people with the roles of the policy. A request is approved once every
 //! reason has its yes. The executor counts the approvals again when it uses them up. See [`crate::gateway::decide::counted`].
 
+use super::ending;
+use super::host_requests::Requests;
 use super::page::{self, Shown, class_of, reasons_of};
 use super::reasons::StoredReason;
-use super::{Requests, Row, Status, ending};
 use crate::channels::notifications;
 use crate::gateway::approval::{self, Approver, Domain, Subject, SubjectNames, Token};
 use crate::gateway::decide::counted::{self, Ballot, ValidApproval};
@@ -16,7 +17,8 @@ use crate::registry::tools::catalogue::Terms;
 use crate::registry::{self, Person, Role, mcp};
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::{facts, requests};
+use crate::store::tables::facts;
+use crate::store::tables::requests::{self, Row, Status};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

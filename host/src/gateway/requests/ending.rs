@@ -3,7 +3,7 @@
 //! Opens no turn: the session gets a notice, if the model was told that the call waits and no equal call took its place. See
 //! [`crate::channels::inbound::inbox::notify`].
 
-use super::{Row, Status, notice};
+use super::notice;
 use crate::channels::inbound::inbox;
 use crate::channels::notifications;
 use crate::channels::outbound::delivery::sent_files;
@@ -11,7 +11,8 @@ use crate::registry::{self, Identity};
 use crate::sessions::store as sessions;
 use crate::store::error::Error;
 use crate::store::record::Record;
-use crate::store::tables::{messages, requests, turns};
+use crate::store::tables::requests::{self, Row, Status};
+use crate::store::tables::{messages, turns};
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;

@@ -5,15 +5,11 @@
 //! approval is bound to the digest of the facts that its page showed; the executor reads the facts again in the transaction that uses the
 //! approval, and builds the effect from them. See [`super::use_approvals`].
 
-mod read;
-mod section;
-mod standing;
+pub(super) mod read;
+pub(super) mod section;
+pub(super) mod standing;
 #[cfg(test)]
 mod tests;
-
-pub use read::Reading;
-pub(super) use section::{put, put_digests, put_standing};
-pub use standing::Standing;
 
 use crate::registry::channels::Channel;
 use crate::registry::mcp::Registration;

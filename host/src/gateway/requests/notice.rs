@@ -3,12 +3,12 @@
 //! A notice goes to the conversation, where the model reads it too, and a line to the place of each person concerned. Decides nothing. See
 //! [`crate::channels::notifications`].
 
-use super::Row;
 use crate::channels::notifications::{self, About, Notification};
 use crate::channels::outbound::delivery;
 use crate::sessions::store::{self, Session};
 use crate::store::error::Error;
 use crate::store::record::Record;
+use crate::store::tables::requests::Row;
 use crate::store::tables::turns;
 use ironclaw_state::WriteTx;
 use ironclaw_text::lookalike;

@@ -4,9 +4,10 @@
 //! facts of the call as the record has them now, and each approval is bound to the digests of the page and of the facts.
 //! See [`crate::gateway::review_page`] for the lines, and [`super::facts`].
 
-use super::facts::{self, Facts, Reading};
+use super::facts::read::Reading;
+use super::facts::{Facts, section};
+use super::host_requests::Requests;
 use super::reasons::{Origin, StoredReason, is_for_grant};
-use super::{Requests, Row};
 use crate::gateway::review_page::{self, Page};
 use crate::registry::policy::Rule;
 use crate::registry::tools::catalogue::{OfServer, Terms};
@@ -14,7 +15,8 @@ use crate::registry::{self, mcp};
 use crate::sessions::store as sessions;
 use crate::store::error::Error;
 use crate::store::record::Record;
-use crate::store::tables::{agent_messages, requests};
+use crate::store::tables::agent_messages;
+use crate::store::tables::requests::{self, Row};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::Class;
 use ironclaw_state::ReadTx;
@@ -183,7 +185,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
     page.sentence("  ", &format!("agent {}, session {}", row.agent, row.session));
     page.sentence("  ", &format!("person {}, message {}", row.principal, row.root));
     page.sentence("  ", &format!("digest of tool and arguments {}", row.digest));
-    facts::put_digests(&mut page, &facts);
+    section::put_digests(&mut page, &facts);
     page.sentence("  ", &format!("digest of the facts {}", facts.digest()));
     page.sentence(
         "  ",
@@ -196,7 +198,7 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
 
 /// Writes the facts of a call: the place of its effect, and all arguments.
 pub(super) fn put_facts(page: &mut Page, facts: &Facts) {
-    facts::put(page, facts);
+    section::put(page, facts);
     page.heading("ALL ARGUMENTS");
     review_page::put_fields(page, &Value::Object(facts.arguments().clone()));
 }

@@ -2,11 +2,11 @@
 //!
 //! Decides nothing, and sends nothing itself. See [`crate::channels::notifications`].
 
-use super::{Row, decide};
+use super::decide;
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use crate::registry::policy::Policy;
-use crate::store::tables::requests;
+use crate::store::tables::requests::{self, Row};
 use ironclaw_state::{Error, WriteTx};
 
 /// The bound on requests about which one pass tells people.

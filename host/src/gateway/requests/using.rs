@@ -5,13 +5,15 @@
 
 use super::allowance::{self, Calling};
 use super::decide::{Open, why_stale};
-use super::facts::{Facts, Reading};
-use super::{Requests, Row, Status, again, ending, page};
+use super::facts::Facts;
+use super::facts::read::Reading;
+use super::host_requests::Requests;
+use super::{again, ending, page};
 use crate::gateway::decide::counted::ValidApproval;
 use crate::gateway::store;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::requests;
+use crate::store::tables::requests::{self, Row, Status};
 use crate::store::tables::turns::CallState;
 use crate::turns::calls::{Call, CallRow};
 use crate::turns::turn::Turn;

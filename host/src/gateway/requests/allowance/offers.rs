@@ -3,8 +3,8 @@
 //! Makes no allowance. Each offer fits the rules of a new allowance and is compared with the requests in the record. See [`super::add`].
 
 use super::super::page::arguments;
-use super::page::has_lifted_reasons;
-use super::{Compared, New, check, compare, control_fields, covering};
+use super::coverage::{New, check, control_fields, covering};
+use super::page::{Compared, compare, has_lifted_reasons};
 use crate::registry::{self, Person, mcp};
 use crate::store::error::Error;
 use crate::store::record::Record;

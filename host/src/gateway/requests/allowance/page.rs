@@ -2,9 +2,10 @@
 //!
 //! Never shows two different allowances alike: all fixed fields are on the page. See [`crate::gateway::review_page`] for the lines.
 
-use super::super::facts::{self, Standing};
+use super::super::facts::section;
+use super::super::facts::standing::Standing;
 use super::super::page::{arguments, reasons_of};
-use super::{LIFTED, New, check, control_fields, covers, is_lifted};
+use super::coverage::{LIFTED, New, check, control_fields, covers, is_lifted};
 use crate::gateway::review_page::{self, Page};
 use crate::registry::tools::catalogue::Terms;
 use crate::registry::{Person, mcp};
@@ -103,7 +104,7 @@ fn page(by: &Person, new: &New, terms: &Terms, standing: &Standing, compared: &C
     let until = ironclaw_ledger::rfc3339(new.until);
     page.sentence("  ", &format!("Agent {agent} makes {calls} of {} without a question, until {until}.", new.tool));
     page.sentence("  ", &format!("It holds for turns of {person}, and for no other kind of principal."));
-    facts::put_standing(&mut page, standing);
+    section::put_standing(&mut page, standing);
     page.heading("CONTROL FIELDS, EXACTLY");
     review_page::put_fields(&mut page, &Value::Object(new.fields.clone()));
     for name in control_fields(manifest).filter(|name| !new.fields.contains_key(*name)) {

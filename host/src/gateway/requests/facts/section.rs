@@ -3,7 +3,8 @@
 //! Shows no two reaches alike: each fact has lines of its own behind a fixed word, a text of others is in quotes, and a fact without lines
 //! is in a digest among the identifiers. See [`crate::gateway::review_page`].
 
-use super::{Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool, Standing};
+use super::standing::Standing;
+use super::{Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool};
 use crate::gateway::review_page::Page;
 use crate::registry::mcp::{Credential, Login, Place, Registration};
 use crate::registry::secrets::{Version, Versioned};

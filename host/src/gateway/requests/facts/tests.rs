@@ -273,7 +273,7 @@ fn page(facts: &Facts) -> String {
     let mut page = Page::default();
     page.sentence("  ", &effect(facts.tool(), None, Class::Send, facts.arguments()));
     put_facts(&mut page, facts);
-    put_digests(&mut page, facts);
+    section::put_digests(&mut page, facts);
     page.finish()
 }
 

@@ -1,0 +1,250 @@
+//! The calls that an allowance may cover: their tools, control fields and reasons, and the bounds of a new allowance.
+//!
+//! Counts a use only where a call begins to run. See [`super`].
+
+#[cfg(test)]
+mod tests;
+
+use crate::gateway::requests::facts::standing::Standing;
+use crate::registry::allowances::{self, Allowance};
+use crate::registry::tools::catalogue::{Catalogue, Terms};
+use crate::registry::tools::{self, Runs};
+use crate::registry::{Agent, mcp};
+use crate::store::refusal::Refusal;
+use crate::store::times::DAY_MS;
+use crate::turns::calls::Call;
+use crate::turns::calls::http::{self, Network};
+use ironclaw_contract::canonical;
+use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_judge::Class;
+use ironclaw_judge::call::{Judgement, Reason, Verdict};
+use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::manifest::{Manifest, Reach, Rule};
+use ironclaw_ledger::Entry;
+use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_text::excerpt::quoted;
+use serde_json::{Map, Value};
+
+/// The bound on the uses of an allowance.
+const USES_MAX: u32 = 20;
+
+/// The bound on the time of an allowance, milliseconds.
+const TIME_MS_MAX: i64 = 30 * DAY_MS;
+
+/// Bytes of the fixed fields, as canonical JSON.
+const FIELDS_BYTES_MAX: usize = 4096;
+
+/// The codes of the reasons that an allowance lifts.
+pub const LIFTED: [DenialCode; 2] = [DenialCode::CallScope, DenialCode::CallOrigin];
+
+/// Returns whether an allowance lifts a reason with this code.
+pub fn is_lifted(code: DenialCode) -> bool {
+    LIFTED.contains(&code)
+}
+
+/// Returns the control fields of a tool.
+pub fn control_fields(manifest: &Manifest) -> impl Iterator<Item = &String> {
+    manifest.arguments.iter().filter(|(_, argument)| argument.rule == Rule::Floor).map(|(name, _)| name)
+}
+
+/// Returns whether the control fields of a call are exactly the fixed ones, and every argument has a rule.
+pub fn covers(manifest: &Manifest, fields: &Map<String, Value>, arguments: &Map<String, Value>) -> bool {
+    control_fields(manifest).all(|name| arguments.get(name) == fields.get(name))
+        && arguments.keys().all(|name| manifest.arguments.contains_key(name))
+}
+
+/// Returns the word for the state of an allowance at a time.
+pub const fn status(allowance: &Allowance, now: i64) -> &'static str {
+    if allowance.uses >= allowance.uses_max {
+        "used_up"
+    } else if allowance.expires_at <= now {
+        "expired"
+    } else {
+        "active"
+    }
+}
+
+/// The caller and the call that an allowance may cover.
+#[derive(Debug, Clone, Copy)]
+pub struct Calling<'a> {
+    /// The person of the turn.
+    pub person: PersonId,
+    pub agent: AgentId,
+    pub call: &'a Call,
+}
+
+/// Returns whether an allowance can lift all of these reasons of a call of this class.
+pub fn lifts_all(class: Class, reasons: &[Reason]) -> bool {
+    !matches!(class, Class::Exec | Class::Trade) && reasons.iter().all(|reason| is_lifted(reason.code))
+}
+
+/// Returns the allowance that covers a call, and has a use left beside those of other permitted calls that have not run.
+///
+/// # Errors
+/// Errors of the record.
+pub fn usable(
+    tx: &ReadTx<'_>,
+    calling: &Calling<'_>,
+    class: Class,
+    reasons: &[Reason],
+) -> Result<Option<Allowance>, ironclaw_state::Error> {
+    let call = calling.call;
+    let terms = mcp::terms(tx, calling.agent, &call.tool)?;
+    let (Some(terms), Ok(arguments)) = (terms, serde_json::from_str(&call.arguments)) else {
+        return Ok(None);
+    };
+    if !lifts_all(class, reasons) || refused_tool(&terms.manifest).is_some() {
+        return Ok(None);
+    }
+    for allowance in covering(tx, calling.person, calling.agent, &terms, &arguments)? {
+        let promised = allowances::promised_uses(tx, allowance.id, call.call_id)?;
+        if allowance.uses.saturating_add(promised) < allowance.uses_max {
+            return Ok(Some(allowance));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the active allowances for calls of a person's turns by an agent that have these control fields.
+pub(super) fn covering(
+    tx: &ReadTx<'_>,
+    person: PersonId,
+    agent: AgentId,
+    terms: &Terms,
+    arguments: &Map<String, Value>,
+) -> Result<Vec<Allowance>, ironclaw_state::Error> {
+    let (now, manifest) = (tx.wall(), &*terms.manifest);
+    let mut all = allowances::allowances_for(tx, person, agent, &manifest.name)?;
+    all.retain(|allowance| status(allowance, now) == "active" && covers(manifest, &allowance.fields, arguments));
+    let mut current = Vec::new();
+    for allowance in all {
+        if is_current(tx, &allowance, terms)? {
+            current.push(allowance);
+        }
+    }
+    Ok(current)
+}
+
+/// Returns whether the manifest and the standing facts are those that the page of an allowance showed: its host with the secret, its channel
+/// or its server.
+pub(super) fn is_current(tx: &ReadTx<'_>, allowance: &Allowance, terms: &Terms) -> Result<bool, ironclaw_state::Error> {
+    let standing = Standing::read(tx, allowance.agent, terms, &allowance.fields)?;
+    Ok(standing.digest(terms) == allowance.manifest)
+}
+
+/// Counts the use of the allowance that covers a judged call, with its ledger entry, and returns whether there was one.
+///
+/// # Errors
+/// Errors of the record.
+pub fn count_use(
+    tx: &mut WriteTx<'_>,
+    calling: &Calling<'_>,
+    judgement: &Judgement,
+    place: Entry,
+) -> Result<bool, ironclaw_state::Error> {
+    let (Verdict::NeedsPerson(reasons), Some(class)) = (&judgement.verdict, judgement.class) else { return Ok(false) };
+    let Some(allowance) = usable(tx, calling, class, reasons)? else { return Ok(false) };
+    let now = tx.wall();
+    if !allowances::use_allowance(tx, allowance.id, now)? {
+        return Ok(false);
+    }
+    place
+        .with("call", calling.call.call_id)
+        .with("allowance", allowance.id)
+        .with("tool", allowance.tool)
+        .with("uses", allowance.uses + 1)
+        .with("count", allowance.uses_max)
+        .append(tx)?;
+    Ok(true)
+}
+
+#[derive(Debug, Clone)]
+pub struct New {
+    pub agent: Agent,
+    pub tool: String,
+    /// The fixed control fields.
+    pub fields: Map<String, Value>,
+    /// The bound on its uses.
+    pub count: u32,
+    /// Its end, milliseconds since the epoch.
+    pub until: i64,
+    /// Whether hosts of this machine may be granted.
+    pub loopback: Loopback,
+}
+
+/// Returns the reason why no allowance can permit calls of a tool, if there is one.
+fn refused_tool(manifest: &Manifest) -> Option<&'static str> {
+    if matches!(manifest.class, Class::Exec | Class::Trade) {
+        Some("its calls run code or buy something")
+    } else if manifest.always_ask {
+        Some("each of its calls needs a person")
+    } else if manifest.is_contained() || manifest.reach == Reach::Action {
+        Some("its calls need no allowance")
+    } else {
+        None
+    }
+}
+
+/// Checks a new allowance, and returns the terms of its tool.
+pub(super) fn check(new: &New, catalogue: &Catalogue, now: i64) -> Result<Terms, Refusal> {
+    let New { agent: _, tool, fields, count, until, loopback } = new;
+    if !(1..=USES_MAX).contains(count) {
+        let message = format!("an allowance permits 1 to {USES_MAX} calls, and not {count}");
+        return Err(Refusal::new(DenialCode::AllowanceBounds, message));
+    }
+    if *until <= now || *until - now > TIME_MS_MAX {
+        let message = "an allowance ends after now, and at most 30 days ahead";
+        return Err(Refusal::new(DenialCode::AllowanceBounds, message).hint("write `--until 7d`, for example"));
+    }
+    let refuse_tool =
+        |why: &str| Refusal::new(DenialCode::AllowanceTool, format!("no allowance for {}: {why}", quoted(tool)));
+    let known = catalogue.find(tool).filter(|_| catalogue.missing(tool).is_none());
+    let (Some(terms), Some(known)) = (catalogue.terms(tool), known) else {
+        return Err(refuse_tool("the agent does not have this tool").hint("`ironctl agent show AGENT` has its tools"));
+    };
+    if let Some(why) = refused_tool(&terms.manifest) {
+        return Err(refuse_tool(why));
+    }
+    if known.runs() != Runs::Await {
+        return Err(refuse_tool("its calls never wait for a person"));
+    }
+    check_fields(&terms.manifest, fields)?;
+    if tool == tools::HTTP_FETCH {
+        let network = Network { loopback: *loopback, ..Network::default() };
+        // The type of a body is a control field, and the body is none.
+        let mut with_body = fields.clone();
+        with_body.insert("body".to_owned(), Value::from("text"));
+        let (request, _) = http::request(fields, &network)
+            .or_else(|why| http::request(&with_body, &network).map_err(|_| why))
+            .map_err(|why| Refusal::new(DenialCode::AllowanceFields, format!("the fields of {tool}: {why}")))?;
+        let sent = request.url().as_str();
+        if fields.get("url").and_then(Value::as_str) != Some(sent) {
+            let message = format!("a call has its address as {sent}: fix this form");
+            return Err(Refusal::new(DenialCode::AllowanceFields, message));
+        }
+    }
+    Ok(terms)
+}
+
+fn check_fields(manifest: &Manifest, fields: &Map<String, Value>) -> Result<(), Refusal> {
+    let control: Vec<&str> = control_fields(manifest).map(String::as_str).collect();
+    let refuse = |message: String| {
+        let hint = format!("the control fields of {} are {}", manifest.name, control.join(", "));
+        Err(Refusal::new(DenialCode::AllowanceFields, message).hint(hint))
+    };
+    if let Some(other) = fields.keys().find(|name| !control.contains(&name.as_str())) {
+        let shown = quoted(other);
+        return match manifest.arguments.contains_key(other) {
+            true => refuse(format!("{shown} cannot be fixed: a call may have any value there")),
+            false => refuse(format!("{} has no field {shown}", manifest.name)),
+        };
+    }
+    if fields.is_empty() {
+        return refuse("an allowance fixes the control fields of the call".to_owned());
+    }
+    if canonical::to_string(fields).len() > FIELDS_BYTES_MAX {
+        return refuse(format!("the fields are over {FIELDS_BYTES_MAX} bytes"));
+    }
+    Ok(())
+}
