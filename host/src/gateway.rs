@@ -26,10 +26,7 @@ pub mod told;
 pub mod writers;
 
 pub use crate::store::tables::changes::{Origin, Requester};
-pub use decide::proof::{Approved, Direct};
-pub use kinds::schedule::lost as lost_right;
 
-use crate::registry::policy::{Policy, Rule};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Change;
 use ironclaw_contract::seam::seal::Label;
@@ -64,13 +61,6 @@ pub struct CurrentSettings {
 pub struct Checked {
     proposed: Proposed,
     standing: CurrentSettings,
-}
-
-impl Checked {
-    /// Returns the rule for its decision.
-    pub fn rule(&self, policy: &Policy) -> Rule {
-        kinds::rule(policy, &self.proposed.change, &self.standing.before, &self.standing.facts)
-    }
 }
 
 #[cfg(test)]

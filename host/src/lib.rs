@@ -36,7 +36,7 @@ pub mod daemon; // start, stop, settings and command line
 #[doc(hidden)]
 pub mod driven {
     pub use crate::channels::inbound::channel::webhook::signature;
-    pub use crate::gateway::{Approved, Direct};
+    pub use crate::gateway::decide::proof::{Approved, Direct};
     pub use crate::reach::{mcp_jail, packages};
     pub use crate::registry::live_settings::{ApprovalConfig, HostPolicy, LiveSettings};
     pub use crate::registry::policy::Policy;

@@ -8,7 +8,7 @@ use crate::channels::inbound::routing;
 use crate::gateway::changes::Changes;
 use crate::gateway::changes::at_once::mention_erased_conversations;
 use crate::gateway::writers;
-use crate::gateway::{Direct, decide};
+use crate::gateway::decide::{self, proof::Direct};
 use crate::registry::channels::{self, Channel, Rules};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};

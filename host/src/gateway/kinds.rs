@@ -9,6 +9,7 @@ mod egress;
 mod enabled_tools;
 mod groups;
 mod identities;
+mod kind;
 mod mcp_access;
 mod mcp_confirm;
 mod mcp_register;
@@ -21,19 +22,20 @@ mod settings;
 mod skills;
 mod wiring;
 
+pub use kind::{Preparation, Prepared};
+pub use schedule::lost as lost_right;
 pub(super) use settings::for_default_model;
 
 use super::Requester;
 use super::decide::proof::Approved;
 use super::review_page::effects::Effects;
-use crate::reach::packages::Layer;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
-use crate::registry::{self, Agent, Person};
+use crate::registry::{self, Agent};
 use crate::store::refusal::{Denied, Refusal};
-use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{Change, ChangeKind, McpRegister, Packages};
+use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_state::{ReadTx, WriteTx};
+use kind::{Apply, Check, CheckContext, Page, Properties, Scope};
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -80,126 +82,9 @@ const fn properties(kind: ChangeKind) -> Properties {
     }
 }
 
-/// The properties that all changes of a kind share.
-struct Properties {
-    scope: Scope,
-    /// True if the sessions of the agent restart after the change; they see the new setting only then.
-    restarts_sessions: bool,
-}
-
-/// The reach of a kind of change, which selects the roles that may decide.
-///
-/// Admins of an agent decide about changes of that agent alone. They do not decide about changes of the machine, of other agents, or
-/// of MCP servers, because a server receives secrets of the operator.
-enum Scope {
-    /// One agent alone. A role of that agent is enough.
-    Agent,
-    /// One agent, together with the machine or other agents. A role of the host is necessary.
-    AgentOnHost,
-    /// No existing agent. A role of the host is necessary.
-    Host,
-}
-
-/// The data that a check needs beside the change.
-struct CheckContext<'a> {
-    host_policy: &'a HostPolicy,
-    requester: &'a Requester,
-    /// The agent that the change alters, or that requests it.
-    agent: Option<&'a Agent>,
-}
-
-impl CheckContext<'_> {
-    /// Returns the requesting person; `None` for a request of an agent, which learns no name that it did not write.
-    fn person(&self, tx: &ReadTx<'_>) -> Result<Option<Person>, ironclaw_state::Error> {
-        match self.requester {
-            Requester::Person(person) => registry::person_by_id(tx, *person),
-            Requester::Agent { .. } => Ok(None),
-        }
-    }
-}
-
-/// The checks of a kind and the settings that it alters.
-trait Check {
-    /// Returns the change with every default filled in and every list sorted.
-    ///
-    /// # Errors
-    /// Refuses a change that fails a check, with the first such check.
-    fn complete(&self, tx: &ReadTx<'_>, context: &CheckContext<'_>) -> Result<Change, Denied>;
-
-    /// Returns the current setting in the shape of the payload; null if there is none.
-    fn current(&self, tx: &ReadTx<'_>, agent: Option<&Agent>) -> Result<Value, ironclaw_state::Error>;
-
-    /// Returns the current meaning of the names in the change.
-    fn facts(&self, tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error>;
-
-    /// Returns the value of [`Check::current`] after the change, if it can be compared.
-    fn after(&self, agent: Option<&Agent>) -> Option<Value>;
-
-    /// Refuses a change of an agent without an agent.
-    fn check_agent(&self, kind: ChangeKind, agent: Option<&Agent>) -> Result<(), Refusal> {
-        if !concerns_agent(kind) || agent.is_some() {
-            return Ok(());
-        }
-        let refusal = Refusal::new(DenialCode::AgentMissing, format!("a change of kind {kind} needs an agent"));
-        Err(refusal.hint("name it with --agent; `ironctl agent list` shows the agents"))
-    }
-
-    /// Returns the rule for the change, derived from the policy's rule for its kind.
-    fn rule(&self, of_kind: Rule, _policy: &Policy, _before: &Value, _facts: &Value) -> Rule {
-        of_kind
-    }
-}
-
-/// The sentences of a kind on the review page.
-trait Page {
-    /// Adds each effect and each warning. `agent` is text for the middle of a sentence, such as `agent "helper"`.
-    fn effects(&self, agent: &str, page: &mut Effects<'_>);
-
-    /// Returns the meaning of the names without the parts that the sentences of [`Page::effects`] have whole.
-    fn explained<'f>(&self, facts: &'f Value) -> Cow<'f, Value> {
-        Cow::Borrowed(facts)
-    }
-}
-
-/// The application of a kind.
-trait Apply {
-    /// Returns the work that is necessary before the change is applied.
-    fn preparation(&self) -> Preparation<'_>;
-
-    /// Applies the change, and returns the outcome as a sentence of the host.
-    ///
-    /// # Errors
-    /// Refuses a change that is no longer possible. A part of it may be written already.
-    fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, prepared: &Prepared) -> Result<String, Denied>;
-}
-
 trait Kind: Check + Page + Apply {}
 
 impl<T: Check + Page + Apply> Kind for T {}
-
-/// The work before a change is applied: it takes longer than a transaction may.
-#[derive(Debug)]
-pub enum Preparation<'a> {
-    /// No work.
-    Nothing,
-    /// Fetching a layer with this software for the agent.
-    Layer(&'a Packages),
-    /// Fetching a layer with the software of this MCP server.
-    ServerLayer(&'a McpRegister),
-    /// Erasing the conversations of the agent that the change removes.
-    ConversationsErased,
-}
-
-/// The result of the work before a change is applied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Prepared {
-    /// No work was necessary.
-    Nothing,
-    /// A layer with the software that the change names.
-    Layer(Layer),
-    /// The conversations of the agent that the change removes are erased.
-    ConversationsErased,
-}
 
 /// Returns whether a change of this kind alters one agent. The others alter the host, and so does the default model of `settings`.
 pub(crate) const fn concerns_agent(kind: ChangeKind) -> bool {
@@ -244,7 +129,7 @@ pub(super) fn rule(policy: &Policy, change: &Change, before: &Value, facts: &Val
 
 /// Refuses a change of an agent without an agent, and a change of the host with one.
 pub(super) fn check_agent(change: &Change, agent: Option<&Agent>) -> Result<(), Refusal> {
-    kind_of(change).check_agent(change.kind(), agent)
+    kind_of(change).check_agent(change.kind(), concerns_agent(change.kind()), agent)
 }
 
 /// Returns a change with every default filled in and every list sorted.
@@ -321,26 +206,6 @@ const fn gives_what_skills_bring(change: &Change) -> bool {
         | Change::Settings(_)
         | Change::Groups(_) => false,
     }
-}
-
-/// Returns the current state of the agent that a change alters.
-fn concerned(tx: &ReadTx<'_>, approved: &Approved) -> Result<Agent, Denied> {
-    let agent = approved.agent().ok_or_else(incomplete)?;
-    registry::agent_by_id(tx, agent)?.ok_or_else(|| gone(format!("agent {agent}")).into())
-}
-
-fn gone(subject: String) -> Refusal {
-    Refusal::new(DenialCode::ChangeOutdated, format!("{subject} was removed"))
-}
-
-/// Returns the refusal of a change with an open field: the checks never completed it.
-fn incomplete() -> Refusal {
-    Refusal::new(DenialCode::ChangeIncomplete, "the change was not completed by the checks")
-}
-
-/// Returns names, separated by commas. The checks accepted each of them as a name.
-fn listed(names: &[String], none: &str) -> String {
-    if names.is_empty() { none.to_owned() } else { names.join(", ") }
 }
 
 #[cfg(test)]

@@ -61,8 +61,8 @@ impl Unknown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::decide::proof::{Approved, Direct};
     use crate::gateway::writers::{self, agents::create_agent};
-    use crate::gateway::{Approved, Direct};
     use crate::registry::{self, AgentDraft};
     use crate::store::record;
     use ironclaw_contract::operator::{DenialCode, LedgerEvent};

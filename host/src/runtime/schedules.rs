@@ -1,7 +1,7 @@
 //! The runs of schedules: each time that has come becomes an occurrence, and its prompt a message to the agent.
 //!
 //! A time is consumed, its occurrence recorded, the next time set and the message recorded in one transaction, so no time runs twice and
-//! none is lost. A run never has more than its approved list and never more than its creator: see [`crate::gateway::lost_right`]. See
+//! none is lost. A run never has more than its approved list and never more than its creator: see [`crate::gateway::kinds::lost_right`]. See
 //! [`worker`] for the loop, [`outcome`] for the end of a run, and [`crate::registry::schedules`] for the rows.
 
 pub mod outcome;

@@ -179,8 +179,8 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<Vec<St
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::gateway::decide::proof::{Approved, Direct};
     use crate::gateway::writers::{self, agents::create_agent};
-    use crate::gateway::{Approved, Direct};
     use crate::registry::mounts::Mount;
     use crate::registry::people::create_owner;
     use crate::registry::quota;

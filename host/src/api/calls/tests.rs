@@ -3,7 +3,7 @@
 use super::*;
 use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::{identity, inbox, routing};
-use crate::gateway::Direct;
+use crate::gateway::decide::proof::Direct;
 use crate::gateway::writers;
 use crate::registry::{AgentDraft, create_owner};
 use crate::store::record;

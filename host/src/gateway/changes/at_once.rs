@@ -5,10 +5,10 @@
 use crate::gateway::apply::{self, Applied};
 use crate::gateway::changes::Changes;
 use crate::gateway::decide::{self, Vote};
-use crate::gateway::kinds::Prepared;
+use crate::gateway::kinds::{self, Prepared};
 use crate::gateway::proposals::notify;
 use crate::gateway::store::{self, Row, Status};
-use crate::gateway::{Proposed, Requester, checks, current_settings};
+use crate::gateway::{Checked, Proposed, Requester, checks, current_settings};
 use crate::registry::policy::Rule;
 use crate::registry::{self, Agent, Giver, Person};
 use crate::store::error::Error;
@@ -55,7 +55,8 @@ impl Changes {
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ChangeEmpty => return Ok(()),
             checked => checked?,
         };
-        let rule = checked.rule(policy);
+        let Checked { proposed, standing } = &checked;
+        let rule = kinds::rule(policy, &proposed.change, &standing.before, &standing.facts);
         alone(&rule, &person, agent, wanted)?;
         let submitted = store::propose_at_once(tx, policy, checked)?;
         let row = store::known(tx, submitted.id)?;

@@ -1,7 +1,8 @@
 //! Tests of the refusals of each kind, and of the completion of changes.
 
 use super::*;
-use crate::gateway::{Approved, Direct, Origin, writers};
+use crate::gateway::decide::proof::{Approved, Direct};
+use crate::gateway::{Origin, writers};
 use crate::reach::packages;
 use crate::registry::channels::{self, ChannelDraft};
 use crate::registry::secrets;

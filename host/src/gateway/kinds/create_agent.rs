@@ -4,6 +4,6 @@ mod apply;
 mod check;
 mod page;
 
-use super::{Properties, Scope};
+use super::kind::{Properties, Scope};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: true };

@@ -1,6 +1,7 @@
 //! The kind `destinations`: an address or another agent to which the agent may send messages.
 
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone, identities};
+use super::identities;
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;

@@ -1,6 +1,6 @@
 //! The kind `egress`: a host of the network that the host asks for the agent.
 
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;

@@ -1,6 +1,6 @@
 //! The kind `enabled_tools`: the tools that an agent may call.
 
-use super::{
+use super::kind::{
     Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, incomplete, listed,
 };
 use crate::gateway::decide::proof::Approved;

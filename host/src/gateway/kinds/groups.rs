@@ -1,6 +1,6 @@
 //! The kind `groups`: agents that may send messages to each other, and the tools that they may ask each other to use.
 
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, gone, listed};
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, gone, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
@@ -29,7 +29,7 @@ impl Check for Group {
             return Ok(Change::Groups(self.clone()));
         }
         groups::check_room(tx, &self.name)?;
-        let Some(by) = context.person(tx)? else { return Err(super::incomplete().into()) };
+        let Some(by) = context.person(tx)? else { return Err(super::kind::incomplete().into()) };
         let named = |name: &String| Ok(registry::named_agent(tx, &by, name)?.name);
         let mut agents = self.agents.iter().map(named).collect::<Result<Vec<String>, Denied>>()?;
         agents.sort();

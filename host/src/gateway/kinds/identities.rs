@@ -1,6 +1,6 @@
 //! The identities that a change names, and the people behind them.
 
-use super::gone;
+use super::kind::gone;
 use crate::registry::{self, Identity, Person};
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::PersonId;

@@ -1,7 +1,7 @@
 //! The kind `mcp_access`: the tools of an MCP server that an agent may call.
 
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
-use super::{concerned, gone, incomplete, listed};
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
+use super::kind::{concerned, gone, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;

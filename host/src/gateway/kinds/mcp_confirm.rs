@@ -1,6 +1,6 @@
 //! The kind `mcp_confirm`: the tools of an MCP server as it lists them, with the rules for their calls.
 
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;

@@ -6,6 +6,6 @@ mod page;
 
 pub(super) use apply::lost;
 
-use super::{Properties, Scope};
+use super::kind::{Properties, Scope};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: false };

@@ -7,6 +7,6 @@ mod page;
 
 pub(super) use check::{complete, describe_sources};
 
-use super::{Properties, Scope};
+use super::kind::{Properties, Scope};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

@@ -8,6 +8,6 @@ pub(super) use apply::fetched;
 pub(super) use check::clients;
 pub(super) use page::{put_clients, put_names, put_publishers};
 
-use super::{Properties, Scope};
+use super::kind::{Properties, Scope};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

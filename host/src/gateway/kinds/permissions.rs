@@ -1,7 +1,8 @@
 //! The kind `permissions`: the people who may talk to an agent, and those with a role of it.
 
 use super::enabled_tools::RUNS_PROGRAMS;
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, identities};
+use super::identities;
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;

@@ -1,6 +1,6 @@
 //! The kind `persona`: the text that describes an agent to itself.
 
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;

@@ -10,7 +10,7 @@ mod rights;
 pub(in crate::gateway) use rights::check as check_rights;
 pub use rights::lost;
 
-use super::{Properties, Scope};
+use super::kind::{Properties, Scope};
 use crate::store::refusal::Refusal;
 use ironclaw_calendar::{CalendarError, Kind, Recurrence, Series, Zone};
 use ironclaw_contract::operator::DenialCode;

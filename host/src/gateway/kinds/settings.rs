@@ -9,6 +9,6 @@ mod page;
 
 pub(in crate::gateway) use check::for_default_model;
 
-use super::{Properties, Scope};
+use super::kind::{Properties, Scope};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };

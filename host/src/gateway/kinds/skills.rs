@@ -11,6 +11,6 @@ mod plan;
 
 pub(super) use lost::forget_lost;
 
-use super::{Properties, Scope};
+use super::kind::{Properties, Scope};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

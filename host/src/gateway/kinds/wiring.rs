@@ -1,6 +1,6 @@
 //! The kind `wiring`: the channel that an agent hears, and the messages that it answers.
 
-use super::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
+use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
 use crate::channels::inbound::routing::engage;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;

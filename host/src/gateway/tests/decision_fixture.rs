@@ -3,10 +3,11 @@
 //! Uses only the functions of the host, and SQL that a test writes out. See [`super::voices`].
 
 use super::super::apply;
+use super::super::decide::proof::Direct;
 use super::super::decide::{self, DecisionContext, Undecided, Vote};
 use super::super::kinds::{Prepared, concerns_agent};
 use super::super::store::{self, Status};
-use super::super::{Direct, Proposed, Requester, checks};
+use super::super::{Proposed, Requester, checks};
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{self, Policy};

@@ -5,7 +5,7 @@
 use super::{Context, outcome};
 use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::{identity, inbox, routing};
-use crate::gateway::lost_right;
+use crate::gateway::kinds::lost_right;
 use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::registry::{self, Identity};
 use crate::sessions::store::{self, SessionState};

@@ -1,6 +1,7 @@
 //! Creates an agent with the capabilities that the change names.
 
-use super::super::{Apply, Preparation, Prepared, identities, wiring};
+use super::super::kind::{Apply, Preparation, Prepared};
+use super::super::{identities, wiring};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::registry::AgentDraft;

@@ -2,7 +2,8 @@
 //!
 //! Never gives it a capability that the change does not name.
 
-use super::super::{Check, CheckContext, enabled_tools, identities, wiring};
+use super::super::kind::{Check, CheckContext};
+use super::super::{enabled_tools, identities, wiring};
 use crate::gateway::Requester;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Person, Role, channels, roles};

@@ -1,6 +1,7 @@
 //! The lines on the review page about a new agent.
 
-use super::super::{Page, enabled_tools, permissions};
+use super::super::kind::Page;
+use super::super::{enabled_tools, permissions};
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::CreateAgent;
 

@@ -1,6 +1,7 @@
 //! Puts a server into the catalogue, or takes it out.
 
-use super::super::{Apply, Preparation, Prepared, packages};
+use super::super::kind::{Apply, Preparation, Prepared};
+use super::super::packages;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::store::refusal::{Denied, Refusal};
@@ -37,7 +38,7 @@ impl Apply for McpRegister {
 }
 
 /// Returns the end of an outcome: the number of agents that lost tools.
-pub(in super::super) fn lost(losing: usize) -> String {
+pub fn lost(losing: usize) -> String {
     match losing {
         0 => String::new(),
         1 => "; one agent lost tools of it".to_owned(),

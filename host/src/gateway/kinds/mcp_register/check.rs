@@ -2,9 +2,9 @@
 //!
 //! Never connects to a server. Of a secret it reads only whether it exists. See [`crate::registry::mcp`].
 
+use super::super::kind::{Check, CheckContext};
 use super::super::mounts::{complete as complete_mounts, describe_sources};
 use super::super::packages::clients;
-use super::super::{Check, CheckContext};
 use crate::reach::jail_network::tunnel_variables;
 use crate::reach::mcp_jail::{self, Process};
 use crate::reach::packages;

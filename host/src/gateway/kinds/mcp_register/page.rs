@@ -1,6 +1,6 @@
 //! The lines on the review page about an MCP server for the catalogue.
 
-use super::super::Page;
+use super::super::kind::Page;
 use super::super::packages::{put_clients, put_names, put_publishers};
 use crate::gateway::review_page::effects::Effects;
 use crate::registry::mcp;

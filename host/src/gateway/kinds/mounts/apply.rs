@@ -1,6 +1,6 @@
 //! Replaces the directories of an agent.
 
-use super::super::{Apply, Preparation, Prepared, concerned, incomplete, listed};
+use super::super::kind::{Apply, Preparation, Prepared, concerned, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::registry::mounts;

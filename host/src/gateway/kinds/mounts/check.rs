@@ -3,7 +3,7 @@
 //! Never follows a link: a path through a link is refused. Never waits for another machine. See `mount_source` and
 //! [`crate::registry::mounts`].
 
-use super::super::{Check, CheckContext};
+use super::super::kind::{Check, CheckContext};
 use super::mount_source::{self, Found, LookError};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mounts};
@@ -46,7 +46,7 @@ impl Check for Vec<Mount> {
 }
 
 /// Describes the directory at each source; of a source on a foreign file system only the kind of that file system.
-pub(in super::super) fn describe_sources(mounts: &[Mount]) -> Map<String, Value> {
+pub fn describe_sources(mounts: &[Mount]) -> Map<String, Value> {
     let described = |found| match found {
         Ok(Found { filesystem, directory, owner }) => {
             json!({ "filesystem": filesystem, "directory": directory, "owner": owner })
@@ -62,7 +62,7 @@ pub(in super::super) fn describe_sources(mounts: &[Mount]) -> Map<String, Value>
 ///
 /// # Errors
 /// Refuses the first mount that fails a check.
-pub(in super::super) fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Mount>, Refusal> {
+pub fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Mount>, Refusal> {
     if !mounts.is_empty() && host_policy.mounts.is_empty() {
         let refusal = Refusal::new(DenialCode::MountsOff, "no directory of this host may be mounted");
         return Err(refusal

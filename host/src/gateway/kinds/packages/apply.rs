@@ -1,6 +1,6 @@
 //! Gives an agent the layer with its software.
 
-use super::super::{Apply, Preparation, Prepared, concerned, listed};
+use super::super::kind::{Apply, Preparation, Prepared, concerned, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::reach::packages::Layer;
@@ -45,7 +45,7 @@ fn is_of(asked: &str, name: &str) -> bool {
 }
 
 /// Returns the fetched versions, requested packages first, and the files that a layer leaves out.
-pub(in super::super) fn fetched(layer: &Layer, asked: &[String]) -> String {
+pub fn fetched(layer: &Layer, asked: &[String]) -> String {
     let is_requested = |installed: &&String| {
         installed.rsplit_once('=').is_some_and(|(name, _)| asked.iter().any(|asked| is_of(asked, name)))
     };

@@ -1,6 +1,6 @@
 //! Checks the software for an agent and the sources of that software.
 
-use super::super::{Check, CheckContext};
+use super::super::kind::{Check, CheckContext};
 use crate::reach::packages;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, software};
@@ -37,7 +37,7 @@ impl Check for Packages {
 }
 
 /// Returns the programs that fetch the software, with the sources that the settings name.
-pub(in super::super) fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
+pub fn clients(config: &packages::Config, wanted: &Packages) -> Map<String, Value> {
     let Packages { apt, npm, pypi } = wanted;
     let sources = config.apt_sources.as_ref().map(|path| path.display().to_string());
     let of_apt = json!({ "client": config.apt().display().to_string(), "sources": sources });

@@ -1,6 +1,6 @@
 //! The lines on the review page about software in a jail.
 
-use super::super::Page;
+use super::super::kind::Page;
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::Packages;
 use serde_json::Value;
@@ -32,7 +32,7 @@ impl Page for Packages {
 }
 
 /// Returns the names for each package manager: those for apt and npm always, those for pypi if there are any.
-pub(in super::super) fn put_names(page: &Effects<'_>, packages: &Packages) -> String {
+pub fn put_names(page: &Effects<'_>, packages: &Packages) -> String {
     let list = |names: &[String]| page.list(names.iter().map(String::as_str));
     let Packages { apt, npm, pypi } = packages;
     let of_pypi = if pypi.is_empty() { String::new() } else { format!("; pypi: {}", list(pypi)) };
@@ -40,7 +40,7 @@ pub(in super::super) fn put_names(page: &Effects<'_>, packages: &Packages) -> St
 }
 
 /// Describes the programs that fetch the packages, and their sources.
-pub(in super::super) fn put_clients(page: &mut Effects<'_>) {
+pub fn put_clients(page: &mut Effects<'_>) {
     page.add("No install script of a package runs.".to_owned());
     for (of, setting, default) in [
         ("apt", "sources", "the sources of this machine"),
@@ -59,7 +59,7 @@ pub(in super::super) fn put_clients(page: &mut Effects<'_>) {
 }
 
 /// Warns about the publishers of the packages. `use_of_them` says who uses the packages.
-pub(in super::super) fn put_publishers(page: &mut Effects<'_>, use_of_them: &str) {
+pub fn put_publishers(page: &mut Effects<'_>, use_of_them: &str) {
     page.warn(format!(
         "The PUBLISHERS of these packages decide their content: the host fetches the named versions, and otherwise those that the \
          package managers choose at the time of installation, usually the newest. {use_of_them}"

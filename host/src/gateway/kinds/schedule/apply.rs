@@ -1,6 +1,6 @@
 //! Adds a schedule or changes one. The next time is the first one after now, so no passed time runs.
 
-use super::super::{Apply, Preparation, Prepared, concerned, gone, incomplete};
+use super::super::kind::{Apply, Preparation, Prepared, concerned, gone, incomplete};
 use super::{recurrence_text, series};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;

@@ -1,6 +1,6 @@
 //! Checks a schedule and writes it in full: zone, times, list, conversation, creator.
 
-use super::super::{Check, CheckContext, incomplete};
+use super::super::kind::{Check, CheckContext, incomplete};
 use super::{from, malformed, recurrence_text, rights};
 use crate::gateway::Requester;
 use crate::registry::live_settings::HostPolicy;

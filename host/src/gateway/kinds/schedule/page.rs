@@ -1,6 +1,6 @@
 //! The sentences of a schedule on the review page.
 
-use super::super::Page;
+use super::super::kind::Page;
 use super::series;
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::{CatchUp, Schedule, WrittenBy};

@@ -2,8 +2,8 @@
 //!
 //! A list never gives a run more than its creator may have decided alone: see [`crate::registry::policy::Rule::admits_principal`].
 
-use super::super::Policy;
 use crate::gateway::{Proposed, Requester};
+use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Person, mcp, roles};
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;

@@ -2,7 +2,7 @@
 //!
 //! Every check that can refuse comes before the first write.
 
-use super::super::{Apply, Preparation, Prepared, concerned};
+use super::super::kind::{Apply, Preparation, Prepared, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::store as changes;
 use crate::gateway::writers;

@@ -1,6 +1,6 @@
 //! Checks settings, reads the current ones, and finds changes that only tighten.
 
-use super::super::{Check, CheckContext};
+use super::super::kind::{Check, CheckContext};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::models::{self, kind_name};
 use crate::registry::policy::{Policy, Rule};
@@ -33,7 +33,7 @@ impl Check for Settings {
         Some(json!(self))
     }
 
-    fn check_agent(&self, _kind: ChangeKind, agent: Option<&Agent>) -> Result<(), Refusal> {
+    fn check_agent(&self, _kind: ChangeKind, _concerns_agent: bool, agent: Option<&Agent>) -> Result<(), Refusal> {
         check_agent(self, agent)
     }
 

@@ -1,6 +1,6 @@
 //! The lines on the review page about settings.
 
-use super::super::Page;
+use super::super::kind::Page;
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::{GuardMode, Settings};
 use serde_json::Value;

@@ -1,6 +1,7 @@
 //! Gives an agent a version of a skill with its grants, or takes both away, in one transaction.
 
-use super::super::{Apply, Preparation, Prepared, concerned, kind_of};
+use super::super::kind::{Apply, Preparation, Prepared, concerned};
+use super::super::kind_of;
 use super::plan::{Plan, package, plan};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;

@@ -1,8 +1,10 @@
 //! Fills in a skill from its verified package, and checks each part by its own kind.
 
-use super::super::{Check, CheckContext, Policy, Rule, incomplete, kind_of};
+use super::super::kind::{Check, CheckContext, incomplete};
+use super::super::kind_of;
 use super::plan::{Plan, package, plan, written};
 use crate::registry::live_settings::HostPolicy;
+use crate::registry::policy::{Policy, Rule};
 use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, mcp, mounts, schedules};
 use crate::store::refusal::{Denied, Refusal};

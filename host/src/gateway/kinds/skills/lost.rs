@@ -66,7 +66,7 @@ impl Present {
 }
 
 /// Forgets the lost grants of all skills of an agent. Call it before a person's grant is applied.
-pub(in super::super) fn forget_lost(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Denied> {
+pub fn forget_lost(tx: &mut WriteTx<'_>, agent: &Agent) -> Result<(), Denied> {
     let held = skills::list_for_agent(tx, agent.id)?;
     if held.is_empty() {
         return Ok(());

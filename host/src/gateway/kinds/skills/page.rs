@@ -1,6 +1,7 @@
 //! The sentences about a skill: who signed it, what it brings, and the differences to the version before.
 
-use super::super::{Page, kind_of};
+use super::super::kind::Page;
+use super::super::kind_of;
 use crate::gateway::review_page::effects::Effects;
 use ironclaw_contract::seam::change::{Change, Skill};
 use serde_json::Value;

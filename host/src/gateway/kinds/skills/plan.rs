@@ -2,7 +2,7 @@
 //!
 //! Pure over the record. A grant that the agent has for another reason stays, and is never counted as the skill's own.
 
-use super::super::incomplete;
+use super::super::kind::incomplete;
 use crate::registry::skills::{self, Brought, Installed};
 use crate::registry::{Agent, egress, mcp, mounts, software};
 use crate::store::refusal::{Denied, Refusal};

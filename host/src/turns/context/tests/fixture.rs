@@ -4,8 +4,8 @@ use super::super::{Checked, ItemCache, OutputBody, Reader, Unanswered, check, co
 use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::{identity, inbox, routing};
 use crate::channels::outbound::delivery;
+use crate::gateway::decide::proof::{Approved, Direct};
 use crate::gateway::writers;
-use crate::gateway::{Approved, Direct};
 use crate::registry::mcp::listing::Listing;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::tools::{Class, Runs};
