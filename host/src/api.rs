@@ -4,11 +4,13 @@
 
 mod agents;
 mod allowances;
+mod answer;
 mod attachments;
 mod audit;
 mod auth;
 mod backup;
 mod body;
+mod callers;
 mod calls;
 mod changes;
 mod channels;
@@ -19,8 +21,10 @@ mod destinations;
 mod files;
 mod forgotten;
 mod groups;
+mod handler;
 mod health;
 pub mod hooks;
+mod large_bodies;
 mod mcp;
 mod memory;
 mod models;
@@ -41,6 +45,7 @@ mod settings;
 #[cfg(test)]
 mod shapes;
 mod skills;
+mod state;
 mod status;
 mod stops;
 mod streaming;
@@ -48,38 +53,18 @@ mod tokens;
 mod transcript;
 mod usage;
 
-use crate::calls::model_socket::endpoints::Models;
-use crate::channels::outbound::dispatch::Dispatch;
-use crate::gateway::changes::Changes;
-use crate::gateway::questions::Questions;
-use crate::gateway::requests::Requests;
-use crate::reach::network_command::CommandJails;
-use crate::runtime::emergency_stop::EmergencyStop;
-use crate::runtime::pipeline::Inbound;
-use crate::runtime::sessions::Sessions;
-use crate::store::record::Record;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::shutdown::Shutdown;
-use auth::Caller;
-pub use auth::Callers;
-use axum::Router;
-use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
-use body::Body;
-pub use body::LargeBodies;
-pub use chat::ReadReplies;
-use ironclaw_contract::operator::{DenialCode, Failure};
-use ironclaw_state::State;
-use ironclaw_state::home::Home;
-use port::{Port, Socket};
-pub use settings::{Reload, Reloading};
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+pub use callers::Callers;
+pub use chat::read_replies::ReadReplies;
+pub use large_bodies::LargeBodies;
+pub use state::{About, Api, Reload, Reloading};
 
-/// Seconds in `Retry-After`. Connections and rate limits become free within seconds, and no exact moment is known.
-const RETRY_AFTER_SECONDS: u32 = 5;
+use crate::store::refusal::Refusal;
+use crate::store::shutdown::Shutdown;
+use answer::Answer;
+use axum::Router;
+use ironclaw_contract::operator::DenialCode;
+use port::{Port, Socket};
+use std::path::PathBuf;
 
 ironclaw_contract::settings! {
     /// `[api]`
@@ -94,67 +79,7 @@ ironclaw_contract::settings! {
     }
 }
 
-/// The state of every handler.
-#[derive(Clone)]
-pub struct Api {
-    pub record: Arc<Record>,
-    pub inbound: Inbound,
-    /// Asks and watches sessions.
-    pub sessions: Sessions,
-    /// Takes proposals of changes and decisions on them.
-    pub changes: Arc<Changes>,
-    pub skills: Arc<crate::reach::skills::Skills>,
-    /// Approval requests of calls.
-    pub requests: Arc<Requests>,
-    /// Make the jails in which git reads the diff of a push.
-    pub command_jails: Arc<dyn CommandJails>,
-    pub questions: Arc<Questions>,
-    /// Replies that people got.
-    pub read_replies: ReadReplies,
-    /// The connections to MCP servers.
-    pub servers: Arc<crate::reach::mcp::Servers>,
-    pub models: Arc<Models>,
-    /// Sends deliveries over a network.
-    pub dispatch: Arc<Dispatch>,
-    /// Stops and resumes everything.
-    pub stops: EmergencyStop,
-    /// The callers and their tokens.
-    pub callers: Arc<Callers>,
-    /// Facts about the daemon.
-    pub about: Arc<About>,
-}
-
-/// Facts about the daemon.
-pub struct About {
-    pub home: Home,
-    /// The process that makes jails.
-    pub launcher_pid: u32,
-    /// The time of the start, in milliseconds since the epoch.
-    pub started_at: i64,
-    /// The address of the port for webhooks, if it is open.
-    pub hooks: Option<SocketAddr>,
-    pub head_publisher: crate::upkeep::maintenance::HeadPublisher,
-    pub backups: Arc<crate::upkeep::backup::Maker>,
-    /// Warnings about lowered guards and other conditions.
-    pub warnings: Vec<String>,
-    /// Stops the daemon when an operator asks for it, and says if it is stopping.
-    pub shutdown: Shutdown,
-    /// Reads the settings again.
-    pub reload: Arc<dyn Reload>,
-}
-
 impl Api {
-    /// The state in the record.
-    fn state(&self) -> &State {
-        &self.record.state
-    }
-
-    /// Forgets the cached tokens and has the worker of ended tokens look. Call it after each committed change of people or tokens, so that the next request sees the change.
-    fn people_changed(&self) {
-        self.callers.tokens.invalidate();
-        self.callers.token_changes.notify_one();
-    }
-
     /// Serves the unix socket and the optional port until the host stops. Open requests are answered first.
     ///
     /// # Errors
@@ -190,133 +115,5 @@ impl Api {
             })
             .layer(axum::middleware::from_fn_with_state(self.clone(), auth::require))
             .with_state(self)
-    }
-}
-
-/// An answer that refuses or fails.
-pub struct Answer {
-    status: StatusCode,
-    failure: Failure,
-    /// The code for the ledger, if the answer goes there.
-    noted: Option<DenialCode>,
-}
-
-impl Answer {
-    /// Returns the answer to a refusal that the ledger records, at a bounded rate however often it comes.
-    fn noted(refusal: Refusal) -> Self {
-        let noted = Some(refusal.code);
-        Self { noted, ..Self::from(refusal) }
-    }
-
-    /// Answers a denial as [`Self::noted`] answers a refusal.
-    fn denied<E: Into<Self>>(denied: Denied<E>) -> Self {
-        match denied {
-            Denied::Refused(refusal) => Self::noted(refusal),
-            Denied::Failed(error) => error.into(),
-        }
-    }
-
-    /// Returns the answer to a failure of the host. The log has the cause, and the caller gets a sentence.
-    fn broken(error: &dyn std::fmt::Display) -> Self {
-        tracing::error!(%error, "a request failed");
-        let failure =
-            Failure::new(DenialCode::Internal, format!("the host failed: {error}"), "`ironctl logs` has more");
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, failure, noted: None }
-    }
-
-    /// Returns the answer for a record that cannot be written now. The request had no effect and can be repeated.
-    fn unwritten(error: &dyn std::fmt::Display) -> Self {
-        let mut answer = Self::broken(error);
-        answer.failure = Failure::new(
-            DenialCode::StateUnwritable,
-            format!("the host failed: {error}"),
-            crate::store::error::Error::UNWRITTEN_HINT,
-        );
-        answer
-    }
-}
-
-impl From<Refusal> for Answer {
-    fn from(refusal: Refusal) -> Self {
-        let status = StatusCode::from_u16(refusal.code.status()).expect("the list holds statuses");
-        Self { status, failure: Failure::new(refusal.code, refusal.message, refusal.hint), noted: None }
-    }
-}
-
-macro_rules! breakdown {
-    ($($error:ty),+) => {
-        $(impl From<$error> for Answer {
-            fn from(error: $error) -> Self {
-                Self::broken(&error)
-            }
-        })+
-    };
-}
-breakdown!(
-    ironclaw_state::keys::Error,
-    crate::registry::secrets::Error,
-    ironclaw_model::Error,
-    ironclaw_state::home::Error
-);
-
-impl<E: Into<Self>> From<Denied<E>> for Answer {
-    fn from(denied: Denied<E>) -> Self {
-        match denied {
-            Denied::Refused(refusal) => refusal.into(),
-            Denied::Failed(error) => error.into(),
-        }
-    }
-}
-
-impl From<crate::store::error::Error> for Answer {
-    fn from(error: crate::store::error::Error) -> Self {
-        if error.is_unwritten() { Self::unwritten(&error) } else { Self::broken(&error) }
-    }
-}
-
-impl From<ironclaw_state::Error> for Answer {
-    fn from(error: ironclaw_state::Error) -> Self {
-        Self::from(crate::store::error::Error::from(error))
-    }
-}
-
-impl IntoResponse for Answer {
-    fn into_response(self) -> Response {
-        let mut response = (self.status, axum::Json(self.failure)).into_response();
-        if let Some(code) = self.noted {
-            response.extensions_mut().insert(auth::Noted(code));
-        }
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if self.status == StatusCode::TOO_MANY_REQUESTS {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
-        }
-        response
-    }
-}
-
-/// The result of a handler: JSON or an error answer.
-pub type Reply<T> = Result<axum::Json<T>, Answer>;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn status_tells_forbidden_from_too_many_requests() {
-        for (code, status) in [
-            (DenialCode::PolicyAsksForMore, StatusCode::FORBIDDEN),
-            (DenialCode::NotYoursToDecide, StatusCode::FORBIDDEN),
-            (DenialCode::ChangesTooMany, StatusCode::TOO_MANY_REQUESTS),
-            (DenialCode::ChangeStale, StatusCode::CONFLICT),
-            (DenialCode::ChangeEmpty, StatusCode::BAD_REQUEST),
-        ] {
-            let response = Answer::from(Refusal::new(code, "no")).into_response();
-            assert_eq!(response.status(), status, "{code}");
-            let retry_after = response.headers().get(RETRY_AFTER).map(HeaderValue::as_bytes);
-            let expected = (status == StatusCode::TOO_MANY_REQUESTS).then_some(&b"5"[..]);
-            assert_eq!(retry_after, expected, "{code}");
-        }
     }
 }

@@ -3,12 +3,12 @@
 //! For operators only; a proposal of an agent goes through the gateway. See `registry`.
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Caller, Reply};
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::channels::inbound::routing;
 use crate::gateway::changes::Changes;
 use crate::gateway::changes::at_once::mention_erased_conversations;
-use crate::gateway::writers;
 use crate::gateway::decide::{self, proof::Direct};
+use crate::gateway::writers;
 use crate::registry::channels::{self, Channel, Rules};
 use crate::registry::mounts::{self, Mount};
 use crate::registry::software::{self, Software};

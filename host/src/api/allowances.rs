@@ -2,7 +2,8 @@
 //!
 //! Decides nothing: see [`crate::gateway::requests::allowance`]. Each caller adds allowances for their own turns alone.
 
-use super::{Answer, Api, Body, Caller, Reply, agents, tokens};
+use super::handler::{Answer, Api, Body, Caller, Reply};
+use super::{agents, tokens};
 use crate::gateway::requests::allowance::{self, New};
 use crate::registry::allowances::Allowance as Row;
 use crate::registry::{self, Person, mcp, roles};

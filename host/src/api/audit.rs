@@ -2,7 +2,7 @@
 //!
 //! The host does not verify itself: `ironclaw-host audit` does that. See [`crate::upkeep::maintenance`].
 
-use super::{Answer, Api, Body, Caller, Reply};
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::store::refusal::Refusal;
 use crate::upkeep::maintenance::AcceptError;
 use axum::Json;

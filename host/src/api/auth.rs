@@ -3,18 +3,15 @@
 //! The peer is a second factor and never the identity, because a child process has the same uid. Every refusal has a reason of its own, and
 //! failures of others never block a valid token. See `api::auth::peer`, `api::refusals`.
 
-mod failures;
+pub(super) mod failures;
 pub mod peer;
 
-pub use failures::Failures;
 pub use peer::Peer;
 
-use super::body::LargeBodies;
+use super::answer::{Answer, Noted};
+use super::callers::Freshness;
 use super::connections::TrackedBody;
-use super::health::Probed;
-use super::refusals::Refusals;
-use super::routes::OPEN_TO_ALL;
-use super::{Answer, Api};
+use super::state::Api;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
 use crate::registry::{Person, Role, Token, TokenId, TokenState};
 use crate::store::refusal::Refusal;
@@ -25,49 +22,13 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use subtle::ConstantTimeEq;
-use tokio::sync::Notify;
+use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::routes::{HEALTH, READINESS};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// Lifetime of the token cache. Changes by another process (`ironclaw-host init` makes a new owner's token beside a running host) take
-/// effect after it; changes by this process take effect at once.
-const CACHE_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// The callers of the API: their tokens, failures and refusals.
-pub struct Callers {
-    pub(super) tokens: TokenCache,
-    /// Limits requests without a valid token.
-    pub(super) failures: Failures,
-    /// Refusals for the ledger, at a bounded rate.
-    pub(super) refusals: Refusals,
-    /// Notified after each change of tokens.
-    pub(super) token_changes: Notify,
-    /// The last probe of the record for writability.
-    pub(super) probed: Probed,
-    /// Permits for large bodies.
-    pub(super) large: Arc<LargeBodies>,
-    /// Held while a token is replaced: the file has room for one next token.
-    pub(super) rotating: tokio::sync::Mutex<()>,
-}
-
-impl Callers {
-    /// Returns the callers of an API without requests so far; `large` is shared with the port for webhooks.
-    pub fn new(state: &ironclaw_state::State, large: Arc<LargeBodies>) -> Self {
-        Self {
-            tokens: TokenCache::default(),
-            failures: Failures::default(),
-            refusals: Refusals::new(state.clone(), LedgerEvent::ApiRefused),
-            token_changes: Notify::new(),
-            probed: Probed::default(),
-            large,
-            rotating: tokio::sync::Mutex::default(),
-        }
-    }
-}
+/// The paths that need no token; authentication lets only these pass without one.
+pub const OPEN_TO_ALL: [&str; 2] = [HEALTH.path, READINESS.path];
 
 /// The token of a request.
 #[derive(Debug, Clone)]
@@ -184,10 +145,10 @@ const TOKEN_HINT: &str =
 async fn authenticate(api: &Api, peer: &Peer, headers: &HeaderMap) -> Result<Token, AuthError> {
     let given = bearer(headers)?;
     let digest = Digest::of(given);
-    let mut found = api.callers.tokens.find(api, &digest, Freshness::Cached).await?;
+    let mut found = api.callers.tokens.find(api.state(), &digest, Freshness::Cached).await?;
     if found.is_none() && !peer.is_open_to_others() {
         // Another process may have made it a moment ago. Strangers cannot cause this second lookup in the record.
-        found = api.callers.tokens.find(api, &digest, Freshness::Now).await?;
+        found = api.callers.tokens.find(api.state(), &digest, Freshness::Now).await?;
     }
     let Some(token) = found else {
         return deny(DenialCode::TokenInvalid, "this host does not know the token", TOKEN_HINT);
@@ -256,65 +217,6 @@ fn strip_scheme(header: &HeaderValue) -> Option<&[u8]> {
     let (scheme, text) = header.as_bytes().split_at_checked("Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"bearer ").then_some(text)
 }
-
-/// The required freshness of the token cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Freshness {
-    Cached,
-    Now,
-}
-
-/// The token cache, so that a request costs no lookup in the record.
-#[derive(Clone, Default)]
-pub struct TokenCache(Arc<Mutex<CachedTokens>>);
-
-#[derive(Default)]
-struct CachedTokens {
-    tokens: Option<(Instant, Arc<Vec<Token>>)>,
-    /// Counts invalidations: a result read before one is not cached after it.
-    generation: u64,
-}
-
-impl TokenCache {
-    /// Empties the cache. Call it after each committed change of a token or a person.
-    pub fn invalidate(&self) {
-        let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        cached.tokens = None;
-        cached.generation += 1;
-    }
-
-    async fn find(&self, api: &Api, digest: &Digest, fresh: Freshness) -> Result<Option<Token>, ironclaw_state::Error> {
-        let (kept, generation) = {
-            let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let kept = cached.tokens.as_ref().filter(|(at, _)| at.elapsed() < CACHE_TIME_MAX);
-            (kept.filter(|_| fresh == Freshness::Cached).map(|(_, tokens)| Arc::clone(tokens)), cached.generation)
-        };
-        let tokens = match kept {
-            Some(tokens) => tokens,
-            None => {
-                let asked = Instant::now();
-                let tokens = Arc::new(api.state().read_committed(tokens::tokens).await?);
-                let mut cached = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                if cached.generation == generation {
-                    cached.tokens = Some((asked, Arc::clone(&tokens)));
-                }
-                tokens
-            }
-        };
-        let mut found = None;
-        // Compares all of them: the duration says nothing about the tokens.
-        for token in tokens.iter() {
-            if bool::from(token.digest.as_bytes().ct_eq(digest.as_bytes())) {
-                found = Some(token);
-            }
-        }
-        Ok(found.cloned())
-    }
-}
-
-/// Marks an answer as a refusal for the ledger, with its code.
-#[derive(Debug, Clone, Copy)]
-pub struct Noted(pub DenialCode);
 
 /// Lets a request pass if its person has at least this role. Wraps every route with a role.
 pub async fn require_role(State(needed): State<Role>, request: Request, next: Next) -> Response {

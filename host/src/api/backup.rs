@@ -2,7 +2,7 @@
 //!
 //! An answer without the trailer is incomplete. See [`crate::upkeep::backup`].
 
-use super::{Answer, Caller};
+use super::handler::{Answer, Caller};
 use crate::store::refusal::Refusal;
 use crate::upkeep::backup::{Error, Prepared};
 use axum::body::{Body, Bytes, HttpBody};

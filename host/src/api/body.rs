@@ -1,8 +1,10 @@
-//! Request bodies, with bounds on bytes, values, and large bodies in flight.
+//! Request bodies, with bounds on bytes and values. See `api::large_bodies` for those in flight.
 //!
 //! A handler only gets values that strictly match its type. Large bodies are parsed off the async threads. See `api::routes` for the sizes.
 
-use super::{Answer, Api};
+use super::answer::Answer;
+use super::large_bodies::INLINE_BYTES_MAX;
+use super::state::Api;
 use crate::registry::Person;
 use crate::store::refusal::Refusal;
 use axum::body::Bytes;
@@ -14,10 +16,8 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 /// Bytes of a request that is not a message.
@@ -32,49 +32,8 @@ pub const MESSAGE_BYTES_MAX: usize = 8 * BODY_BYTES_MAX;
 /// Values in a request; the largest change has some hundreds.
 pub const REQUEST_VALUES_MAX: usize = 8192;
 
-/// A larger body is parsed by a blocking thread, and needs a permit.
-const INLINE_BYTES_MAX: usize = 64 * 1024;
-
-/// Large bodies in flight, for the API and the port for webhooks together.
-const LARGE_AT_ONCE_MAX: usize = 8;
-
-/// Large bodies in flight of one person or channel.
-const LARGE_OF_ONE_MAX: usize = 2;
-
 /// Time in which a body must arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
-
-/// The permits for large bodies: few in total, and fewer for each person or channel.
-pub struct LargeBodies {
-    all: Arc<Semaphore>,
-    each: Mutex<HashMap<String, Arc<Semaphore>>>,
-}
-
-impl Default for LargeBodies {
-    fn default() -> Self {
-        Self { all: Arc::new(Semaphore::new(LARGE_AT_ONCE_MAX)), each: Mutex::default() }
-    }
-}
-
-impl LargeBodies {
-    /// Waits for a permit for `whose`; returns `None` if the body is not large.
-    pub async fn permit(&self, whose: &str, bytes: Option<usize>) -> Option<[OwnedSemaphorePermit; 2]> {
-        if bytes.is_some_and(|bytes| bytes <= INLINE_BYTES_MAX) {
-            return None;
-        }
-        let own = {
-            let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-            // Only entries with permits in use matter.
-            each.retain(|_, own| own.available_permits() < LARGE_OF_ONE_MAX || Arc::strong_count(own) > 1);
-            let fresh = || Arc::new(Semaphore::new(LARGE_OF_ONE_MAX));
-            Arc::clone(each.entry(whose.to_owned()).or_insert_with(fresh))
-        };
-        // Their own permit first: a wait for it takes no permit from others.
-        let own = own.acquire_owned().await.ok()?;
-        let all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some([own, all])
-    }
-}
 
 /// Parses a text, on a blocking thread if it is long. Not generic, so that it is compiled once for all types of bodies.
 ///
@@ -142,21 +101,6 @@ fn malformed(what: String) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[tokio::test]
-    async fn large_bodies_of_one_person_wait_for_each_other() {
-        let large = LargeBodies::default();
-        assert!(large.permit("bob", Some(INLINE_BYTES_MAX)).await.is_none(), "a small one waits for nothing");
-        let mut held = Vec::new();
-        for _ in 0..LARGE_OF_ONE_MAX {
-            held.push(large.permit("bob", None).await.expect("one of his"));
-        }
-        let mut third = Box::pin(large.permit("bob", None));
-        assert!(third.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_pending());
-        let others = large.permit("ann", Some(1 << 20)).await.expect("another person's");
-        drop(held.pop());
-        assert!(third.await.is_some() && others.len() == 2);
-    }
 
     #[tokio::test]
     async fn body_with_too_many_values_is_refused() {

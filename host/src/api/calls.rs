@@ -2,8 +2,8 @@
 //!
 //! Never runs a call. Never shows a call of another person, except to an admin. See `turns::calls`.
 
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use super::named::id;
-use super::{Answer, Api, Body, Caller, Reply};
 use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests;
 use crate::registry::policy::{self, Policy};

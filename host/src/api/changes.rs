@@ -3,9 +3,10 @@
 //! Decides nothing: an approval goes to the gateway with the digest of the shown page, and a rejection with its reason. See
 //! `gateway::decide`.
 
+use super::agents;
 use super::auth::{Current, check_still_valid};
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use super::named::{self, id};
-use super::{Answer, Api, Body, Caller, Reply, agents};
 use crate::gateway::changes::Shown;
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};

@@ -2,7 +2,8 @@
 //!
 //! A secret is only in the answer to the request that made it. See `registry::channels`, `channels::inbound::channel`.
 
-use super::{Answer, Api, Body, Caller, Reply, agents};
+use super::agents;
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::channels::inbound::channel::outgoing::Outcome;
 use crate::channels::inbound::channel::registration::Registration;
 use crate::channels::inbound::channel::{self, Receiver};

@@ -1,43 +1,30 @@
-//! The operator's chat over the API: send, wait, follow, history, and the reasons of an outcome.
+//! The operator's chat over the API: the messages of a caller, as the handlers below receive and show them.
 //!
 //! All answers come from the record; memory only holds the waits. See `channels::inbound::channel::loopback`, `channels::outbound::delivery`.
 
-mod conversation;
-mod follow;
-mod history;
-mod read_replies;
-mod threads;
-mod unread;
+pub mod conversation;
+pub mod follow;
+pub mod history;
+pub mod messages;
+pub mod read_replies;
+pub mod threads;
+pub mod unread;
 mod waiting;
-mod why;
-
-pub use conversation::{find, open};
-pub use follow::events;
-pub use history::history;
-pub use read_replies::ReadReplies;
-pub use threads::threads;
-pub use unread::{counts as unread_counts, read as read_unread};
-pub use waiting::Wait;
-pub use why::why;
+pub mod why;
 
 use super::auth::Current;
+use super::handler::{Answer, Api};
 use super::named::id;
-use super::{Answer, Api, Body, Caller, Reply, attachments};
-use crate::channels::inbound::channel::checks::check_files;
 use crate::channels::inbound::channel::{Received, loopback};
 use crate::channels::inbound::identity;
 use crate::channels::inbound::inbox::{self, Message};
 use crate::channels::outbound::delivery;
 use crate::registry::latch;
-use crate::registry::{self, Identity, Person, Role, tokens};
-use crate::runtime::pipeline::Confirmation;
+use crate::registry::{self, Identity, Person, tokens};
 use crate::sessions::store::{self, SessionState};
 use crate::store::error::Error;
 use crate::store::refusal::Refusal;
 use crate::turns::items;
-use axum::Json;
-use axum::extract::{Path, Query};
-use axum::http::StatusCode;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
@@ -52,26 +39,6 @@ use std::sync::Arc;
 
 /// Bytes of the name of a thread.
 const THREAD_BYTES_MAX: usize = 64;
-
-/// `POST /v1/agents/{agent}/messages?wait_ms=N`
-pub async fn send(
-    Caller { api, person, current }: Caller,
-    Path(agent): Path<String>,
-    Query(wait): Query<Wait>,
-    Body(new): Body<NewMessage>,
-) -> Result<(StatusCode, Json<Recorded>), Answer> {
-    check_files(&new.files)?;
-    let received = received(&api, &person, agent, new).await?;
-    let received = attachments::place(&api.inbound, &api.sessions, received).await.map_err(Answer::denied)?;
-    let recorded = match wait.is_none() {
-        true => recorded(api.inbound.inbound(received, Confirmation::AtOnce).await.map_err(Answer::denied)?),
-        false => waiting::record_and_wait(&api, received, &person, &current, &wait).await?,
-    };
-    if let Some(view) = &recorded.message {
-        mark_read(&api, view).await?;
-    }
-    Ok((StatusCode::ACCEPTED, Json(recorded)))
-}
 
 /// Returns the answer for a recorded message, without a view of it.
 pub fn recorded(message: inbox::Recorded) -> Recorded {
@@ -156,29 +123,6 @@ fn thread(name: Option<String>) -> Result<String, Answer> {
         return Err(Refusal::new(DenialCode::ThreadMalformed, words).into());
     }
     Ok(name)
-}
-
-/// `GET /v1/messages/{id}?wait_ms=N`
-pub async fn message(
-    Caller { api, person, current }: Caller,
-    Path(message): Path<String>,
-    Query(wait): Query<Wait>,
-) -> Reply<MessageView> {
-    let view = waiting::wait_for(&api, &person, &current, &message, &wait).await?;
-    mark_read(&api, &view).await?;
-    Ok(Json(view))
-}
-
-/// `POST /v1/messages/{id}/retry`; a member only their own.
-pub async fn retry(
-    Caller { api, person, .. }: Caller,
-    Path(message): Path<String>,
-) -> Result<(StatusCode, Json<Recorded>), Answer> {
-    let id = match person.role {
-        Role::Owner | Role::Admin if message != "last" => id(&message, DenialCode::MessageUnknown, "message")?,
-        Role::Owner | Role::Admin | Role::Member => own(&api, &person, &message).await?,
-    };
-    Ok((StatusCode::ACCEPTED, Json(recorded(api.inbound.retry(id, person).await?))))
 }
 
 /// Returns the id of a message of the caller; `last` is the newest. A message of another person counts as unknown.

@@ -2,7 +2,7 @@
 //!
 //! Never sends one again by itself; a person asks for that. See `channels::outbound::delivery::journal`.
 
-use super::{Answer, Api, Caller, Reply};
+use super::handler::{Answer, Api, Caller, Reply};
 use crate::channels::outbound::delivery::journal::{self, Lost};
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry::{Person, Role};

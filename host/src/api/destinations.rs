@@ -2,7 +2,7 @@
 //!
 //! Never sets one: the change goes through the gateway. See [`crate::registry::destinations`].
 
-use super::{Api, Caller, Reply};
+use super::handler::{Api, Caller, Reply};
 use crate::registry::{self, destinations};
 use crate::store::error::Error;
 use crate::store::refusal::Denied;

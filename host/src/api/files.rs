@@ -8,7 +8,8 @@ mod sent;
 pub use sent::sent;
 
 use super::body::RawBody;
-use super::{Answer, Api, Body, Caller, Reply, sessions, transcript};
+use super::handler::{Answer, Api, Body, Caller, Reply};
+use super::{sessions, transcript};
 use crate::registry::Person;
 use crate::runtime::workspace_files::Put;
 use crate::sessions::files::versions::{History, Kept, Wanted};

@@ -2,7 +2,7 @@
 //!
 //! Answers only the person on whose behalf the message was recorded. See `ironclaw_ledger::forgotten`.
 
-use super::{Answer, Api};
+use super::handler::{Answer, Api};
 use crate::registry::Person;
 use crate::sessions::store::{self, SessionState};
 use crate::store::error::Error;

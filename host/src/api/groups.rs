@@ -2,7 +2,7 @@
 //!
 //! Never sets one: the change goes through the gateway. See [`crate::registry::groups`].
 
-use super::{Api, Reply};
+use super::handler::{Api, Reply};
 use crate::registry::groups;
 use crate::store::error::Error;
 use axum::Json;

@@ -3,7 +3,9 @@
 //! The first two need no token, so they only answer yes, or no with a code and a sentence. Nothing runs on a timer. See
 //! `ironclaw_state::Metrics`.
 
-use super::{Answer, Api, Reply};
+pub(super) mod probed;
+
+use super::handler::{Answer, Api, Reply};
 use crate::store::refusal::Refusal;
 use crate::store::tables::facts::{self, Fact};
 use crate::store::tables::{deliveries, messages, sessions, turns};
@@ -16,30 +18,11 @@ use ironclaw_contract::operator::{Health, Readiness};
 use ironclaw_ledger::chain;
 use ironclaw_state::metrics::{Metrics, Now};
 use ironclaw_state::{ReadTx, WriteTx};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest interval between two probes of the record after a failed commit.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
-
 /// Longest time of a healthy record for one group of changes, or for an answer.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(3);
-
-/// The time of the last probe of the record for writability.
-#[derive(Debug, Default)]
-pub struct Probed(Mutex<Option<Instant>>);
-
-impl Probed {
-    fn is_due(&self, now: Instant) -> bool {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| now.saturating_duration_since(last) >= PROBE_EVERY);
-        if due {
-            *last = Some(now);
-        }
-        due
-    }
-}
 
 /// `GET /healthz`: the process answers.
 pub async fn healthz() -> Reply<Health> {
@@ -126,16 +109,4 @@ fn recorded(tx: &ReadTx<'_>) -> Result<Now, ironclaw_state::Error> {
         ledger_seq: chain::last_seq(tx)?,
         ..Now::default()
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repeated_probes_write_no_more_often_than_the_bound() {
-        let (probed, start) = (Probed::default(), Instant::now());
-        let asked = (0..1000).filter(|n| probed.is_due(start + PROBE_EVERY * *n / 100)).count();
-        assert_eq!(asked, 10);
-    }
 }

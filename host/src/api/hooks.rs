@@ -3,12 +3,12 @@
 //! Accepts a message only after the record has it, and does not reveal the names of channels without their secret. The order of checks:
 //! size, signature, age, replay, limit, agent, shape, sender, record. See `channels::inbound::channel::webhook`, `channels::inbound::inbox`.
 
+use super::answer::{Answer, RETRY_AFTER_SECONDS};
 use super::attachments;
-use super::body::LargeBodies;
 use super::connections::ConnectionHandle;
+use super::large_bodies::LargeBodies;
 use super::port::Port;
 use super::refusals::Refusals;
-use super::{Answer, RETRY_AFTER_SECONDS};
 use crate::channels::inbound::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::channels::inbound::channel::webhook::signature::{self, Claimed, Secret};
 use crate::channels::inbound::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};

@@ -5,17 +5,15 @@
 
 mod login;
 
-pub use login::{begin_login, finish_login, log_out};
-
-use super::{Answer, Api, Body, Reply};
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::registry::mcp::{self, Server, listing::Listing};
 use crate::store::error::Error;
 use crate::store::refusal::Denied;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpHolder, McpLook, McpServer, McpServerHeader, McpServerHost, McpServerTool,
-    McpServerVariable,
+    AgentMount, AgentPackages, McpHolder, McpLoginAnswer, McpLoginBegun, McpLook, McpServer, McpServerHeader,
+    McpServerHost, McpServerTool, McpServerVariable, NewMcpLogin,
 };
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
 use ironclaw_contract::seam::seal::Label;
@@ -44,6 +42,39 @@ pub async fn show(State(api): State<Api>, Path(name): Path<String>) -> Reply<Mcp
 pub async fn look(State(api): State<Api>, Path(name): Path<String>, Body(asked): Body<McpLook>) -> Reply<McpServer> {
     api.servers.look(&name).await.map_err(Denied::<Error>::from)?;
     Ok(Json(one(&api, name, asked.manifest).await?))
+}
+
+/// `POST /v1/mcp/{server}/login`
+pub async fn begin_login(
+    Caller { api, person: by, .. }: Caller,
+    Path(server): Path<String>,
+    Body(new): Body<NewMcpLogin>,
+) -> Reply<McpLoginBegun> {
+    let begun = api.servers.logins.begin(&server, &new.redirect_uri, by.id).await.map_err(Denied::<Error>::from)?;
+    let expires_at = ironclaw_ledger::rfc3339(begun.until);
+    Ok(Json(McpLoginBegun { issuer: begun.issuer, url: begun.url.into(), expires_at }))
+}
+
+/// `POST /v1/mcp/{server}/login/finish`
+pub async fn finish_login(
+    Caller { api, person: by, .. }: Caller,
+    Path(server): Path<String>,
+    Body(answer): Body<McpLoginAnswer>,
+) -> Reply<McpServer> {
+    api.servers.logins.finish(&server, &answer.address, by.id).await.map_err(Denied::<Error>::from)?;
+    api.servers.forget_failures(&server);
+    Ok(Json(one(&api, server, None).await?))
+}
+
+/// `POST /v1/mcp/{server}/logout`
+pub async fn log_out(Caller { api, person: by, .. }: Caller, Path(server): Path<String>) -> Reply<McpServer> {
+    if let Some(removed) = api.servers.logins.remove(&server, by.id).await.map_err(Denied::<Error>::from)? {
+        // The old tokens may stay valid at the issuer, so no copy of them stays.
+        api.state().checkpoint().await.map_err(Error::from)?;
+        api.record.forget_snapshots().await.map_err(Error::from)?;
+        api.servers.logins.revoke(removed).await.map_err(Denied::<Error>::from)?;
+    }
+    Ok(Json(one(&api, server, None).await?))
 }
 
 async fn one(api: &Api, name: String, manifest: Option<String>) -> Result<McpServer, Answer> {

@@ -2,8 +2,9 @@
 //!
 //! A note may contain words of any person, so only operators read it. See `turns::memories`.
 
+use super::agents;
+use super::handler::{Answer, Body, Caller, Reply};
 use super::named::id;
-use super::{Answer, Body, Caller, Reply, agents};
 use crate::store::refusal::{Decide, Denied};
 use crate::turns::memories::{self, Kept, NewMemory};
 use axum::Json;

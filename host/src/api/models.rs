@@ -4,7 +4,7 @@
 //! See `registry::models`, `calls::model_socket::endpoints`.
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Caller, Reply};
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::gateway::changes::Changes;
 use crate::gateway::decide;
 use crate::registry::models::{self, EndpointRequest, Stored, kind_name};

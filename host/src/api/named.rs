@@ -2,7 +2,7 @@
 //!
 //! Looks nothing up. See [`super::routes`].
 
-use super::Answer;
+use super::handler::Answer;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_text::excerpt::quoted;

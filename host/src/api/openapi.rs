@@ -3,7 +3,7 @@
 //! The host serves the committed copy. A test generates the document from the routes and the types of their handlers, and compares it with
 //! the copy; `IRONCLAW_GOLDEN=write` rewrites the copy. See `api::routes`.
 
-use super::{Answer, Reply};
+use super::handler::{Answer, Reply};
 use axum::Json;
 use serde::Serialize;
 use serde_json::Value;

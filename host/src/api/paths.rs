@@ -3,11 +3,12 @@
 //! See [`ironclaw_contract::operator::routes`] for the paths and their types, [`super::routes`] for the entry of a route.
 
 use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
+use super::chat::{conversation, follow, history, messages, threads, unread, why};
 use super::routes::{Route, open_to_all, route};
 use super::{
-    agents, allowances, audit, backup, calls, changes, channels, chat, dead_letters, destinations, files, groups,
-    health, mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings,
-    skills, status, stops, tokens, transcript, usage,
+    agents, allowances, audit, backup, calls, changes, channels, dead_letters, destinations, files, groups, health,
+    mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings, skills,
+    status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -48,11 +49,11 @@ fn routes_of_agents() -> Vec<Route> {
         route(BUDGET, Admin, "An agent's own ceilings", usage::agent_budget),
         route(SET_BUDGET, Admin, "Set an agent's own ceilings; 0 removes one", usage::set),
         route(SET_MODEL, Admin, "Set the model endpoint of an agent", agents::set_model),
-        route(SEND_MESSAGE, Member, "Send a message to an agent", chat::send).up_to(MESSAGE_BYTES_MAX),
-        route(HISTORY, Member, "The caller's conversation with an agent", chat::history),
-        route(THREADS, Member, "The caller's conversations with an agent", chat::threads),
-        route(UNREAD_COUNTS, Member, "The number of unread replies of the caller's conversations", chat::unread_counts),
-        route(READ_UNREAD, Member, "The unread replies of an agent; they then count as read", chat::read_unread),
+        route(SEND_MESSAGE, Member, "Send a message to an agent", messages::send).up_to(MESSAGE_BYTES_MAX),
+        route(HISTORY, Member, "The caller's conversation with an agent", history::history),
+        route(THREADS, Member, "The caller's conversations with an agent", threads::threads),
+        route(UNREAD_COUNTS, Member, "The number of unread replies of the caller's conversations", unread::counts),
+        route(READ_UNREAD, Member, "The unread replies of an agent; they then count as read", unread::read),
         route(NOTES, Admin, "The notes of an agent", memory::list),
         route(ADD_NOTE, Admin, "Add a note to an agent's memory", memory::add),
         route(REMOVE_NOTE, Admin, "Erase a note of an agent", memory::forget),
@@ -151,10 +152,10 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         route(DEAD_LETTERS, Member, "Dead letters; a member sees only their own", dead_letters::list),
         route(RETRY_DELIVERY, Member, "Send a dead letter again", dead_letters::retry),
         route(DROP_DELIVERY, Member, "Drop a dead letter", dead_letters::drop_dead_letter),
-        route(MESSAGE, Member, "A message of the caller with its status; `last` for the newest", chat::message),
-        route(MESSAGE_EVENTS, Member, "A stream of the stages of a message", chat::events),
-        route(RETRY_MESSAGE, Member, "Retry a message that was answered by a notice", chat::retry),
-        route(WHY_MESSAGE, Member, "The outcome of a message, and its reason", chat::why),
+        route(MESSAGE, Member, "A message of the caller with its status; `last` for the newest", messages::message),
+        route(MESSAGE_EVENTS, Member, "A stream of the stages of a message", follow::events),
+        route(RETRY_MESSAGE, Member, "Retry a message that was answered by a notice", messages::retry),
+        route(WHY_MESSAGE, Member, "The outcome of a message, and its reason", why::why),
         route(WHY_CALL, Member, "The judgement of a tool call of the caller, and its outcome", calls::why),
         route(TOOLS, Admin, "Every tool with its manifest", calls::tools),
         route(EGRESS, Admin, "The granted hosts of the network of every agent", calls::egress),
@@ -195,8 +196,8 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
 
 fn routes_of_files() -> Vec<Route> {
     vec![
-        route(CONVERSATION, Member, "The session of the caller's conversation with an agent", chat::find),
-        route(OPEN_CONVERSATION, Member, "The same session; it is made if there is none", chat::open),
+        route(CONVERSATION, Member, "The session of the caller's conversation with an agent", conversation::find),
+        route(OPEN_CONVERSATION, Member, "The same session; it is made if there is none", conversation::open),
         route(FILES, Member, "The entries of a directory in a workspace", files::list),
         route(PUT_FILE, Member, "Put a file into a workspace", files::put).up_to(FILE_PUT_BYTES_MAX),
         route(REMOVE_FILE, Member, "Remove a file from a workspace", files::remove),
@@ -215,10 +216,10 @@ fn routes_of_people_and_models() -> Vec<Route> {
         route(PERSON, Owner, "One person, by name or id", people::show),
         route(REMOVE_PERSON, Owner, "Remove a person; `erase` also erases their sessions", people::remove),
         route(SET_ROLE, Owner, "Set the role of a person, exactly as shown if it is higher", people::set_role),
-        route(REVIEW_ROLE, Owner, "The page of another role; sets nothing", people::page::review_role),
+        route(REVIEW_ROLE, Owner, "The page of another role; sets nothing", people::review_role),
         route(SET_PLACE, Member, "Set the place where a person is told; a member only their own", people::set_place),
         route(LINK_IDENTITY, Owner, "Link an identity to a person exactly as shown", people::link),
-        route(REVIEW_LINK, Owner, "The page of a new identity; links nothing", people::page::review_link),
+        route(REVIEW_LINK, Owner, "The page of a new identity; links nothing", people::review_link),
         route(UNLINK_IDENTITY, Owner, "Unlink an identity from a person", people::unlink),
         route(SECRETS, Admin, "Every secret, without its value", secrets::list),
         route(SET_SECRET, Owner, "Store a secret", secrets::set),

@@ -2,10 +2,11 @@
 //!
 //! Never gives an identity to a second person while the first has a conversation under it. See `registry::people`.
 
-pub(super) mod page;
+mod page;
 
 use super::auth::Current;
-use super::{Answer, Api, Body, Caller, Reply, tokens};
+use super::handler::{Answer, Api, Body, Caller, Reply};
+use super::tokens;
 use crate::channels::inbound::inbox;
 use crate::gateway::changes::person_removal::{Removal, check_no_sessions};
 use crate::gateway::requests;
@@ -17,10 +18,11 @@ use crate::store::refusal::{Decide, Denied, Refusal};
 use crate::store::tables;
 use axum::Json;
 use axum::extract::{Path, Query};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
-    self, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewPlace, NewRole, RemovedPerson, Whoami,
+    self, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewPlace, NewRole, PersonPage, RemovedPerson, Whoami,
 };
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::confusable;
@@ -103,6 +105,39 @@ pub async fn set_role(
         })
     })
     .await
+}
+
+/// `POST /v1/people/{person}/identities/review`: the page of a new identity. Links nothing.
+pub async fn review_link(
+    Caller { api, person: by, .. }: Caller,
+    Path(person): Path<String>,
+    Body(new): Body<NewIdentity>,
+) -> Reply<PersonPage> {
+    let shown = api.state().decide(move |tx| {
+        with_known_person(tx, &person, &by, |tx, person| {
+            let identity = read_identity(tx, &new.identity, by.id)?;
+            Ok(page::link(tx, person, &identity)?)
+        })
+    });
+    let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
+    Ok(Json(page_view(shown)))
+}
+
+/// `POST /v1/people/{person}/role/review`: the page of another role. Sets nothing.
+pub async fn review_role(
+    Caller { api, person: by, .. }: Caller,
+    Path(person): Path<String>,
+    Body(new): Body<NewRole>,
+) -> Reply<PersonPage> {
+    let wanted = change_of_role(&new)?;
+    let shown =
+        api.state().decide(move |tx| with_known_person(tx, &person, &by, |_, person| Ok(page::role(person, wanted))));
+    let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
+    Ok(Json(page_view(shown)))
+}
+
+fn page_view(shown: String) -> PersonPage {
+    PersonPage { shown_digest: Digest::of(shown.as_bytes()), shown }
 }
 
 /// Reads the role of a request.

@@ -2,8 +2,9 @@
 //!
 //! Decides nothing: see [`crate::gateway::questions`]. The text is the agent's own; a client marks it as such.
 
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use super::named::{self, id};
-use super::{Answer, Api, Body, Caller, Reply, agents, chat};
+use super::{agents, chat};
 use crate::gateway::questions::{self, Given, Questions, Row, Status};
 use crate::registry::{self, Person};
 use crate::store::error::Error;

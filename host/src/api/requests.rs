@@ -3,8 +3,9 @@
 //! Decides nothing: a decision goes to [`crate::gateway::requests`] with the digest of the shown page.
 
 use super::auth::Current;
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use super::named::{self, id};
-use super::{Answer, Api, Body, Caller, Reply, agents, changes, questions};
+use super::{agents, changes, questions};
 use crate::gateway::requests::{self, Requests, Row, Shown, Status};
 use crate::gateway::review_page::{self, Page};
 use crate::reach::git_push::{self, Diff};

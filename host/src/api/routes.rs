@@ -4,9 +4,9 @@
 //! request and answer from them: a handler of other types, or of types without a schema, does not compile in tests. See `api::paths`
 //! for the list, `api::openapi` for the document.
 
-use super::Api;
-use super::auth::require_role;
+use super::auth::{OPEN_TO_ALL, require_role};
 use super::body::REQUEST_BYTES_MAX;
+use super::handler::Api;
 #[cfg(test)]
 pub use super::shapes::{Described, Shapes};
 use crate::registry::Role;
@@ -14,10 +14,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
-use ironclaw_contract::operator::routes::{self as contract, HEALTH, Method, READINESS};
-
-/// The paths that need no token; authentication lets only these pass without one.
-pub const OPEN_TO_ALL: [&str; 2] = [HEALTH.path, READINESS.path];
+use ironclaw_contract::operator::routes::{self as contract, Method};
 
 /// A handler with this body and this answer. In tests, its types must be these, and have schemas.
 #[cfg(not(test))]

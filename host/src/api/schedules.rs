@@ -2,8 +2,9 @@
 //!
 //! Adds and changes none: that is a change of kind `schedule`. See [`crate::runtime::schedules`] for the runs.
 
+use super::agents;
+use super::handler::{Answer, Api, Caller, Reply};
 use super::named::id;
-use super::{Answer, Api, Caller, Reply, agents};
 use crate::registry::schedules::{self, By, Schedule as Row};
 use crate::registry::{self, Person};
 use crate::runtime::schedules::{Context, refused_now, run_by_hand};

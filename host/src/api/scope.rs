@@ -2,7 +2,7 @@
 //!
 //! Never records a request. See [`crate::channels::inbound::scope`].
 
-use super::{Answer, Body, Reply};
+use super::handler::{Answer, Body, Reply};
 use crate::channels::inbound::scope;
 use crate::store::refusal::Refusal;
 use axum::Json;

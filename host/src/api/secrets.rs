@@ -2,7 +2,7 @@
 //!
 //! A value comes in and never goes out: no answer has a field for one. See `secrets`.
 
-use super::{Api, Body, Caller, Reply};
+use super::handler::{Api, Body, Caller, Reply};
 use crate::registry;
 use crate::registry::secrets::{self, SecretName};
 use crate::store::error::Error;

@@ -2,7 +2,8 @@
 //!
 //! The actor of each session does the work. See `runtime::actor`.
 
-use super::{Answer, Api, Caller, Reply, status};
+use super::handler::{Answer, Api, Caller, Reply};
+use super::status;
 use crate::registry::{self, Person, Role};
 use crate::runtime::command::Command;
 use crate::sessions::store;

@@ -3,8 +3,8 @@
 use super::backup::BackupFile;
 use super::body::{Body, RawBody};
 use super::files::content::FileContent;
+use super::handler::{Answer, Caller};
 use super::health::Exposition;
-use super::{Answer, Caller};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;

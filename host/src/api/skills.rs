@@ -2,7 +2,7 @@
 //!
 //! Installs nothing: a request names a skill, the host resolves it, and the answer is a change that people decide on.
 
-use super::{Api, Body, Caller, Reply};
+use super::handler::{Api, Body, Caller, Reply};
 use crate::gateway::changes::skills::Installation;
 use crate::gateway::store::Status;
 use crate::reach::skills::Wanted;

@@ -2,7 +2,8 @@
 //!
 //! Shows observed state, never an intention. See `ironclaw_jail::inspect`.
 
-use super::{Api, Caller, Reply, models, stops, usage};
+use super::handler::{Answer, Api, Caller, Reply};
+use super::{models, usage};
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery::journal;
 use crate::gateway::questions;
@@ -18,7 +19,7 @@ use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
-    HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopping,
+    HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopped, Stopping,
 };
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
@@ -55,7 +56,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     let questions_waiting = api.record.state.read(questions::waiting_count).await?;
     api.read_replies.record().await?;
     let (replies_unread, without_place) = api.record.state.read(move |tx| told(tx, &person)).await?;
-    let stopped = stops::stopped(&api).await?;
+    let stopped = stopped(&api).await?;
     let room = api.sessions.occupancy();
     Ok(Json(Status {
         host: HostStatus {
@@ -78,6 +79,12 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
         without_place,
         lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
     }))
+}
+
+/// Returns the emergency stop, if one is on.
+async fn stopped(api: &Api) -> Result<Option<Stopped>, Answer> {
+    let stopped = api.stops.stopped().await?;
+    Ok(stopped.map(|stopped| Stopped { since: ironclaw_ledger::rfc3339(stopped.at), by: stopped.by }))
 }
 
 /// Returns the number of unread replies to a person, and the names of the people who have no place to be told.

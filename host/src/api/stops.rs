@@ -2,7 +2,8 @@
 //!
 //! Only passes requests on. See `emergency_stop`, `runtime::cancel`.
 
-use super::{Answer, Api, Caller, Reply, sessions};
+use super::handler::{Caller, Reply};
+use super::sessions;
 use crate::runtime::command::Command;
 use axum::Json;
 use axum::extract::Path;
@@ -34,10 +35,4 @@ pub async fn panic(Caller { api, person, .. }: Caller) -> Reply<Panicked> {
 pub async fn resume(Caller { api, person, .. }: Caller) -> Reply<Resumed> {
     let resumed = api.stops.resume(&person).await?;
     Ok(Json(Resumed { resumed }))
-}
-
-/// Returns the emergency stop, if one is on.
-pub async fn stopped(api: &Api) -> Result<Option<Stopped>, Answer> {
-    let stopped = api.stops.stopped().await?;
-    Ok(stopped.map(|stopped| Stopped { since: ironclaw_ledger::rfc3339(stopped.at), by: stopped.by }))
 }

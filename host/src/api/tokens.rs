@@ -4,7 +4,7 @@
 
 use super::auth::Current;
 use super::connections::Connections;
-use super::{Answer, Api, Body, Caller, Reply};
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::registry::people::note_refusal;
 use crate::registry::tokens;
 use crate::registry::{self, FreshToken, Giver, Person, Role, Token, TokenId, TokenState};

@@ -2,7 +2,8 @@
 //!
 //! Never shows an item without its author and labels. A read of another person's conversation leaves a ledger entry. See `turns::items`.
 
-use super::{Answer, Caller, Reply, sessions};
+use super::handler::{Answer, Caller, Reply};
+use super::sessions;
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};

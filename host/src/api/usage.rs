@@ -2,7 +2,8 @@
 //!
 //! Counts and ids, never content. See `turns::budget::book`.
 
-use super::{Answer, Api, Body, Caller, Reply, agents};
+use super::agents;
+use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::registry::{self, Person, Role};
 use crate::sessions::store;
 use crate::store::error::Error;

@@ -3,7 +3,8 @@
 //! Records no message. See `pipeline::Inbound`.
 
 use super::{received, speaker, thread};
-use crate::api::{Answer, Body, Caller, Reply, agents};
+use crate::api::agents;
+use crate::api::handler::{Answer, Body, Caller, Reply};
 use crate::channels::inbound::channel::loopback;
 use crate::sessions::store::{self, Origin};
 use crate::store::refusal::Refusal;

@@ -5,8 +5,9 @@
 //! until the host stops. See [`crate::gateway::requests::Presence`].
 
 use super::super::auth::{Current, check_still_valid};
+use super::super::handler::{Answer, Api, Caller};
+use super::super::requests;
 use super::super::streaming::{PartialOutput, ProgressOfCalls};
-use super::super::{Answer, Api, Caller, requests};
 use super::waiting::{settled, with_wait_reason};
 use super::{mark_read, own_message, read_view};
 use crate::registry::Person;

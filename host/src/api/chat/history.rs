@@ -3,7 +3,8 @@
 //! Never shows results of tools, summaries, or output that was not delivered. See `channels::outbound::delivery`.
 
 use super::{speaker, thread};
-use crate::api::{Caller, Reply, agents};
+use crate::api::agents;
+use crate::api::handler::{Caller, Reply};
 use crate::channels::inbound::channel::loopback;
 use crate::channels::outbound::delivery;
 use crate::sessions::store::{self, Origin};

@@ -3,7 +3,8 @@
 //! Never shows the session of another person, and no message. See `history` for the lines of one conversation.
 
 use super::speaker;
-use crate::api::{Caller, Reply, agents};
+use crate::api::agents;
+use crate::api::handler::{Caller, Reply};
 use crate::channels::inbound::channel::loopback;
 use crate::sessions::store;
 use crate::store::error::Error;

@@ -3,7 +3,8 @@
 //! A reply counts as read once the API gave it to its person: as a message, in the stream of one, or in the list here. See
 //! `channels::outbound::delivery`.
 
-use crate::api::{Caller, Reply, agents};
+use crate::api::agents;
+use crate::api::handler::{Caller, Reply};
 use crate::channels::outbound::delivery;
 use crate::registry;
 use crate::sessions::store;

@@ -1,11 +1,10 @@
 //! The wait of a request for the answer to a message.
 //!
-//! Each read also checks the token, so that no person sees a result from after the end of their token. See [`super::message`] and
-//! [`super::send`].
+//! Each read also checks the token, so that no person sees a result from after the end of their token. See [`super::messages`].
 
 use super::{is_own, read_for, read_own, recorded, unknown};
 use crate::api::auth::Current;
-use crate::api::{Answer, Api};
+use crate::api::handler::{Answer, Api};
 use crate::channels::inbound::channel::Received;
 use crate::registry::Person;
 use crate::runtime::command::Phase;

@@ -5,7 +5,10 @@
 use super::follow::stages;
 use super::waiting::with_wait_reason;
 use super::{own, read_view};
-use crate::api::{Answer, Api, Caller, Reply, forgotten, schedules, status};
+use crate::api::forgotten;
+use crate::api::handler::{Answer, Api, Caller, Reply};
+use crate::api::schedules;
+use crate::api::status;
 use crate::channels::agent_messages::chain;
 use crate::turns::turn;
 use axum::Json;

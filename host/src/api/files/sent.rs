@@ -3,8 +3,8 @@
 //! If an operator reads the file of another person, the ledger has an entry. See `channels::outbound::delivery::sent_files`.
 
 use super::content::FileContent;
+use crate::api::handler::{Answer, Caller};
 use crate::api::named::id;
-use crate::api::{Answer, Caller};
 use crate::channels::outbound::delivery::sent_files;
 use crate::registry::{Person, Role};
 use crate::sessions::store;

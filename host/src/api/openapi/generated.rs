@@ -1,6 +1,6 @@
 //! The document, generated from the list of routes.
 
-use super::super::Reply;
+use super::super::handler::Reply;
 use super::super::paths::routes;
 use super::super::routes::Route;
 use super::super::shapes::{Named, ResponseType, Shapes};

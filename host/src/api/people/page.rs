@@ -2,49 +2,13 @@
 //!
 //! A step without the digest of its page changes nothing. Records nothing itself. See [`super`] and [`crate::gateway::review_page`].
 
-use super::{change_of_role, read_identity, with_known_person};
-use crate::api::{Answer, Body, Caller, Reply};
 use crate::gateway::review_page::Page;
 use crate::registry::{self, Identity, Person, Role, channels};
-use crate::store::refusal::{Decide, Denied, Refusal};
-use axum::Json;
-use axum::extract::Path;
+use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{DenialCode, NewIdentity, NewRole, PersonPage};
+use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_text::{confusable, visible};
-
-/// `POST /v1/people/{person}/identities/review`: the page of a new identity. Links nothing.
-pub async fn review_link(
-    Caller { api, person: by, .. }: Caller,
-    Path(person): Path<String>,
-    Body(new): Body<NewIdentity>,
-) -> Reply<PersonPage> {
-    let shown = api.state().decide(move |tx| {
-        with_known_person(tx, &person, &by, |tx, person| {
-            let identity = read_identity(tx, &new.identity, by.id)?;
-            Ok(link(tx, person, &identity)?)
-        })
-    });
-    let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
-    Ok(Json(view(shown)))
-}
-
-/// `POST /v1/people/{person}/role/review`: the page of another role. Sets nothing.
-pub async fn review_role(
-    Caller { api, person: by, .. }: Caller,
-    Path(person): Path<String>,
-    Body(new): Body<NewRole>,
-) -> Reply<PersonPage> {
-    let wanted = change_of_role(&new)?;
-    let shown = api.state().decide(move |tx| with_known_person(tx, &person, &by, |_, person| Ok(role(person, wanted))));
-    let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
-    Ok(Json(view(shown)))
-}
-
-fn view(shown: String) -> PersonPage {
-    PersonPage { shown_digest: Digest::of(shown.as_bytes()), shown }
-}
 
 /// Checks that a person was shown exactly this page.
 ///
