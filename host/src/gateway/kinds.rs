@@ -159,7 +159,7 @@ pub(super) fn current(
 
 /// Returns the setting after the change, if it can be compared.
 pub(super) fn after(change: &Change, agent: Option<&Agent>) -> Option<Value> {
-    kind_of(change).after(agent)
+    kind_of(change).after(change.payload().value(), agent)
 }
 
 /// Adds each effect and each warning of a change.

@@ -1,7 +1,7 @@
 //! The kind `destinations`: an address or another agent to which the agent may send messages.
 
 use super::identities;
-use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope, concerned, gone};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
@@ -68,10 +68,6 @@ impl Check for Destination {
         let people: Map<String, Value> = identities::facts(tx, Some(identity.to_string().as_str()).into_iter())?;
         Ok(json!({ "channel": channel, "people": people }))
     }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
-    }
 }
 
 /// Completes a destination that is another agent.
@@ -129,10 +125,6 @@ impl Page for Destination {
 }
 
 impl Apply for Destination {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         if let Some(to) = &self.agent {

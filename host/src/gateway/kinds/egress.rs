@@ -1,6 +1,6 @@
 //! The kind `egress`: a host of the network that the host asks for the agent.
 
-use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
@@ -57,10 +57,6 @@ impl Check for Egress {
 
     fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
-    }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
     }
 }
 
@@ -168,10 +164,6 @@ fn tunnel_effects(egress: &Egress, agent: &str, page: &mut Effects<'_>) {
 }
 
 impl Apply for Egress {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         writers::egress::set(tx, approved, agent.id, self)?;

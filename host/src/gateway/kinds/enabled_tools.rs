@@ -1,8 +1,6 @@
 //! The kind `enabled_tools`: the tools that an agent may call.
 
-use super::kind::{
-    Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, incomplete, listed,
-};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope, concerned, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
@@ -34,10 +32,6 @@ impl Check for EnabledTools {
 
     fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
-    }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
     }
 }
 
@@ -115,10 +109,6 @@ pub(super) fn warn_of_programs(page: &mut Effects<'_>, agent: &str, tools: &[Str
 }
 
 impl Apply for EnabledTools {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let EnabledTools::All(tools) = self else { return Err(incomplete().into()) };
         let agent = concerned(tx, approved)?;

@@ -1,6 +1,6 @@
 //! The kind `groups`: agents that may send messages to each other, and the tools that they may ask each other to use.
 
-use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, gone, listed};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope, gone, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
@@ -29,7 +29,7 @@ impl Check for Group {
             return Ok(Change::Groups(self.clone()));
         }
         groups::check_room(tx, &self.name)?;
-        let Some(by) = context.person(tx)? else { return Err(super::kind::incomplete().into()) };
+        let Some(by) = context.person(tx)? else { return Err(incomplete().into()) };
         let named = |name: &String| Ok(registry::named_agent(tx, &by, name)?.name);
         let mut agents = self.agents.iter().map(named).collect::<Result<Vec<String>, Denied>>()?;
         agents.sort();
@@ -59,10 +59,6 @@ impl Check for Group {
             agents.insert(name.clone(), found.map_or(Value::Null, |agent| json!({ "agent": agent.id })));
         }
         Ok(json!({ "agents": agents }))
-    }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
     }
 }
 
@@ -99,10 +95,6 @@ impl Page for Group {
 }
 
 impl Apply for Group {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         if self.removes() {
             writers::groups::set(tx, approved, self, None)?;

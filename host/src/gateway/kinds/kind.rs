@@ -68,8 +68,10 @@ pub(super) trait Check {
     /// Returns the current meaning of the names in the change.
     fn facts(&self, tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error>;
 
-    /// Returns the value of [`Check::current`] after the change, if it can be compared.
-    fn after(&self, agent: Option<&Agent>) -> Option<Value>;
+    /// Returns the value of [`Check::current`] after the change, if it can be compared; usually the payload.
+    fn after(&self, payload: &Value, _agent: Option<&Agent>) -> Option<Value> {
+        Some(payload.clone())
+    }
 
     /// Refuses a change of an agent without an agent; `concerns_agent` is the property of the kind.
     fn check_agent(&self, kind: ChangeKind, concerns_agent: bool, agent: Option<&Agent>) -> Result<(), Refusal> {
@@ -99,8 +101,10 @@ pub(super) trait Page {
 
 /// The application of a kind.
 pub(super) trait Apply {
-    /// Returns the work that is necessary before the change is applied.
-    fn preparation(&self) -> Preparation<'_>;
+    /// Returns the work that is necessary before the change is applied. Without it, [`Apply::apply`] refuses a change that needs some.
+    fn preparation(&self) -> Preparation<'_> {
+        Preparation::Nothing
+    }
 
     /// Applies the change, and returns the outcome as a sentence of the host.
     ///

@@ -1,6 +1,6 @@
 //! The kind `mcp_access`: the tools of an MCP server that an agent may call.
 
-use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope};
 use super::kind::{concerned, gone, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
@@ -78,10 +78,6 @@ impl Check for McpAccess {
         }
         Ok(json!({ "servers": { self.server.as_str(): facts } }))
     }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
-    }
 }
 
 impl Page for McpAccess {
@@ -140,10 +136,6 @@ impl Page for McpAccess {
 }
 
 impl Apply for McpAccess {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let Self { server, tools } = self;
         let agent = concerned(tx, approved)?;

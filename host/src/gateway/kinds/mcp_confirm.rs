@@ -1,6 +1,6 @@
 //! The kind `mcp_confirm`: the tools of an MCP server as it lists them, with the rules for their calls.
 
-use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
@@ -48,10 +48,6 @@ impl Check for McpConfirm {
             "gone": gone.collect::<Vec<_>>(),
             "agents": mcp::holders(tx, &self.server)?.into_iter().map(|held| held.agent_name).collect::<Vec<_>>(),
         }))
-    }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
     }
 }
 
@@ -132,10 +128,6 @@ fn put_tool(page: &mut Effects<'_>, tool: &Value) {
 }
 
 impl Apply for McpConfirm {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let losing = writers::mcp::confirm(tx, approved, self)?;
         let lost = super::mcp_register::lost(losing);

@@ -2,7 +2,7 @@
 
 use super::enabled_tools::RUNS_PROGRAMS;
 use super::identities;
-use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
@@ -50,7 +50,7 @@ impl Check for Permissions {
         Ok(json!({ "identities": identities::facts(tx, granted.chain(self.revoke.iter().map(String::as_str)))? }))
     }
 
-    fn after(&self, agent: Option<&Agent>) -> Option<Value> {
+    fn after(&self, _payload: &Value, agent: Option<&Agent>) -> Option<Value> {
         let access = self.access.or(agent.map(|agent| agent.access));
         agent.map(|_| json!(Self { access, ..self.clone() }))
     }
@@ -133,10 +133,6 @@ fn alters_admins(before: &Value, wanted: &Permissions) -> bool {
 }
 
 impl Apply for Permissions {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         let Self { access, grant, revoke } = self;

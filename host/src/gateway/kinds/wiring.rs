@@ -1,6 +1,6 @@
 //! The kind `wiring`: the channel that an agent hears, and the messages that it answers.
 
-use super::kind::{Apply, Check, CheckContext, Page, Preparation, Prepared, Properties, Scope, concerned, gone};
+use super::kind::{Apply, Check, CheckContext, Page, Prepared, Properties, Scope, concerned, gone};
 use crate::channels::inbound::routing::engage;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::review_page::effects::Effects;
@@ -31,10 +31,6 @@ impl Check for Wiring {
 
     fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "channels": facts(tx, std::slice::from_ref(self))? }))
-    }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
     }
 }
 
@@ -156,10 +152,6 @@ impl Parts for Wiring {
 }
 
 impl Apply for Wiring {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         wire(tx, approved, &agent, self)

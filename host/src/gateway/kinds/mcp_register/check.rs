@@ -50,11 +50,11 @@ impl Check for McpRegister {
         Ok(facts)
     }
 
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+    fn after(&self, payload: &Value, _agent: Option<&Agent>) -> Option<Value> {
         match self.remove {
             true => Some(Value::Null),
             // The same names again fetch the versions of today, or repair a damaged layer.
-            false => self.packages.is_empty().then(|| json!(self)),
+            false => self.packages.is_empty().then(|| payload.clone()),
         }
     }
 }

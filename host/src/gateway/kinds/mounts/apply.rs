@@ -1,6 +1,6 @@
 //! Replaces the directories of an agent.
 
-use super::super::kind::{Apply, Preparation, Prepared, concerned, incomplete, listed};
+use super::super::kind::{Apply, Prepared, concerned, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::registry::mounts;
@@ -10,10 +10,6 @@ use ironclaw_state::WriteTx;
 use std::path::PathBuf;
 
 impl Apply for Vec<Mount> {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         let mounts = self.iter().map(mount).collect::<Result<Vec<_>, Denied>>()?;

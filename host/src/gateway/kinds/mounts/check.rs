@@ -39,10 +39,6 @@ impl Check for Vec<Mount> {
     fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({ "sources": describe_sources(self) }))
     }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
-    }
 }
 
 /// Describes the directory at each source; of a source on a foreign file system only the kind of that file system.

@@ -1,6 +1,6 @@
 //! Adds a schedule or changes one. The next time is the first one after now, so no passed time runs.
 
-use super::super::kind::{Apply, Preparation, Prepared, concerned, gone, incomplete};
+use super::super::kind::{Apply, Prepared, concerned, gone, incomplete};
 use super::{recurrence_text, series};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
@@ -13,10 +13,6 @@ use ironclaw_contract::seam::change::Schedule;
 use ironclaw_state::WriteTx;
 
 impl Apply for Schedule {
-    fn preparation(&self) -> Preparation<'_> {
-        Preparation::Nothing
-    }
-
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
         let agent = concerned(tx, approved)?;
         match self.id {

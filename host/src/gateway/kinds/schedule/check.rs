@@ -72,10 +72,6 @@ impl Check for Schedule {
         let Some(creator) = self.creator else { return Ok(json!({})) };
         Ok(json!({ "creator": { "id": creator, "name": registry::person_name(tx, creator)? } }))
     }
-
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
-    }
 }
 
 const fn written_by(requester: &Requester) -> WrittenBy {

@@ -29,10 +29,6 @@ impl Check for Settings {
         facts(tx, host_policy, self)
     }
 
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
-        Some(json!(self))
-    }
-
     fn check_agent(&self, _kind: ChangeKind, _concerns_agent: bool, agent: Option<&Agent>) -> Result<(), Refusal> {
         check_agent(self, agent)
     }

@@ -106,7 +106,7 @@ impl Check for Skill {
         Ok(facts)
     }
 
-    fn after(&self, _agent: Option<&Agent>) -> Option<Value> {
+    fn after(&self, _payload: &Value, _agent: Option<&Agent>) -> Option<Value> {
         None
     }
 
