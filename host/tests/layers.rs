@@ -4,6 +4,7 @@
 //! only from lower rooms. See `docs/architecture.md`.
 
 mod crates;
+mod documents;
 mod map;
 pub(crate) mod source;
 

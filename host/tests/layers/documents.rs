@@ -1,0 +1,88 @@
+//! Tests of the names of files and types in the documents.
+
+use super::source::{read, sources, workspace};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The crates with sources, by directory.
+const DIRECTORIES: [&str; 15] = [
+    "contract",
+    "host",
+    "host/calendar",
+    "host/jail",
+    "host/judge",
+    "host/ledger",
+    "host/mcp",
+    "host/mcp-demo",
+    "host/model",
+    "host/skill",
+    "host/state",
+    "host/store",
+    "host/text",
+    "ironctl",
+    "sandbox",
+];
+
+/// Returns the Markdown files below a directory.
+fn documents(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    paths
+        .flat_map(|path| if path.is_dir() { documents(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .collect()
+}
+
+/// Returns the texts between backticks.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+#[test]
+fn every_path_in_a_document_exists() {
+    let mut all = documents(&workspace().join("docs"));
+    all.push(workspace().join("README.md"));
+    let mut missing = Vec::new();
+    for document in all {
+        let text = read(&document);
+        let is_path = |named: &&str| {
+            let first = named
+                .split_once('/')
+                .is_some_and(|(first, _)| ["contract", "host", "sandbox", "ironctl", "docs", ".ci"].contains(&first));
+            first && named.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c))
+        };
+        missing.extend(
+            code(&text)
+                .filter(is_path)
+                .filter(|named| !workspace().join(named).exists())
+                .map(|named| format!("{}: {named}", document.display())),
+        );
+    }
+    assert!(missing.is_empty(), "documents name missing files:\n{}", missing.join("\n"));
+}
+
+#[test]
+fn every_type_of_the_glossary_is_declared() {
+    let mut declared = BTreeSet::new();
+    for source in DIRECTORIES.iter().flat_map(|directory| sources(directory).into_values()) {
+        for line in source.lines() {
+            // A list of words of the seam is declared by a macro, as `Name {`.
+            declared.extend(
+                line.strip_suffix(" {").filter(|name| name.chars().all(char::is_alphanumeric)).map(str::to_owned),
+            );
+            let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+            let keywords = ["struct", "enum", "trait", "type", "const"];
+            declared.extend(words.windows(2).filter(|pair| keywords.contains(&pair[0])).map(|pair| pair[1].to_owned()));
+        }
+    }
+    let glossary = read(&workspace().join("docs/glossary.md"));
+    let rows = glossary.lines().filter_map(|line| line.trim_end_matches('|').rsplit_once('|'));
+    let named: Vec<&str> = rows.flat_map(|(_, types)| code(types)).filter(|named| named.contains("::")).collect();
+    assert!(named.len() > 50, "the glossary names types in its last column: {named:?}");
+    let is_type = |part: &&str| part.starts_with(|c: char| c.is_ascii_uppercase());
+    let unknown: Vec<_> = named
+        .iter()
+        .filter(|path| path.split("::").find(is_type).is_some_and(|name| !declared.contains(name)))
+        .collect();
+    assert!(unknown.is_empty(), "the glossary names missing types: {unknown:?}");
+}
