@@ -14,28 +14,27 @@ fn shown(effects: &[Effect<Ticket>]) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
 }
 
-/// Takes events in order, each at its second, and compares the effects of each.
-fn table(work: &mut Work<Ticket>, rows: Vec<(u64, Event<Ticket>, &[&str])>) {
-    for (now, event, expected) in rows {
-        let named = format!("{event:?}");
-        assert_eq!(shown(&work.step(Duration::from_secs(now), event)), expected, "after {named}");
+impl Work<Ticket> {
+    /// Takes events in order, each at its second, and compares the effects of each.
+    fn takes(&mut self, rows: Vec<(u64, Event<Ticket>, &[&str])>) {
+        for (now, event, expected) in rows {
+            let named = format!("{event:?}");
+            assert_eq!(shown(&self.step(Duration::from_secs(now), event)), expected, "after {named}");
+        }
     }
 }
 
 /// Makes work after its first drain and before its first turn.
 fn begun() -> Work<Ticket> {
     let mut work = Work::new(IDLE, true);
-    table(
-        &mut work,
-        vec![
-            (0, Event::Begun, &["Drain"]),
-            (0, Event::Done, &["CloseLeftOver { keeps_attempts: true }"]),
-            (0, Event::Done, &["Deliver"]),
-            (0, Event::Done, &["ProjectReceipts"]),
-            (0, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
-            (0, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
-        ],
-    );
+    work.takes(vec![
+        (0, Event::Begun, &["Drain"]),
+        (0, Event::Done, &["CloseLeftOver { keeps_attempts: true }"]),
+        (0, Event::Done, &["Deliver"]),
+        (0, Event::Done, &["ProjectReceipts"]),
+        (0, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
+        (0, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
+    ]);
     assert!(!work.keeps_attempts(), "it is used once");
     work
 }
@@ -45,14 +44,14 @@ fn with_turn() -> Work<Ticket> {
     let mut work = begun();
     let listen = "Listen { until: 30s, is_free: false, has_more: false }";
     let opened: &[&str] = &["Watch { is_open: true }", "MarkBusy", listen];
-    table(&mut work, vec![(0, Event::Opened(Opening::Until(TURN_END)), opened)]);
+    work.takes(vec![(0, Event::Opened(Opening::Until(TURN_END)), opened)]);
     work
 }
 
 /// Makes work that listens and has no turn.
 fn idle() -> Work<Ticket> {
     let mut work = begun();
-    table(&mut work, vec![(0, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]), (0, Event::Done, RESTS)]);
+    work.takes(vec![(0, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]), (0, Event::Done, RESTS)]);
     work
 }
 
@@ -193,9 +192,9 @@ proptest! {
 #[test]
 fn an_emergency_stop_and_a_breach_end_it_at_once() {
     for make in [with_turn, idle] {
-        table(&mut make(), vec![(1, Event::Halted, &["Sleep { reason: Halted, shutdown: None }"])]);
+        make().takes(vec![(1, Event::Halted, &["Sleep { reason: Halted, shutdown: None }"])]);
         let violated = "Sleep { reason: Violated(FailureReason { words: \"noise\", detail: \"\" }), shutdown: None }";
-        table(&mut make(), vec![(1, Event::Violation("noise"), &[violated])]);
+        make().takes(vec![(1, Event::Violation("noise"), &[violated])]);
     }
 }
 
@@ -205,18 +204,15 @@ fn a_turn_is_opened_answered_and_closed_then_it_sleeps() {
     let ended: &[&str] = &["EndTurn", "Watch { is_open: false }", "CheckSlot"];
     let listen = |until: &str| format!("Listen {{ until: {until}, is_free: true, has_more: false }}");
     let (closing, free) = (listen("5.02s"), listen("65s"));
-    table(
-        &mut work,
-        vec![
-            (5, Event::Rows, &["Take"]),
-            (5, taken(true), ended),
-            (5, Event::Slot { is_asked_back: false }, &["MarkIdle", &closing]),
-            (6, Event::TimeOver, &["CloseTurn"]),
-            (6, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
-            (6, Event::Slot { is_asked_back: false }, &["MarkIdle", &free]),
-            (65, Event::TimeOver, &["Sleep { reason: Idle, shutdown: None }"]),
-        ],
-    );
+    work.takes(vec![
+        (5, Event::Rows, &["Take"]),
+        (5, taken(true), ended),
+        (5, Event::Slot { is_asked_back: false }, &["MarkIdle", &closing]),
+        (6, Event::TimeOver, &["CloseTurn"]),
+        (6, Event::Done, &["Watch { is_open: false }", "CheckSlot"]),
+        (6, Event::Slot { is_asked_back: false }, &["MarkIdle", &free]),
+        (65, Event::TimeOver, &["Sleep { reason: Idle, shutdown: None }"]),
+    ]);
 }
 
 #[test]
@@ -226,48 +222,36 @@ fn the_next_turn_takes_the_place_of_a_closing_one() {
     work.step(Duration::from_secs(5), Event::Taken { has_more: false, closed: Some(Closed { is_waiting: true }) });
     let listen = "Listen { until: 35s, is_free: false, has_more: false }";
     let next = Event::Opened(Opening::Until(Duration::from_secs(35)));
-    table(
-        &mut work,
-        vec![
-            (5, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
-            (5, next, &["Watch { is_open: true }", "MarkBusy", listen]),
-        ],
-    );
+    work.takes(vec![
+        (5, Event::Slot { is_asked_back: false }, &["OpenTurn"]),
+        (5, next, &["Watch { is_open: true }", "MarkBusy", listen]),
+    ]);
 }
 
 #[test]
 fn each_command_without_a_turn_looks_for_messages() {
-    table(&mut idle(), vec![(1, asked(CommandKind::Wake), PROCEEDS), (1, slot(), &["OpenTurn"])]);
-    table(
-        &mut idle(),
-        vec![
-            (1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]),
-            (1, Event::Done, PROCEEDS),
-            (1, slot(), &["OpenTurn"]),
-        ],
-    );
-    table(
-        &mut idle(),
-        vec![(1, Event::ReaderEnded, &["ReplaceReader"]), (1, Event::Done, PROCEEDS), (1, slot(), RESTS)],
-    );
+    idle().takes(vec![(1, asked(CommandKind::Wake), PROCEEDS), (1, slot(), &["OpenTurn"])]);
+    idle().takes(vec![
+        (1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]),
+        (1, Event::Done, PROCEEDS),
+        (1, slot(), &["OpenTurn"]),
+    ]);
+    idle().takes(vec![(1, Event::ReaderEnded, &["ReplaceReader"]), (1, Event::Done, PROCEEDS), (1, slot(), RESTS)]);
 }
 
 #[test]
 fn a_wake_without_a_turn_delivers_and_projects_receipts() {
-    table(
-        &mut idle(),
-        vec![
-            (1, asked(CommandKind::Wake), PROCEEDS),
-            (1, slot(), &["OpenTurn"]),
-            (1, Event::Opened(Opening::Undelivered), &["Deliver"]),
-            (1, Event::Done, &["ProjectReceipts"]),
-            (1, Event::Done, PROCEEDS),
-            (1, slot(), &["OpenTurn"]),
-            // The dispatcher wakes the session after it recorded a receipt, without a message.
-            (1, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]),
-            (1, Event::Done, RESTS),
-        ],
-    );
+    idle().takes(vec![
+        (1, asked(CommandKind::Wake), PROCEEDS),
+        (1, slot(), &["OpenTurn"]),
+        (1, Event::Opened(Opening::Undelivered), &["Deliver"]),
+        (1, Event::Done, &["ProjectReceipts"]),
+        (1, Event::Done, PROCEEDS),
+        (1, slot(), &["OpenTurn"]),
+        // The dispatcher wakes the session after it recorded a receipt, without a message.
+        (1, Event::Opened(Opening::NoMessage), &["ProjectReceipts"]),
+        (1, Event::Done, RESTS),
+    ]);
 }
 
 #[test]
@@ -279,41 +263,32 @@ fn a_missed_deadline_is_the_models_or_the_sandboxs() {
             "Sleep { reason: Died(FailureReason { words: \"it missed the deadline of its turn\", detail: \"\" }), shutdown: None }",
         ),
     ] {
-        table(
-            &mut with_turn(),
-            vec![
-                (30, Event::TimeOver, &["Take"]),
-                (30, taken(false), &["MissDeadline"]),
-                (30, Event::Missed { is_models }, &[reason]),
-            ],
-        );
+        with_turn().takes(vec![
+            (30, Event::TimeOver, &["Take"]),
+            (30, taken(false), &["MissDeadline"]),
+            (30, Event::Missed { is_models }, &[reason]),
+        ]);
     }
 }
 
 #[test]
 fn a_reply_at_the_deadline_counts() {
-    table(
-        &mut with_turn(),
-        vec![
-            (30, Event::TimeOver, &["Take"]),
-            (30, taken(true), &["EndTurn", "Watch { is_open: false }", "CheckSlot"]),
-        ],
-    );
+    with_turn().takes(vec![
+        (30, Event::TimeOver, &["Take"]),
+        (30, taken(true), &["EndTurn", "Watch { is_open: false }", "CheckSlot"]),
+    ]);
 }
 
 #[test]
 fn a_shutdown_waits_for_the_turn_up_to_a_bound() {
     let mut work = with_turn();
     let listen = "Listen { until: 11s, is_free: false, has_more: false }";
-    table(
-        &mut work,
-        vec![
-            (1, asked(CommandKind::Shutdown), &["Watch { is_open: true }", listen]),
-            (11, Event::TimeOver, &["Sleep { reason: Ended(Some(Ticket(Shutdown, 7))), shutdown: None }"]),
-        ],
-    );
+    work.takes(vec![
+        (1, asked(CommandKind::Shutdown), &["Watch { is_open: true }", listen]),
+        (11, Event::TimeOver, &["Sleep { reason: Ended(Some(Ticket(Shutdown, 7))), shutdown: None }"]),
+    ]);
     let ended = "Sleep { reason: Ended(Some(Ticket(Shutdown, 7))), shutdown: None }";
-    table(&mut idle(), vec![(1, asked(CommandKind::Shutdown), &["Watch { is_open: false }", ended])]);
+    idle().takes(vec![(1, asked(CommandKind::Shutdown), &["Watch { is_open: false }", ended])]);
 }
 
 #[test]
@@ -322,49 +297,37 @@ fn a_crash_during_a_shutdown_keeps_the_shutdown() {
     work.step(Duration::from_secs(1), asked(CommandKind::Shutdown));
     work.step(Duration::from_secs(2), Event::SandboxEnded);
     let sleep = "Sleep { reason: Died(FailureReason { words: \"its process ended\", detail: \"\" }), shutdown: Some(Ticket(Shutdown, 7)) }";
-    table(&mut work, vec![(2, Event::End("its process ended"), &[sleep])]);
+    work.takes(vec![(2, Event::End("its process ended"), &[sleep])]);
 }
 
 #[test]
 fn a_full_workspace_ends_the_turn_or_restarts() {
-    table(
-        &mut with_turn(),
-        vec![
-            (1, Event::Full(Over::Bytes), &["EndOverBound(Bytes)"]),
-            (1, Event::Done, &["Sleep { reason: Cancelled, shutdown: None }"]),
-        ],
-    );
-    table(&mut idle(), vec![(1, Event::Full(Over::Bytes), &["Sleep { reason: Yielded, shutdown: None }"])]);
+    with_turn().takes(vec![
+        (1, Event::Full(Over::Bytes), &["EndOverBound(Bytes)"]),
+        (1, Event::Done, &["Sleep { reason: Cancelled, shutdown: None }"]),
+    ]);
+    idle().takes(vec![(1, Event::Full(Over::Bytes), &["Sleep { reason: Yielded, shutdown: None }"])]);
 }
 
 #[test]
 fn commands_run_awake_or_put_the_session_to_sleep() {
     for ask in [CommandKind::Stop, CommandKind::Release, CommandKind::Remove] {
         let sleeps = format!("Sleep {{ reason: Asked(Ticket({ask:?}, 7)), shutdown: None }}");
-        table(&mut with_turn(), vec![(1, asked(ask), &[&sleeps])]);
+        with_turn().takes(vec![(1, asked(ask), &[&sleeps])]);
     }
-    table(
-        &mut with_turn(),
-        vec![
-            (1, asked(CommandKind::Wake), &["Deliver"]),
-            (1, Event::Done, &["ProjectReceipts"]),
-            (1, Event::Done, &["Watch { is_open: true }", "Listen { until: 30s, is_free: false, has_more: false }"]),
-        ],
-    );
-    table(&mut idle(), vec![(1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, PROCEEDS)]);
-    table(
-        &mut with_turn(),
-        vec![
-            (1, asked(CommandKind::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
-            (1, Event::Cancelled { is_running: true }, &["Sleep { reason: Cancelled, shutdown: None }"]),
-        ],
-    );
-    table(
-        &mut idle(),
-        vec![
-            (1, asked(CommandKind::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
-            (1, Event::Cancelled { is_running: false }, &["Deliver"]),
-            (1, Event::Done, PROCEEDS),
-        ],
-    );
+    with_turn().takes(vec![
+        (1, asked(CommandKind::Wake), &["Deliver"]),
+        (1, Event::Done, &["ProjectReceipts"]),
+        (1, Event::Done, &["Watch { is_open: true }", "Listen { until: 30s, is_free: false, has_more: false }"]),
+    ]);
+    idle().takes(vec![(1, asked(CommandKind::Prove), &["Prove(Ticket(Prove, 7))"]), (1, Event::Done, PROCEEDS)]);
+    with_turn().takes(vec![
+        (1, asked(CommandKind::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
+        (1, Event::Cancelled { is_running: true }, &["Sleep { reason: Cancelled, shutdown: None }"]),
+    ]);
+    idle().takes(vec![
+        (1, asked(CommandKind::Cancel), &["Cancel(Ticket(Cancel, 7))"]),
+        (1, Event::Cancelled { is_running: false }, &["Deliver"]),
+        (1, Event::Done, PROCEEDS),
+    ]);
 }

@@ -7,12 +7,14 @@ use crate::runtime::sleep_reason::SleepReason;
 use crate::sessions::store::{FailureReason, SessionState};
 use ironclaw_jail::shortage::Shortage;
 
-/// Takes events in order, and compares the effects of each.
-fn table(life: &mut Life<Ticket>, rows: Vec<(Event<Ticket>, &[&str])>) {
-    for (event, expected) in rows {
-        let named = format!("{event:?}");
-        let effects: Vec<String> = life.step(event).iter().map(|effect| format!("{effect:?}")).collect();
-        assert_eq!(effects, expected, "after {named}");
+impl Life<Ticket> {
+    /// Takes events in order, and compares the effects of each.
+    fn takes(&mut self, rows: Vec<(Event<Ticket>, &[&str])>) {
+        for (event, expected) in rows {
+            let named = format!("{event:?}");
+            let effects: Vec<String> = self.step(event).iter().map(|effect| format!("{effect:?}")).collect();
+            assert_eq!(effects, expected, "after {named}");
+        }
     }
 }
 
@@ -31,7 +33,7 @@ fn asked(ask: CommandKind) -> Event<Ticket> {
 /// Makes the life of a session that has just been launched.
 fn awake() -> Life<Ticket> {
     let mut life = Life::new(FAILURES_MAX);
-    table(&mut life, vec![(Event::Begun, &["Deliver"]), (Event::Done, &["Show(Asleep)", "Find"])]);
+    life.takes(vec![(Event::Begun, &["Deliver"]), (Event::Done, &["Show(Asleep)", "Find"])]);
     wakes(&mut life, true, "false");
     life
 }
@@ -40,17 +42,14 @@ fn awake() -> Life<Ticket> {
 fn wakes(life: &mut Life<Ticket>, is_first: bool, keeps_attempts: &str) {
     let work = format!("Work {{ keeps_attempts: {keeps_attempts} }}");
     assert_eq!(life.shortages > 0, !is_first && life.keeps_attempts);
-    table(
-        life,
-        vec![
-            (found(), &["FindWork"]),
-            (Event::Work(true), &["Measure"]),
-            (Event::Measured(None), &["Join", "Show(Waiting)", "AwaitSlot"]),
-            (Event::SlotHeld, &["CheckRoom"]),
-            (Event::Room(None), &["Show(Starting)", "Launch"]),
-            (Event::Launched, &["Show(Awake)", "NoteShortage(None)", &work]),
-        ],
-    );
+    life.takes(vec![
+        (found(), &["FindWork"]),
+        (Event::Work(true), &["Measure"]),
+        (Event::Measured(None), &["Join", "Show(Waiting)", "AwaitSlot"]),
+        (Event::SlotHeld, &["CheckRoom"]),
+        (Event::Room(None), &["Show(Starting)", "Launch"]),
+        (Event::Launched, &["Show(Awake)", "NoteShortage(None)", &work]),
+    ]);
 }
 
 /// Makes a life that waits for a slot.
@@ -65,105 +64,81 @@ fn in_line() -> Life<Ticket> {
 /// Makes the life of a session that sleeps for this reason, before its resources are dropped.
 fn put_to_sleep(reason: SleepReason<Ticket>) -> Life<Ticket> {
     let mut life = awake();
-    table(
-        &mut life,
-        vec![
-            (slept(reason), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
-            (Event::Ended { is_reader_gone: false }, &["Drain"]),
-            (Event::Drained(None), &["Requeue(\"put to sleep\")"]),
-        ],
-    );
+    life.takes(vec![
+        (slept(reason), &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"]),
+        (Event::Ended { is_reader_gone: false }, &["Drain"]),
+        (Event::Drained(None), &["Requeue(\"put to sleep\")"]),
+    ]);
     life
 }
 
 #[test]
 fn a_session_wakes_works_and_sleeps() {
-    table(
-        &mut put_to_sleep(SleepReason::Idle),
-        vec![
-            (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
-            (found(), &["FindWork"]),
-            (Event::Work(false), &["LeaveOrWait"]),
-            (Event::Left, &["End"]),
-        ],
-    );
+    put_to_sleep(SleepReason::Idle).takes(vec![
+        (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
+        (found(), &["FindWork"]),
+        (Event::Work(false), &["LeaveOrWait"]),
+        (Event::Left, &["End"]),
+    ]);
 }
 
 #[test]
 fn a_session_that_yields_delivers_before_it_sleeps() {
-    table(
-        &mut put_to_sleep(SleepReason::Yielded),
-        vec![
-            (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Deliver"]),
-            (Event::Done, &["Show(Asleep)", "Find"]),
-        ],
-    );
+    put_to_sleep(SleepReason::Yielded).takes(vec![
+        (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Deliver"]),
+        (Event::Done, &["Show(Asleep)", "Find"]),
+    ]);
 }
 
 #[test]
 fn a_crash_is_retried_with_backoff_then_parked() {
     let mut life = awake();
     for failures in 1..=FAILURES_MAX {
-        table(
-            &mut life,
-            vec![
-                (
-                    slept(SleepReason::died("its process ended")),
-                    &["EndDrafts", "Show(Stopping)", "EndProcesses(Killed)"],
-                ),
-                (Event::Ended { is_reader_gone: false }, &["Drain"]),
-                (Event::Drained(None), &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Probe(None)"]),
-                (Event::Probed(None), &["Show(Asleep)", "CheckLauncher"]),
-                (Event::Launcher { is_dead: false }, &["CountFailure"]),
-            ],
-        );
+        life.takes(vec![
+            (slept(SleepReason::died("its process ended")), &["EndDrafts", "Show(Stopping)", "EndProcesses(Killed)"]),
+            (Event::Ended { is_reader_gone: false }, &["Drain"]),
+            (Event::Drained(None), &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Probe(None)"]),
+            (Event::Probed(None), &["Show(Asleep)", "CheckLauncher"]),
+            (Event::Launcher { is_dead: false }, &["CountFailure"]),
+        ]);
         if failures == FAILURES_MAX {
             break;
         }
         let backoff = format!("SetBackoff({failures})");
-        table(
-            &mut life,
-            vec![
-                (Event::Counted(failures), &[&backoff, "AwaitBackoff"]),
-                // A wake does not end the wait.
-                (asked(CommandKind::Wake), &["Deliver"]),
-                (Event::Done, &["AwaitBackoff"]),
-                (Event::TimeOver, &["Show(Asleep)", "Find"]),
-            ],
-        );
+        life.takes(vec![
+            (Event::Counted(failures), &[&backoff, "AwaitBackoff"]),
+            // A wake does not end the wait.
+            (asked(CommandKind::Wake), &["Deliver"]),
+            (Event::Done, &["AwaitBackoff"]),
+            (Event::TimeOver, &["Show(Asleep)", "Find"]),
+        ]);
         wakes(&mut life, false, "false");
     }
     let parked = "Park(3, FailureReason { words: \"its process ended\", detail: \"\" })";
-    table(
-        &mut life,
-        vec![
-            (Event::Counted(FAILURES_MAX), &[parked]),
-            (Event::Done, &["Show(Asleep)", "Find"]),
-            (Event::Found { standing: SessionState::Parked, is_halted: false }, &["LeaveOrWait"]),
-            (Event::Left, &["End"]),
-        ],
-    );
+    life.takes(vec![
+        (Event::Counted(FAILURES_MAX), &[parked]),
+        (Event::Done, &["Show(Asleep)", "Find"]),
+        (Event::Found { standing: SessionState::Parked, is_halted: false }, &["LeaveOrWait"]),
+        (Event::Left, &["End"]),
+    ]);
 }
 
 #[test]
 fn a_shortage_waits_longer_each_time_until_the_next_sleep() {
     let mut life = awake();
     for (tries, waits) in ["SetBackoff(1)", "SetBackoff(2)"].into_iter().enumerate() {
-        table(
-            &mut life,
-            vec![
-                (slept(SleepReason::Short(Shortage::Memory)), &["EndDrafts", "Show(Stopping)", "EndProcesses(Killed)"]),
-                (
-                    Event::Ended { is_reader_gone: true },
-                    &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "CheckLauncher"],
-                ),
-                (
-                    Event::Launcher { is_dead: false },
-                    &["Log(WaitsFor(Memory))", "NoteShortage(Some(Memory))", waits, "AwaitBackoff"],
-                ),
-                (Event::TimeOver, &["Show(Asleep)", "Find"]),
-            ],
-        );
+        life.takes(vec![
+            (slept(SleepReason::Short(Shortage::Memory)), &["EndDrafts", "Show(Stopping)", "EndProcesses(Killed)"]),
+            (
+                Event::Ended { is_reader_gone: true },
+                &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "CheckLauncher"],
+            ),
+            (
+                Event::Launcher { is_dead: false },
+                &["Log(WaitsFor(Memory))", "NoteShortage(Some(Memory))", waits, "AwaitBackoff"],
+            ),
+            (Event::TimeOver, &["Show(Asleep)", "Find"]),
+        ]);
         assert_eq!(life.shortages, tries as u32 + 1);
         wakes(&mut life, false, "true");
     }
@@ -183,82 +158,70 @@ fn an_emergency_stop_ends_both_and_counts_no_failure() {
         is_halted: true,
         keeps_attempts: false,
     };
-    table(
-        &mut life,
-        vec![
-            (killed, &["EndDrafts", "Show(Stopping)", "EndProcesses(KilledWithReader)"]),
-            (Event::Ended { is_reader_gone: false }, &["Requeue(\"everything was stopped\")"]),
-            (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
-            (Event::Found { standing: SessionState::Active, is_halted: true }, &["LeaveOrWait"]),
-            (
-                Event::Asked { command: Ticket(CommandKind::Prove, 1), is_halted: true },
-                &["RefuseProof(Ticket(Prove, 1))", "Show(Asleep)", "Find"],
-            ),
-        ],
-    );
+    life.takes(vec![
+        (killed, &["EndDrafts", "Show(Stopping)", "EndProcesses(KilledWithReader)"]),
+        (Event::Ended { is_reader_gone: false }, &["Requeue(\"everything was stopped\")"]),
+        (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
+        (Event::Found { standing: SessionState::Active, is_halted: true }, &["LeaveOrWait"]),
+        (
+            Event::Asked { command: Ticket(CommandKind::Prove, 1), is_halted: true },
+            &["RefuseProof(Ticket(Prove, 1))", "Show(Asleep)", "Find"],
+        ),
+    ]);
 }
 
 #[test]
 fn a_waiting_session_leaves_the_queue_after_its_recorded_stop() {
     let mut life = in_line();
-    table(
-        &mut life,
-        vec![
-            (asked(CommandKind::Stop), &["Show(Asleep)", "Find"]),
-            (found(), &["NoteStop(Ticket(Stop, 7))"]),
-            (
-                Event::StopNoted(Ticket(CommandKind::Stop, 7)),
-                &["GiveSlotBack", "Answer(Ticket(Stop, 7))", "Show(Asleep)", "Find"],
-            ),
-            (found(), &["LeaveOrWait"]),
-            (asked(CommandKind::Wake), &["Deliver"]),
-            (Event::Done, &["Show(Asleep)", "Find"]),
-            (found(), &["FindWork"]),
-        ],
-    );
+    life.takes(vec![
+        (asked(CommandKind::Stop), &["Show(Asleep)", "Find"]),
+        (found(), &["NoteStop(Ticket(Stop, 7))"]),
+        (
+            Event::StopNoted(Ticket(CommandKind::Stop, 7)),
+            &["GiveSlotBack", "Answer(Ticket(Stop, 7))", "Show(Asleep)", "Find"],
+        ),
+        (found(), &["LeaveOrWait"]),
+        (asked(CommandKind::Wake), &["Deliver"]),
+        (Event::Done, &["Show(Asleep)", "Find"]),
+        (found(), &["FindWork"]),
+    ]);
 }
 
 #[test]
 fn a_waiting_session_leaves_the_queue_at_an_emergency_stop() {
     let mut life = in_line();
-    table(&mut life, vec![(Event::Halted, &["GiveSlotBack", "Show(Asleep)", "Find"])]);
+    life.takes(vec![(Event::Halted, &["GiveSlotBack", "Show(Asleep)", "Find"])]);
 }
 
 #[test]
 fn a_command_keeps_the_position_in_the_queue() {
     let mut life = in_line();
-    table(
-        &mut life,
-        vec![
-            (asked(CommandKind::Release), &["Show(Asleep)", "Find"]),
-            (found(), &["RunCommand(Ticket(Release, 7))"]),
-            (Event::Done, &["Show(Asleep)", "Find"]),
-            (found(), &["FindWork"]),
-            (Event::Work(true), &["Show(Waiting)", "AwaitSlot"]),
-        ],
-    );
+    life.takes(vec![
+        (asked(CommandKind::Release), &["Show(Asleep)", "Find"]),
+        (found(), &["RunCommand(Ticket(Release, 7))"]),
+        (Event::Done, &["Show(Asleep)", "Find"]),
+        (found(), &["FindWork"]),
+        (Event::Work(true), &["Show(Waiting)", "AwaitSlot"]),
+    ]);
 }
 
 #[test]
 fn a_stop_during_a_breach_is_served_after_the_quarantine() {
     let mut life = awake();
-    table(
-        &mut life,
-        vec![
-            (
-                slept(SleepReason::Asked(Ticket(CommandKind::Stop, 7))),
-                &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"],
-            ),
-            (Event::Ended { is_reader_gone: false }, &["Drain"]),
-            (
-                Event::Drained(Some(FailureReason::new("a bad row"))),
-                &["Quarantine(FailureReason { words: \"a bad row\", detail: \"\" })"],
-            ),
-            (Event::Done, &["Requeue(\"put to sleep\")"]),
-            (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
-            (Event::Found { standing: SessionState::Quarantined, is_halted: false }, &["NoteStop(Ticket(Stop, 7))"]),
-        ],
-    );
+    life.takes(vec![
+        (
+            slept(SleepReason::Asked(Ticket(CommandKind::Stop, 7))),
+            &["EndDrafts", "Show(Stopping)", "EndProcesses(Told)"],
+        ),
+        (Event::Ended { is_reader_gone: false }, &["Drain"]),
+        (
+            Event::Drained(Some(FailureReason::new("a bad row"))),
+            &["Quarantine(FailureReason { words: \"a bad row\", detail: \"\" })"],
+        ),
+        (Event::Done, &["Requeue(\"put to sleep\")"]),
+        (Event::Done, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Show(Asleep)", "Find"]),
+        (Event::Found { standing: SessionState::Quarantined, is_halted: false }, &["NoteStop(Ticket(Stop, 7))"]),
+    ]);
 }
 
 #[test]
@@ -270,17 +233,14 @@ fn a_crash_during_a_shutdown_is_counted_and_not_retried() {
         is_halted: false,
         keeps_attempts: false,
     };
-    table(
-        &mut life,
-        vec![
-            (crash, &["EndDrafts", "Show(Stopping)", "EndProcesses(Killed)"]),
-            (Event::Ended { is_reader_gone: true }, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Probe(None)"]),
-            (Event::Probed(None), &["Show(Asleep)", "CheckLauncher"]),
-            (Event::Launcher { is_dead: false }, &["CountFailure"]),
-            (Event::Counted(1), &["Show(Asleep)", "Find"]),
-            (found(), &["Answer(Ticket(Shutdown, 7))", "End"]),
-        ],
-    );
+    life.takes(vec![
+        (crash, &["EndDrafts", "Show(Stopping)", "EndProcesses(Killed)"]),
+        (Event::Ended { is_reader_gone: true }, &["DropAwake", "Log(Asleep)", "GiveSlotBack", "Probe(None)"]),
+        (Event::Probed(None), &["Show(Asleep)", "CheckLauncher"]),
+        (Event::Launcher { is_dead: false }, &["CountFailure"]),
+        (Event::Counted(1), &["Show(Asleep)", "Find"]),
+        (found(), &["Answer(Ticket(Shutdown, 7))", "End"]),
+    ]);
 }
 
 #[test]
@@ -303,13 +263,10 @@ fn an_error_of_the_host_drops_all_and_restarts() {
     assert_eq!([abandon, drop, slot], ["Abandon(Ticket(Stop, 7))", "DropAwake", "GiveSlotBack"]);
     assert!(log.starts_with("Log(Waits("), "{log}");
     assert_eq!([show, probe], ["Show(Asleep)", "Probe(None)"]);
-    table(
-        &mut life,
-        vec![
-            (Event::Probed(Some(Shortage::Disk)), &["NoteShortage(Some(Disk))", "Pause"]),
-            (Event::TimeOver, &["Deliver"]),
-            (Event::Done, &["Show(Asleep)", "Find"]),
-        ],
-    );
+    life.takes(vec![
+        (Event::Probed(Some(Shortage::Disk)), &["NoteShortage(Some(Disk))", "Pause"]),
+        (Event::TimeOver, &["Deliver"]),
+        (Event::Done, &["Show(Asleep)", "Find"]),
+    ]);
     assert!(life.keeps_attempts);
 }
