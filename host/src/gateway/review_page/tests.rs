@@ -110,6 +110,22 @@ impl Asked {
             generation: self.generation,
         })
     }
+
+    /// Asserts that the page has each of these texts.
+    #[track_caller]
+    fn assert_shows(&self, lines: &[&str]) {
+        look_over(&self.shown());
+        let text = whole_lines(self);
+        for line in lines {
+            assert!(text.lines().any(|shown| shown.contains(line)), "{line:?} is not in\n{text}");
+        }
+    }
+
+    #[track_caller]
+    fn assert_lacks(&self, words: &str) {
+        let text = whole_lines(self);
+        assert!(!text.contains(words), "{words:?} is in\n{text}");
+    }
 }
 
 fn id<T: FromStr<Err: Debug>>(text: &str) -> T {
@@ -293,22 +309,6 @@ fn whole_lines(asked: &Asked) -> String {
     text.replace("\n  !!   ", " ").replace("\n    ", " ")
 }
 
-/// Asserts that the page has each of these texts.
-#[track_caller]
-fn assert_shown(asked: &Asked, lines: &[&str]) {
-    look_over(&asked.shown());
-    let text = whole_lines(asked);
-    for line in lines {
-        assert!(text.lines().any(|shown| shown.contains(line)), "{line:?} is not in\n{text}");
-    }
-}
-
-#[track_caller]
-fn assert_not_shown(asked: &Asked, words: &str) {
-    let text = whole_lines(asked);
-    assert!(!text.contains(words), "{words:?} is in\n{text}");
-}
-
 /// Lines of a small terminal.
 const SCREEN_LINES: usize = 24;
 
@@ -470,27 +470,22 @@ fn page_names_requester_and_deciders() {
     let strict = Asked { approvals: 2, requester_may_approve: false, ..persona("x") };
     let text = strict.shown();
     assert!(text.contains("  Approvals needed: 2, from different people\n"), "{text}");
-    assert_shown(
-        &strict,
-        &[
-            "  May approve: an owner or admin of this host, or an admin of this agent",
-            "  \"Alice\", on whose behalf the agent asks, may not approve.",
-            "two approvals count as one if",
-            "from \"Alice\" after this request was made does not count.",
-        ],
-    );
+    strict.assert_shows(&[
+        "  May approve: an owner or admin of this host, or an admin of this agent",
+        "  \"Alice\", on whose behalf the agent asks, may not approve.",
+        "two approvals count as one if",
+        "from \"Alice\" after this request was made does not count.",
+    ]);
     let alone = persona("x");
-    assert_shown(
-        &alone,
-        &["  \"Alice\", on whose behalf the agent asks, may approve, but only with one of these roles."],
-    );
-    assert_not_shown(&alone, "count as one");
-    assert_not_shown(&alone, "does not count");
+    alone
+        .assert_shows(&["  \"Alice\", on whose behalf the agent asks, may approve, but only with one of these roles."]);
+    alone.assert_lacks("count as one");
+    alone.assert_lacks("does not count");
     let person = Asked { is_person: true, ..Asked::of(ChangeKind::Mounts, json!([])) };
     let text = person.shown();
     assert!(text.contains(&format!("  person \"Alice\" ({ALICE})\n")), "{text}");
     assert!(!text.contains("an admin of this agent"), "{text}");
     assert!(text.contains("Without a decision by 2026-11-29 08:00 UTC this request expires"), "{text}");
     assert!(text.contains("  expires at: 2026-11-29T08:00:00.000Z\n"), "{text}");
-    assert_shown(&person, &["  \"Alice\", who asks, may approve, but only with one of these roles."]);
+    person.assert_shows(&["  \"Alice\", who asks, may approve, but only with one of these roles."]);
 }

@@ -18,16 +18,8 @@ fn cases() -> Vec<Asked> {
     };
     let usual =
         ["list_dir", "read_file", "recall", "remember", "request_capability_change", "search_files", "write_file"];
-    let with_commands = [
-        "list_dir",
-        "read_file",
-        "recall",
-        "remember",
-        "request_capability_change",
-        "run_command",
-        "search_files",
-        "write_file",
-    ];
+    let mut with_commands = usual.to_vec();
+    with_commands.insert(5, "run_command");
     let header = json!({"name": "authorization", "scheme": "Bearer", "secret": "calendar"});
     vec![
         by_agent(ChangeKind::EnabledTools, json!(usual), json!({}), json!(with_commands)),

@@ -29,19 +29,16 @@ pub(super) fn confirmation() -> (Value, Value, Value) {
 #[test]
 fn confirmation_names_each_loosened_new_and_changed_tool() {
     let asked = sample(ChangeKind::McpConfirm);
-    assert_shown(
-        &asked,
-        &[
-            "  Tool \"read\", class read, arguments \"path: free\".",
-            "  !! Tool \"read\" DIFFERS from the one that people confirmed.",
-            "  !! LOOSENED for \"read\": \"class read\", \"path free\".",
-            "  !! Tool \"write\" is NEW.",
-            "It no longer lists: \"list\".",
-            "  !! These agents may call tools of it at once: \"helper\".",
-        ],
-    );
+    asked.assert_shows(&[
+        "  Tool \"read\", class read, arguments \"path: free\".",
+        "  !! Tool \"read\" DIFFERS from the one that people confirmed.",
+        "  !! LOOSENED for \"read\": \"class read\", \"path free\".",
+        "  !! Tool \"write\" is NEW.",
+        "It no longer lists: \"list\".",
+        "  !! These agents may call tools of it at once: \"helper\".",
+    ]);
     let first = Asked { before: Value::Null, ..asked };
-    assert_not_shown(&first, "is NEW");
+    first.assert_lacks("is NEW");
 }
 
 #[test]
@@ -55,26 +52,26 @@ fn login_is_named_with_its_issuer_and_a_move_of_it() {
     };
     let issuer = |issuer: &str| json!({"issuer": issuer, "scopes": ["events"]});
     let first = of(Value::Null, issuer("https://login.example"));
-    assert_shown(
-        &first,
-        &["  !! LOGIN at \"https://login.example\": check", "The login asks for these scopes: \"events\"."],
-    );
+    first.assert_shows(&[
+        "  !! LOGIN at \"https://login.example\": check",
+        "The login asks for these scopes: \"events\".",
+    ]);
     let again = of(server(issuer("https://login.example")), issuer("https://login.example"));
-    assert_shown(&again, &["  !! As now, people log in at \"https://login.example\"."]);
+    again.assert_shows(&["  !! As now, people log in at \"https://login.example\"."]);
     let moved = of(server(issuer("https://old.example")), issuer("https://login.example"));
-    assert_shown(&moved, &["  !! The LOGIN moves from \"https://old.example\" to"]);
+    moved.assert_shows(&["  !! The LOGIN moves from \"https://old.example\" to"]);
     let client = |issuer: &str| json!({"issuer": issuer, "client_id": "ironclaw", "client_secret": "client"});
     let (old, new) = (client("https://old.example"), client("https://login.example"));
     let first = of(server(old), new.clone());
-    assert_shown(&first, &["  !! SECRET \"client\": the issuer gets its value"]);
+    first.assert_shows(&["  !! SECRET \"client\": the issuer gets its value"]);
     let again = of(server(new.clone()), new);
-    assert_shown(&again, &["  !! As now, the issuer gets secret \"client\""]);
+    again.assert_shows(&["  !! As now, the issuer gets secret \"client\""]);
 }
 
 #[test]
 fn access_names_the_login_that_each_call_uses() {
     let mut asked = sample(ChangeKind::McpAccess);
-    assert_not_shown(&asked, "LOGIN");
+    asked.assert_lacks("LOGIN");
     asked.facts["servers"]["files"]["issuer"] = json!("https://login.example");
-    assert_shown(&asked, &["  !! Each call carries the token of a LOGIN at \"https://login.example\""]);
+    asked.assert_shows(&["  !! Each call carries the token of a LOGIN at \"https://login.example\""]);
 }

@@ -1,7 +1,7 @@
 //! The sentences of each kind: differences are named, dangers are warnings, and harmless changes have no warning.
 
 use super::super::{Label, Role};
-use super::{Asked, SCRIBE, assert_not_shown, assert_shown, persona, registered_again, sample, whole_lines};
+use super::{Asked, SCRIBE, persona, registered_again, sample, whole_lines};
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
 
@@ -10,57 +10,51 @@ fn server_replacement_shows_each_difference() {
     let header = json!([{"name": "authorization", "secret": "files-key", "scheme": "Bearer"}]);
     let grants = json!({"scribe": {"agent": SCRIBE, "has": ["read", "write"], "keeps": ["read"]}});
     let kept = registered_again(header.clone(), grants.clone());
-    assert_shown(
-        &kept,
-        &[
-            "  The address stays \"https://mcp.example\".",
-            "takes only these: \"read\".",
-            &format!("  Agent \"scribe\" ({SCRIBE}) LOSES tools of \"files\": \"write\"; it keeps \"read\"."),
-            "  !! ANOTHER SECRET \"files-key\": every request to \"https://mcp.example\" carries it, in the header \"authorization\" (before: none).",
-            "the secret \"files-key\" is stored",
-            "  !! The AGENT chose the address AND the secret: check that this address may get this secret.",
-        ],
-    );
-    assert_not_shown(&kept, "No agent can use it yet");
-    assert_not_shown(&kept, "Add MCP server");
-    assert_shown(&registered_again(json!([]), grants), &["  !! The AGENT chose the address: check it."]);
+    kept.assert_shows(&[
+        "  The address stays \"https://mcp.example\".",
+        "takes only these: \"read\".",
+        &format!("  Agent \"scribe\" ({SCRIBE}) LOSES tools of \"files\": \"write\"; it keeps \"read\"."),
+        "  !! ANOTHER SECRET \"files-key\": every request to \"https://mcp.example\" carries it, in the header \"authorization\" (before: none).",
+        "the secret \"files-key\" is stored",
+        "  !! The AGENT chose the address AND the secret: check that this address may get this secret.",
+    ]);
+    kept.assert_lacks("No agent can use it yet");
+    kept.assert_lacks("Add MCP server");
+    registered_again(json!([]), grants).assert_shows(&["  !! The AGENT chose the address: check it."]);
 
     let lost = json!({"scribe": {"agent": SCRIBE, "has": ["read"], "keeps": []}});
     let mut moved = registered_again(header.clone(), lost);
     moved.before["url"] = json!("https://old.example");
     moved.before["headers"] = json!([{"name": "x-key", "secret": "old-key"}]);
-    assert_shown(
-        &moved,
-        &[
-            "  !! The address CHANGES from \"https://old.example\" to \"https://mcp.example\".",
-            "LOSES all its tools of \"files\": \"read\".",
-            "No agent can use it yet. That needs another change.",
-            "Its requests no longer carry these secrets: \"old-key\".",
-            "  !! ANOTHER SECRET \"files-key\": every request",
-        ],
-    );
+    moved.assert_shows(&[
+        "  !! The address CHANGES from \"https://old.example\" to \"https://mcp.example\".",
+        "LOSES all its tools of \"files\": \"read\".",
+        "No agent can use it yet. That needs another change.",
+        "Its requests no longer carry these secrets: \"old-key\".",
+        "  !! ANOTHER SECRET \"files-key\": every request",
+    ]);
     moved.before["headers"] = header.clone();
-    assert_shown(&moved, &["  !! SECRET \"files-key\" goes to ANOTHER address"]);
+    moved.assert_shows(&["  !! SECRET \"files-key\" goes to ANOTHER address"]);
     let mut new = registered_again(header, json!({}));
     new.before = Value::Null;
-    assert_shown(
-        &new,
-        &["to the catalogue of this host.", "No agent can use it yet", "  !! SECRET \"files-key\": every request"],
-    );
-    assert_not_shown(&new, "Replace");
+    new.assert_shows(&[
+        "to the catalogue of this host.",
+        "No agent can use it yet",
+        "  !! SECRET \"files-key\": every request",
+    ]);
+    new.assert_lacks("Replace");
     let by_person = Asked { is_person: true, labels: Vec::new(), ..new };
-    assert_not_shown(&by_person, "The AGENT chose");
+    by_person.assert_lacks("The AGENT chose");
 }
 
 #[test]
 fn channel_that_another_agent_hears_is_lost_by_it() {
     let wired = sample(ChangeKind::Wiring);
-    assert_shown(
-        &wired,
-        &[&format!("Agent \"scribe\" ({SCRIBE}) gets the messages of this channel now, and LOSES the channel.")],
-    );
+    wired.assert_shows(&[&format!(
+        "Agent \"scribe\" ({SCRIBE}) gets the messages of this channel now, and LOSES the channel."
+    )]);
     let own = Asked { before: json!({"channel": "hook", "engage": "all"}), ..wired };
-    assert_not_shown(&own, "LOSES");
+    own.assert_lacks("LOSES");
 }
 
 #[test]
@@ -68,27 +62,27 @@ fn mounts_name_the_directories_that_end() {
     let mount = |source: &str, is_read_only: bool| json!({"source": source, "target": "/x", "read_only": is_read_only});
     let with = |before: Value, payload: Value| Asked { before, ..Asked::of(ChangeKind::Mounts, payload) };
     let both = json!([mount("/srv/a", true), mount("/srv/b", false)]);
-    assert_shown(&with(json!([]), both.clone()), &["The agent has no directory of this machine now."]);
-    assert_shown(
-        &with(both.clone(), json!([mount("/srv/a", false)])),
-        &["Its access to these directories ENDS: \"/srv/b\".", "READ and WRITE \"/srv/a\" (now: read); the agent"],
-    );
-    assert_shown(&with(json!([mount("/srv/a", true)]), both.clone()), &["It keeps all directories that it has now."]);
-    assert_shown(&with(both, json!([])), &["to all directories of this machine: \"/srv/a\", \"/srv/b\"."]);
+    with(json!([]), both.clone()).assert_shows(&["The agent has no directory of this machine now."]);
+    with(both.clone(), json!([mount("/srv/a", false)])).assert_shows(&[
+        "Its access to these directories ENDS: \"/srv/b\".",
+        "READ and WRITE \"/srv/a\" (now: read); the agent",
+    ]);
+    with(json!([mount("/srv/a", true)]), both.clone()).assert_shows(&["It keeps all directories that it has now."]);
+    with(both, json!([])).assert_shows(&["to all directories of this machine: \"/srv/a\", \"/srv/b\"."]);
 }
 
 #[test]
 fn agent_that_asks_for_another_admin_is_a_danger() {
     const WORDS: &str = "  !! The AGENT asks to change the people who decide on its own changes.";
     let granted = sample(ChangeKind::Permissions);
-    assert_shown(&granted, &[WORDS]);
-    assert_not_shown(&Asked { is_person: true, labels: Vec::new(), ..granted.clone() }, WORDS);
+    granted.assert_shows(&[WORDS]);
+    Asked { is_person: true, labels: Vec::new(), ..granted.clone() }.assert_lacks(WORDS);
     let mut member = granted.clone();
     member.payload["grant"][0]["role"] = json!("member");
-    assert_not_shown(&member, WORDS);
+    member.assert_lacks(WORDS);
     let mut revoked = member;
     revoked.before["grant"][0]["role"] = json!("admin");
-    assert_shown(&revoked, &[WORDS]);
+    revoked.assert_shows(&[WORDS]);
 }
 
 #[test]
@@ -97,37 +91,35 @@ fn revoked_role_says_if_the_person_can_still_talk() {
         let payload = json!({"access": access, "revoke": ["chat:carol"]});
         Asked { before: json!({"access": before}), ..Asked::of(ChangeKind::Permissions, payload) }
     };
-    assert_shown(
-        &with(json!("members"), "everyone"),
-        &["they can no longer talk to it", "can talk to it now, and LOSE this access."],
-    );
-    assert_shown(&with(Value::Null, "everyone"), &["they can still talk to it"]);
-    assert_shown(&with(Value::Null, "members"), &["they can no longer talk to it"]);
-    assert_not_shown(&with(Value::Null, "members"), "-   access");
+    with(json!("members"), "everyone")
+        .assert_shows(&["they can no longer talk to it", "can talk to it now, and LOSE this access."]);
+    with(Value::Null, "everyone").assert_shows(&["they can still talk to it"]);
+    with(Value::Null, "members").assert_shows(&["they can no longer talk to it"]);
+    with(Value::Null, "members").assert_lacks("-   access");
 }
 
 #[test]
 fn member_access_names_owners_and_admins_of_the_host() {
     let members = Asked::of(ChangeKind::Permissions, json!({"access": "members"}));
-    assert_shown(&members, &["owners and admins of this host, and people with a role of this agent."]);
+    members.assert_shows(&["owners and admins of this host, and people with a role of this agent."]);
     let new = Asked::of(ChangeKind::CreateAgent, json!({"name": "scribe", "members": ["chat:bob"]}));
-    assert_shown(&new, &["People who may talk to it, besides owners and admins of this host: \"chat:bob\"."]);
+    new.assert_shows(&["People who may talk to it, besides owners and admins of this host: \"chat:bob\"."]);
 }
 
 #[test]
 fn agent_admin_is_a_decider_only_where_one_may_decide() {
-    assert_shown(&persona("x"), &["May approve: an owner or admin of this host, or an admin of this agent"]);
-    assert_not_shown(&Asked { roles: vec![Role::Owner], ..persona("x") }, "admin of this agent");
+    persona("x").assert_shows(&["May approve: an owner or admin of this host, or an admin of this agent"]);
+    Asked { roles: vec![Role::Owner], ..persona("x") }.assert_lacks("admin of this agent");
     let access = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": ["read"]}));
-    assert_not_shown(&access, "admin of this agent");
+    access.assert_lacks("admin of this agent");
 }
 
 #[test]
 fn removed_mcp_access_has_no_warning() {
     let none = Asked::of(ChangeKind::McpAccess, json!({"server": "files", "tools": []}));
-    assert_shown(&none, &["Take all tools of MCP server \"files\" away from agent \"helper\": none."]);
-    assert_not_shown(&none, "LEAVES THIS HOST");
-    assert_not_shown(&none, "SECRETS");
+    none.assert_shows(&["Take all tools of MCP server \"files\" away from agent \"helper\": none."]);
+    none.assert_lacks("LEAVES THIS HOST");
+    none.assert_lacks("SECRETS");
 }
 
 #[test]
@@ -137,48 +129,40 @@ fn page_names_the_source_of_software() {
         "apt": {"client": "/usr/bin/apt-get", "sources": null},
         "npm": {"client": "/usr/bin/npm", "registry": null},
     }});
-    assert_shown(
-        &asked,
-        &[
-            "Fetch apt packages with \"/usr/bin/apt-get\", from the sources of this machine.",
-            "Fetch npm packages with \"/usr/bin/npm\", from npm's own registry.",
-        ],
-    );
+    asked.assert_shows(&[
+        "Fetch apt packages with \"/usr/bin/apt-get\", from the sources of this machine.",
+        "Fetch npm packages with \"/usr/bin/npm\", from npm's own registry.",
+    ]);
     asked.facts["clients"]["apt"]["sources"] = json!("/srv/own.list");
     asked.facts["clients"]["npm"]["registry"] = json!("https://npm.example/");
-    assert_shown(
-        &asked,
-        &[
-            "\"/usr/bin/apt-get\", from the sources \"/srv/own.list\" of this host's settings.",
-            "\"/usr/bin/npm\", from the registry \"https://npm.example/\" of this host's settings.",
-        ],
-    );
+    asked.assert_shows(&[
+        "\"/usr/bin/apt-get\", from the sources \"/srv/own.list\" of this host's settings.",
+        "\"/usr/bin/npm\", from the registry \"https://npm.example/\" of this host's settings.",
+    ]);
     asked.facts = json!({"clients": {"npm": {"client": "/usr/bin/npm", "registry": null}}});
-    assert_not_shown(&asked, "Fetch apt");
+    asked.assert_lacks("Fetch apt");
 }
 
 #[test]
 fn labels_of_the_request_are_shown_with_their_meaning() {
     let with = |labels: &[Label]| Asked { labels: labels.to_vec(), ..persona("x") };
-    assert_shown(
-        &with(&[Label::External, Label::LlmDerived]),
-        &[
-            "  !! Before the agent asked, its model read, or may have read, text of other people or of tools.",
-            "Text of other people or of tools in this conversation: yes; its model read it",
-            "labels of the request: External, LlmDerived",
-        ],
-    );
+    with(&[Label::External, Label::LlmDerived]).assert_shows(&[
+        "  !! Before the agent asked, its model read, or may have read, text of other people or of tools.",
+        "Text of other people or of tools in this conversation: yes; its model read it",
+        "labels of the request: External, LlmDerived",
+    ]);
     let none = with(&[Label::LlmDerived]);
-    assert_shown(&none, &["or of tools in this conversation: none in the record", "labels of the request: LlmDerived"]);
-    assert_not_shown(&none, "  !! ");
-    assert_shown(
-        &with(&[]),
-        &["  !! The host does not know", "in this conversation: unknown", "labels of the request: none"],
-    );
+    none.assert_shows(&["or of tools in this conversation: none in the record", "labels of the request: LlmDerived"]);
+    none.assert_lacks("  !! ");
+    with(&[]).assert_shows(&[
+        "  !! The host does not know",
+        "in this conversation: unknown",
+        "labels of the request: none",
+    ]);
     let person = Asked { is_person: true, labels: Vec::new(), ..persona("x") };
-    assert_shown(&person, &["labels of the request: none"]);
-    assert_not_shown(&person, "text of other people");
-    assert_not_shown(&person, "Text of other people");
+    person.assert_shows(&["labels of the request: none"]);
+    person.assert_lacks("text of other people");
+    person.assert_lacks("Text of other people");
 }
 
 #[test]
@@ -190,11 +174,9 @@ fn each_danger_has_a_warning() {
         assert!(line.starts_with("  !! "), "{line}");
     };
     warned(ChangeKind::EnabledTools, "The agent can RUN PROGRAMS: run_command runs programs in the jail of the agent");
-    assert_shown(
-        &Asked { agent: "he\u{202e}lper".to_owned(), ..persona("x") },
-        &["  !! A name above contains unusual characters"],
-    );
-    assert_not_shown(&persona("x"), "unusual characters");
+    Asked { agent: "he\u{202e}lper".to_owned(), ..persona("x") }
+        .assert_shows(&["  !! A name above contains unusual characters"]);
+    persona("x").assert_lacks("unusual characters");
     warned(ChangeKind::Packages, "PUBLISHERS of these packages decide their content");
     warned(
         ChangeKind::Wiring,
@@ -233,19 +215,15 @@ fn grant_for_pushes_says_so_and_any_other_says_that_it_has_none() {
         )
     };
     let pushes = grant(&["git-upload-pack", "git-receive-pack"]);
-    assert_shown(
-        &pushes,
-        &["  !! PUSHES of agent \"helper\" may change any branch of these repositories: \"/ada/tulip\"."],
-    );
+    pushes.assert_shows(&[
+        "  !! PUSHES of agent \"helper\" may change any branch of these repositories: \"/ada/tulip\".",
+    ]);
     let fetches = grant(&["git-upload-pack"]);
-    assert_shown(
-        &fetches,
-        &[
-            "It may fetch these repositories, where each word in braces is one free part: \"/ada/tulip\".",
-            "It may push nothing.",
-        ],
-    );
-    assert_not_shown(&fetches, "PUSH");
+    fetches.assert_shows(&[
+        "It may fetch these repositories, where each word in braces is one free part: \"/ada/tulip\".",
+        "It may push nothing.",
+    ]);
+    fetches.assert_lacks("PUSH");
     for asked in [&pushes, &fetches] {
         let text = whole_lines(asked);
         assert_eq!(text.matches("/ada/tulip/info/refs?service=git-upload-pack").count(), 1, "{text}");

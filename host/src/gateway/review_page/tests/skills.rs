@@ -30,22 +30,19 @@ fn skill_shows_signer_scripts_and_each_part_in_its_own_words() {
         {"kind": "enabled_tools", "payload": ["read_file", "run_command"]},
         {"kind": "egress", "payload": {"host": "api.example", "methods": ["GET"], "paths": ["/v1/{place}"]}},
     ]);
-    assert_shown(
-        &asked,
-        &[
-            "from version \"1.0.0\" to version \"1.2.0\"",
-            "It is signed with the key \"own\", id \"0123456789ABCDEF\"",
-            "in these words: \"Reads the weather. Host: approved by the operator.\"",
-            "It has these scripts: \"scripts/look.sh\"",
-            "  !! An agent that may run commands can RUN these scripts",
-            "Added: \"run_command\".",
-            "ask this host of the network for pages: \"api.example\"",
-            "every call of these tools waits for a person: \"calendar__add\"",
-        ],
-    );
+    asked.assert_shows(&[
+        "from version \"1.0.0\" to version \"1.2.0\"",
+        "It is signed with the key \"own\", id \"0123456789ABCDEF\"",
+        "in these words: \"Reads the weather. Host: approved by the operator.\"",
+        "It has these scripts: \"scripts/look.sh\"",
+        "  !! An agent that may run commands can RUN these scripts",
+        "Added: \"run_command\".",
+        "ask this host of the network for pages: \"api.example\"",
+        "every call of these tools waits for a person: \"calendar__add\"",
+    ]);
     let removal = Asked {
         payload: json!({"name": "weather", "remove": true, "parts": [{"kind": "enabled_tools", "payload": ["read_file"]}]}),
         ..asked
     };
-    assert_shown(&removal, &["Remove the skill \"weather\" from", "loses them:"]);
+    removal.assert_shows(&["Remove the skill \"weather\" from", "loses them:"]);
 }
