@@ -29,8 +29,7 @@ fn approved_change_is_applied_only_once() {
     let id = fixture.persona("new");
     refused(fixture.apply(id), DenialCode::ChangeDecided);
     assert_eq!((fixture.persona_now(), fixture.status(id)), ("old".to_owned(), Status::Failed), "without an approval");
-    let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    let id = fixture.approved("new");
     assert_eq!(fixture.persona_now(), "old", "an approval alone applies nothing");
     fixture.apply(id).expect("it is approved");
     assert_eq!((fixture.persona_now(), fixture.status(id)), ("new".to_owned(), Status::Applied));
@@ -80,8 +79,7 @@ fn approval_is_valid_only_for_the_shown_change() {
         ),
     ] {
         let fixture = DecisionFixture::new();
-        let id = fixture.persona("new");
-        assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+        let id = fixture.approved("new");
         fixture.sql(sql, id);
         refused(fixture.apply(id), DenialCode::ApprovalLost);
         assert_eq!((fixture.persona_now().as_str(), fixture.status(id)), ("old", Status::Failed), "{sql}");
@@ -92,9 +90,7 @@ fn approval_is_valid_only_for_the_shown_change() {
 #[test]
 fn approval_of_other_change_key_generation_or_time_is_refused() {
     let fixture = DecisionFixture::new();
-    let (one, two) = (fixture.persona("one"), fixture.persona("two"));
-    assert_eq!(fixture.approve("olga", one), Ok(Vote::Approved));
-    assert_eq!(fixture.approve("olga", two), Ok(Vote::Approved));
+    let (one, two) = (fixture.approved("one"), fixture.approved("two"));
     // An approval moved from one change to the other.
     fixture.sql("UPDATE approvals SET state = 'void', ended_at = 1 WHERE subject = ?1", two);
     fixture.write(move |tx| {
@@ -102,29 +98,22 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
         Ok(tx.execute(sql, params![one, two])?)
     });
     refused(fixture.apply(two), DenialCode::ApprovalLost);
-    refused(fixture.apply(one), DenialCode::ApprovalLost);
-    assert_eq!(
-        (fixture.persona_now().as_str(), fixture.refused_approvals()),
-        ("old", vec![DenialCode::ApprovalForAnother])
-    );
+    fixture.loses_approval(one, DenialCode::ApprovalForAnother);
 
     let mut fixture = DecisionFixture::new();
-    let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    let id = fixture.approved("new");
     fixture.root = 2;
-    refused(fixture.apply(id), DenialCode::ApprovalLost);
-    assert_eq!(fixture.refused_approvals(), [DenialCode::ApprovalForged], "under another master key");
+    // Under another master key.
+    fixture.loses_approval(id, DenialCode::ApprovalForged);
 
     let fixture = DecisionFixture::new();
-    let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    let id = fixture.approved("new");
     fixture.sql("UPDATE changes SET generation = 9 WHERE id = ?1", id);
     refused(fixture.apply(id), DenialCode::ApprovalForAnother);
 
     // An expired approval, made with the right key.
     let fixture = DecisionFixture::new();
-    let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    let id = fixture.approved("new");
     fixture.write(move |tx| {
         let given = store::approvals(tx, id)?.remove(0);
         let token: Value = serde_json::from_str(&given.token).expect("JSON");
@@ -139,11 +128,7 @@ fn approval_of_other_change_key_generation_or_time_is_refused() {
         tx.execute("UPDATE approvals SET token = ?2 WHERE id = ?1", params![given.id, expired.to_json()])?;
         Ok(())
     });
-    refused(fixture.apply(id), DenialCode::ApprovalLost);
-    assert_eq!(
-        (fixture.persona_now().as_str(), fixture.refused_approvals()),
-        ("old", vec![DenialCode::ApprovalExpired])
-    );
+    fixture.loses_approval(id, DenialCode::ApprovalExpired);
 }
 
 #[test]
@@ -163,8 +148,7 @@ fn change_that_differs_from_its_shown_text_is_refused() {
     refused(fixture.approve("olga", second), DenialCode::ChangeStale);
     assert_eq!((fixture.persona_now().as_str(), fixture.status(second)), ("first", Status::Withdrawn));
     // The current setting, after the approval.
-    let third = fixture.persona("third");
-    assert_eq!(fixture.approve("olga", third), Ok(Vote::Approved));
+    let third = fixture.approved("third");
     fixture.sql("UPDATE agents SET persona = 'another' WHERE name = 'helper' AND ?1 <> ''", third);
     refused(fixture.apply(third), DenialCode::ChangeStale);
     assert_eq!(fixture.persona_now(), "another");
@@ -176,11 +160,7 @@ fn change_that_differs_from_its_shown_text_is_refused() {
     refused(fixture.approve_shown("olga", id, shown), DenialCode::ShownDiffers);
     assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.set_policy("[default]\nexpires_hours = 13");
-    refused(fixture.apply(id), DenialCode::ApprovalLost);
-    assert_eq!(
-        (fixture.persona_now().as_str(), fixture.refused_approvals()),
-        ("old", vec![DenialCode::ApprovalForAnother])
-    );
+    fixture.loses_approval(id, DenialCode::ApprovalForAnother);
 }
 
 #[test]
@@ -316,9 +296,8 @@ fn undecided_change_expires_and_stays_expired() {
 #[test]
 fn restored_record_voids_approvals_and_asks_a_person() {
     let fixture = DecisionFixture::under("[kind.enabled_tools]\napprovals = 2\n");
-    let (approved, pending) = (fixture.persona("new"), fixture.persona("newer"));
+    let (approved, pending) = (fixture.approved("new"), fixture.persona("newer"));
     let half = fixture.submit("olga", ChangeKind::EnabledTools, json!(["read_file"])).expect("submitted");
-    assert_eq!(fixture.approve("olga", approved), Ok(Vote::Approved));
     assert_eq!(fixture.approve("olga", half), Ok(Vote::Recorded(1)));
     let begin = |name: &'static str| fixture.write(move |tx| Ok(store::begin_generation(tx, &[name.to_owned()])?));
     assert_eq!(begin("one"), Some(3));
@@ -338,8 +317,7 @@ fn restored_record_voids_approvals_and_asks_a_person() {
 #[test]
 fn change_pending_in_a_restored_record_can_be_decided() {
     let fixture = DecisionFixture::new();
-    let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    let id = fixture.approved("new");
     fixture.write(|tx| Ok(store::begin_generation(tx, &["one".to_owned()])?));
     assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
     fixture.apply(id).expect("approved in this generation");
@@ -349,8 +327,7 @@ fn change_pending_in_a_restored_record_can_be_decided() {
 #[test]
 fn state_error_while_applying_leaves_the_approval_unused() {
     let fixture = DecisionFixture::new();
-    let id = fixture.persona("new");
-    assert_eq!(fixture.approve("olga", id), Ok(Vote::Approved));
+    let id = fixture.approved("new");
     let policy = Arc::clone(&fixture.policy);
     let failed = block_on(fixture.state().write(move |tx| {
         let row = store::known(tx, id).expect("it is there");
@@ -379,8 +356,7 @@ fn same_change_by_another_person_is_another_request() {
 fn same_change_after_a_stale_one_is_a_new_request() {
     let fixture = DecisionFixture::new();
     let stale = fixture.persona("new");
-    let other = fixture.persona("other");
-    assert_eq!(fixture.approve("olga", other), Ok(Vote::Approved));
+    let other = fixture.approved("other");
     fixture.apply(other).expect("applied");
     let fresh = fixture.persona("new");
     assert_ne!(fresh, stale);

@@ -64,10 +64,10 @@ mod tests {
     use crate::gateway::decide::proof::{Approved, Direct};
     use crate::gateway::writers::{self, agents::create_agent};
     use crate::registry::{self, AgentDraft};
+    use crate::sessions::store::tests::{draft, make_owner};
     use crate::store::record;
-    use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+    use ironclaw_contract::operator::DenialCode;
     use ironclaw_contract::seam::change::Access;
-    use ironclaw_ledger::Entry;
     use ironclaw_state::WriteTx;
 
     /// Returns the hint of a refusal about an unknown name, for a person.
@@ -79,17 +79,13 @@ mod tests {
     #[test]
     fn suggestion_has_only_names_that_the_asker_may_list() {
         record::in_a_new_one(|tx, _| {
-            Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("written");
-            let owner = registry::create_owner(tx, "Olga").expect("written");
+            let owner = make_owner(tx);
             for (name, access) in [("open", Access::Everyone), ("secret", Access::Members)] {
-                let name = name.to_owned();
-                let (persona, enabled_tools) = (String::new(), Vec::new());
-                let draft = AgentDraft { name, model: None, persona, enabled_tools, access };
-                create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+                let draft = AgentDraft { access, ..draft(name) };
+                create_agent(tx, &Direct::by_test(owner.id), draft).expect("a name");
             }
-            let member = registry::add_person(tx, "Mara", Role::Member, owner).expect("a name");
-            let admin = registry::add_person(tx, "Adam", Role::Admin, owner).expect("a name");
-            let owner = registry::person_by_id(tx, owner).expect("read").expect("a person");
+            let member = registry::add_person(tx, "Mara", Role::Member, owner.id).expect("a name");
+            let admin = registry::add_person(tx, "Adam", Role::Admin, owner.id).expect("a name");
             let new = tables::channels::NewChannel {
                 name: "desk",
                 kind: ironclaw_contract::operator::ChannelKind::Webhook,

@@ -196,14 +196,24 @@ pub(crate) mod tests {
         Origin::from_sender("desk".to_owned(), "x".to_owned(), thread.to_string())
     }
 
+    /// Returns an agent for everyone, without a persona and tools.
+    pub(crate) fn draft(name: &str) -> AgentDraft {
+        let (persona, access) = (String::new(), Access::Everyone);
+        AgentDraft { name: name.to_owned(), model: None, persona, enabled_tools: Vec::new(), access }
+    }
+
+    /// Opens the ledger of a new record, and makes its owner.
+    pub(crate) fn make_owner(tx: &mut WriteTx<'_>) -> Person {
+        Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("written");
+        let owner = create_owner(tx, "Olga").expect("written");
+        registry::person_by_id(tx, owner).expect("read").expect("a person")
+    }
+
     /// Runs a test on a record with an owner and an agent.
     fn on_record(test: impl FnOnce(&mut WriteTx<'_>, PersonId, &Agent, &WrappingKey) + Send + 'static) {
         record::in_a_new_one(|tx, key| {
-            Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("written");
-            let owner = create_owner(tx, "Olga").expect("written");
-            let (name, persona, access) = ("a".to_owned(), String::new(), Access::Everyone);
-            let draft = AgentDraft { name, model: None, persona, enabled_tools: Vec::new(), access };
-            let agent = create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
+            let owner = make_owner(tx).id;
+            let agent = create_agent(tx, &Direct::by_test(owner), draft("a")).expect("a name");
             test(tx, owner, &agent, &key.wrapping_key());
         });
     }
@@ -254,14 +264,7 @@ pub(crate) mod tests {
         for end in ends {
             on_record(move |tx, owner, agent, wrapping| {
                 let yes = Approved::by_test(owner);
-                let other = AgentDraft {
-                    name: "b".to_owned(),
-                    model: None,
-                    persona: String::new(),
-                    enabled_tools: Vec::new(),
-                    access: Access::Everyone,
-                };
-                let other = create_agent(tx, &Direct::by_test(owner), other).expect("a name");
+                let other = create_agent(tx, &Direct::by_test(owner), draft("b")).expect("a name");
                 writers::mounts::set(tx, &yes, agent.id, &[granted(false)]).expect("granted");
                 let made = find_or_create(tx, agent, &origin(0), owner, 1, wrapping).expect("there is a uid");
                 erase(tx, made.id, owner).expect("erased");

@@ -2,54 +2,27 @@
 
 use super::*;
 use crate::channels::inbound::channel::Received;
+use crate::channels::inbound::scope::tests::received;
 use crate::channels::inbound::{identity, inbox, routing};
 use crate::gateway::decide::proof::Direct;
 use crate::gateway::writers;
-use crate::registry::{AgentDraft, create_owner};
+use crate::sessions::store::tests::{draft, make_owner};
 use crate::store::record;
 use crate::turns::calls::{Call, Judged, codes_of_calls};
 use ironclaw_contract::ids::{BootId, ItemId};
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_contract::seam::change::Access;
-use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::call::{Answer as StageAnswer, Stage};
-use ironclaw_judge::spans::Telling;
-use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
 
 /// Opens a turn of the owner with a new agent.
 fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, turn::Turn) {
-    Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
-    let owner = create_owner(tx, "Olga").expect("made");
-    let person = registry::find_person(tx, "Olga").expect("read").expect("there");
-    let draft = AgentDraft {
-        name: "clerk".to_owned(),
-        model: None,
-        persona: String::new(),
-        enabled_tools: Vec::new(),
-        access: Access::Everyone,
-    };
-    writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
-    let received = Received {
-        channel: "loopback".to_owned(),
-        kind: Kind::Chat,
-        platform_id: owner.to_string(),
-        thread_id: String::new(),
-        sender: owner.to_string(),
-        speaker: Some(owner),
-        event_id: None,
-        event_digest: None,
-        agent: "clerk".to_owned(),
-        text: "hello".to_owned(),
-        files: Vec::new(),
-        group: None,
-        mentions: Vec::new(),
-        quoted: Vec::new(),
-        allow: None,
-        telling: Telling::Typed,
-    };
+    let person = make_owner(tx);
+    let owner = person.id;
+    writers::agents::create_agent(tx, &Direct::by_test(owner), draft("clerk")).expect("a name");
+    let (platform_id, sender, agent) = (owner.to_string(), owner.to_string(), "clerk".to_owned());
+    let received = Received { platform_id, sender, speaker: Some(owner), agent, ..received("hello") };
     let known = identity::authenticate(tx, received).expect("known");
     let routed =
         routing::route(tx, known, &crate::registry::quota::Config::default(), u32::MAX, wrapping).expect("heard");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::registry::channels::{self, ChannelDraft};
 use crate::registry::{Identity, Person, person_removal, places};
+use crate::sessions::store::tests::make_owner;
 use crate::store::record;
 use crate::store::refusal::Denied;
 use ironclaw_contract::operator::{ChannelKind, DenialCode};
@@ -13,9 +14,7 @@ const NOW: i64 = 1_000_000;
 /// Runs a test on a record with an owner and the channels `desk` and `shop`.
 fn with_channels(test: impl FnOnce(&mut WriteTx<'_>, &Person) + Send + 'static) {
     record::in_a_new_one(|tx, key| {
-        Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("a chain");
-        let owner = registry::people::create_owner(tx, "Olga").expect("made");
-        let owner = registry::person_by_id(tx, owner).expect("read").expect("a person");
+        let owner = make_owner(tx);
         for name in ["desk", "shop"] {
             add_channel(tx, key, &owner, name);
         }

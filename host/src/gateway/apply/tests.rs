@@ -20,6 +20,12 @@ fn done(tx: &mut WriteTx<'_>, scene: &Scene, kind: ChangeKind, payload: Value, p
     apply(tx, &approved, prepared).expect("it can be done").outcome
 }
 
+/// Returns the code of the refusal of a change for which nothing is prepared.
+#[track_caller]
+fn code(tx: &mut WriteTx<'_>, approved: &Approved) -> DenialCode {
+    apply(tx, approved, &Prepared::Nothing).expect_err("refused").refusal().code
+}
+
 fn noted(tx: &ReadTx<'_>, what: &str) -> Vec<Value> {
     let sql = "SELECT data FROM ledger ORDER BY seq";
     let lines: Vec<String> = tx.list(sql, [], |row| row.get(0)).expect("read");
@@ -39,8 +45,7 @@ fn clerk(tx: &ReadTx<'_>) -> Agent {
 fn software_that_was_not_fetched_is_not_set() {
     on_record(|tx, scene| {
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::Packages, json!(["jq"])));
-        let refused = apply(tx, &approved, &Prepared::Nothing).expect_err("nothing was fetched");
-        assert_eq!(refused.refusal().code, DenialCode::PackagesNotFetched);
+        assert_eq!(code(tx, &approved), DenialCode::PackagesNotFetched);
         assert_eq!(software::for_agent(tx, scene.clerk.id).expect("read"), None);
         let digest = Digest::of(b"layer");
         done(tx, &scene, ChangeKind::Packages, json!(["jq"]), &Prepared::Layer(layer(digest)));
@@ -70,16 +75,10 @@ fn change_of_a_removed_channel_or_agent_is_outdated() {
         let wiring = json!({ "channel": "desk", "engage": "all" });
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::Wiring, wiring));
         channels::remove(tx, "desk", scene.owner).expect("removed");
-        assert_eq!(
-            apply(tx, &approved, &Prepared::Nothing).expect_err("gone").refusal().code,
-            DenialCode::ChangeOutdated
-        );
+        assert_eq!(code(tx, &approved), DenialCode::ChangeOutdated);
         let approved = scene.approved(tx, scene.by_owner(ChangeKind::EnabledTools, json!([])));
         writers::agents::remove_agent(tx, &Approved::by_test(scene.owner), &scene.clerk).expect("removed");
-        assert_eq!(
-            apply(tx, &approved, &Prepared::Nothing).expect_err("gone").refusal().code,
-            DenialCode::ChangeOutdated
-        );
+        assert_eq!(code(tx, &approved), DenialCode::ChangeOutdated);
     });
 }
 

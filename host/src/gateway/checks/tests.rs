@@ -6,15 +6,15 @@ use crate::gateway::{Origin, writers};
 use crate::reach::packages;
 use crate::registry::channels::{self, ChannelDraft};
 use crate::registry::secrets;
-use crate::registry::{AgentDraft, LOOPBACK, Role, create_owner};
+use crate::registry::{AgentDraft, LOOPBACK, Role};
+use crate::sessions::store::tests::{draft as empty_draft, make_owner};
 use crate::store::record;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
-use ironclaw_contract::operator::{ChannelKind, LedgerEvent};
+use ironclaw_contract::operator::ChannelKind;
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Change, ChangeKind, Engage, McpConfirm, McpRegister, Packages, Payload, Wiring,
 };
-use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{MasterKey, SecretText};
 use serde_json::{Value, json};
@@ -30,12 +30,19 @@ pub(crate) struct Scene {
 }
 
 fn draft(name: &str) -> AgentDraft {
-    AgentDraft {
-        name: name.to_owned(),
-        model: None,
-        persona: "old".to_owned(),
-        enabled_tools: vec!["write_file".to_owned(), "read_file".to_owned()],
-        access: Access::Everyone,
+    let enabled_tools = vec!["write_file".to_owned(), "read_file".to_owned()];
+    AgentDraft { persona: "old".to_owned(), enabled_tools, ..empty_draft(name) }
+}
+
+/// Returns the settings of a host that allows no mount.
+pub(crate) fn host_policy() -> HostPolicy {
+    HostPolicy {
+        mounts: Vec::new(),
+        linked: Vec::new(),
+        private: Vec::new(),
+        packages: packages::Config::default(),
+        budget: crate::turns::budget::Config::default(),
+        egress: crate::registry::egress::Config::default(),
     }
 }
 
@@ -47,9 +54,8 @@ pub(crate) fn connect(tx: &mut WriteTx<'_>, name: &str, agent: &Agent, by: Perso
 }
 
 fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
-    Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
-    let owner = create_owner(tx, "Olga").expect("made");
-    let by = registry::find_person(tx, "Olga").expect("read").expect("there");
+    let by = make_owner(tx);
+    let owner = by.id;
     let member = registry::add_person(tx, "Mia", Role::Member, owner).expect("a name");
     for name in ["chat:mia", "mail:mia"] {
         let identity = name.parse().expect("an identity");
@@ -74,15 +80,7 @@ fn set_scene(tx: &mut WriteTx<'_>, key: &MasterKey) -> Scene {
     secrets::set(tx, &wrapping, &"token".parse().expect("a name"), &value, owner).expect("set");
     let origin = store::Origin::from_sender(LOOPBACK.to_owned(), owner.to_string(), String::new());
     let session = store::find_or_create(tx, &clerk, &origin, owner, u32::MAX, &wrapping).expect("made").id;
-    let host_policy = HostPolicy {
-        mounts: Vec::new(),
-        linked: Vec::new(),
-        private: Vec::new(),
-        packages: packages::Config::default(),
-        budget: crate::turns::budget::Config::default(),
-        egress: crate::registry::egress::Config::default(),
-    };
-    Scene { owner, member: member.id, clerk, other, session, host_policy }
+    Scene { owner, member: member.id, clerk, other, session, host_policy: host_policy() }
 }
 
 /// Runs a test on a new record.
@@ -464,18 +462,15 @@ fn another_meaning_of_a_name_changes_the_facts() {
         let identity = "chat:mia".parse().expect("an identity");
         registry::people::unlink(tx, &mia, &identity, scene.owner).expect("hers");
         registry::people::link(tx, &olga, &identity, scene.owner).expect("free");
-        assert_ne!(
-            current_settings::read(tx, &scene.host_policy, &proposed.change, Some(&scene.clerk)).expect("read"),
-            first
-        );
+        let read = |tx: &ReadTx<'_>, change: &Change| {
+            current_settings::read(tx, &scene.host_policy, change, Some(&scene.clerk)).expect("read")
+        };
+        assert_ne!(read(tx, &proposed.change), first);
 
         let wiring = scene.by_owner(ChangeKind::Wiring, json!({ "channel": "desk", "engage": "all" }));
         let first = scene.looked(tx, wiring.clone()).expect("good").standing;
         connect(tx, "desk", &scene.other, scene.owner);
-        assert_ne!(
-            current_settings::read(tx, &scene.host_policy, &wiring.change, Some(&scene.clerk)).expect("read"),
-            first
-        );
+        assert_ne!(read(tx, &wiring.change), first);
     });
 }
 

@@ -4,6 +4,7 @@
 
 use super::super::apply;
 use super::super::decide::proof::Direct;
+pub(super) use super::super::checks::tests::host_policy;
 use super::super::decide::{self, DecisionContext, Undecided, Vote};
 use super::super::kinds::{Prepared, concerns_agent};
 use super::super::store::{self, Status};
@@ -12,12 +13,13 @@ use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{self, Policy};
 use crate::registry::{self, AgentDraft, Person, Role};
+use crate::sessions::store::tests::draft;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Payload};
+use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ApprovalRoot;
@@ -58,13 +60,7 @@ impl DecisionFixture {
                 registry::tokens::issue(tx, person, "desk", None, &fresh, owner).expect("a good token");
             }
             for name in [AGENT, "other"] {
-                let draft = AgentDraft {
-                    name: name.into(),
-                    model: None,
-                    persona: "old".into(),
-                    enabled_tools: Vec::new(),
-                    access: Access::Everyone,
-                };
+                let draft = AgentDraft { persona: "old".into(), ..draft(name) };
                 writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a good name");
             }
             Ok(())
@@ -124,6 +120,14 @@ impl DecisionFixture {
     /// Submits a new persona of this text by the owner.
     pub(super) fn persona(&self, text: &str) -> ChangeId {
         self.submit("olga", ChangeKind::Persona, json!({ "instructions": text })).expect("submitted")
+    }
+
+    /// Submits a new persona, and approves it by the owner.
+    #[track_caller]
+    pub(super) fn approved(&self, text: &str) -> ChangeId {
+        let id = self.persona(text);
+        assert_eq!(self.approve("olga", id), Ok(Vote::Approved));
+        id
     }
 
     pub(super) fn shown(&self, id: ChangeId) -> Digest {
@@ -200,6 +204,13 @@ impl DecisionFixture {
         self.write(|tx| Ok(registry::find_agent(tx, AGENT)?.expect("an agent").persona))
     }
 
+    /// Expects that a change is not applied, because one approval is refused with this code.
+    #[track_caller]
+    pub(super) fn loses_approval(&self, id: ChangeId, code: DenialCode) {
+        refused(self.apply(id), DenialCode::ApprovalLost);
+        assert_eq!((self.persona_now().as_str(), self.refused_approvals()), ("old", vec![code]));
+    }
+
     /// Returns the codes of the refused approvals in the ledger.
     pub(super) fn refused_approvals(&self) -> Vec<DenialCode> {
         self.write(|tx| {
@@ -212,17 +223,6 @@ impl DecisionFixture {
 
 fn refusal(undecided: Undecided) -> Refusal {
     undecided.notifying(|_| Ok::<_, Error>(())).refusal()
-}
-
-pub(super) fn host_policy() -> HostPolicy {
-    HostPolicy {
-        mounts: Vec::new(),
-        linked: Vec::new(),
-        private: Vec::new(),
-        packages: crate::reach::packages::Config::default(),
-        budget: crate::turns::budget::Config::default(),
-        egress: crate::registry::egress::Config::default(),
-    }
 }
 
 pub(super) fn context<'a>(policy: &'a Policy, root: u8, host_policy: &'a HostPolicy) -> DecisionContext<'a> {

@@ -175,6 +175,7 @@ fn short(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::checks::tests::host_policy;
     use std::fs;
     use std::os::unix::fs::symlink;
 
@@ -194,10 +195,7 @@ mod tests {
         symlink(root.join("allowed/data"), root.join("allowed/link")).expect("linked");
         let private = vec![root.join("allowed/home")];
         let linked = vec![(root.join("named"), root.join("allowed"))];
-        let packages = crate::reach::packages::Config::default();
-        let budget = crate::turns::budget::Config::default();
-        let egress = crate::registry::egress::Config::default();
-        let host_policy = HostPolicy { mounts: vec![root.join("allowed")], linked, private, packages, budget, egress };
+        let host_policy = HostPolicy { mounts: vec![root.join("allowed")], linked, private, ..host_policy() };
         Fixture { _directory: directory, root, host_policy }
     }
 
@@ -208,32 +206,25 @@ mod tests {
     #[test]
     fn mount_outside_allowed_or_of_host_or_system_is_refused() {
         let Fixture { root, host_policy, .. } = &fixture();
-        let at = |rest: &str| format!("{}{rest}", root.display());
-        for (source, code) in [
-            ("/".to_owned(), DenialCode::MountSystem),
-            ("/proc".to_owned(), DenialCode::MountSystem),
-            ("/proc/self".to_owned(), DenialCode::MountSystem),
-            ("/etc/ssh".to_owned(), DenialCode::MountSystem),
-            ("/home".to_owned(), DenialCode::MountNotAllowed),
-            (at(""), DenialCode::MountNotAllowed),
-            (at("/allowedly"), DenialCode::MountNotAllowed),
-            (at("/allowed"), DenialCode::MountPrivate),
-            (at("/allowed/home"), DenialCode::MountPrivate),
-            (at("/allowed/home/sessions"), DenialCode::MountPrivate),
-            (at("/allowed/link"), DenialCode::MountLink),
-            (at("/allowed/link/deep"), DenialCode::MountLink),
-            (at("/named/data"), DenialCode::MountLink),
-            (at("/allowed/file"), DenialCode::MountSource),
-            (at("/allowed/nothing"), DenialCode::MountSource),
-            (at("/allowed/data/../home"), DenialCode::MountSource),
-            (at("/allowed/./data"), DenialCode::MountSource),
-            (at("//allowed/data"), DenialCode::MountSource),
-            (at("/allowed/data/"), DenialCode::MountSource),
-            (at("/allowed/da\nta"), DenialCode::MountSource),
-            ("allowed/data".to_owned(), DenialCode::MountSource),
-        ] {
-            let refused = complete(vec![mount(&source, Some("/x"))], host_policy).expect_err(&source);
+        let refuses = |code: DenialCode, source: &str| {
+            let refused = complete(vec![mount(source, Some("/x"))], host_policy).expect_err(source);
             assert_eq!(refused.code, code, "{source}: {refused}");
+        };
+        for (code, sources) in [
+            (DenialCode::MountSystem, &["/", "/proc", "/proc/self", "/etc/ssh"][..]),
+            (DenialCode::MountNotAllowed, &["/home"]),
+            (DenialCode::MountSource, &["allowed/data"]),
+        ] {
+            sources.iter().for_each(|source| refuses(code, source));
+        }
+        for (code, below) in [
+            (DenialCode::MountNotAllowed, &["", "/allowedly"][..]),
+            (DenialCode::MountPrivate, &["/allowed", "/allowed/home", "/allowed/home/sessions"]),
+            (DenialCode::MountLink, &["/allowed/link", "/allowed/link/deep", "/named/data"]),
+            (DenialCode::MountSource, &["/allowed/file", "/allowed/nothing", "/allowed/data/../home"]),
+            (DenialCode::MountSource, &["/allowed/./data", "//allowed/data", "/allowed/data/", "/allowed/da\nta"]),
+        ] {
+            below.iter().for_each(|rest| refuses(code, &format!("{}{rest}", root.display())));
         }
     }
 

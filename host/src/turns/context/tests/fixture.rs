@@ -2,6 +2,7 @@
 
 use super::super::{Checked, ItemCache, OutputBody, Reader, Unanswered, check, compose};
 use crate::channels::inbound::channel::Received;
+use crate::channels::inbound::scope::tests::received;
 use crate::channels::inbound::{identity, inbox, routing};
 use crate::channels::outbound::delivery;
 use crate::gateway::decide::proof::{Approved, Direct};
@@ -9,7 +10,8 @@ use crate::gateway::writers;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::mounts::{self, Mount};
 use crate::registry::tools::{Class, Runs};
-use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels, create_owner};
+use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels};
+use crate::sessions::store::tests::{draft, make_owner};
 use crate::sessions::store::{self, Session};
 use crate::store::record;
 use crate::store::tables::mcp as table;
@@ -18,13 +20,11 @@ use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
-use ironclaw_contract::operator::{ChannelKind, LedgerEvent, MessageFile};
-use ironclaw_contract::seam::change::{Access, Engage, Packages, Wiring};
+use ironclaw_contract::operator::{ChannelKind, MessageFile};
+use ironclaw_contract::seam::change::{Engage, Packages, Wiring};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
-use ironclaw_judge::spans::Telling;
-use ironclaw_ledger::Entry;
 use ironclaw_model::{Cut, Prompt};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{ContentKey, SecretText, WrappingKey};
@@ -67,21 +67,15 @@ pub(super) fn with_fixture(test: impl FnOnce(Fixture<'_, '_>) + Send + 'static) 
 }
 
 fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 'tx> {
-    Entry::new(LedgerEvent::LedgerOpened).append(tx).expect("appended");
-    let owner = create_owner(tx, "Olga").expect("made");
-    let by = registry::find_person(tx, "Olga").expect("read").expect("there");
+    let by = make_owner(tx);
+    let owner = by.id;
     for (sender, name) in NAMES {
         let person = registry::add_person(tx, name, Role::Member, owner).expect("a name");
         let identity = format!("desk:{sender}").parse().expect("an identity");
         registry::people::link(tx, &person, &identity, owner).expect("free");
     }
-    let draft = AgentDraft {
-        name: "clerk".to_owned(),
-        model: None,
-        persona: "Be brief.".to_owned(),
-        enabled_tools: crate::registry::tools::usual().map(str::to_owned).collect(),
-        access: Access::Everyone,
-    };
+    let enabled_tools = crate::registry::tools::usual().map(str::to_owned).collect();
+    let draft = AgentDraft { persona: "Be brief.".to_owned(), enabled_tools, ..draft("clerk") };
     let agent = writers::agents::create_agent(tx, &Direct::by_test(owner), draft).expect("a name");
     let secret = SecretText::new("secret".to_owned());
     let url = "https://example.org/".to_owned();
@@ -122,6 +116,13 @@ impl Fixture<'_, '_> {
         self.send(sender, text, Vec::new())
     }
 
+    /// Says these words, and opens the turn that they ask for.
+    pub(super) fn ask(&mut self, sender: &str, text: &str) -> MessageId {
+        let message = self.say(sender, text);
+        self.open();
+        message
+    }
+
     pub(super) fn send(&mut self, sender: &str, text: &str, files: Vec<MessageFile>) -> MessageId {
         let received = Received {
             channel: "desk".to_owned(),
@@ -129,17 +130,9 @@ impl Fixture<'_, '_> {
             platform_id: "room".to_owned(),
             thread_id: self.thread.clone(),
             sender: sender.to_owned(),
-            speaker: None,
-            event_id: None,
-            event_digest: None,
             agent: self.agent.clone(),
-            text: text.to_owned(),
             files,
-            group: None,
-            mentions: Vec::new(),
-            quoted: Vec::new(),
-            allow: None,
-            telling: Telling::Typed,
+            ..received(text)
         };
         let known = identity::authenticate(self.tx, received).expect("known");
         let routed =
