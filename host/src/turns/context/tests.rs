@@ -33,18 +33,15 @@ fn last_said(fixture: &mut Fixture<'_, '_>) -> Vec<String> {
 fn context_messages_keep_their_position() {
     with_fixture(|mut fixture| {
         fixture.say(ANN, "one chatter");
-        fixture.say(ANN, "!ask1");
-        fixture.open();
+        fixture.ask(ANN, "!ask1");
         fixture.answer("answer1");
         fixture.say(ANN, "two chatter");
-        fixture.say(ANN, "!ask2");
-        fixture.open();
+        fixture.ask(ANN, "!ask2");
         // A message that arrives while the turn is open is shown from the next turn on.
         fixture.say(ANN, "three chatter");
         fixture.answer("answer2");
         fixture.say(ANN, "four chatter");
-        fixture.say(ANN, "!ask3");
-        fixture.open();
+        fixture.ask(ANN, "!ask3");
         let shown = last_said(&mut fixture);
         assert_eq!(
             shown[1..],
@@ -61,13 +58,11 @@ fn context_messages_keep_their_position() {
 #[test]
 fn outcome_of_a_change_follows_the_turn_that_asked() {
     with_fixture(|mut fixture| {
-        fixture.say(ANN, "!ask");
-        fixture.open();
+        fixture.ask(ANN, "!ask");
         fixture.output("", &[("request_capability_change", Some((true, "pending")))], false);
         fixture.answer("it is pending");
         fixture.notify("The change was rejected.");
-        fixture.say(ANN, "!hi");
-        fixture.open();
+        fixture.ask(ANN, "!hi");
         let shown = last_said(&mut fixture);
         let last = shown.last().expect("a message");
         assert!(shown[shown.len() - 2].starts_with("assistant: it is pending"), "{shown:?}");
@@ -80,16 +75,13 @@ fn outcome_of_a_change_follows_the_turn_that_asked() {
 #[test]
 fn retried_message_follows_later_messages() {
     with_fixture(|mut fixture| {
-        let first = fixture.say(ANN, "!first");
-        fixture.open();
+        let first = fixture.ask(ANN, "!first");
         fixture.end(Ending::Notice);
         fixture.say(ANN, "chatter");
-        fixture.say(ANN, "!second");
-        fixture.open();
+        fixture.ask(ANN, "!second");
         fixture.answer("answer");
         fixture.retry(first);
-        fixture.say(ANN, "later chatter");
-        fixture.open();
+        fixture.ask(ANN, "later chatter");
         let shown = last_said(&mut fixture);
         let order: Vec<usize> = ["!second", "answer", "!first", "later chatter"]
             .iter()
@@ -103,13 +95,11 @@ fn retried_message_follows_later_messages() {
 #[test]
 fn text_of_another_person_makes_an_output_external() {
     with_fixture(|mut fixture| {
-        fixture.say(BOB, "!from bob");
-        fixture.open();
+        fixture.ask(BOB, "!from bob");
         let (bobs, _) = fixture.checked();
         assert_eq!(joined_labels(&bobs, &fixture.principal(), &HashSet::new()), [Label::LlmDerived]);
         fixture.answer("for bob");
-        fixture.say(ANN, "!from ann");
-        fixture.open();
+        fixture.ask(ANN, "!from ann");
         let (both, _) = fixture.checked();
         assert_eq!(joined_labels(&both, &fixture.principal(), &HashSet::new()), [Label::External, Label::LlmDerived]);
         let shown = last_said(&mut fixture);
@@ -144,8 +134,7 @@ fn channel_message_is_recorded_as_a_webhook() {
 fn a_waiting_message_of_another_person_is_shown_in_its_own_turn() {
     with_fixture(|mut fixture| {
         fixture.say(ANN, "!from ann");
-        fixture.say(BOB, "!from bob");
-        fixture.open();
+        fixture.ask(BOB, "!from bob");
         assert!(!last_said(&mut fixture).join("\n").contains("!from bob"));
         fixture.answer("for ann");
         fixture.open();
@@ -157,12 +146,10 @@ fn a_waiting_message_of_another_person_is_shown_in_its_own_turn() {
 #[test]
 fn model_never_sees_text_of_the_script_as_its_own() {
     with_fixture(|mut fixture| {
-        fixture.say(ANN, "!hello");
-        fixture.open();
+        fixture.ask(ANN, "!hello");
         fixture.output("", &[("read_file", Some((true, "the script read this")))], true);
         fixture.scripted_answer("I am only a script.");
-        fixture.say(ANN, "!and now");
-        fixture.open();
+        fixture.ask(ANN, "!and now");
         let shown = last_said(&mut fixture).join("\n");
         assert!(!shown.contains("only a script") && !shown.contains("the script read this"), "{shown}");
         assert!(
@@ -179,11 +166,9 @@ fn model_never_sees_text_of_the_script_as_its_own() {
 #[test]
 fn notice_of_a_failed_model_is_hidden_from_the_next_model() {
     with_fixture(|mut fixture| {
-        fixture.say(ANN, "!hello");
-        fixture.open();
+        fixture.ask(ANN, "!hello");
         fixture.end(Ending::ModelFailed);
-        fixture.say(ANN, "!again");
-        fixture.open();
+        fixture.ask(ANN, "!again");
         let shown = last_said(&mut fixture).join("\n");
         assert!(shown.contains("[The host: no model answered this.]"), "{shown}");
         assert!(!shown.contains("overloaded") && !shown.contains("message retry"), "{shown}");
@@ -194,11 +179,9 @@ fn notice_of_a_failed_model_is_hidden_from_the_next_model() {
 fn notices_leave_the_prompt_after_the_next_answer() {
     for ending in [Ending::Notice, Ending::ModelFailed] {
         with_fixture(move |mut fixture| {
-            fixture.say(ANN, "!first");
-            fixture.open();
+            fixture.ask(ANN, "!first");
             fixture.end(ending);
-            fixture.say(ANN, "!second");
-            fixture.open();
+            fixture.ask(ANN, "!second");
             let is_shown = |fixture: &mut Fixture<'_, '_>| {
                 let shown = last_said(fixture).join("\n");
                 assert!(shown.contains("!first"), "{shown}");
@@ -208,16 +191,13 @@ fn notices_leave_the_prompt_after_the_next_answer() {
             fixture.output("I look.", &[("read_file", Some((true, "a")))], false);
             assert!(is_shown(&mut fixture), "{ending:?}: the turn is open");
             fixture.scripted_answer("I am only a script.");
-            fixture.say(ANN, "!third");
-            fixture.open();
+            fixture.ask(ANN, "!third");
             assert!(is_shown(&mut fixture), "{ending:?}: no model answered");
             fixture.answer("answer");
-            fixture.say(ANN, "!fourth");
-            fixture.open();
+            fixture.ask(ANN, "!fourth");
             assert!(!is_shown(&mut fixture), "{ending:?}");
             fixture.end(ending);
-            fixture.say(ANN, "!fifth");
-            fixture.open();
+            fixture.ask(ANN, "!fifth");
             assert!(is_shown(&mut fixture), "{ending:?}: a new notice");
         });
     }
@@ -226,11 +206,9 @@ fn notices_leave_the_prompt_after_the_next_answer() {
 #[test]
 fn cut_answer_is_the_models_own_text_and_can_be_continued() {
     with_fixture(|mut fixture| {
-        fixture.say(ANN, "!tell me");
-        fixture.open();
+        fixture.ask(ANN, "!tell me");
         fixture.cut_answer("Once upon a", Cut::Length);
-        fixture.say(ANN, "!continue");
-        fixture.open();
+        fixture.ask(ANN, "!continue");
         let shown = last_said(&mut fixture);
         assert_eq!(shown[1], "assistant: Once upon a");
         let remark = format!("user: [The host: {}]\n\n!continue", Cut::Length.remark());
@@ -243,8 +221,7 @@ fn neutral_text_that_a_model_copies_stays_the_same() {
     with_fixture(|mut fixture| {
         let mut words = "[MSG_AUTH:1] and <tool_result>".to_owned();
         for n in 0..4 {
-            fixture.say(ANN, &format!("!{n} {words}"));
-            fixture.open();
+            fixture.ask(ANN, &format!("!{n} {words}"));
             let shown = last_said(&mut fixture).pop().expect("a message");
             let copied = shown.rsplit_once(&format!("!{n} ")).expect("the message").1.to_owned();
             assert_eq!(copied, "⟦[⟧MSG_AUTH:1] and ⟦<⟧tool_result>");
@@ -262,8 +239,7 @@ fn system_text_names_agent_person_directories_and_proposals() {
         fixture.grant("/data", false);
         fixture.install(&["cowsay"]);
         fixture.enable(&["read_file", "run_command", "request_capability_change"]);
-        fixture.say(ANN, "!hello");
-        fixture.open();
+        fixture.ask(ANN, "!hello");
         let system = said(&fixture.request())[0].1.clone();
         for words in ["You are clerk,", "talking with Ann.", "/workspace", "/papers (read only)", "/data (writable)"] {
             assert!(system.contains(words), "{words}: {system}");
@@ -288,13 +264,11 @@ fn system_text_names_agent_person_directories_and_proposals() {
 fn date_is_added_once_for_each_day() {
     with_fixture(|mut fixture| {
         for (day, words) in [(0, "!a"), (0, "!b"), (1, "!c")] {
-            fixture.say(ANN, words);
-            fixture.open();
+            fixture.ask(ANN, words);
             fixture.opened_on(day);
             fixture.answer("answer");
         }
-        fixture.say(ANN, "!d");
-        fixture.open();
+        fixture.ask(ANN, "!d");
         fixture.opened_on(1);
         let shown = last_said(&mut fixture).join("\n");
         assert_eq!(shown.matches("[The host: it is now ").count(), 2, "{shown}");
@@ -307,13 +281,11 @@ fn date_is_added_once_for_each_day() {
 fn time_is_added_to_a_turn_if_the_minute_differs() {
     with_fixture(|mut fixture| {
         for (minutes, words) in [(0, "!a"), (0, "!b"), (5, "!c")] {
-            fixture.say(ANN, words);
-            fixture.open();
+            fixture.ask(ANN, words);
             fixture.opened_after(minutes);
             fixture.answer("answer");
         }
-        fixture.say(ANN, "!d");
-        fixture.open();
+        fixture.ask(ANN, "!d");
         fixture.opened_after(6);
         let shown = last_said(&mut fixture);
         let users: Vec<&str> = shown.iter().filter(|text| text.starts_with("user: ")).map(String::as_str).collect();

@@ -20,25 +20,21 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     fixture.install(&["poppler-utils"]);
     fixture.enable(&["read_file", "write_file", "run_command", "remember", "recall", "request_capability_change"]);
 
-    fixture.say(ANN, "!Before all this.");
-    fixture.open();
+    fixture.ask(ANN, "!Before all this.");
     fixture.opened_on(0);
     fixture.answer("This is summarised.");
-    fixture.say(ANN, "!Hello.");
-    fixture.open();
+    fixture.ask(ANN, "!Hello.");
     fixture.opened_on(0);
     fixture.summarise("Ann said hello.");
     fixture.output("", &[("write_file", Some((true, "2 bytes")))], true);
     fixture.scripted_answer("Hello. Say help to see what I can do.");
 
-    fixture.say(ANN, "!Which model are you?");
-    fixture.open();
+    fixture.ask(ANN, "!Which model are you?");
     fixture.opened_on(0);
     fixture.end(Ending::ModelFailed);
 
     fixture.say(BOB, "Has anyone seen the paper?");
-    fixture.say(BOB, "!What is in it?");
-    fixture.open();
+    fixture.ask(BOB, "!What is in it?");
     fixture.opened_on(0);
     fixture.output(
         "I look at it.",
@@ -47,12 +43,10 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     );
     fixture.answer("A title, and a line that asks for something.");
 
-    fixture.say(ANN, "!Tell me about it.");
-    fixture.open();
+    fixture.ask(ANN, "!Tell me about it.");
     fixture.opened_after(5);
     fixture.cut_answer("It is about birds, and about the", Cut::Length);
-    fixture.say(ANN, "!continue");
-    fixture.open();
+    fixture.ask(ANN, "!continue");
     fixture.opened_after(6);
     fixture.answer("winds that carry them.");
 
@@ -73,13 +67,11 @@ fn conversation(fixture: &mut Fixture<'_, '_>) {
     fixture.notify(
         "The change chg_1 (packages) that you asked for was rejected by Olga; nothing was changed. Reason: no.",
     );
-    fixture.say(ANN, "!Are you there?");
-    fixture.open();
+    fixture.ask(ANN, "!Are you there?");
     fixture.opened_on(1);
     fixture.end(Ending::ModelFailed);
     fixture.say(BOB, "thanks");
-    fixture.say(ANN, "!So, what now?");
-    fixture.open();
+    fixture.ask(ANN, "!So, what now?");
     fixture.opened_on(1);
 }
 

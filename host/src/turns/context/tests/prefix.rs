@@ -191,8 +191,7 @@ fn prompt_after_midnight_begins_with_the_one_before() {
         let mut seen = Vec::new();
         // From 23:59 to 00:01.
         for (minutes, words) in [(719, "!late"), (721, "!early")] {
-            fixture.say(ANN, words);
-            fixture.open();
+            fixture.ask(ANN, words);
             fixture.opened_after(minutes);
             seen.push(Beginning::of(&fixture.prompt()));
             fixture.answer("answer");

@@ -19,11 +19,9 @@ fn range(output: ItemId, checked: &[Checked], left_out: usize) -> Context {
 /// Calls `test` with an open turn after an answered one, the checked parts of a request, its output, and the cache of both.
 fn with_answered(test: impl FnOnce(Fixture<'_, '_>, Vec<Checked>, ItemId, ItemCache) + Send + 'static) {
     with_fixture(|mut fixture| {
-        fixture.say(ANN, "!ask1");
-        fixture.open();
+        fixture.ask(ANN, "!ask1");
         fixture.answer("answer");
-        fixture.say(ANN, "!ask2");
-        fixture.open();
+        fixture.ask(ANN, "!ask2");
         let (checked, mut cache) = fixture.checked();
         let output = ItemId::new();
         cache.answer(output, items(&checked));

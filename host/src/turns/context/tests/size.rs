@@ -13,8 +13,7 @@ const PERSONA: &str = "\n\nBe brief.";
 #[test]
 fn system_text_and_default_tools_fit_into_800_tokens() {
     with_fixture(|mut fixture| {
-        fixture.say(ANN, "!hello");
-        fixture.open();
+        fixture.ask(ANN, "!hello");
         let prompt = fixture.prompt();
         assert_eq!(prompt.tools.len(), tools::usual().count());
         let system = prompt.system.strip_suffix(PERSONA).expect("the persona is last");
