@@ -193,8 +193,8 @@ mod tests {
     }
 
     impl Scene {
-        fn file(&self, text: &str) -> Entry {
-            let source = self.directory.path().join("brought");
+        fn file(&self, name: &str, text: &str) -> Entry {
+            let source = self.directory.path().join(name);
             fs::write(&source, text).expect("written");
             Entry::File { source, executable: true, bytes: text.len() as u64 }
         }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_program_or_library_that_a_layer_would_hide_is_refused() {
         let mut scene = scene();
-        let other = scene.file("another program");
+        let other = scene.file("brought", "another program");
         for (target, hidden) in [
             ("usr/bin/sh", "/usr/bin/sh"),
             ("usr/bin/linked", "/usr/bin/linked"),
@@ -232,15 +232,7 @@ mod tests {
     #[test]
     fn new_identical_or_own_files_are_kept() {
         let mut scene = scene();
-        let (same, other) = (scene.file("the machine's"), scene.file("newer"));
-        let same = match same {
-            Entry::File { bytes, .. } => {
-                let source = scene.directory.path().join("same");
-                fs::write(&source, "the machine's").expect("written");
-                Entry::File { source, executable: true, bytes }
-            }
-            other => other,
-        };
+        let (same, other) = (scene.file("same", "the machine's"), scene.file("brought", "newer"));
         let link = Entry::Link { target: "sh".to_owned() };
         for (name, place, target, entry) in [
             ("new=1", Place::Prefix, "usr/bin/new", &other),
@@ -296,7 +288,7 @@ mod tests {
     #[test]
     fn lists_of_a_package_are_read_once() {
         let mut scene = scene();
-        let newer = scene.file("newer");
+        let newer = scene.file("brought", "newer");
         assert_eq!(scene.check("jq=2", Place::Root, "usr/bin/jq", &newer), Ok(()));
         fs::remove_dir_all(&scene.machine.lists).expect("removed");
         assert_eq!(scene.check("jq=2", Place::Root, "usr/bin/jq", &newer), Ok(()));

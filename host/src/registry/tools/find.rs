@@ -156,21 +156,17 @@ mod tests {
 
     #[test]
     fn loose_words_find_the_tool_among_300() {
-        for (query, wanted) in [
-            ("send letter", "post__send_letter"),
-            ("I want to be sending some letters, please", "post__send_letter"),
-            ("letters sending", "post__send_letter"),
-            ("SEND_LETTER", "post__send_letter"),
-            ("folder of letters", "post__list_letters"),
-            ("invoices creating", "desk__createInvoice"),
-            ("company search", "desk__search_companies"),
-            ("email", "mail__send"),
-            ("send a leter", "post__send_letter"),
-            ("invioces", "desk__createInvoice"),
-            ("compnaies", "desk__search_companies"),
-            ("post__send_letter", "post__send_letter"),
+        for (wanted, queries) in [
+            ("post__send_letter", &["I want to be sending some letters, please", "letters sending"][..]),
+            ("post__send_letter", &["send letter", "SEND_LETTER", "send a leter", "post__send_letter"]),
+            ("post__list_letters", &["folder of letters"]),
+            ("desk__createInvoice", &["invoices creating", "invioces"]),
+            ("desk__search_companies", &["company search", "compnaies"]),
+            ("mail__send", &["email"]),
         ] {
-            assert_eq!(names(query, 5).first().map(String::as_str), Some(wanted), "{query}: {:?}", names(query, 5));
+            for query in queries {
+                assert_eq!(names(query, 5).first().map(String::as_str), Some(wanted), "{query}: {:?}", names(query, 5));
+            }
         }
     }
 

@@ -206,55 +206,32 @@ mod tests {
                 .replace("SES", &session.to_string())
                 .replace("LAY", &layer.to_string())
         };
-        for (path, kind) in [
-            ("state.db", Kind::File),
-            ("ledger", Kind::Directory),
-            ("ledger/chain-000000000000.ndjson", Kind::File),
-            ("heads/0123456789abcdef-000000000001-0123456789abcdef.json", Kind::File),
-            ("agents/AGT/layers/LAY/usr/bin/jq", Kind::File),
-            ("agents/AGT/layers/LAY/usr/bin/jql", Kind::Link),
-            ("mcp/papers/layers/LAY/usr/bin/server", Kind::File),
-            ("skills/LAY/SKILL.md", Kind::File),
-            ("sessions/SES/workspace", Kind::Directory),
-            ("sessions/SES/workspace/..a/ b", Kind::Link),
-            ("sessions/SES/versions", Kind::Directory),
-            ("sessions/SES/versions/index.json", Kind::File),
+        for (kind, paths) in [
+            (Kind::File, &["state.db", "ledger/chain-000000000000.ndjson"][..]),
+            (Kind::File, &["heads/0123456789abcdef-000000000001-0123456789abcdef.json"]),
+            (Kind::File, &["agents/AGT/layers/LAY/usr/bin/jq", "mcp/papers/layers/LAY/usr/bin/server"]),
+            (Kind::File, &["skills/LAY/SKILL.md", "sessions/SES/versions/index.json"]),
+            (Kind::Directory, &["ledger", "sessions/SES/workspace", "sessions/SES/versions"]),
+            (Kind::Link, &["agents/AGT/layers/LAY/usr/bin/jql", "sessions/SES/workspace/..a/ b"]),
         ] {
-            assert!(is_place(Path::new(&at(path)), kind), "{path}");
+            for path in paths {
+                assert!(is_place(Path::new(&at(path)), kind), "{path}");
+            }
         }
-        for (path, kind) in [
-            ("", Kind::File),
-            ("/etc/passwd", Kind::File),
-            ("..", Kind::Directory),
-            ("master.key", Kind::File),
-            ("state.db", Kind::Link),
-            ("state.db", Kind::Directory),
-            ("state.db-wal", Kind::File),
-            ("host.lock", Kind::File),
-            ("sessions", Kind::Link),
-            ("ledger/a/b", Kind::File),
-            ("ledger/a", Kind::Link),
-            ("sessions/SES", Kind::Link),
-            ("sessions/SES/in/inbound.db", Kind::File),
-            ("sessions/SES/workspace", Kind::Link),
-            ("sessions/SES/workspace/../../../state.db", Kind::File),
-            ("sessions/SES/workspace/./a", Kind::File),
-            ("sessions/SES/workspace//a", Kind::File),
-            ("sessions/SES/workspace/a/", Kind::File),
-            ("sessions/SES/workspace/a\0b", Kind::File),
-            ("sessions/x/workspace/a", Kind::File),
-            ("sessions/SES/versions", Kind::Link),
-            ("sessions/SES/versions/a", Kind::Link),
-            ("sessions/SES/versions/a/b", Kind::File),
-            ("agents/AGT/layers/x/usr", Kind::Directory),
-            ("agents/AGT/fetching", Kind::Directory),
-            ("mcp/papers/agt_x", Kind::Directory),
-            ("mcp/.x/layers", Kind::Directory),
-            ("mcp/papers/layers/x/usr", Kind::Directory),
-            ("skills/shown", Kind::Directory),
-            ("skills/incoming/x", Kind::File),
+        for (kind, paths) in [
+            (Kind::File, &["", "/etc/passwd", "master.key", "state.db-wal", "host.lock", "ledger/a/b"][..]),
+            (Kind::File, &["sessions/SES/in/inbound.db", "sessions/SES/workspace/../../../state.db"]),
+            (Kind::File, &["sessions/SES/workspace/./a", "sessions/SES/workspace//a", "sessions/SES/workspace/a/"]),
+            (Kind::File, &["sessions/SES/workspace/a\0b", "sessions/x/workspace/a", "sessions/SES/versions/a/b"]),
+            (Kind::File, &["skills/incoming/x"]),
+            (Kind::Directory, &["..", "state.db", "agents/AGT/layers/x/usr", "agents/AGT/fetching"]),
+            (Kind::Directory, &["mcp/papers/agt_x", "mcp/.x/layers", "mcp/papers/layers/x/usr", "skills/shown"]),
+            (Kind::Link, &["state.db", "sessions", "ledger/a", "sessions/SES", "sessions/SES/workspace"]),
+            (Kind::Link, &["sessions/SES/versions", "sessions/SES/versions/a"]),
         ] {
-            assert!(!is_place(Path::new(&at(path)), kind), "{path:?}");
+            for path in paths {
+                assert!(!is_place(Path::new(&at(path)), kind), "{path:?}");
+            }
         }
     }
 }

@@ -31,17 +31,17 @@ fn new(tool: &str, fields: Value) -> New {
     New { agent, tool: tool.to_owned(), fields: object(fields), count: 3, until: NOW + 1000, loopback }
 }
 
+fn code(new: &New) -> Result<(), DenialCode> {
+    let catalogue = Catalogue::new(&new.agent.enabled_tools, CommandReach::Jail, Vec::new());
+    check(new, &catalogue, NOW).map(drop).map_err(|refusal| refusal.code)
+}
+
 fn post() -> Value {
     json!({ "method": "POST", "url": "https://api.example/notes", "headers": { "content-type": "text/plain" } })
 }
 
 #[test]
 fn bounds_of_uses_and_time_are_kept() {
-    let code = |new: &New| {
-        check(new, &Catalogue::new(&new.agent.enabled_tools, CommandReach::Jail, Vec::new()), NOW)
-            .map(|_| ())
-            .map_err(|refusal| refusal.code)
-    };
     let base = new("http_fetch", post());
     assert_eq!(code(&base), Ok(()));
     for count in [0, USES_MAX + 1, u32::MAX] {
@@ -55,11 +55,6 @@ fn bounds_of_uses_and_time_are_kept() {
 
 #[test]
 fn only_control_fields_of_a_tool_that_asks_are_fixed() {
-    let code = |tool: &str, fields: Value| {
-        let new = new(tool, fields);
-        let catalogue = Catalogue::new(&new.agent.enabled_tools, CommandReach::Jail, Vec::new());
-        check(&new, &catalogue, NOW).map(|_| ()).map_err(|refusal| refusal.code)
-    };
     for (tool, fields, wanted) in [
         ("rm", json!({}), DenialCode::AllowanceTool),
         ("send_message", json!({ "to": "x" }), DenialCode::AllowanceTool),
@@ -71,9 +66,9 @@ fn only_control_fields_of_a_tool_that_asks_are_fixed() {
         ("http_fetch", json!({ "url": "https://api.example/", "to": "x" }), DenialCode::AllowanceFields),
         ("http_fetch", json!({ "url": "https://api.example/", "method": "post" }), DenialCode::AllowanceFields),
     ] {
-        assert_eq!(code(tool, fields.clone()), Err(wanted), "{tool} {fields}");
+        assert_eq!(code(&new(tool, fields.clone())), Err(wanted), "{tool} {fields}");
     }
-    assert_eq!(code("http_fetch", json!({ "url": "https://api.example/" })), Ok(()));
+    assert_eq!(code(&new("http_fetch", json!({ "url": "https://api.example/" }))), Ok(()));
 }
 
 #[test]
