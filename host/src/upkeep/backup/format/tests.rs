@@ -5,7 +5,7 @@ use crate::upkeep::backup::entry::{self, Entry, Item, Kind, Totals};
 use crate::upkeep::backup::unpack;
 use ironclaw_state::backup::{oldest_schema, schema};
 use ironclaw_state::keys::MasterKey;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of content in a chunk of these tests.
 const SMALL: u32 = 32;
@@ -56,10 +56,23 @@ fn key() -> BackupKey {
     MasterKey::fresh().expect("random").backup_key()
 }
 
+/// Returns the place of a backup and its key.
+fn place() -> (tempfile::TempDir, PathBuf, BackupKey) {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("b");
+    (directory, path, key())
+}
+
+/// Writes a file, and returns the code with which it is refused.
+#[track_caller]
+fn refused(path: &Path, key: &BackupKey, bytes: &[u8]) -> &'static str {
+    std::fs::write(path, bytes).expect("written");
+    read(path, key).expect_err("it is no whole backup").code()
+}
+
 #[test]
 fn content_of_every_length_is_read_as_written() {
-    let (directory, key) = (tempfile::tempdir().expect("made"), key());
-    let path = directory.path().join("b");
+    let (_directory, path, key) = place();
     for length in 0..3 * SMALL as usize {
         let text = "x".repeat(length);
         std::fs::write(&path, archive(&key, &text)).expect("written");
@@ -70,87 +83,67 @@ fn content_of_every_length_is_read_as_written() {
 
 #[test]
 fn every_truncation_is_refused() {
-    let (directory, key) = (tempfile::tempdir().expect("made"), key());
-    let path = directory.path().join("b");
+    let (_directory, path, key) = place();
     let whole = archive(&key, &"words ".repeat(30));
     assert!(whole.len() > HEADER_BYTES + 5 * (SMALL as usize + BackupKey::OVERHEAD_BYTES));
     for length in 0..whole.len() {
-        std::fs::write(&path, &whole[..length]).expect("written");
-        let refused = read(&path, &key).expect_err("it is cut");
         let expected = if length < MAGIC.len() { "backup_foreign" } else { "backup_truncated" };
-        assert_eq!(refused.code(), expected, "{length} of {} bytes", whole.len());
+        assert_eq!(refused(&path, &key, &whole[..length]), expected, "{length} of {} bytes", whole.len());
     }
-    let longer = [whole.as_slice(), b"x"].concat();
-    std::fs::write(&path, longer).expect("written");
-    read(&path, &key).expect_err("something follows");
+    refused(&path, &key, &[whole.as_slice(), b"x"].concat());
 }
 
 #[test]
 fn every_changed_byte_is_refused() {
-    let (directory, key) = (tempfile::tempdir().expect("made"), key());
-    let path = directory.path().join("b");
+    let (_directory, path, key) = place();
     let whole = archive(&key, &"words ".repeat(30));
     for at in 0..whole.len() {
         for flip in [1, 0x80] {
             let mut changed = whole.clone();
             changed[at] ^= flip;
-            std::fs::write(&path, &changed).expect("written");
-            let refused = read(&path, &key).expect_err("a byte differs");
-            if at >= HEADER_BYTES {
-                assert_eq!(refused.code(), "backup_changed", "byte {at}");
-            }
+            let code = refused(&path, &key, &changed);
+            assert!(at < HEADER_BYTES || code == "backup_changed", "byte {at}: {code}");
         }
     }
 }
 
 #[test]
 fn reordered_and_exchanged_chunks_are_refused() {
-    let (directory, key) = (tempfile::tempdir().expect("made"), key());
-    let path = directory.path().join("b");
+    let (_directory, path, key) = place();
     let whole = archive(&key, &"words ".repeat(30));
     let size = SMALL as usize + BackupKey::OVERHEAD_BYTES;
     let chunk = |number: usize| HEADER_BYTES + number * size..HEADER_BYTES + (number + 1) * size;
     let chunks = (whole.len() - HEADER_BYTES) / size;
-    let refused = |bytes: &[u8]| {
-        std::fs::write(&path, bytes).expect("written");
-        read(&path, &key).expect_err("another order").code()
-    };
     let mut swapped = whole.clone();
     swapped[chunk(1)].copy_from_slice(&whole[chunk(2)]);
     swapped[chunk(2)].copy_from_slice(&whole[chunk(1)]);
-    assert_eq!(refused(&swapped), "backup_changed");
+    assert_eq!(refused(&path, &key, &swapped), "backup_changed");
     // The last chunk behind an earlier cut.
     let cut = [&whole[..chunk(2).start], &whole[chunk(chunks - 1)]].concat();
-    assert_eq!(refused(&cut), "backup_changed");
+    assert_eq!(refused(&path, &key, &cut), "backup_changed");
     // The end of another backup with another id, under the same key.
     let mut sealer = Sealer::begin(&key, &Header { id: [8; 16], ..header_of(&key) }, Vec::new()).expect("memory");
     sealer.write_all(&vec![0; SMALL as usize * chunks]).expect("memory");
     let other = sealer.finish().expect("memory");
     let mut mixed = whole.clone();
     mixed[chunk(chunks - 1)].copy_from_slice(&other[chunk(chunks - 1)]);
-    assert_eq!(refused(&mixed), "backup_changed");
+    assert_eq!(refused(&path, &key, &mixed), "backup_changed");
 }
 
 #[test]
 fn other_keys_formats_and_files_have_their_own_codes() {
-    let (directory, key) = (tempfile::tempdir().expect("made"), key());
-    let path = directory.path().join("b");
+    let (directory, path, key) = place();
     let whole = archive(&key, "words");
     std::fs::write(&path, &whole).expect("written");
     let other = MasterKey::fresh().expect("random").backup_key();
     assert_eq!(read(&path, &other).expect_err("another key").code(), "backup_other_key");
     assert_eq!(header(&path).expect("readable without a key"), header_of(&key));
-    let refused = |at: usize, byte: u8| {
+    for (at, byte, code) in [(0, b'X', "backup_foreign"), (17, 2, "backup_newer"), (17, 0, "backup_changed")] {
         let mut changed = whole.clone();
         changed[at] = byte;
-        std::fs::write(&path, changed).expect("written");
-        read(&path, &key).expect_err("changed").code()
-    };
-    assert_eq!(refused(0, b'X'), "backup_foreign");
-    assert_eq!(refused(17, 2), "backup_newer");
-    assert_eq!(refused(17, 0), "backup_changed");
-    std::fs::write(&path, b"a text of someone").expect("written");
-    assert_eq!(read(&path, &key).expect_err("no backup").code(), "backup_foreign");
+        assert_eq!(refused(&path, &key, &changed), code, "byte {at}");
+    }
+    assert_eq!(refused(&path, &key, b"a text of someone"), "backup_foreign");
     assert_eq!(read(directory.path(), &key).expect_err("a directory").code(), "backup_failed");
 }
 
@@ -170,13 +163,11 @@ fn backup_of_another_schema_is_refused_before_it_is_written() {
 
 #[test]
 fn content_without_an_end_is_refused() {
-    let (directory, key) = (tempfile::tempdir().expect("made"), key());
-    let path = directory.path().join("b");
+    let (_directory, path, key) = place();
     let sealed = |content: &[u8]| {
         let mut sealer = Sealer::begin(&key, &header_of(&key), Vec::new()).expect("memory");
         sealer.write_all(content).expect("memory");
-        std::fs::write(&path, sealer.finish().expect("memory")).expect("written");
-        read(&path, &key).expect_err("not the content of a backup").code()
+        refused(&path, &key, &sealer.finish().expect("memory"))
     };
     assert_eq!(sealed(b""), "backup_unfit");
     assert_eq!(sealed(b"Fxx"), "backup_unfit");
