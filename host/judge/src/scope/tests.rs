@@ -11,6 +11,14 @@ fn typed(text: &str) -> Scope {
     scope(&[Span { text, typed: true }]).expect("no declaration")
 }
 
+fn all_ask_to_send(texts: &[&str]) {
+    texts.iter().for_each(|text| assert!(typed(text).classes.has(Class::Send), "{text}"));
+}
+
+fn none_asks_to_send(texts: &[&str]) {
+    texts.iter().for_each(|text| assert!(!typed(text).classes.has(Class::Send), "{text}"));
+}
+
 fn classes(text: &str) -> String {
     typed(text).classes.to_string()
 }
@@ -78,59 +86,51 @@ fn quotations_of_each_kind_give_nothing() {
 
 #[test]
 fn accents_may_be_left_out() {
-    for text in [
+    all_ask_to_send(&[
         "envíale el pdf a Juan",
         "enviale el pdf a Juan",
         "Réponds à Julie",
         "reponds a Julie",
         "Veröffentliche den Artikel",
-    ] {
-        assert!(typed(text).classes.has(Class::Send), "{text}");
-    }
+    ]);
     assert!(typed("Veroeffentliche den Artikel").classes.has(Class::Send));
     assert!(!typed("envié el pdf a Juan").classes.has(Class::Send), "a past tense differs by its accent");
 }
 
 #[test]
 fn request_not_to_send_counts_for_the_whole_message() {
-    for text in [
+    none_asks_to_send(&[
         "Send the report to Ana. No wait, don't send it yet.",
         "Schick Ana den Bericht. Nein, schick ihn noch nicht.",
         "Envía el informe a Ana. No, no lo envíes todavía.",
         "Envoie le rapport à Ana. Non, ne l'envoie pas encore.",
         "把报告发给安娜。算了，先别发。",
-    ] {
-        assert!(!typed(text).classes.has(Class::Send), "{text}");
-    }
+    ]);
     let spans = [Span { text: "send it to Ana", typed: true }, Span { text: "or rather, don't send it", typed: true }];
     assert!(!scope(&spans).expect("no declaration").classes.has(Class::Send));
 }
 
 #[test]
 fn negation_that_pleads_takes_nothing_away() {
-    for text in [
+    all_ask_to_send(&[
         "No novel please, just text Omar \"yes\"",
         "Magst du der Nachbarin nicht eben schreiben, dass ihr Paket hier liegt?",
         "¿Por qué no le mandas el archivo a Ana?",
         "Pourquoi tu lui envoies pas le fichier ?",
         "你怎么还不把文件发给他",
-    ] {
-        assert!(typed(text).classes.has(Class::Send), "{text}");
-    }
-    for text in [
+    ]);
+    none_asks_to_send(&[
         "No, don't text Omar",
         "Kannst du der Nachbarin bitte nicht schreiben?",
         "No le mandes el archivo a Ana",
         "Ne lui envoie pas le fichier",
         "你别把文件发给他",
-    ] {
-        assert!(!typed(text).classes.has(Class::Send), "{text}");
-    }
+    ]);
 }
 
 #[test]
 fn list_and_what_a_message_says_belong_to_its_request() {
-    for text in [
+    all_ask_to_send(&[
         "lad Mama und Papa zum Essen ein",
         "Lade Anna, Ben und Clara zum Review ein",
         "Reiche den Antrag für den 4. bis 8. August im Portal ein",
@@ -139,10 +139,8 @@ fn list_and_what_a_message_says_belong_to_its_request() {
         "tuitea: ¡Buscamos gente!",
         "message to Laura: here already",
         "给李总发封邮件说合同已经签好了",
-    ] {
-        assert!(typed(text).classes.has(Class::Send), "{text}");
-    }
-    for text in [
+    ]);
+    none_asks_to_send(&[
         "Notiere Anna, Ben und Clara im Kalender",
         "Lade die Fotos und Videos herunter",
         "Schreib einen Artikel für den Blog, veröffentliche ihn aber nicht",
@@ -150,14 +148,12 @@ fn list_and_what_a_message_says_belong_to_its_request() {
         "mensaje de Laura: resúmelo",
         "4. August notieren",
         "妈妈说合同已经发给李总了",
-    ] {
-        assert!(!typed(text).classes.has(Class::Send), "{text}");
-    }
+    ]);
 }
 
 #[test]
 fn chinese_request_may_begin_with_its_object_or_its_receiver() {
-    for text in [
+    all_ask_to_send(&[
         "这份合同麻烦抄送法务和财务",
         "我的定位发给接机的师傅",
         "給 maintainer 回一句 LGTM",
@@ -166,10 +162,8 @@ fn chinese_request_may_begin_with_its_object_or_its_receiver() {
         "让小周把考勤表交上来",
         "老妈那边你说一声",
         "不用太正式，跟他说声就行",
-    ] {
-        assert!(typed(text).classes.has(Class::Send), "{text}");
-    }
-    for text in [
+    ]);
+    none_asks_to_send(&[
         "这份合同已经发给法务了",
         "我的定位发给他了吗",
         "老师让家长签的回执在哪",
@@ -180,14 +174,12 @@ fn chinese_request_may_begin_with_its_object_or_its_receiver() {
         "写一封给投资人的信",
         "把快递寄给我姐",
         "告诉他也没用",
-    ] {
-        assert!(!typed(text).classes.has(Class::Send), "{text}");
-    }
+    ]);
 }
 
 #[test]
 fn chinese_request_may_have_other_words_between_its_parts() {
-    for text in [
+    all_ask_to_send(&[
         "不用等我了，直接把标书投出去",
         "把构建好的镜像推到公司的 harbor 仓库",
         "在脸书社團貼一則徵室友的文",
@@ -196,10 +188,8 @@ fn chinese_request_may_have_other_words_between_its_parts() {
         "先把要求读懂，再按要求给组委会发一封报名邮件",
         "把这个月的对账单分别寄给六家客户",
         "问问二叔清明回不回老家",
-    ] {
-        assert!(typed(text).classes.has(Class::Send), "{text}");
-    }
-    for text in [
+    ]);
+    none_asks_to_send(&[
         "把推到下周的会都列出来",
         "把发到群里的通知整理成表格",
         "等我改完再推到 main",
@@ -208,9 +198,7 @@ fn chinese_request_may_have_other_words_between_its_parts() {
         "在网上报名驾校要带什么材料",
         "在文档里回复他的批注怎么弄",
         "先别把标书投出去",
-    ] {
-        assert!(!typed(text).classes.has(Class::Send), "{text}");
-    }
+    ]);
 }
 
 #[test]

@@ -88,29 +88,12 @@ fn text_of_others_is_quoted() {
 
 #[test]
 fn short_quotation_in_a_sentence_is_a_title() {
-    for (open, close) in [
-        ("\"", "\""),
-        ("“", "”"),
-        ("„", "“"),
-        ("„", "”"),
-        ("”", "”"),
-        ("«", "»"),
-        ("»", "«"),
-        ("»", "»"),
-        ("‹", "›"),
-        ("›", "‹"),
-        ("‘", "’"),
-        ("‚", "‘"),
-        ("’", "’"),
-        ("'", "'"),
-        ("「", "」"),
-        ("『", "』"),
-        ("《", "》"),
-        ("`", "`"),
-        ("<<", ">>"),
-        (",,", "''"),
-        ("″", "″"),
-    ] {
+    let pairs = [
+        "\" \"", "“ ”", "„ “", "„ ”", "” ”", "« »", "» «", "» »", "‹ ›", "› ‹", "‘ ’", "‚ ‘", "’ ’", "' '", "「 」",
+        "『 』", "《 》", "` `", "<< >>", ",, ''", "″ ″",
+    ];
+    for pair in pairs {
+        let (open, close) = pair.split_once(' ').expect("a pair");
         let quotation = format!("{open}Q3 report{close}");
         assert_eq!(shown(&format!("open {quotation} for Ana")), [format!("t({quotation})")]);
         let long = format!("{open}{}{close}", "very ".repeat(17));
@@ -156,23 +139,8 @@ fn words_after_a_quoted_part_are_typed() {
 /// With quadratic time this test would take hours.
 #[test]
 fn worst_text_takes_linear_time() {
-    for unit in [
-        "\"a\"",
-        "'a ",
-        "> a\n",
-        "    a\n",
-        "`",
-        "“",
-        "<<a",
-        ",,a",
-        "\"",
-        "from: a\n",
-        "on 1 wrote:\n",
-        "\n",
-        "’a",
-        "a `b` ",
-        "[quote]",
-    ] {
+    let marks = ["\"a\"", "'a ", "> a\n", "    a\n", "`", "“", "<<a", ",,a", "\"", "\n", "’a", "a `b` ", "[quote]"];
+    for unit in [&marks[..], &["from: a\n", "on 1 wrote:\n"]].concat() {
         let text = unit.repeat(256 * 1024 / unit.len());
         assert!(marked(&text).iter().all(|part| part.bytes.end <= text.len()));
     }

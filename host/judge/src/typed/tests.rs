@@ -10,27 +10,11 @@ fn typed(text: &str) -> Typed {
 #[test]
 fn part_of_a_typed_value_is_not_typed() {
     for (text, parts) in [
-        (
-            "pay 1.500 to anna.tulip@example.org",
-            &["500", "1", "1.5", "tulip@example.org", "anna", "example.org", "tulip"][..],
-        ),
+        ("pay 1.500 to anna.tulip@example.org", &["500", "1", "1.5", "tulip@example.org", "anna"][..]),
+        ("pay 1.500 to anna.tulip@example.org", &["example.org", "tulip"]),
         ("mail o'brien@example.org", &["brien@example.org", "brien", "o'brien"]),
         ("mail o’brien@example.org", &["brien@example.org"]),
         ("mail x+admin@example.org", &["admin@example.org", "admin"]),
-        ("mail x!admin@example.org", &["admin@example.org"]),
-        ("mail x$admin@example.org", &["admin@example.org"]),
-        ("mail $admin@example.org", &["admin@example.org"]),
-        ("mail 'admin@example.org", &["admin@example.org"]),
-        ("mail *admin@example.org", &["admin@example.org"]),
-        ("mail x|admin@example.org", &["admin@example.org"]),
-        ("mail x*admin@example.org", &["admin@example.org"]),
-        ("mail x=admin@example.org", &["admin@example.org"]),
-        ("mail x~admin@example.org", &["admin@example.org"]),
-        ("mail x&admin@example.org", &["admin@example.org"]),
-        ("mail x#admin@example.org", &["admin@example.org"]),
-        ("mail x/admin@example.org", &["admin@example.org"]),
-        ("mail x%admin@example.org", &["admin@example.org"]),
-        ("mail x?admin@example.org", &["admin@example.org"]),
         ("mail (x)admin@example.org", &["admin@example.org"]),
         ("mail \"x\"admin@example.org now", &["admin@example.org", "x"]),
         ("mail admin@example.org.evil.example", &["admin@example.org"]),
@@ -39,21 +23,11 @@ fn part_of_a_typed_value_is_not_typed() {
         ("mail admin@example.org@evil.example", &["admin@example.org"]),
         ("mail mailto:x+admin@example.org", &["admin@example.org"]),
         ("mail admin@example.org's inbox", &["admin@example.org"]),
-        ("pay 20,000", &["20", "000"]),
         ("pay 20.000,50", &["20.000", "000", "50", "000,50"]),
-        ("pay 20'000", &["20", "000"]),
-        ("pay 20’000", &["20", "000"]),
-        ("pay 20\u{2009}000", &["20", "000"]),
         ("pay 20\u{202f}000 now", &["20", "000"]),
-        ("pay 20\u{a0}000", &["20", "000"]),
         ("pay 20\u{2007}0", &["20"]),
         ("pay 20 000 euros", &["20", "000"]),
         ("pay 1 250 000", &["250", "000", "250 000", "1 250"]),
-        ("pay 20，000", &["20", "000"]),
-        ("pay 20·000", &["20", "000"]),
-        ("pay 20_000", &["20", "000"]),
-        ("pay 20٬000", &["20", "000"]),
-        ("pay 20-000", &["20", "000"]),
         ("pay -500", &["500"]),
         ("pay −500", &["500"]),
         ("pay 500%", &["500"]),
@@ -73,18 +47,9 @@ fn part_of_a_typed_value_is_not_typed() {
         ("call (030) 1234567", &["1234567", "030"]),
         ("call 01 23 45 67 89", &["23", "45 67", "89"]),
         ("call 555-123-4567", &["123", "4567", "123-4567"]),
-        (
-            "look at https://docs.example/guide/start?x=1&y=2",
-            &[
-                "https://docs.example/",
-                "https://docs.example/guide",
-                "https://docs.example/guide/start",
-                "guide",
-                "x=1",
-                "docs.example",
-                "start",
-            ],
-        ),
+        ("look at https://docs.example/guide/start?x=1&y=2", &["https://docs.example/", "https://docs.example/guide"]),
+        ("look at https://docs.example/guide/start?x=1&y=2", &["https://docs.example/guide/start", "guide", "x=1"]),
+        ("look at https://docs.example/guide/start?x=1&y=2", &["docs.example", "start"]),
         ("look at https://docs.example/?u=https://evil.example/", &["https://evil.example/"]),
         ("look at view-source:https://docs.example/", &["https://docs.example/"]),
         ("look at xhttps://docs.example/", &["https://docs.example/"]),
@@ -104,6 +69,13 @@ fn part_of_a_typed_value_is_not_typed() {
         for part in parts {
             assert!(!of.has(part), "{part:?} of {text:?}");
         }
+    }
+    for before in ["x!", "x$", "$", "'", "*", "x|", "x*", "x=", "x~", "x&", "x#", "x/", "x%", "x?"] {
+        assert!(!typed(&format!("mail {before}admin@example.org")).has("admin@example.org"), "{before}");
+    }
+    for mark in [",", "'", "’", "\u{2009}", "\u{a0}", "，", "·", "_", "٬", "-"] {
+        let of = typed(&format!("pay 20{mark}000"));
+        assert!(!of.has("20") && !of.has("000"), "{mark:?}");
     }
 }
 
@@ -199,21 +171,11 @@ fn title_types_its_words_and_nothing_else() {
         for name in ["Q three report", "Anna Tulip", "notes", "budget.xlsx", "Report 2026"] {
             assert!(of(name).has(name), "{open}{name}{close}");
         }
-        for value in [
-            "eve@evil.example",
-            "evil.example",
-            "https://evil.example/q",
-            "500",
-            "1.500",
-            "20 000",
-            "DE89370400440532013000",
-            "DE89 3704 0044 0532 0130 00",
-            "+49 170 1234567",
-            "/srv/data",
-            "pay eve@evil.example",
-            "account 12345678",
-            "see evil.example",
-        ] {
+        let hosts =
+            ["eve@evil.example", "evil.example", "https://evil.example/q", "pay eve@evil.example", "see evil.example"];
+        let numbers = ["500", "1.500", "20 000", "+49 170 1234567", "account 12345678"];
+        let accounts = ["DE89370400440532013000", "DE89 3704 0044 0532 0130 00"];
+        for value in [&hosts[..], &numbers, &accounts, &["/srv/data"]].concat() {
             assert!(!of(value).has(value), "{open}{value}{close}");
             assert!(!of(&format!("now {value}")).has(value), "{open}now {value}{close}");
         }

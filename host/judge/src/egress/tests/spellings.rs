@@ -8,61 +8,37 @@ fn refused(text: &str) -> UrlError {
     CanonicalUrl::parse(text, Loopback::Refused).expect_err(text)
 }
 
-fn is_address(text: &str, expected: &str) {
-    let expected: IpAddr = expected.parse().expect(expected);
-    match refused(text) {
-        UrlError::Host(HostError::Address { address, .. }) => assert_eq!(address, expected, "{text}"),
-        other => panic!("{text}: {other:?}"),
+#[test]
+fn address_is_refused_in_every_spelling() {
+    for (spelling, text, expected) in [
+        ("decimal", "https://2130706433/", "127.0.0.1"),
+        ("decimal", "https://2852039166/latest/meta-data", "169.254.169.254"),
+        ("decimal", "https://134744072/", "8.8.8.8"),
+        ("octal", "https://0177.0.0.1/", "127.0.0.1"),
+        ("octal", "https://017700000001/", "127.0.0.1"),
+        ("octal", "https://0251.0376.0251.0376/", "169.254.169.254"),
+        ("hexadecimal", "https://0x7f000001/", "127.0.0.1"),
+        ("hexadecimal", "https://0x7f.0x0.0x0.0x1/", "127.0.0.1"),
+        ("hexadecimal", "https://0XA9.0376.43518/", "169.254.169.254"),
+        ("short", "https://127.1/", "127.0.0.1"),
+        ("short", "https://0/", "0.0.0.0"),
+        ("short", "https://10.1/", "10.0.0.1"),
+        ("mapped", "https://[::ffff:127.0.0.1]/", "::ffff:127.0.0.1"),
+        ("mapped", "https://[::ffff:a9fe:a9fe]/", "::ffff:169.254.169.254"),
+        ("mapped", "https://[::ffff:8.8.8.8]/", "::ffff:8.8.8.8"),
+        ("mapped", "https://[64:ff9b::7f00:1]/", "64:ff9b::7f00:1"),
+        ("public", "https://8.8.8.8/", "8.8.8.8"),
+        ("public", "https://[2606:4700::1111]:8443/", "2606:4700::1111"),
+        ("wide digits", "https://１２７.０.０.１/", "127.0.0.1"),
+        ("wide dots", "https://127。0。0。1/", "127.0.0.1"),
+        ("digits in circles", "https://①②⑦.0.0.1/", "127.0.0.1"),
+    ] {
+        let expected: IpAddr = expected.parse().expect(expected);
+        match refused(text) {
+            UrlError::Host(HostError::Address { address, .. }) => assert_eq!(address, expected, "{spelling}: {text}"),
+            other => panic!("{spelling}: {text}: {other:?}"),
+        }
     }
-}
-
-#[test]
-fn decimal_address_is_refused() {
-    is_address("https://2130706433/", "127.0.0.1");
-    is_address("https://2852039166/latest/meta-data", "169.254.169.254");
-    is_address("https://134744072/", "8.8.8.8");
-}
-
-#[test]
-fn octal_address_is_refused() {
-    is_address("https://0177.0.0.1/", "127.0.0.1");
-    is_address("https://017700000001/", "127.0.0.1");
-    is_address("https://0251.0376.0251.0376/", "169.254.169.254");
-}
-
-#[test]
-fn hexadecimal_address_is_refused() {
-    is_address("https://0x7f000001/", "127.0.0.1");
-    is_address("https://0x7f.0x0.0x0.0x1/", "127.0.0.1");
-    is_address("https://0XA9.0376.43518/", "169.254.169.254");
-}
-
-#[test]
-fn short_address_is_refused() {
-    is_address("https://127.1/", "127.0.0.1");
-    is_address("https://0/", "0.0.0.0");
-    is_address("https://10.1/", "10.0.0.1");
-}
-
-#[test]
-fn mapped_address_is_refused() {
-    is_address("https://[::ffff:127.0.0.1]/", "::ffff:127.0.0.1");
-    is_address("https://[::ffff:a9fe:a9fe]/", "::ffff:169.254.169.254");
-    is_address("https://[::ffff:8.8.8.8]/", "::ffff:8.8.8.8");
-    is_address("https://[64:ff9b::7f00:1]/", "64:ff9b::7f00:1");
-}
-
-#[test]
-fn public_address_is_refused_too() {
-    is_address("https://8.8.8.8/", "8.8.8.8");
-    is_address("https://[2606:4700::1111]:8443/", "2606:4700::1111");
-}
-
-#[test]
-fn wide_digits_and_dots_are_read_as_an_address() {
-    is_address("https://１２７.０.０.１/", "127.0.0.1");
-    is_address("https://127。0。0。1/", "127.0.0.1");
-    is_address("https://①②⑦.0.0.1/", "127.0.0.1");
 }
 
 #[test]
