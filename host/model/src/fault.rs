@@ -408,40 +408,16 @@ mod tests {
 
     #[test]
     fn every_fault_has_a_sentence_without_the_providers_words() {
+        use Fault as F;
         let second = Some(Duration::from_secs(90));
-        for fault in [
-            Fault::Absent,
-            Fault::Broken,
-            Fault::Unreachable,
-            Fault::PublicPlain,
-            Fault::Forbidden,
-            Fault::Untrusted,
-            Fault::Closed,
-            Fault::Silent,
-            Fault::Stalled,
-            Fault::Late,
-            Fault::Cut,
-            Fault::NoKey,
-            Fault::KeyUnreadable,
-            Fault::KeyUnusable,
-            Fault::KeyWanted,
-            Fault::KeyRefused,
-            Fault::NoCredit,
-            Fault::RateLimited { retry_after: second },
-            Fault::Overloaded { retry_after: None },
-            Fault::ServerError { status: 500, retry_after: None },
-            Fault::Redirected,
-            Fault::ModelUnknown,
-            Fault::NoTools,
-            Fault::ContextTooLong,
-            Fault::BadRequest(400),
-            Fault::Malformed,
-            Fault::TooLarge,
-            Fault::Truncated,
-            Fault::Withheld,
-            Fault::Script,
-            Fault::OverCeiling,
-        ] {
+        let unreached = [F::Absent, F::Broken, F::Unreachable, F::PublicPlain, F::Forbidden, F::Untrusted];
+        let unanswered = [F::Closed, F::Silent, F::Stalled, F::Late, F::Cut];
+        let of_keys = [F::NoKey, F::KeyUnreadable, F::KeyUnusable, F::KeyWanted, F::KeyRefused, F::NoCredit];
+        let busy = [F::RateLimited { retry_after: second }, F::Overloaded { retry_after: None }];
+        let refused = [F::ServerError { status: 500, retry_after: None }, F::Redirected, F::ModelUnknown, F::NoTools];
+        let unfit = [F::ContextTooLong, F::BadRequest(400), F::Malformed, F::TooLarge, F::Truncated, F::Withheld];
+        let own = [F::Script, F::OverCeiling];
+        for fault in [&unreached[..], &unanswered, &of_keys, &busy, &refused, &unfit, &own].concat() {
             let failed = Failed { failures: vec![failure(fault)], usage: Usage::default() };
             let sentence = failed.sentence();
             assert!(sentence.contains("`local`") && !sentence.contains("what it said"), "{sentence}");

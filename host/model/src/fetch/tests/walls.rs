@@ -3,87 +3,51 @@
 use super::*;
 use crate::reach::Special;
 
-/// Expects that a name with these addresses, and each address in a URL, is refused.
-async fn is_refused(kind: Special, addresses: &[&'static str]) {
-    for address in addresses {
-        let names = Names::of(&[&[address]]);
-        let by_name = refused(&public(&names), get("https://page.example/")).await;
-        assert_eq!(by_name, Refused::Address(AddressRefused::Special(kind)), "{address}");
-        assert_eq!(names.asked(), ["page.example"]);
+/// Expects that a name with this address, and the address in a URL, is refused.
+async fn is_refused(kind: Special, address: &'static str) {
+    let names = Names::of(&[&[address]]);
+    let by_name = refused(&public(&names), get("https://page.example/")).await;
+    assert_eq!(by_name, Refused::Address(AddressRefused::Special(kind)), "{address}");
+    assert_eq!(names.asked(), ["page.example"]);
 
-        let host = if address.contains(':') { format!("[{address}]") } else { (*address).to_owned() };
-        let url = Url::parse(&format!("https://{host}/")).expect("a URL");
-        let in_url = refused(&public(&names), get(url.as_str())).await;
-        assert_eq!(in_url, Refused::Address(AddressRefused::Special(kind)), "{address}");
-        assert_eq!(names.asked().len(), 1);
+    let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
+    let url = Url::parse(&format!("https://{host}/")).expect("a URL");
+    let in_url = refused(&public(&names), get(url.as_str())).await;
+    assert_eq!(in_url, Refused::Address(AddressRefused::Special(kind)), "{address}");
+    assert_eq!(names.asked().len(), 1);
 
-        let names = Names::of(&[&[address]]);
-        let in_tunnel = public(&names).connect("page.example", 443, CONNECT_TIME_MAX).await;
-        let expected = NotFetched::Refused(Refused::Address(AddressRefused::Special(kind)));
-        assert_eq!(in_tunnel.err(), Some(expected), "{address}");
-        assert_eq!(names.asked(), ["page.example"]);
+    let names = Names::of(&[&[address]]);
+    let in_tunnel = public(&names).connect("page.example", 443, CONNECT_TIME_MAX).await;
+    let expected = NotFetched::Refused(Refused::Address(AddressRefused::Special(kind)));
+    assert_eq!(in_tunnel.err(), Some(expected), "{address}");
+    assert_eq!(names.asked(), ["page.example"]);
+}
+
+#[tokio::test]
+async fn name_that_resolves_to_a_special_address_is_refused() {
+    for (kind, addresses) in [
+        (Special::Loopback, &["127.0.0.1", "127.8.8.8", "::1"][..]),
+        (Special::Private, &["10.0.0.1", "172.16.0.1", "192.168.1.1", "fd00::1"]),
+        (Special::LinkLocal, &["169.254.169.254", "169.254.0.1", "fe80::1"]),
+        (Special::Metadata, &["168.63.129.16", "100.100.100.200", "fd00:ec2::254"]),
+        (Special::Shared, &["100.64.0.1", "100.127.255.254"]),
+        (Special::Multicast, &["224.0.0.1", "239.1.2.3", "ff02::1"]),
+        (Special::Benchmark, &["198.18.0.1", "2001:2::1"]),
+        (Special::Documentation, &["192.0.2.1", "203.0.113.9", "2001:db8::1", "3fff::1"]),
+        (Special::Nat64, &["64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::a00:1"]),
+        (Special::SixToFour, &["2002:7f00:1::", "2002:808:808::1", "192.88.99.1"]),
+        (Special::Teredo, &["2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2"]),
+        (Special::Mapped, &["::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:8.8.8.8"]),
+        (Special::Compatible, &["::127.0.0.1", "::8.8.8.8"]),
+        (Special::Unspecified, &["0.0.0.0", "0.0.0.1", "::"]),
+        (Special::Broadcast, &["255.255.255.255"]),
+        (Special::SiteLocal, &["fec0::1"]),
+        (Special::Reserved, &["240.0.0.1", "100::1"]),
+    ] {
+        for address in addresses {
+            is_refused(kind, address).await;
+        }
     }
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_loopback_is_refused() {
-    is_refused(Special::Loopback, &["127.0.0.1", "127.8.8.8", "::1"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_a_private_address_is_refused() {
-    is_refused(Special::Private, &["10.0.0.1", "172.16.0.1", "192.168.1.1", "fd00::1"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_link_local_is_refused() {
-    is_refused(Special::LinkLocal, &["169.254.169.254", "169.254.0.1", "fe80::1"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_metadata_is_refused() {
-    is_refused(Special::Metadata, &["168.63.129.16", "100.100.100.200", "fd00:ec2::254"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_a_shared_address_is_refused() {
-    is_refused(Special::Shared, &["100.64.0.1", "100.127.255.254"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_multicast_is_refused() {
-    is_refused(Special::Multicast, &["224.0.0.1", "239.1.2.3", "ff02::1"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_test_ranges_is_refused() {
-    is_refused(Special::Benchmark, &["198.18.0.1", "2001:2::1"]).await;
-    is_refused(Special::Documentation, &["192.0.2.1", "203.0.113.9", "2001:db8::1", "3fff::1"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_nat64_is_refused() {
-    is_refused(Special::Nat64, &["64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::a00:1"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_6to4_or_teredo_is_refused() {
-    is_refused(Special::SixToFour, &["2002:7f00:1::", "2002:808:808::1", "192.88.99.1"]).await;
-    is_refused(Special::Teredo, &["2001::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_a_mapped_address_is_refused() {
-    is_refused(Special::Mapped, &["::ffff:127.0.0.1", "::ffff:10.0.0.1", "::ffff:8.8.8.8"]).await;
-    is_refused(Special::Compatible, &["::127.0.0.1", "::8.8.8.8"]).await;
-}
-
-#[tokio::test]
-async fn name_that_resolves_to_no_address_is_refused() {
-    is_refused(Special::Unspecified, &["0.0.0.0", "0.0.0.1", "::"]).await;
-    is_refused(Special::Broadcast, &["255.255.255.255"]).await;
-    is_refused(Special::SiteLocal, &["fec0::1"]).await;
-    is_refused(Special::Reserved, &["240.0.0.1", "100::1"]).await;
 }
 
 #[tokio::test]
