@@ -112,17 +112,8 @@ mod tests {
 
     #[test]
     fn text_that_is_no_iana_name_is_refused() {
-        for name in [
-            "",
-            " ",
-            "+01:00",
-            "CEST",
-            "local",
-            "EST5EDT,M3.2.0,M11.1.0",
-            "../etc/passwd",
-            "/etc/localtime",
-            "Etc/Unknown",
-        ] {
+        let paths = ["EST5EDT,M3.2.0,M11.1.0", "../etc/passwd", "/etc/localtime", "Etc/Unknown"];
+        for name in [&["", " ", "+01:00", "CEST", "local"][..], &paths].concat() {
             assert_eq!(Zone::parse(name).expect_err(name).code(), "unknown_zone", "{name}");
         }
         let long = Zone::parse(&"x".repeat(10_000)).expect_err("too long").to_string();

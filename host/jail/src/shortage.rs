@@ -122,19 +122,10 @@ impl Shortage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::libc::{EAGAIN, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC, EROFS, EWOULDBLOCK};
 
     /// Every `errno` for which the machine, and never a session, is the cause.
-    pub(crate) const ERRNOS: [i32; 9] = [
-        libc::EMFILE,
-        libc::ENFILE,
-        libc::ENOMEM,
-        libc::EAGAIN,
-        libc::ENOSPC,
-        libc::EDQUOT,
-        libc::EROFS,
-        libc::EFBIG,
-        libc::EWOULDBLOCK,
-    ];
+    pub(crate) const ERRNOS: [i32; 9] = [EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC, EDQUOT, EROFS, EFBIG, EWOULDBLOCK];
 
     #[test]
     fn every_errno_of_a_shortage_is_found_at_any_depth() {

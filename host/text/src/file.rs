@@ -129,25 +129,9 @@ mod tests {
     #[test]
     fn name_that_hides_or_leaves_its_directory_is_refused() {
         let long = "n".repeat(NAME_BYTES_MAX + 1);
-        for name in [
-            "",
-            " ",
-            ".",
-            "..",
-            "../x",
-            "a/b",
-            "/",
-            "a\nb",
-            "a\0",
-            "\u{7}",
-            "\u{202e}",
-            "\u{200e}\u{200f}\u{2067}",
-            "gpj.\u{202e}exe",
-            "a\u{2066}b",
-            "\u{200b}\u{feff}",
-            "a\u{2028}b",
-            &long,
-        ] {
+        let outside = ["", " ", ".", "..", "../x", "a/b", "/", "a\nb", "a\0", "\u{7}", "\u{202e}"];
+        let hidden = ["\u{200e}\u{200f}\u{2067}", "gpj.\u{202e}exe", "a\u{2066}b", "\u{200b}\u{feff}", "a\u{2028}b"];
+        for name in [&outside[..], &hidden, &[&long]].concat() {
             assert!(check_name(name).is_err(), "{name:?}");
         }
         for name in ["a", "my photo.png", "Grüße.pdf", "..a", "שלום.txt", "👨‍👩‍👧.png", "a:b"] {

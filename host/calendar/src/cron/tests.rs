@@ -6,45 +6,21 @@ fn code(text: &str) -> &'static str {
 
 #[test]
 fn unreadable_expression_is_refused_with_its_code() {
-    for (text, expected) in [
-        ("banana", "cron_field_count"),
-        ("", "cron_field_count"),
-        ("@daily", "cron_field_count"),
-        ("0 8 * *", "cron_field_count"),
-        ("0 0 8 * * *", "cron_field_count"),
-        ("0 8 ? * mon", "cron_question_mark"),
-        ("0 8 * * ?", "cron_question_mark"),
-        ("banana * * * *", "cron_field"),
-        ("60 8 * * *", "cron_field"),
-        ("0 24 * * *", "cron_field"),
-        ("0 8 0 * *", "cron_field"),
-        ("0 8 32 * *", "cron_field"),
-        ("0 8 * 0 *", "cron_field"),
-        ("0 8 * 13 *", "cron_field"),
-        ("0 8 * * 8", "cron_field"),
-        ("*/0 * * * *", "cron_field"),
-        ("*/60 * * * *", "cron_field"),
-        ("5-1 * * * *", "cron_field"),
-        ("1/2 * * * *", "cron_field"),
-        ("1-2-3 * * * *", "cron_field"),
-        ("1, * * * *", "cron_field"),
-        (", * * * *", "cron_field"),
-        ("-1 * * * *", "cron_field"),
-        ("+1 * * * *", "cron_field"),
-        ("** * * * *", "cron_field"),
-        ("*/ * * * *", "cron_field"),
-        ("*/1/2 * * * *", "cron_field"),
-        ("0 8 L * *", "cron_field"),
-        ("0 8 15W * *", "cron_field"),
-        ("0 8 * * 5#3", "cron_field"),
-        ("0 8 * * monday", "cron_field"),
-        ("0 jan * * *", "cron_field"),
-        ("99999999999 * * * *", "cron_field"),
-        ("0 8 31 2 *", "cron_never"),
-        ("0 8 30,31 feb *", "cron_never"),
-        ("0 8 31 4,6,9,11 *", "cron_never"),
+    for (expected, texts) in [
+        ("cron_field_count", &["banana", "", "@daily", "0 8 * *", "0 0 8 * * *"][..]),
+        ("cron_question_mark", &["0 8 ? * mon", "0 8 * * ?"]),
+        ("cron_field", &["banana * * * *", "60 8 * * *", "*/0 * * * *", "*/60 * * * *", "5-1 * * * *"]),
+        ("cron_field", &["1/2 * * * *", "1-2-3 * * * *", "1, * * * *", ", * * * *", "-1 * * * *", "+1 * * * *"]),
+        ("cron_field", &["** * * * *", "*/ * * * *", "*/1/2 * * * *", "99999999999 * * * *"]),
+        ("cron_field", &["0 24 * * *", "0 jan * * *"]),
+        ("cron_field", &["0 8 0 * *", "0 8 32 * *", "0 8 L * *", "0 8 15W * *"]),
+        ("cron_field", &["0 8 * 0 *", "0 8 * 13 *"]),
+        ("cron_field", &["0 8 * * 8", "0 8 * * 5#3", "0 8 * * monday"]),
+        ("cron_never", &["0 8 31 2 *", "0 8 30,31 feb *", "0 8 31 4,6,9,11 *"]),
     ] {
-        assert_eq!(code(text), expected, "{text}");
+        for text in texts {
+            assert_eq!(code(text), expected, "{text}");
+        }
     }
     assert_eq!(code(&"0,".repeat(1000)), "cron_too_long");
 }
