@@ -261,8 +261,9 @@ mod tests {
     }
 
     /// Makes a record with the log of a killed host: `commits` changes are only in the log.
-    fn killed(directory: &Path, commits: usize) -> PathBuf {
-        let (path, copy) = (directory.join("state.db"), directory.join("killed.db"));
+    fn killed(commits: usize) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (path, copy) = (directory.path().join("state.db"), directory.path().join("killed.db"));
         create(&path).expect("made");
         let db = connect(&path, &key()).expect("opened");
         migrations::run(&db, &path, &key()).expect("a schema");
@@ -273,7 +274,14 @@ mod tests {
         }
         std::fs::copy(&path, &copy).expect("copied");
         std::fs::copy(path_of(&path), path_of(&copy)).expect("copied");
-        copy
+        (directory, copy)
+    }
+
+    /// Changes a bit of the first page in the log.
+    fn damage(path: &Path) {
+        let mut bytes = std::fs::read(path_of(path)).expect("read");
+        bytes[HEADER_BYTES + FRAME_HEADER_BYTES + 7] ^= 1;
+        std::fs::write(path_of(path), bytes).expect("written");
     }
 
     fn lost(path: &Path) -> Vec<Lost> {
@@ -287,16 +295,14 @@ mod tests {
 
     #[test]
     fn log_of_a_killed_host_is_whole_and_nothing_is_lost() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 20);
+        let (_directory, path) = killed(20);
         assert_eq!(inspect(&path).expect("read"), Log::Whole);
         assert_eq!(lost(&path), []);
     }
 
     #[test]
     fn half_a_frame_at_the_end_is_no_damage() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 3);
+        let (_directory, path) = killed(3);
         let whole = std::fs::read(path_of(&path)).expect("read");
         for cut in [1, 100, PAGE_BYTES, PAGE_BYTES + 10, whole.len() - 40, whole.len() - HEADER_BYTES - 1] {
             std::fs::write(path_of(&path), &whole[..whole.len() - cut]).expect("written");
@@ -307,8 +313,7 @@ mod tests {
 
     #[test]
     fn flipped_bit_anywhere_in_the_log_is_found() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
+        let (_directory, path) = killed(8);
         let whole = std::fs::read(path_of(&path)).expect("read");
         let third = HEADER_BYTES + 2 * (FRAME_HEADER_BYTES + PAGE_BYTES);
         // Bytes of the header, and of the first and the third frame (frame header and page). Older frames follow the last one.
@@ -328,11 +333,8 @@ mod tests {
 
     #[test]
     fn damaged_log_is_reported_exactly_once() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
-        let mut bytes = std::fs::read(path_of(&path)).expect("read");
-        bytes[HEADER_BYTES + FRAME_HEADER_BYTES + 7] ^= 1;
-        std::fs::write(path_of(&path), bytes).expect("written");
+        let (_directory, path) = killed(8);
+        damage(&path);
         let found = lost(&path);
         assert!(matches!(&found[..], [Lost::Damaged { commits }] if *commits >= 8), "{found:?}");
         assert_eq!(lost(&path), [], "reported once");
@@ -340,16 +342,13 @@ mod tests {
 
     #[test]
     fn missing_log_after_an_unclean_end_is_a_loss() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
+        let (_directory, path) = killed(8);
         std::fs::remove_file(path_of(&path)).expect("removed");
         assert_eq!(lost(&path), [Lost::Missing]);
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
+        let (_directory, path) = killed(8);
         std::fs::write(path_of(&path), "").expect("emptied");
         assert_eq!(lost(&path), [Lost::Missing], "an empty log counts as missing");
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
+        let (_directory, path) = killed(8);
         let db = connect(&path, &key()).expect("opened");
         mark_emptied(&db).expect("noted");
         sql::empty_log(&db).expect("emptied");
@@ -360,8 +359,7 @@ mod tests {
 
     #[test]
     fn offline_look_leaves_the_log_in_place() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
+        let (_directory, path) = killed(8);
         let before = std::fs::read(path_of(&path)).expect("read");
         drop(open_to_look(&path, &key()).expect("opened"));
         assert!(std::fs::read(path_of(&path)).expect("still there") == before);
@@ -384,8 +382,7 @@ mod tests {
 
     #[test]
     fn log_is_removed_by_an_orderly_close_only() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
+        let (_directory, path) = killed(8);
         refuse(&path, "DELETE");
         run(async { State::open(&path, &key()).expect("opened").close().await });
         assert!(path_of(&path).exists(), "the record still says that it is open");
@@ -398,8 +395,7 @@ mod tests {
     #[test]
     fn failed_open_or_copy_leaves_the_log_in_place() {
         for change in ["INSERT", "DELETE"] {
-            let directory = tempfile::tempdir().expect("a temporary directory");
-            let path = killed(directory.path(), 8);
+            let (directory, path) = killed(8);
             refuse(&path, change);
             match change {
                 "INSERT" => drop(State::open(&path, &key()).err().expect("the record cannot be marked as open")),
@@ -416,11 +412,8 @@ mod tests {
 
     #[test]
     fn open_beside_another_process_leaves_the_log_alone() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let path = killed(directory.path(), 8);
-        let mut bytes = std::fs::read(path_of(&path)).expect("read");
-        bytes[HEADER_BYTES + FRAME_HEADER_BYTES + 7] ^= 1;
-        std::fs::write(path_of(&path), bytes).expect("written");
+        let (_directory, path) = killed(8);
+        damage(&path);
         run(async { State::open_beside(&path, &key()).expect("opened").close().await });
         assert!(path_of(&path).exists(), "it belongs to another process");
         let db = connect(&path, &key()).expect("opened");
