@@ -47,6 +47,12 @@ impl Fixture {
         outcome.body
     }
 
+    #[track_caller]
+    fn fails(&self, tool: &str, arguments: serde_json::Value, sentence: &str) {
+        let outcome = self.run(tool, arguments.clone());
+        assert!(!outcome.ok && outcome.body.contains(sentence), "{tool} {arguments}: {}", outcome.body);
+    }
+
     /// Checks that every tool refuses this path with the sentence, and that the file outside is unchanged.
     #[track_caller]
     fn refuses(&self, path: &str, sentence: &str) {
@@ -57,8 +63,7 @@ impl Fixture {
             ("list_dir", json!({ "path": path })),
             ("search_files", json!({ "path": path, "pattern": "." })),
         ] {
-            let outcome = self.run(tool, arguments);
-            assert!(!outcome.ok && outcome.body.contains(sentence), "{tool} of {path:?}: {}", outcome.body);
+            self.fails(tool, arguments, sentence);
         }
         assert_eq!(fs::read_to_string(self.outside().join("secret")).expect("still there"), "the secret");
         assert_eq!(fs::read_dir(self.outside()).expect("listed").count(), 1, "no new file");
@@ -172,8 +177,7 @@ fn a_pipe_a_socket_or_a_device_is_refused_and_does_not_block() {
             ("write_file", json!({ "path": name, "content": "x", "append": true })),
             ("search_files", json!({ "path": name, "pattern": "." })),
         ] {
-            let outcome = fixture.run(tool, arguments);
-            assert!(!outcome.ok && outcome.body.contains("neither a regular file"), "{tool}: {}", outcome.body);
+            fixture.fails(tool, arguments, "neither a regular file");
         }
     }
     let listing = fixture.success("list_dir", json!({}));
@@ -276,14 +280,12 @@ fn failed_write_gives_the_reason_and_leaves_no_file() {
         ("/workspace", ". is a directory"),
         ("file/below", "cannot write file/below: Not a directory"),
     ] {
-        let outcome = fixture.run("write_file", json!({ "path": path, "content": "y" }));
-        assert!(!outcome.ok && outcome.body.contains(sentence), "{}", outcome.body);
+        fixture.fails("write_file", json!({ "path": path, "content": "y" }), sentence);
     }
     assert_eq!(fixture.success("list_dir", json!({})), "directory directory\nfile 1 file\n");
     let large = fs::File::options().write(true).open(fixture.inside("file")).expect("opened");
     large.set_len(files::FILE_BYTES_MAX).expect("sparse");
-    let outcome = fixture.run("write_file", json!({ "path": "file", "content": "y", "append": true }));
-    assert!(outcome.body.contains("at most 67108864 bytes"), "{}", outcome.body);
+    fixture.fails("write_file", json!({ "path": "file", "content": "y", "append": true }), "at most 67108864 bytes");
 }
 
 #[test]
@@ -310,8 +312,7 @@ fn large_file_is_read_in_parts_that_make_the_whole() {
         "34567\n[bytes 3 to 8 of 520000; continue with offset 8]"
     );
     for offset in [11, 520_001] {
-        let outcome = fixture.run("read_file", json!({ "path": "long", "offset": offset }));
-        assert!(outcome.body.contains("no character begins at offset"), "{}", outcome.body);
+        fixture.fails("read_file", json!({ "path": "long", "offset": offset }), "no character begins at offset");
     }
     assert_eq!(fixture.success("read_file", json!({ "path": "long", "offset": 520_000 })), "");
 }
