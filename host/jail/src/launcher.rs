@@ -9,6 +9,7 @@ mod stock;
 pub mod trial;
 pub(crate) mod wire;
 
+pub use crate::native::Entries;
 pub use error::Error;
 pub use stock::STOCK;
 pub use wire::{Exit, Failure, Part, Supply};
@@ -33,13 +34,6 @@ use wire::{Event, Request};
 
 /// Extra time in which the launcher can report that a launch took too long.
 const LAUNCHER_GRACE: Duration = Duration::from_secs(5);
-
-/// Roles without a program of their own: functions of this image that run after the gate opens.
-#[derive(Debug, Clone, Copy)]
-pub struct Entries {
-    /// The reader of a session's outbound queue: takes its link, returns its exit code.
-    pub reader: fn(OwnedFd) -> i32,
-}
 
 /// A running launcher that is not yet connected to an async runtime.
 #[derive(Debug)]

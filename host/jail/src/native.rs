@@ -16,18 +16,15 @@
 //! 4. Process 1 gives up its rights too and opens the gate. From then on it only reaps.
 
 mod client_mounts;
+mod guards;
 mod listener;
 pub(crate) mod overlay;
 mod program;
-mod rootfs;
+pub(crate) mod rootfs;
 mod system_mounts;
-
-pub(crate) use rootfs::ROOT_ROOM;
-use rootfs::StagingRoot;
 
 use super::filter::{self, Program};
 use super::{Role, Spec, Wall, Walls};
-use crate::launcher::Entries;
 use crate::launcher::wire::{self, Exit, Failure, Part, Progress, step};
 use crate::sys::{self, OneThread};
 use nix::errno::Errno;
@@ -36,6 +33,7 @@ use nix::sys::prctl;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, dup2_stderr, fchdir, pivot_root};
+use rootfs::StagingRoot;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -64,6 +62,13 @@ const FAILED: i32 = 101;
 
 /// The highest possible `oom_score_adj`.
 const FIRST_VICTIM: &str = "1000";
+
+/// Roles without a program of their own: functions of this image that run after the gate opens.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries {
+    /// The reader of a session's outbound queue: takes its link, returns its exit code.
+    pub reader: fn(OwnedFd) -> i32,
+}
 
 /// Arguments of process 1.
 pub(crate) struct InitArgs<'a> {

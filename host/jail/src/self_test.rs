@@ -6,7 +6,7 @@
 
 mod commands;
 mod files;
-mod life;
+pub(crate) mod life;
 mod limits;
 mod line;
 mod outside;
@@ -18,8 +18,7 @@ mod targets;
 use super::{CONTROL, Facts, Limits, Probe, Role, Spec};
 use crate::launcher::{self, Exit, Jailed, Launcher, Supply};
 use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Control, Proof};
-pub(crate) use life::run;
-use line::Line;
+use life::CONTINUE;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -30,8 +29,6 @@ use targets::Targets;
 const REPORT_BYTES_MAX: usize = 256 * 1024;
 /// Longest silence of a probe. Its attempts are a few system calls each, but the machine may be busy.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Byte that the host writes after it has inspected the probe from outside.
-const CONTINUE: u8 = b'.';
 /// Bound on the reported names of attempts that noticed a missing wall.
 const NAMES_MAX: usize = 5;
 
@@ -240,27 +237,9 @@ fn silent(name: &str, why: impl ToString) -> Error {
     Error::Silent { name: name.to_owned(), why: why.to_string() }
 }
 
-/// Returns the lines of all attempts in the jail of `spec`, in order.
-fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
-    let groups = [
-        ("sockets", sockets::lines(spec)),
-        ("processes", processes::lines()),
-        ("files", files::lines(spec, facts)),
-        ("the host's programs", commands::lines(spec)),
-        ("privileges", privileges::own(spec)),
-        ("mounts", privileges::mounts()),
-        ("namespaces", privileges::namespaces()),
-        ("kernel", privileges::kernel()),
-        ("limits", limits::lines(spec)),
-    ];
-    let named = |(group, lines): (&'static str, Vec<Line>)| lines.into_iter().map(move |line| Line { group, ..line });
-    groups.into_iter().flat_map(named).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Identity, Mount, System};
 
     fn attempt(name: &str, contained: bool) -> Attempt {
         let text = String::new;
@@ -274,39 +253,5 @@ mod tests {
         assert_eq!((caught.caught, caught.noticed, caught.by), (true, 1, vec!["a".to_owned()]));
         let missed = compare(&with, &[attempt("a", true), attempt("b", false), attempt("c", false)]);
         assert_eq!((missed.caught, missed.noticed), (false, 0));
-    }
-
-    #[test]
-    fn no_two_attempts_in_a_jail_have_one_name() {
-        for (system, listener) in [(None, None), (Some(System::default()), None), (Some(System::default()), Some(8129))]
-        {
-            no_two_attempts_have_one_name(system, listener);
-        }
-    }
-
-    fn no_two_attempts_have_one_name(system: Option<System>, listener: Option<u16>) {
-        let mount = |name: &str, read_only| Mount {
-            source: "/x".into(),
-            target: format!("/{name}"),
-            read_only,
-            granted: false,
-        };
-        let spec = Spec {
-            name: "ses_test".into(),
-            role: Role::Reader,
-            mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
-            system,
-            listener,
-            identity: Identity::Mapped { uid: 70_000, gid: 70_000 },
-            limits: Limits::default(),
-        };
-        let facts =
-            Facts { host_files: vec![("x".into(), "/x".into()), ("y".into(), "/y".into())], ..Facts::default() };
-        let mut names: Vec<String> = lines(&spec, &facts).into_iter().map(|line| line.name).collect();
-        let count = names.len();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), count);
-        assert!(count >= 60, "{count}");
     }
 }

@@ -3,10 +3,9 @@
 //! It has no key, never parses the output of a jailed program, and ends with the host. See [`crate::native`] for the processes
 //! that it clones.
 
-use super::Entries;
 use super::stock::{Due, Mounts, Plan};
 use super::wire::{self, Event, Exit, Failure, Part, Progress, Request, Supply, step};
-use crate::native::{self, Filters, InitArgs};
+use crate::native::{self, Entries, Filters, InitArgs};
 use crate::sys::{self, OneThread, Side};
 use crate::{INNER_ID, Identity, Spec, Wall, Walls};
 use nix::errno::Errno;

@@ -2,8 +2,8 @@
 //!
 //! Only the machine's programs are executable. See [`crate::native::rootfs`].
 
+use super::guards::attach_mount;
 use super::overlay;
-use super::rootfs::attach_mount;
 use crate::client::{Client, Kind};
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;

@@ -7,8 +7,9 @@ use super::rootfs::StagingRoot;
 use super::{FAILED, Image};
 use crate::client::Streams;
 use crate::launcher::wire::{self, Failure, Part, Progress, step};
+use crate::self_test::life;
 use crate::sys::{self, Side};
-use crate::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock, self_test};
+use crate::{Client, Limits, Role, Spec, Wall, Walls, filter, landlock};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::prctl;
@@ -163,7 +164,7 @@ fn run_role(spec: &Spec, link: OwnedFd, gate: OwnedFd, image: Image<'_>) -> i32 
     }
     let code = catch_unwind(AssertUnwindSafe(|| match &spec.role {
         Role::Reader => (image.entries.reader)(link),
-        Role::Probe(probe) => self_test::run(link, probe, spec, image.thread),
+        Role::Probe(probe) => life::run(link, probe, spec, image.thread),
         Role::Sandbox { .. } | Role::Client(_) | Role::Noop { .. } => FAILED,
     }));
     code.unwrap_or(FAILED)

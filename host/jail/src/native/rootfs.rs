@@ -2,6 +2,7 @@
 //!
 //! It uses the host's paths only at the beginning; later everything goes by descriptor. See [`crate::native::program`].
 
+use super::guards::{self, attach_mount};
 use super::system_mounts::SystemMounts;
 use super::{client_mounts, listener};
 use crate::launcher::wire::{Failure, Part, step};
@@ -16,7 +17,7 @@ use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, fstatat, mkdirat};
 use nix::unistd::{Gid, Uid, chdir, sethostname, setresgid, setresuid};
 use std::collections::BTreeSet;
-use std::ffi::{CString, OsString};
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -123,7 +124,6 @@ impl Opened {
 
 /// Mounts the empty root of the jail, with the guards of every mount, and opens it.
 fn mount_root(walls: Walls) -> Result<OwnedFd, Failure> {
-    let flags = guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
     let options = match walls.has(Wall::RootSize) {
         true => format!("{ROOT_OPTIONS},size={},nr_inodes={}", ROOT_ROOM.0, ROOT_ROOM.1),
         false => ROOT_OPTIONS.to_owned(),
@@ -131,7 +131,7 @@ fn mount_root(walls: Walls) -> Result<OwnedFd, Failure> {
     step(
         Part::Root,
         "mount the root of the jail",
-        mount(Some("ironclaw"), STAGING_MOUNT, Some("tmpfs"), flags, Some(options.as_str())),
+        mount(Some("ironclaw"), STAGING_MOUNT, Some("tmpfs"), guards::flags(walls), Some(options.as_str())),
     )?;
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     step(Part::Root, "open the root of the jail", open(STAGING_MOUNT, flags, Mode::empty()))
@@ -140,43 +140,18 @@ fn mount_root(walls: Walls) -> Result<OwnedFd, Failure> {
 /// Takes the ids of the jail. Root's own uid does not exist in this user namespace, so it could not create a file there.
 fn take_ids(walls: Walls) -> Result<(), Failure> {
     if walls.has(Wall::UserNamespace) {
-        step(Part::Ids, "take the gid of the jail", setresgid(gid(), gid(), gid()))?;
-        step(Part::Ids, "take the uid of the jail", setresuid(uid(), uid(), uid()))?;
+        let (uid, gid) = (Uid::from_raw(INNER_ID), Gid::from_raw(INNER_ID));
+        step(Part::Ids, "take the gid of the jail", setresgid(gid, gid, gid))?;
+        step(Part::Ids, "take the uid of the jail", setresuid(uid, uid, uid))?;
     }
     Ok(())
-}
-
-/// Returns the guards of every mount of a jail, each as a mount attribute and as a flag of `mount`.
-pub(super) fn guards(walls: Walls) -> impl Iterator<Item = (Wall, u64, MsFlags)> {
-    let all = [
-        (Wall::NoSetUid, libc::MOUNT_ATTR_NOSUID, MsFlags::MS_NOSUID),
-        (Wall::NoDevices, libc::MOUNT_ATTR_NODEV, MsFlags::MS_NODEV),
-        (Wall::NoExecution, libc::MOUNT_ATTR_NOEXEC, MsFlags::MS_NOEXEC),
-    ];
-    all.into_iter().filter(move |(wall, ..)| walls.has(*wall))
 }
 
 fn attach(root: &OwnedFd, mount: &Mount, tree: &OwnedFd, walls: Walls) -> Result<(), Failure> {
     let named = mount.name().ok_or(Errno::EINVAL);
     let name = step(Part::Root, format!("read the mount target {:?}", mount.target), named)?;
-    let guards = guards(walls).fold(0, |all, (_, attribute, _)| all | attribute);
-    let read_only = mount.read_only && walls.has(Wall::ReadOnlyMounts);
-    let attributes = guards | if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
     step(Part::Root, format!("make {}", mount.target), mkdirat(root, name, Mode::S_IRWXU))?;
-    attach_mount(Part::Root, root, name, tree, attributes)
-}
-
-/// Sets the attributes of a detached mount and attaches it at `place`, which exists below the root.
-pub(super) fn attach_mount(
-    part: Part,
-    root: &OwnedFd,
-    place: &str,
-    tree: &OwnedFd,
-    attributes: u64,
-) -> Result<(), Failure> {
-    let name = step(part, format!("read the mount point {place:?}"), CString::new(place).map_err(|_| Errno::EINVAL))?;
-    step(part, format!("restrict /{place}"), sys::mount_setattr(tree.as_fd(), attributes))?;
-    step(part, format!("attach /{place}"), sys::move_mount(tree.as_fd(), root.as_fd(), &name))
+    attach_mount(Part::Root, root, name, tree, guards::attributes(walls, None, mount.read_only))
 }
 
 fn is_alive(launcher: &OwnedFd) -> nix::Result<()> {
@@ -214,12 +189,4 @@ fn refused_source(name: &str, mount: &Mount, errno: Errno) -> Failure {
         None => format!("open {name}"),
     };
     Failure { part: Part::Source, step, errno: errno as i32 }
-}
-
-fn uid() -> Uid {
-    Uid::from_raw(INNER_ID)
-}
-
-fn gid() -> Gid {
-    Gid::from_raw(INNER_ID)
 }

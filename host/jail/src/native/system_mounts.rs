@@ -3,6 +3,7 @@
 //! All files are opened before the host's root is covered, and the jail can write to none of them. See
 //! [`crate::native::rootfs`].
 
+use super::guards::{self, attach_mount};
 use super::overlay;
 use crate::launcher::wire::{Failure, Part, step};
 use crate::sys;
@@ -10,7 +11,7 @@ use crate::system::{ALTERNATIVES, DEVICES, GROUP, Names, PASSWD, System, TMP_ROO
 use crate::{Wall, Walls};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2};
-use nix::mount::{MsFlags, mount};
+use nix::mount::mount;
 use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::symlinkat;
 use std::fs::File;
@@ -83,15 +84,11 @@ impl SystemMounts {
                 device => write(root, device, ""),
             };
             step(Part::System, format!("make /{place}"), target)?;
-            let guards = super::rootfs::guards(walls).filter(|(wall, ..)| Some(*wall) != *lacks);
-            let guards = guards.fold(0, |all, (_, attribute, _)| all | attribute);
-            let read_only = if walls.has(Wall::ReadOnlyMounts) { libc::MOUNT_ATTR_RDONLY } else { 0 };
-            super::rootfs::attach_mount(Part::System, root, place, tree, guards | read_only)?;
+            attach_mount(Part::System, root, place, tree, guards::attributes(walls, *lacks, true))?;
         }
-        let flags = super::rootfs::guards(walls).fold(MsFlags::empty(), |all, (_, _, flag)| all | flag);
         let options = format!("mode=0700,uid=1000,gid=1000,size={},nr_inodes={}", TMP_ROOM.0, TMP_ROOM.1);
         let at = format!("{staging}/tmp");
-        let mounted = mount(Some("ironclaw"), at.as_str(), Some("tmpfs"), flags, Some(options.as_str()));
+        let mounted = mount(Some("ironclaw"), at.as_str(), Some("tmpfs"), guards::flags(walls), Some(options.as_str()));
         step(Part::System, "mount /tmp", mounted)?;
         Ok(self.names)
     }

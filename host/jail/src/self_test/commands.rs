@@ -2,13 +2,13 @@
 //!
 //! Other jails have none of these lines. See [`crate::system`], which describes the files of such a jail.
 
-use super::files::{UNLISTED, list, read_only, writable};
+use super::files::{READ_ONLY_ROOT, UNLISTED, list, read_only, writable};
+use super::limits::room;
 use super::line::{Line, Refusals, Scene, allowed, observation, refused};
 use crate::sys::{self, Side};
 use crate::system::{PASSWD, TMP_ROOM};
 use crate::{Mount, Spec, Wall};
 use nix::errno::Errno;
-use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::fs::{self, File, OpenOptions};
@@ -16,16 +16,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 
-/// Paths that are in such a jail and in no other.
-pub(super) const SHOWN: &[&str] = &["/etc/passwd", "/tmp", "/usr", "/bin/sh", "/dev", "/dev/null"];
-/// Its mounts, each with the guard that it lacks on purpose. Not every machine has alternatives.
-pub(super) const MOUNTS: &[(&str, Option<FsFlags>)] = &[
-    ("/usr", Some(FsFlags::ST_NOEXEC)),
-    ("/tmp", None),
-    ("/dev/null", Some(FsFlags::ST_NODEV)),
-    ("/dev/zero", Some(FsFlags::ST_NODEV)),
-    ("/dev/urandom", Some(FsFlags::ST_NODEV)),
-];
 /// A file of the host's configuration, which no jail has.
 const FAR: &str = "etc/shadow";
 const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyMounts)];
@@ -42,9 +32,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
         observation("read the users in /etc/passwd", PASSWD.trim(), Wall::Root, |_| {
             Ok(fs::read_to_string("/etc/passwd")?.trim().to_owned())
         }),
-        refused("write /etc/passwd", &[(Errno::EROFS, Wall::ReadOnlyRoot)], |_| {
-            OpenOptions::new().append(true).open("/etc/passwd")
-        }),
+        refused("write /etc/passwd", READ_ONLY_ROOT, |_| OpenOptions::new().append(true).open("/etc/passwd")),
         refused("open /dev", UNLISTED, |_| File::open("/dev")),
         allowed("write to /dev/null", |_| OpenOptions::new().write(true).open("/dev/null")?.write_all(b"x")),
         allowed("read from /dev/zero", |_| File::open("/dev/zero")?.read_exact(&mut [0; 16])),
@@ -55,17 +43,12 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
         }),
         refused("remove a program of the host", READ_ONLY, |_| fs::remove_file("/usr/bin/env")),
         refused("copy a program of the host and execute it", &[(Errno::EACCES, Wall::NoExecution)], |_| copied()),
-        observation("see the room in /tmp", room(TMP_ROOM.0, TMP_ROOM.1), Wall::RootSize, |_| {
-            let found = statvfs("/tmp")?;
-            Ok(room(found.blocks() * found.fragment_size(), found.files()))
-        }),
+        room("see the room in /tmp", "/tmp", TMP_ROOM.0, TMP_ROOM.1),
     ];
     lines.extend(read_only(&mount("/usr", true), FAR));
     lines.extend(writable(&mount("/tmp", false), FAR));
     lines
 }
-
-const READ_ONLY_ROOT: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
 
 /// Executes a program in a child, because it replaces the process.
 fn execute(scene: &Scene<'_>, program: &str) -> io::Result<()> {
@@ -90,8 +73,4 @@ fn copied() -> io::Result<()> {
     let tried = tried.map(|file| sys::execute(&OwnedFd::from(file), &[c"true".into()]));
     let _ = fs::remove_file(COPY);
     tried.and_then(Err)
-}
-
-fn room(bytes: u64, files: u64) -> String {
-    format!("{bytes} bytes, {files} files")
 }

@@ -2,7 +2,6 @@
 //!
 //! They leave no file in the session's directories. See [`crate::self_test::privileges`].
 
-use super::commands;
 use super::line::{ABSENT, Line, MISSING, Refusals, SECCOMP, Scene, allowed, bare, observation, refused};
 use crate::sys::{self, bare};
 use crate::{Facts, Mount, Spec, Wall};
@@ -19,6 +18,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 const FILE: &str = ".ironclaw-probe";
 /// The Landlock domain forbids listing the directory.
 pub(super) const UNLISTED: Refusals = &[(Errno::EACCES, Wall::Landlock)];
+/// The root of the jail is read-only.
+pub(super) const READ_ONLY_ROOT: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
 /// The two directories are different mounts, although on one disk.
 const OTHER_MOUNT: Refusals = &[(Errno::EXDEV, Wall::Root)];
 /// The kernel executes no file of such a mount, and maps none as code.
@@ -35,14 +36,23 @@ const EVERYWHERE: &[&str] = &[
     "/dev", "/dev/null", "/dev/mem", "/dev/kvm", "/dev/shm", "/dev/pts", "/dev/tty",
 ];
 
+/// Paths that are in a jail with the host's programs, and in no other.
+const SHOWN_WITH_PROGRAMS: &[&str] = &["/etc/passwd", "/tmp", "/usr", "/bin/sh", "/dev", "/dev/null"];
+/// The mounts of such a jail, each with the guard that it lacks on purpose. Not every machine has alternatives.
+const MOUNTS_OF_PROGRAMS: &[(&str, Option<FsFlags>)] = &[
+    ("/usr", Some(FsFlags::ST_NOEXEC)),
+    ("/tmp", None),
+    ("/dev/null", Some(FsFlags::ST_NODEV)),
+    ("/dev/zero", Some(FsFlags::ST_NODEV)),
+    ("/dev/urandom", Some(FsFlags::ST_NODEV)),
+];
+
 pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
     let far = far(spec);
     let mut lines = vec![
         refused("list the root of the jail", UNLISTED, |_| list("/")),
         refused("climb out over the parent directory", ABSENT, move |_| File::open(format!("../../../../../../{far}"))),
-        refused("make a directory outside every mount", &[(Errno::EROFS, Wall::ReadOnlyRoot)], |_| {
-            fs::create_dir("/x")
-        }),
+        refused("make a directory outside every mount", READ_ONLY_ROOT, |_| fs::create_dir("/x")),
         refused("make a symbolic link", links(spec), |_| std::os::unix::fs::symlink("/etc/passwd", format!("/{FILE}"))),
         refused("make a hard link", links(spec), |_| fs::hard_link("/etc/passwd", format!("/{FILE}"))),
         bare(bare::OPENAT2, MISSING),
@@ -59,7 +69,7 @@ pub(super) fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
             standard_streams()
         }),
     ];
-    let hidden = EVERYWHERE.iter().filter(|path| spec.system.is_none() || !commands::SHOWN.contains(path));
+    let hidden = EVERYWHERE.iter().filter(|path| spec.system.is_none() || !SHOWN_WITH_PROGRAMS.contains(path));
     lines.extend(hidden.map(|path| refused(format!("open {path}"), ABSENT, move |_| File::open(path))));
     lines.extend(["environ", "mem", "root", "cwd", "ns/net"].map(|name| {
         refused(format!("open /proc/HOST/{name}"), ABSENT, move |scene| {
@@ -90,13 +100,12 @@ fn far(spec: &Spec) -> &'static str {
 
 /// Returns the refusals of links in the root. A jail with the host's programs allows the system calls.
 fn links(spec: &Spec) -> Refusals {
-    const READ_ONLY: Refusals = &[(Errno::EROFS, Wall::ReadOnlyRoot)];
-    if spec.system.is_some() { READ_ONLY } else { SECCOMP }
+    if spec.system.is_some() { READ_ONLY_ROOT } else { SECCOMP }
 }
 
 /// Returns the lines about the flags of every mount, the root included.
 fn mount_flags(spec: &Spec) -> [Line; 3] {
-    let programs = spec.system.as_ref().map_or(&[][..], |_| commands::MOUNTS);
+    let programs = spec.system.as_ref().map_or(&[][..], |_| MOUNTS_OF_PROGRAMS);
     let all = spec.mounts.len() + programs.len() + 1;
     let look = |name: &str, wall, flag: FsFlags| {
         let held = all - programs.iter().filter(|(_, lacks)| *lacks == Some(flag)).count();

@@ -4,9 +4,9 @@
 //! [`crate::self_test::line`].
 
 use super::line::{By, Line, Scene, Tried};
-use super::{CONTINUE, lines};
+use super::{commands, files, limits, privileges, processes, sockets};
 use crate::sys::{self, OneThread, Side};
-use crate::{Probe, Spec};
+use crate::{Facts, Probe, Spec};
 use ironclaw_contract::operator::Attempt;
 use ironclaw_contract::seam;
 use ironclaw_contract::seam::link::{BELL, Hello};
@@ -24,6 +24,8 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+/// Byte that the host writes after it has inspected the probe from outside.
+pub(super) const CONTINUE: u8 = b'.';
 /// Longest time of one attempt. A system call takes microseconds; the slowest attempt forks up to the process limit.
 const ATTEMPT_MS_MAX: u16 = 10_000;
 /// Number of tries of a fork while the process limit is reached because an ended process is not reaped yet.
@@ -172,4 +174,61 @@ fn ask_again(mut link: UnixStream, after_bell: bool) -> io::Result<i32> {
         Ok(None) | Err(_) => 0,
         Ok(Some(_)) => GOT_SECOND_KEY,
     })
+}
+
+/// Returns the lines of all attempts in the jail of `spec`, in order.
+fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
+    let groups = [
+        ("sockets", sockets::lines(spec)),
+        ("processes", processes::lines()),
+        ("files", files::lines(spec, facts)),
+        ("the host's programs", commands::lines(spec)),
+        ("privileges", privileges::own(spec)),
+        ("mounts", privileges::mounts()),
+        ("namespaces", privileges::namespaces()),
+        ("kernel", privileges::kernel()),
+        ("limits", limits::lines(spec)),
+    ];
+    let named = |(group, lines): (&'static str, Vec<Line>)| lines.into_iter().map(move |line| Line { group, ..line });
+    groups.into_iter().flat_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Identity, Limits, Mount, Role, System};
+
+    #[test]
+    fn no_two_attempts_in_a_jail_have_one_name() {
+        for (system, listener) in [(None, None), (Some(System::default()), None), (Some(System::default()), Some(8129))]
+        {
+            no_two_attempts_have_one_name(system, listener);
+        }
+    }
+
+    fn no_two_attempts_have_one_name(system: Option<System>, listener: Option<u16>) {
+        let mount = |name: &str, read_only| Mount {
+            source: "/x".into(),
+            target: format!("/{name}"),
+            read_only,
+            granted: false,
+        };
+        let spec = Spec {
+            name: "ses_test".into(),
+            role: Role::Reader,
+            mounts: vec![mount("in", true), mount("out", false), mount("workspace", false)],
+            system,
+            listener,
+            identity: Identity::Mapped { uid: 70_000, gid: 70_000 },
+            limits: Limits::default(),
+        };
+        let facts =
+            Facts { host_files: vec![("x".into(), "/x".into()), ("y".into(), "/y".into())], ..Facts::default() };
+        let mut names: Vec<String> = lines(&spec, &facts).into_iter().map(|line| line.name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(count >= 60, "{count}");
+    }
 }

@@ -3,8 +3,8 @@
 //! Each attempt exceeds its bound by one step and releases the resource. See [`crate::self_test::outside`].
 
 use super::files::overfill;
-use super::line::{Line, Outcome, Refusals, observation, refused};
-use crate::native::ROOT_ROOM;
+use super::line::{Line, Refusals, observation, refused};
+use crate::native::rootfs::ROOT_ROOM;
 use crate::sys::{self, OneThread, Side, bare};
 use crate::{Spec, Wall};
 use nix::errno::Errno;
@@ -47,7 +47,7 @@ pub(super) fn lines(spec: &Spec) -> Vec<Line> {
         refused("start processes without end", &[(Errno::EAGAIN, Wall::ProcessLimit)], move |scene| {
             multiply(scene.thread, limits.processes + BEYOND)
         }),
-        observation("see the room in the root", room(ROOT_ROOM.0, ROOT_ROOM.1), Wall::RootSize, |_| root_room()),
+        room("see the room in the root", "/", ROOT_ROOM.0, ROOT_ROOM.1),
     ];
     const TOO_LARGE: Refusals = &[(Errno::EFBIG, Wall::FileSizeLimit)];
     if let Some(mount) = spec.mounts.iter().find(|mount| !mount.read_only) {
@@ -87,11 +87,11 @@ fn multiply(thread: &OneThread, count: u64) -> io::Result<()> {
     forked
 }
 
-fn room(bytes: u64, files: u64) -> String {
-    format!("{bytes} bytes, {files} files")
-}
-
-fn root_room() -> Outcome {
-    let found = statvfs("/")?;
-    Ok(room(found.blocks() * found.fragment_size(), found.files()))
+/// Returns the line about the size of the file system at `path`.
+pub(super) fn room(name: &str, path: &'static str, bytes: u64, files: u64) -> Line {
+    let shown = |bytes: u64, files: u64| format!("{bytes} bytes, {files} files");
+    observation(name, shown(bytes, files), Wall::RootSize, move |_| {
+        let found = statvfs(path)?;
+        Ok(shown(found.blocks() * found.fragment_size(), found.files()))
+    })
 }
