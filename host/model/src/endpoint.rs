@@ -9,6 +9,7 @@ use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
 use super::remote::{Remote, failure, usage};
 use super::scripted::{self, Scripted};
+use super::spec::builtin;
 use super::streaming::PartialAnswer;
 use super::{
     Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
@@ -19,9 +20,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
-use url::Url;
 
 pub use super::prices::Prices;
+pub use super::spec::{Kind, Spec};
 
 /// Endpoints in a chain.
 const CHAIN_MAX: usize = 8;
@@ -33,57 +34,6 @@ const PROBE_SECONDS_MAX: u64 = 120;
 const PROBE_TOKENS_MAX: u32 = 32;
 /// Longest time of a request for the list of models.
 const MODELS_SECONDS_MAX: u64 = 15;
-
-/// Protocol of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Rules instead of a model: no network, no cost, and deterministic answers.
-    Scripted,
-    /// Chat Completions with tools: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp.
-    Openai,
-    /// Messages with tools: Anthropic.
-    Anthropic,
-}
-
-/// Spec of an endpoint from the operator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spec {
-    /// Its name on this host.
-    pub name: String,
-    /// Its protocol.
-    pub kind: Kind,
-    /// Its base URL; `None` for `scripted`.
-    pub base_url: Option<Url>,
-    /// The provider's name of the model; empty for `scripted`.
-    pub model: String,
-    /// Name of the secret that holds its key.
-    pub key: Option<String>,
-    /// Names of the endpoints that are asked if this one fails, in order.
-    pub fallbacks: Vec<String>,
-    /// Prices of its tokens.
-    pub prices: Prices,
-    /// `true` if requests ask for a stream.
-    pub streams: bool,
-    /// `true` if its model takes images.
-    pub takes_images: bool,
-}
-
-impl Spec {
-    /// Returns whether it may cost money that the host does not count: it is not a script and has no prices.
-    pub fn is_unpriced(&self) -> bool {
-        self.kind != Kind::Scripted && self.prices == Prices::default()
-    }
-
-    /// Returns the estimated usage of a request with this prompt. The words of a script are no tokens, unless it has prices: then it
-    /// replaces a model, so that an operator can try the ceilings.
-    pub fn estimate(&self, prompt: &Prompt) -> Usage {
-        if self.counts_tokens() { prompt.estimate(self.prices, self.takes_images) } else { Usage::default() }
-    }
-
-    fn counts_tokens(&self) -> bool {
-        self.kind != Kind::Scripted || self.prices != Prices::default()
-    }
-}
 
 /// A model endpoint.
 #[derive(Debug)]
@@ -208,20 +158,6 @@ impl Opener {
     fn endpoint(&self, spec: Spec, backend: Backend) -> Endpoint {
         let Config { tries_max, output_tokens_max, .. } = *self.config;
         Endpoint { spec, backend, tries_max, output_tokens_max }
-    }
-}
-
-pub(crate) fn builtin() -> Spec {
-    Spec {
-        name: scripted::NAME.to_owned(),
-        kind: Kind::Scripted,
-        base_url: None,
-        model: String::new(),
-        key: None,
-        fallbacks: Vec::new(),
-        prices: Prices::default(),
-        streams: false,
-        takes_images: false,
     }
 }
 

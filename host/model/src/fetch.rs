@@ -9,7 +9,7 @@ mod echo;
 pub mod outcome;
 mod stream;
 
-pub use check::{Credential, Form, HEADERS};
+pub use check::{Credential, Form, HEADERS, Request};
 pub use echo::{REMOVED, without_secret};
 pub use outcome::{End, Failed, Failure, Fetched, NotFetched, Refused};
 pub use stream::{Answer, Piece};
@@ -17,7 +17,7 @@ pub use stream::{Answer, Piece};
 use crate::http::{builder, causes, causes_text, find_cause};
 use crate::reach::{AddressRefused, Lookup, Reach, Resolver, System};
 use echo::Echo;
-use reqwest::{Client, Method, Response};
+use reqwest::{Client, Response};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -26,21 +26,6 @@ use url::Url;
 
 /// Longest time to connect.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// A request that the caller has judged.
-#[derive(Debug)]
-pub struct Request<'a> {
-    /// The method.
-    pub method: Method,
-    /// The URL in canonical form; no other form is sent.
-    pub url: &'a str,
-    /// Headers by name: those of [`check::HEADERS`] only.
-    pub headers: Vec<(&'a str, &'a str)>,
-    /// The body.
-    pub body: Option<Vec<u8>>,
-    /// The credential, with the host that it is for.
-    pub credential: Option<Credential<'a>>,
-}
 
 /// Bounds of a request.
 #[derive(Debug, Clone, Copy)]
@@ -121,7 +106,8 @@ impl Fetcher {
     /// As [`Self::fetch`].
     pub async fn open(&self, request: Request<'_>, limits: Limits) -> Result<Answer, NotFetched> {
         let whole = Instant::now() + limits.whole;
-        Ok(Answer::new(self.send(request, limits).await?, whole))
+        let Sent { response, url, echo } = self.send(request, limits).await?;
+        Ok(Answer::new(response, &url, echo, whole))
     }
 
     async fn send(&self, request: Request<'_>, limits: Limits) -> Result<Sent, NotFetched> {

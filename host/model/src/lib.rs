@@ -27,6 +27,7 @@ mod remote;
 mod render;
 pub mod scripted;
 mod size;
+mod spec;
 pub mod streaming;
 
 pub use address::check_url;

@@ -2,7 +2,7 @@
 //!
 //! Never has a price, because prices change, and never a key. See [`crate::endpoint`] for the endpoints.
 
-use super::endpoint::Kind;
+use super::spec::Kind;
 
 /// A well-known provider or server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //!
 //! Never forgets a quirk before the host stops, and learns only from refusals. See [`crate::remote`].
 
-use super::endpoint::Spec;
 use super::error_body::Complaint;
 use super::openai::RequestOptions;
+use super::spec::Spec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The limit on an output after a model refused the configured one.
@@ -47,7 +47,7 @@ impl Quirks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::endpoint::builtin;
+    use super::super::spec::builtin;
     use super::*;
 
     #[test]

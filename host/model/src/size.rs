@@ -2,8 +2,8 @@
 //!
 //! Never asks a provider: its own count replaces the estimate later. See [`crate::endpoint::Spec::estimate`].
 
-use super::endpoint::Prices;
 use super::image::IMAGE_TOKENS;
+use super::prices::Prices;
 use super::{OUTPUT_TOKENS_BOOKED, Part, PastCall, Prompt, ToolSchema, Usage};
 
 /// Bytes of a text that count as one token.

@@ -2,7 +2,7 @@
 //!
 //! Never repairs a request. The judgement saw its text, so another text is not sent. See [`crate::fetch`].
 
-use super::Request;
+use super::echo::SECRET_BYTES_MIN;
 use super::outcome::Refused;
 use crate::reach::{self, Reach};
 use base64::Engine as _;
@@ -25,8 +25,6 @@ pub const HEADERS: [&str; 8] = [
 ];
 /// The methods of requests for agents.
 const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-/// Bytes of a credential below which its removal from an answer would remove other text.
-pub const SECRET_BYTES_MIN: usize = 8;
 /// The beginnings of headers that frame a request or name its way; none of them carries a credential.
 const FRAMING: [&str; 15] = [
     "host",
@@ -45,6 +43,21 @@ const FRAMING: [&str; 15] = [
     "x-forwarded-",
     "x-http-method",
 ];
+
+/// A request that the caller has judged.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The method.
+    pub method: Method,
+    /// The URL in canonical form; no other form is sent.
+    pub url: &'a str,
+    /// Headers by name: those of [`HEADERS`] only.
+    pub headers: Vec<(&'a str, &'a str)>,
+    /// The body.
+    pub body: Option<Vec<u8>>,
+    /// The credential, with the host that it is for.
+    pub credential: Option<Credential<'a>>,
+}
 
 /// A credential and the one host that receives it.
 #[derive(Debug)]

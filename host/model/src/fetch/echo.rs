@@ -8,6 +8,8 @@ use ironclaw_text::secret::SecretText;
 use memchr::memmem;
 use std::ops::Range;
 
+/// Bytes of a credential below which its removal from an answer would remove other text.
+pub const SECRET_BYTES_MIN: usize = 8;
 /// The text in place of a secret.
 pub const REMOVED: &str = "[secret removed]";
 /// Bytes of one byte of a secret in the longest form.

@@ -2,8 +2,7 @@
 //!
 //! Never a header that keeps state, such as a cookie, and never the secret of the request. See [`crate::fetch`].
 
-use super::check::SECRET_BYTES_MIN;
-use super::echo::Echo;
+use super::echo::{Echo, SECRET_BYTES_MIN};
 use crate::reach::AddressRefused;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION};
 use url::Url;

@@ -2,11 +2,11 @@
 //!
 //! Keeps no more than one piece and the longest form of the secret. See [`crate::fetch`].
 
-use super::Sent;
 use super::echo::Echo;
 use super::outcome::{self, End};
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 /// An answer. Everything in it is the words of another party.
 pub struct Answer {
@@ -38,15 +38,14 @@ pub enum Piece {
 }
 
 impl Answer {
-    pub(super) fn new(sent: Sent, until: Instant) -> Self {
-        let Sent { response, url, echo } = sent;
+    pub(super) fn new(response: Response, url: &Url, echo: Option<Echo>, until: Instant) -> Self {
         let status = response.status().as_u16();
         let headers = response.headers();
         Self {
             status,
             headers: outcome::headers(headers, echo.as_ref()),
             media_type: outcome::media_type(headers, echo.as_ref()),
-            redirect: outcome::redirect(status, headers, &url, echo.as_ref()),
+            redirect: outcome::redirect(status, headers, url, echo.as_ref()),
             is_encoded: outcome::encoding(headers, echo.as_ref()).is_some(),
             response,
             echo,

@@ -7,6 +7,7 @@ mod walls;
 
 use super::*;
 use ironclaw_text::secret::SecretText;
+use reqwest::Method;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;

@@ -1,0 +1,72 @@
+//! The spec of an endpoint, as the operator wrote it.
+//!
+//! Never opens an endpoint. See [`crate::endpoint`].
+
+use super::prices::Prices;
+use super::{Prompt, Usage, scripted};
+use url::Url;
+
+/// Protocol of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Rules instead of a model: no network, no cost, and deterministic answers.
+    Scripted,
+    /// Chat Completions with tools: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp.
+    Openai,
+    /// Messages with tools: Anthropic.
+    Anthropic,
+}
+
+/// Spec of an endpoint from the operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Its name on this host.
+    pub name: String,
+    /// Its protocol.
+    pub kind: Kind,
+    /// Its base URL; `None` for `scripted`.
+    pub base_url: Option<Url>,
+    /// The provider's name of the model; empty for `scripted`.
+    pub model: String,
+    /// Name of the secret that holds its key.
+    pub key: Option<String>,
+    /// Names of the endpoints that are asked if this one fails, in order.
+    pub fallbacks: Vec<String>,
+    /// Prices of its tokens.
+    pub prices: Prices,
+    /// `true` if requests ask for a stream.
+    pub streams: bool,
+    /// `true` if its model takes images.
+    pub takes_images: bool,
+}
+
+impl Spec {
+    /// Returns whether it may cost money that the host does not count: it is not a script and has no prices.
+    pub fn is_unpriced(&self) -> bool {
+        self.kind != Kind::Scripted && self.prices == Prices::default()
+    }
+
+    /// Returns the estimated usage of a request with this prompt. The words of a script are no tokens, unless it has prices: then it
+    /// replaces a model, so that an operator can try the ceilings.
+    pub fn estimate(&self, prompt: &Prompt) -> Usage {
+        if self.counts_tokens() { prompt.estimate(self.prices, self.takes_images) } else { Usage::default() }
+    }
+
+    pub(crate) fn counts_tokens(&self) -> bool {
+        self.kind != Kind::Scripted || self.prices != Prices::default()
+    }
+}
+
+pub(crate) fn builtin() -> Spec {
+    Spec {
+        name: scripted::NAME.to_owned(),
+        kind: Kind::Scripted,
+        base_url: None,
+        model: String::new(),
+        key: None,
+        fallbacks: Vec::new(),
+        prices: Prices::default(),
+        streams: false,
+        takes_images: false,
+    }
+}
