@@ -4,7 +4,9 @@
 //! differently. Never keeps the bytes of a file. See [`crate::package`].
 
 use crate::{Error, PACKAGE_BYTES_MAX, path};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 
 /// Bytes of a block of tar.
 pub(crate) const BLOCK_BYTES: usize = 512;
@@ -147,6 +149,10 @@ impl<'a, R: Read> Archive<'a, R> {
 /// The name of the archive itself in an error.
 const WHOLE: &str = "archive";
 const ENDS_EARLY: &str = "the archive ends too early";
+
+pub(crate) fn open(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|error| Error::io(path, error))
+}
 
 pub(crate) fn too_large() -> Error {
     Error::TooLarge(format!("it has more than {PACKAGE_BYTES_MAX} bytes"))

@@ -1,13 +1,12 @@
 //! A package: a tar archive without compression.
 
-use crate::archive::{Archive, Entry};
+use crate::archive::{Archive, Entry, open};
 use crate::path::Paths;
 use crate::signature::{self, PublicKey};
 use crate::{Error, FrontMatter, INSTRUCTIONS, INSTRUCTIONS_BYTES_MAX, MANIFEST, MANIFEST_BYTES_MAX, Manifest};
 use ironclaw_contract::canonical::Digest;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -87,10 +86,6 @@ impl Package {
         let bytes = archive.bytes;
         Ok(checked.into_package(digest, bytes))
     }
-}
-
-pub(crate) fn open(path: &Path) -> Result<File, Error> {
-    File::open(path).map_err(|error| Error::io(path, error))
 }
 
 /// Gets the files of an archive, in order.

@@ -2,8 +2,7 @@
 //!
 //! Never trusts a key by itself: the caller chooses it.
 
-use crate::archive::too_large;
-use crate::package::open;
+use crate::archive::{open, too_large};
 use crate::{Error, Name, PACKAGE_BYTES_MAX};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,6 +1,7 @@
 //! Checks an unpacked package against its manifest.
 
-use crate::package::{MISSING, NOT_NAMED, check_digest, open};
+use crate::archive::{open, too_large};
+use crate::package::{MISSING, NOT_NAMED, as_text, check_digest};
 use crate::path::{Paths, refused};
 use crate::{Error, MANIFEST, MANIFEST_BYTES_MAX, Manifest, PACKAGE_BYTES_MAX};
 use sha2::{Digest as _, Sha256};
@@ -108,7 +109,7 @@ impl Scan {
 fn read_manifest(path: &Path) -> Result<Manifest, Error> {
     let mut bytes = Vec::new();
     open(path)?.take(MANIFEST_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| Error::io(path, error))?;
-    Manifest::parse(&crate::package::as_text(MANIFEST, bytes)?)
+    Manifest::parse(&as_text(MANIFEST, bytes)?)
 }
 
 fn digest(path: &Path, buffer: &mut [u8], total: &mut u64) -> Result<[u8; 32], Error> {
@@ -123,7 +124,7 @@ fn digest(path: &Path, buffer: &mut [u8], total: &mut u64) -> Result<[u8; 32], E
             }
         }
         if *total > PACKAGE_BYTES_MAX {
-            return Err(crate::archive::too_large());
+            return Err(too_large());
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::author::pack::bounded;
 use crate::path::{DIRECTORY_OF_SCRIPTS, Paths, refused};
 use crate::{
     Error, FrontMatter, Grants, INSTRUCTIONS, INSTRUCTIONS_BYTES_MAX, MANIFEST, Manifest, Name, Needs,
-    PACKAGE_BYTES_MAX, Version, package, tree,
+    PACKAGE_BYTES_MAX, Version, archive, package, tree,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -121,7 +121,7 @@ fn check_depth(path: &str) -> Result<(), Error> {
 fn add(files: &mut Files, total: &mut u64, path: String, is_program: bool, bytes: Vec<u8>) -> Result<(), Error> {
     *total += bytes.len() as u64;
     if *total > PACKAGE_BYTES_MAX {
-        return Err(crate::archive::too_large());
+        return Err(archive::too_large());
     }
     if files.len() >= crate::FILES_MAX {
         return Err(Error::TooLarge(format!("it has more than {} files", crate::FILES_MAX)));
@@ -133,7 +133,7 @@ fn add(files: &mut Files, total: &mut u64, path: String, is_program: bool, bytes
 }
 
 fn from_archive(path: &Path, left_out: &mut Vec<String>) -> Result<Files, Error> {
-    let mut file = package::open(path)?;
+    let mut file = archive::open(path)?;
     let mut magic = [0; 2];
     let got = file.read(&mut magic).map_err(|error| Error::io(path, error))?;
     if magic[..got] == *GZIP || path.extension().is_some_and(|end| end == "zip" || end == "gz" || end == "xz") {
@@ -142,7 +142,7 @@ fn from_archive(path: &Path, left_out: &mut Vec<String>) -> Result<Files, Error>
             path.display()
         )));
     }
-    let again = package::open(path)?.take(PACKAGE_BYTES_MAX);
+    let again = archive::open(path)?.take(PACKAGE_BYTES_MAX);
     read_archive(again, left_out).map_err(|error| match error {
         Error::Io { source, .. } => Error::io(path, source),
         other => other,
@@ -176,7 +176,7 @@ fn read_archive(reader: impl Read, left_out: &mut Vec<String>) -> Result<Files, 
             continue;
         }
         if entry.size() > PACKAGE_BYTES_MAX - total {
-            return Err(crate::archive::too_large());
+            return Err(archive::too_large());
         }
         let is_program = entry.header().mode().map_err(failed)? & 0o111 != 0;
         let mut bytes = Vec::new();

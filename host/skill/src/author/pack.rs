@@ -1,7 +1,8 @@
 //! Packs a directory.
 
+use crate::archive::open;
 use crate::archive::{BLOCK_BYTES, Entry, too_large};
-use crate::package::{as_text, open, same_name};
+use crate::package::{as_text, same_name};
 use crate::{
     Error, FrontMatter, INSTRUCTIONS, INSTRUCTIONS_BYTES_MAX, MANIFEST, MANIFEST_BYTES_MAX, Manifest,
     PACKAGE_BYTES_MAX, Package, path, tree,
