@@ -3,7 +3,7 @@
 //! The copy is under the same key. It is marked as restored from the beginning, so a host that starts on it begins another generation.
 //! See [`crate::log`] and `backup` of the host.
 
-use super::{Error, connect, log, open_to_look, rekey, snapshot, sql};
+use super::{Error, connect, log, open_to_look, snapshot, sql};
 use crate::migrations;
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::backup::Backup;
@@ -55,7 +55,7 @@ pub fn discard(copy: &Path) -> io::Result<()> {
 /// # Errors
 /// The first damage, and the errors of [`open_to_look`].
 pub fn check(path: &Path, key: &SessionKey) -> Result<(), Error> {
-    rekey::prove(&open_to_look(path, key)?, "the record of the backup")
+    sql::prove(&open_to_look(path, key)?, "the record of the backup")
 }
 
 /// Returns whether SQLite reports a full disk.

@@ -31,17 +31,18 @@ mod stored;
 #[cfg(feature = "threads")]
 mod threads;
 mod tx;
+mod view;
 
 pub use clock::wall_clock;
 #[cfg(feature = "threads")]
 pub use events::EventsOf;
 #[cfg(feature = "threads")]
 pub use handle::{Outcome, State};
-pub use opening::{View, look, open_to_look};
 pub use stored::{bad, stored_json, stored_text};
 #[cfg(feature = "threads")]
 pub use threads::DEFERRED_MAX;
 pub use tx::{Committed, ReadTx, WriteTx};
+pub use view::{View, look, open_to_look};
 
 use opening::{connect, create, remove_log};
 use std::cell::Cell;

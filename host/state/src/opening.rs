@@ -2,7 +2,7 @@
 //!
 //! Never creates a missing file when it opens one, and never removes the log of a record that is marked as open. See [`crate::log`].
 
-use super::{Error, ReadTx, SEARCH_CHECKS, SEARCH_UNTIL, is_damage, log, migrations, sql, wall_clock};
+use super::{Error, SEARCH_CHECKS, SEARCH_UNTIL, is_damage, sql};
 use ironclaw_contract::seam::crypt::{SessionKey, prepare_cipher};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -81,54 +81,6 @@ pub(super) fn remove_log(db: &Connection) {
 fn set_keeps_log(db: &Connection, keeps: bool) {
     // It fails only if SQLite lacks the setting, and the bundled version has it.
     let _ = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps);
-}
-
-/// Opens the state for reading, whether a host runs or not.
-///
-/// # Errors
-/// As `State::open`. A file of an older version is not migrated, because nothing is written.
-pub fn open_to_look(path: &Path, key: &SessionKey) -> Result<Connection, Error> {
-    // The log of a crashed host stays for the next start. If there is none, SQLite makes an empty log and must remove it: otherwise the
-    // next start would take it for the log after an erasure.
-    let has_log = std::fs::metadata(log::path_of(path)).is_ok_and(|found| found.len() > 0);
-    let db = connect(path, key)?;
-    migrations::check(&db, path, key)?;
-    sql::forbid_writes(&db)?;
-    if !has_log {
-        remove_log(&db);
-    }
-    Ok(db)
-}
-
-/// One snapshot of the state, whether a host runs or not.
-pub struct View {
-    db: Connection,
-    now: i64,
-}
-
-impl View {
-    /// Opens the state for reading. The snapshot begins with the first statement.
-    ///
-    /// # Errors
-    /// As [`open_to_look`].
-    pub fn open(path: &Path, key: &SessionKey) -> Result<Self, Error> {
-        let db = open_to_look(path, key)?;
-        sql::begin(&db)?;
-        Ok(Self { db, now: wall_clock() })
-    }
-
-    /// Returns the transaction on the snapshot.
-    pub const fn tx(&self) -> ReadTx<'_> {
-        ReadTx { db: &self.db, now: self.now, wall: self.now, prune: self.now }
-    }
-}
-
-/// Calls `look` with a transaction on one snapshot of the state, whether a host runs or not.
-///
-/// # Errors
-/// As [`open_to_look`], and the errors of `look`.
-pub fn look<T>(path: &Path, key: &SessionKey, look: impl FnOnce(&ReadTx<'_>) -> Result<T, Error>) -> Result<T, Error> {
-    look(&View::open(path, key)?.tx())
 }
 
 /// Opens a read-only connection.

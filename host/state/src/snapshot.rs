@@ -3,7 +3,7 @@
 //! Never leaves an incomplete copy under the name of a snapshot. An erasure removes all snapshots, because they still hold the
 //! erased content. See [`crate::migrations`].
 
-use super::{Error, connect, home, log, rekey, sql};
+use super::{Error, connect, home, log, sql};
 use ironclaw_contract::seam::crypt::{SessionKey, prepare_cipher};
 use nix::sys::statvfs::statvfs;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
@@ -56,7 +56,7 @@ pub fn take(db: &Connection, path: &Path, key: &SessionKey, before: i64) -> Resu
         // In one step, so that no other process can write in between.
         Backup::new(db, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
         log::mark_closed(&copy)?;
-        rekey::prove(&copy, "the snapshot")
+        sql::prove(&copy, "the snapshot")
     };
     let kept = copied().map_err(|error| fault("is not a complete copy", &error)).and_then(|()| {
         let keep = || -> io::Result<()> {

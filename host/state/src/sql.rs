@@ -3,7 +3,7 @@
 //! The scripts of the schema and its version are in [`crate::migrations`]. The statements of the ledger are in `ironclaw-ledger`, and
 //! those of all other tables in `tables` of the host.
 
-use super::failpoint;
+use super::{Error, failpoint};
 use ironclaw_contract::seam::crypt::SessionKey;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Result, ToSql};
 use zeroize::Zeroizing;
@@ -54,16 +54,19 @@ pub(super) fn quick_check(db: &Connection) -> Result<String> {
     db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
 }
 
-/// Returns the first error that the cipher or SQLite finds in any page.
-pub(super) fn first_fault(db: &Connection) -> Result<Option<String>> {
+/// Checks that every page opens under the key of this connection, and that SQLite finds no damage.
+///
+/// # Errors
+/// The first damage.
+pub(super) fn prove(db: &Connection, what: &str) -> std::result::Result<(), Error> {
     for check in ["PRAGMA cipher_integrity_check", "PRAGMA integrity_check"] {
         let mut statement = db.prepare(check)?;
         let found = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>>>()?;
         if let Some(wrong) = found.into_iter().find(|line| line != "ok") {
-            return Ok(Some(wrong));
+            return Err(Error::Stored(format!("{what} is damaged: {wrong}")));
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Reads the schema, which fails under a wrong key.
