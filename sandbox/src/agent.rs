@@ -10,7 +10,6 @@ mod named;
 mod outbox;
 mod turn;
 
-use crate::launch::Error;
 use crate::link::{Gone, Link};
 use crate::runner::Over;
 use crate::tools::Tools;
@@ -61,7 +60,7 @@ pub struct Agent {
 }
 
 /// The reason why the loop ends.
-enum Stop {
+pub enum Stop {
     /// The host closed the link, as it does when the session goes to sleep.
     Gone,
     /// A queue has stopped answering.
@@ -118,17 +117,11 @@ impl Agent {
     }
 }
 
-/// Works until the host closes the link, which is the usual end of a session.
-///
-/// # Errors
-/// [`Error::Queue`] if a queue has stopped answering, [`Error::RunnerLost`]; the exit code reports it to the host.
-pub fn serve(mut agent: Agent) -> Result<(), Error> {
+/// Works until the host closes the link, which is the usual end of a session, and returns the reason why the loop ends.
+pub fn serve(mut agent: Agent) -> Stop {
     loop {
-        match agent.tools.wait(&agent.link).map_err(Stop::from).and_then(|()| agent.handle_bell()) {
-            Ok(()) => {}
-            Err(Stop::Gone) => return Ok(()),
-            Err(Stop::Broken(error)) => return Err(error.into()),
-            Err(Stop::Lost) => return Err(Error::RunnerLost),
+        if let Err(stop) = agent.tools.wait(&agent.link).map_err(Stop::from).and_then(|()| agent.handle_bell()) {
+            return stop;
         }
     }
 }

@@ -4,7 +4,7 @@
 //! [`crate::agent`].
 
 use crate::Paths;
-use crate::agent::{self, Agent};
+use crate::agent::{self, Agent, Stop};
 use crate::link::{Gone, Link};
 use crate::lockdown;
 use crate::runner::Runner;
@@ -78,7 +78,11 @@ pub fn serve(link: Link, paths: &Paths) -> Result<(), Error> {
 
 fn serve_with(mut link: Link, paths: &Paths, runner: Option<Runner>) -> Result<(), Error> {
     match shake_hands(&mut link, paths, runner) {
-        Ok(Some(parts)) => agent::serve(Agent::new(link, parts)),
+        Ok(Some(parts)) => match agent::serve(Agent::new(link, parts)) {
+            Stop::Gone => Ok(()),
+            Stop::Broken(error) => Err(error.into()),
+            Stop::Lost => Err(Error::RunnerLost),
+        },
         Ok(None) => Ok(()),
         Err(error) => Err(report_fatal(&mut link, error)),
     }
@@ -125,10 +129,4 @@ fn report_fatal(link: &mut Link, error: Error) -> Error {
     // If the host is gone, the message is lost; the exit code is enough.
     let _ = link.write_frame(&Fatal { fatal: error.to_string() });
     error
-}
-
-/// Returns the time by the clock of this process, in milliseconds since the epoch, without authority.
-pub(crate) fn now_ms() -> i64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -6,9 +6,10 @@
 mod serve;
 mod walls;
 
+use crate::Paths;
 use crate::kernel::{self, Side};
 use crate::link::{Gone, Link};
-use crate::{Paths, tools};
+use crate::tools::outcome::{Outcome, prefix_that_fits};
 use ironclaw_contract::seam::socket::{read_frame, write_frame};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -130,8 +131,8 @@ impl Runner {
     ///
     /// # Errors
     /// [`Over`]. Then this process ends, and with it the jail and all its processes.
-    pub fn run(&self, call: RunCommand, link: &Link) -> Result<tools::Outcome, Over> {
-        let refused = |body: &str| Ok(tools::Outcome { ok: false, body: body.to_owned() });
+    pub fn run(&self, call: RunCommand, link: &Link) -> Result<Outcome, Over> {
+        let refused = |body: &str| Ok(Outcome { ok: false, body: body.to_owned() });
         if call.command.is_empty() || call.command.len() > COMMAND_BYTES_MAX || call.command.contains('\0') {
             return refused("refused: a command has 1 to 65536 bytes and no NUL byte");
         }
@@ -146,9 +147,9 @@ impl Runner {
     }
 }
 
-fn outcome(report: Report, seconds: u32) -> tools::Outcome {
+fn outcome(report: Report, seconds: u32) -> Outcome {
     let Report { end, mut output, bytes } = report;
-    let fits = output.floor_char_boundary(tools::prefix_that_fits(&output).min(OUTPUT_BYTES_MAX));
+    let fits = output.floor_char_boundary(prefix_that_fits(&output).min(OUTPUT_BYTES_MAX));
     let cut = fits < output.len() || bytes > OUTPUT_BYTES_MAX as u64;
     output.truncate(fits);
     let shown = output.len();
@@ -164,14 +165,14 @@ fn outcome(report: Report, seconds: u32) -> tools::Outcome {
         End::Timeout => write!(output, "[ended after {seconds} s: time limit reached]"),
         End::NotStarted(why) => write!(output, "[not started: {why}]"),
     };
-    tools::Outcome { ok: end == End::Code(0), body: output }
+    Outcome { ok: end == End::Code(0), body: output }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn report(end: End, output: &str, bytes: u64) -> tools::Outcome {
+    fn report(end: End, output: &str, bytes: u64) -> Outcome {
         super::outcome(Report { end, output: output.into(), bytes }, 7)
     }
 

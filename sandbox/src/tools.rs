@@ -4,6 +4,7 @@
 //! [`crate::tools::workspace`] for the rules of paths, [`crate::tools::requests`] for the calls that are sent as rows.
 
 pub mod files;
+pub mod outcome;
 pub mod requests;
 pub mod search;
 pub mod workspace;
@@ -12,24 +13,11 @@ use crate::Paths;
 use crate::link::Link;
 use crate::runner::{Over, Runner};
 use ironclaw_contract::canonical;
-use ironclaw_contract::seam::limits::{ARGUMENTS_BYTES_MAX, BODY_BYTES_MAX, FRAME_BYTES_MAX};
+use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
+use outcome::Outcome;
 use serde::de::DeserializeOwned;
 use std::io;
 use workspace::Workspace;
-
-/// Longest result, in bytes: the bound of the host, minus a line that reports what is missing.
-pub const RESULT_BYTES_MAX: usize = BODY_BYTES_MAX - 1024;
-/// Longest result as JSON, in bytes, minus the rest of its frame. In JSON a control character takes six bytes.
-const RESULT_JSON_BYTES_MAX: usize = FRAME_BYTES_MAX - 4096;
-
-/// Result of a tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// True if the tool succeeded.
-    pub ok: bool,
-    /// Its result, or a sentence with the reason of the failure.
-    pub body: String,
-}
 
 /// The reason why a tool failed. Each is a sentence for the model.
 #[derive(Debug, thiserror::Error)]
@@ -118,22 +106,6 @@ impl Tools {
 fn parse<T: DeserializeOwned>(tool: &'static str, arguments: &str) -> Result<T, Error> {
     let limits = canonical::Limits::bytes(ARGUMENTS_BYTES_MAX);
     canonical::from_slice(arguments.as_bytes(), limits).map_err(|source| Error::Arguments { tool, source })
-}
-
-/// Returns the length of the prefix of a text that fits into a result, in bytes, up to a character boundary.
-pub(crate) fn prefix_that_fits(text: &str) -> usize {
-    let mut json = 0;
-    for (at, character) in text.char_indices() {
-        json += match character {
-            '"' | '\\' => 2,
-            '\0'..='\x1f' => 6,
-            other => other.len_utf8(),
-        };
-        if json > RESULT_JSON_BYTES_MAX || at + character.len_utf8() > RESULT_BYTES_MAX {
-            return at;
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! A reply names an output and has no text. Addresses are copied from the routing and decide nothing. See
 //! [`crate::agent::turn`].
 
-use crate::launch::now_ms;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, MessageId, TurnId};
 use ironclaw_contract::seam::crypt::Error;
@@ -86,4 +85,10 @@ impl Outbox {
         };
         self.queue.append(&row, routing.outbound_cursor).map(drop)
     }
+}
+
+/// Returns the time by the clock of this process, in milliseconds since the epoch, without authority.
+pub(super) fn now_ms() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

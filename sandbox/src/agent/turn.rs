@@ -6,13 +6,10 @@
 use super::context::{Entry, KnownItems, TooMuch};
 use super::model;
 use super::named::NamedItems;
+use super::outbox::now_ms;
 use super::{Agent, Stop};
-use crate::launch::now_ms;
-use crate::link::Gone;
-use crate::runner::Over;
 use crate::tools::requests;
 use ironclaw_contract::ids::{CallId, ItemId};
-use ironclaw_contract::seam::crypt;
 use ironclaw_contract::seam::inbound::Turn;
 use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::outbound::{Chat, EndReason};
@@ -64,27 +61,9 @@ impl From<TooMuch> for Leave {
     }
 }
 
-impl From<Gone> for Leave {
-    fn from(gone: Gone) -> Self {
-        Self::Stop(gone.into())
-    }
-}
-
-impl From<Over> for Leave {
-    fn from(over: Over) -> Self {
-        Self::Stop(over.into())
-    }
-}
-
-impl From<crypt::Error> for Leave {
-    fn from(error: crypt::Error) -> Self {
-        Self::Stop(error.into())
-    }
-}
-
-impl From<Stop> for Leave {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
+impl<T: Into<Stop>> From<T> for Leave {
+    fn from(stop: T) -> Self {
+        Self::Stop(stop.into())
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! They change no byte of a text; a truncated result has a line that reports it. See [`crate::tools::search`].
 
+use super::outcome::{RESULT_BYTES_MAX, prefix_that_fits};
 use super::workspace::{Below, EntryKind, Error, Workspace, kind, on_one_line, refusal};
-use super::{RESULT_BYTES_MAX, prefix_that_fits};
 use ironclaw_contract::ids::ItemId;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};

@@ -3,8 +3,9 @@
 //! It follows no link and reads no pipe. A search takes time linear to the text, and every quantity has a bound. See
 //! [`crate::tools::requests`].
 
+use super::Error;
+use super::outcome::{RESULT_BYTES_MAX, prefix_that_fits};
 use super::workspace::{Below, EntryKind, Workspace};
-use super::{Error, RESULT_BYTES_MAX, prefix_that_fits};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 //! Tests of every known way out of the workspace, and then of the tools' purposes.
 
 use super::*;
+use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::unistd::mkfifo;
