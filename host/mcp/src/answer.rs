@@ -24,6 +24,19 @@ pub enum Answer {
     },
 }
 
+/// A call without an answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct NotAnswered {
+    /// The reason.
+    #[source]
+    pub error: Error,
+    /// Whether the server may have got the call, and so may have acted. False only if no byte of it was sent.
+    pub may_have_arrived: bool,
+    /// The requests that the server made during this call or another one at the same time, at most 4. They were refused.
+    pub refused: Vec<Asked>,
+}
+
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output {

@@ -2,43 +2,20 @@
 //!
 //! Never sends a request twice; a call that fails says whether it may have arrived. See [`crate::protocol`].
 
-use crate::answer::{Answer, Asked};
+use crate::answer::{Answer, Asked, NotAnswered};
 use crate::limits::{CallLimits, Limits};
 use crate::listing::{Listing, Pages};
 use crate::protocol::{Protocol, Request};
+use crate::server::ServerInfo;
 use crate::traffic::METHOD_NOT_FOUND;
 use crate::wire::Wire;
-use crate::{Error, NotAnswered, Progress, http, streams};
+use crate::{Error, Progress, http, streams};
 use reqwest::header::HeaderMap;
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use url::Url;
-
-/// The form of the protocol that a server speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Era {
-    /// With `initialize`, up to version 2025-11-25.
-    Session,
-    /// Without a handshake, from version 2026-07-28.
-    Stateless,
-}
-
-/// The server as it describes itself. None of the texts is checked or bounded beyond the bound of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerInfo {
-    /// The era.
-    pub era: Era,
-    /// The version of the protocol, such as `2025-11-25`.
-    pub protocol: String,
-    /// The name of the program, or an empty text.
-    pub name: String,
-    /// The version of the program, or an empty text.
-    pub version: String,
-    /// The instructions for a model.
-    pub instructions: Option<String>,
-}
 
 /// A connection to a server. Dropping it ends the connection.
 pub struct Client {

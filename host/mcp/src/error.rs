@@ -3,8 +3,6 @@
 //! The text is unchanged and not cut: the caller removes its secrets first, and then cuts it and writes invisible characters out. See
 //! [`crate::Client`].
 
-use crate::answer::Asked;
-
 /// A failure of a connection or of one request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -64,19 +62,6 @@ pub enum Error {
     /// The connection ended.
     #[error("the connection to the server ended; connect again")]
     Gone,
-}
-
-/// A call without an answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{error}")]
-pub struct NotAnswered {
-    /// The reason.
-    #[source]
-    pub error: Error,
-    /// Whether the server may have got the call, and so may have acted. False only if no byte of it was sent.
-    pub may_have_arrived: bool,
-    /// The requests that the server made during this call or another one at the same time, at most 4. They were refused.
-    pub refused: Vec<Asked>,
 }
 
 impl Error {

@@ -13,13 +13,15 @@ mod limits;
 mod listing;
 mod progress;
 mod protocol;
+mod server;
 mod streams;
 mod traffic;
 mod wire;
 
-pub use answer::{Answer, Asked, Output};
-pub use client::{Client, Era, ServerInfo};
-pub use error::{Error, NotAnswered};
+pub use answer::{Answer, Asked, NotAnswered, Output};
+pub use client::Client;
+pub use error::Error;
 pub use limits::{CallLimits, Limits};
 pub use listing::{ListedTool, Listing};
 pub use progress::Progress;
+pub use server::{Era, ServerInfo};

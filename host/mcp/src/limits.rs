@@ -2,7 +2,7 @@
 //!
 //! Never read from a file here. See [`crate::Client`].
 
-use crate::Era;
+use crate::server::Era;
 use std::time::Duration;
 
 /// The bounds on one connection.

@@ -2,7 +2,8 @@
 //!
 //! Never leaves out a field of a tool, so that a pin can cover it. See [`crate::Client::list`].
 
-use crate::{Error, Limits, ServerInfo};
+use crate::server::ServerInfo;
+use crate::{Error, Limits};
 use serde_json::Value;
 use std::collections::HashSet;
 

@@ -3,9 +3,10 @@
 //! No other module names a type of `rmcp`. Results pass as raw JSON, because the types of `rmcp` leave out unknown fields. See
 //! [`crate::client`].
 
+use crate::server::{Era, ServerInfo};
 use crate::traffic::{Response, Traffic};
 use crate::wire::{Outgoing, Wire};
-use crate::{Era, Error, Progress, ServerInfo};
+use crate::{Error, Progress};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientJsonRpcMessage, ClientRequest,
     CustomResult, ErrorCode, ErrorData, Implementation, ListToolsRequest, NumberOrString, PaginatedRequestParams,
