@@ -31,7 +31,7 @@ pub use crate::store::tables::agents::{Agent, Mode, agent_by_id, agents, find_ag
 pub use crate::store::tables::people::{Giver, LOOPBACK};
 pub use ironclaw_contract::operator::TokenId;
 pub use people::{
-    Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, owner, people,
+    Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, name_or_id, owner, people,
     person_behind, person_by_id, person_name, person_of,
 };
 pub use suggestion::Unknown;
@@ -43,7 +43,6 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Access;
 use ironclaw_state::ReadTx;
 use ironclaw_text::excerpt::{quoted, start};
-use std::fmt;
 
 /// Characters of an agent's name.
 const AGENT_NAME_MAX: usize = 32;
@@ -70,11 +69,6 @@ pub fn known_agent(tx: &ReadTx<'_>, id: AgentId) -> Result<Agent, Denied> {
 pub(crate) fn unknown_agent(name_or_id: &str) -> Refusal {
     let hint = "`ironctl agent list` lists the agents; `ironctl agent add NAME` makes one";
     Refusal::new(DenialCode::AgentUnknown, format!("there is no agent {}", quoted(name_or_id))).hint(hint)
-}
-
-/// Returns the name, or the id if the object was removed.
-pub fn name_or_id(name: Option<String>, id: impl fmt::Display) -> String {
-    name.unwrap_or_else(|| id.to_string())
 }
 
 /// The properties of a new agent.

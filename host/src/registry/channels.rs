@@ -4,10 +4,12 @@
 
 pub mod reach;
 
-use super::{Identity, LOOPBACK, Person, Role, Unknown, identities, places};
+use super::places::ending;
+use super::suggestion::Unknown;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::channels::{self as table, NewChannel};
+use crate::store::tables::people::{Identity, Person, Role, identities, person_of};
 use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
@@ -19,6 +21,9 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::start;
 
 pub use crate::store::tables::channels::{Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders};
+
+/// The channel that connects people with their own host.
+pub const LOOPBACK: &str = "loopback";
 
 /// Channels of one host.
 const CHANNELS_MAX: usize = 64;
@@ -126,7 +131,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 
 /// Removes a channel with its secret. The caller settles the open deliveries.
 pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
-    places::end_of_channel(tx, name, by)?;
+    ending::end_of_channel(tx, name, by)?;
     table::delete(tx, name)?;
     Entry::new(LedgerEvent::ChannelRemoved).with("channel", name.to_owned()).with("by", by).append(tx)?;
     Ok(())
@@ -135,7 +140,7 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), iron
 /// Adds a sender who is linked to no person and waits for one, if the rules of the channel say so. Returns whether it is new.
 pub fn add_waiting_sender(tx: &mut WriteTx<'_>, name: &str, sender: &str) -> Result<bool, ironclaw_state::Error> {
     let asks = find(tx, name)?.is_some_and(|channel| channel.rules.unknown == UnknownSenders::Request);
-    if !asks || super::person_of(tx, name, sender)?.is_some() {
+    if !asks || person_of(tx, name, sender)?.is_some() {
         return Ok(false);
     }
     let now = tx.wall();

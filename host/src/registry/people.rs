@@ -7,9 +7,12 @@ pub use crate::store::tables::people::{
     Identity, Person, Role, SENDER_BYTES_MAX, find_person, identities, owner, people, person_by_id, person_of,
 };
 
-use super::{Giver, LOOPBACK, Unknown, allowances, places};
+use super::allowances;
+use super::places::ending::{self, identity_entry};
+use super::suggestion::Unknown;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables;
+use crate::store::tables::people::Giver;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
@@ -25,12 +28,17 @@ const PEOPLE_MAX: i64 = 1000;
 /// Identities of one person.
 const IDENTITIES_MAX: i64 = 64;
 
+/// Returns the name, or the id if the object was removed.
+pub fn name_or_id(name: Option<String>, id: impl fmt::Display) -> String {
+    name.unwrap_or_else(|| id.to_string())
+}
+
 /// Returns the name of a person, or the id if the person was removed.
 ///
 /// # Errors
 /// Errors of the record.
 pub fn person_name(tx: &ReadTx<'_>, id: PersonId) -> Result<String, ironclaw_state::Error> {
-    Ok(super::name_or_id(person_by_id(tx, id)?.map(|person| person.name), id))
+    Ok(name_or_id(person_by_id(tx, id)?.map(|person| person.name), id))
 }
 
 /// Returns the person of this name or id, from a request of `by`.
@@ -79,12 +87,8 @@ pub fn add_person(tx: &mut WriteTx<'_>, name: &str, role: Role, by: impl Into<Gi
         let code = if other.name == name { DenialCode::PersonExists } else { DenialCode::PersonLookalikeExists };
         let said = if other.name == name { "there is" } else { "it looks like" };
         let refusal = Refusal::new(code, format!("{name:?}: {said} the person {:?} ({})", other.name, other.id));
-        return refuse(
-            tx,
-            LedgerEvent::PersonRefused,
-            by,
-            refusal.hint("choose a name that is not similar to another person's"),
-        );
+        let refusal = refusal.hint("choose a name that is not similar to another person's");
+        return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
     }
     let person = insert(tx, name.to_owned(), role)?;
     let seq = Entry::new(LedgerEvent::PersonCreated)
@@ -192,20 +196,14 @@ pub fn check_link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by
                 "an identity belongs to one person; unlink it first: `ironctl person unlink {} {identity}`",
                 word_for(&holder)
             );
-            return refuse(
-                tx,
-                LedgerEvent::IdentityRefused,
-                by,
-                Refusal::new(DenialCode::IdentityInUse, message).hint(hint),
-            );
+            let refusal = Refusal::new(DenialCode::IdentityInUse, message).hint(hint);
+            return refuse(tx, LedgerEvent::IdentityRefused, by, refusal);
         }
         None => {}
     }
     if identity.channel == LOOPBACK && identity.sender.parse::<PersonId>().is_ok() {
-        let refusal = Refusal::new(
-            DenialCode::IdentityOwn,
-            format!("{identity} has the form of a person's own identity on this host"),
-        );
+        let message = format!("{identity} has the form of a person's own identity on this host");
+        let refusal = Refusal::new(DenialCode::IdentityOwn, message);
         return refuse(tx, LedgerEvent::IdentityRefused, by, refusal.hint("it is added and removed with that person"));
     }
     if tables::people::count_identities(tx, person.id)? >= IDENTITIES_MAX {
@@ -224,12 +222,8 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
     if holder.is_none_or(|holder| holder.id != person.id) {
         let message = format!("{identity} is not linked to {}", person.name);
         let hint = format!("`ironctl person show {}` shows the identities", word_for(person));
-        return refuse(
-            tx,
-            LedgerEvent::IdentityRefused,
-            by,
-            Refusal::new(DenialCode::IdentityUnknown, message).hint(hint),
-        );
+        let refusal = Refusal::new(DenialCode::IdentityUnknown, message).hint(hint);
+        return refuse(tx, LedgerEvent::IdentityRefused, by, refusal);
     }
     if *identity == Identity::own(person.id) {
         let message = format!("{identity} is the identity of {} on this host; it stays with the person", person.name);
@@ -237,18 +231,10 @@ pub fn unlink(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by: Pe
             format!("to lock {} out, remove the tokens: `ironctl token list`, `ironctl token remove`", person.name);
         return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentityOwn, message).hint(hint));
     }
-    places::end_of_identity(tx, person.id, identity, by)?;
+    ending::end_of_identity(tx, person.id, identity, by)?;
     tables::people::delete_identity(tx, person.id, identity)?;
     identity_entry(LedgerEvent::IdentityUnlinked, person.id, identity, by).append(tx)?;
     Ok(())
-}
-
-pub(super) fn identity_entry(event: LedgerEvent, person: PersonId, identity: &Identity, by: PersonId) -> Entry {
-    Entry::new(event)
-        .with("person", person)
-        .with("channel", identity.channel.clone())
-        .with("identity_digest", identity.digest())
-        .with("by", by)
 }
 
 /// Records the refusal of a person's request, and returns it as the error.

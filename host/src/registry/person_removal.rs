@@ -3,8 +3,9 @@
 //! Never gives the id to another person, so a person of the same name has none of the rights and approvals. Erases no session; see
 //! `crate::gateway::changes` for the order.
 
-use super::people::{Identity, Person, Role, identity_entry, person_by_id};
-use super::{allowances, places, roles, tokens};
+use super::people::{Identity, Person, Role, person_by_id};
+use super::places::ending::{self, identity_entry};
+use super::{allowances, roles, tokens};
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables;
 use ironclaw_contract::ids::PersonId;
@@ -51,7 +52,7 @@ pub fn end_access(tx: &mut WriteTx<'_>, person: &Person, by: PersonId) -> Result
     let mut identities = tables::people::identities_of(tx, person.id)?;
     identities.retain(|identity| *identity != Identity::own(person.id));
     for identity in &identities {
-        places::end_of_identity(tx, person.id, identity, by)?;
+        ending::end_of_identity(tx, person.id, identity, by)?;
         tables::people::delete_identity(tx, person.id, identity)?;
         identity_entry(LedgerEvent::IdentityUnlinked, person.id, identity, by).append(tx)?;
     }

@@ -2,11 +2,13 @@
 //!
 //! A place ends with its identity, its channel or its person. Sends nothing. See [`crate::channels::notifications`].
 
-use super::people::{Identity, Person, identity_entry};
-use super::{LOOPBACK, channels};
+pub(super) mod ending;
+
+use super::channels::{self, LOOPBACK};
 use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::{notifications as table, people};
-use ironclaw_contract::ids::PersonId;
+use crate::store::tables::notifications as table;
+use crate::store::tables::people::{self, Identity, Person};
+use ending::{end, identity_entry};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
 
@@ -58,35 +60,4 @@ fn identity(tx: &ReadTx<'_>, person: &Person, by: &Person, wanted: &str) -> Resu
             Err(Refusal::new(DenialCode::PlaceAmbiguous, message).hint(hint).into())
         }
     }
-}
-
-/// Ends the place of a person, if there is one.
-fn end(tx: &mut WriteTx<'_>, person: PersonId, by: PersonId, reason: &str) -> Result<(), ironclaw_state::Error> {
-    let Some(place) = place_of(tx, person)? else { return Ok(()) };
-    table::remove_place(tx, person)?;
-    identity_entry(LedgerEvent::PlaceEnded, person, &place.identity, by).reason(reason).append(tx)?;
-    Ok(())
-}
-
-/// Ends the place of a person if it is this identity, which is being unlinked.
-pub(super) fn end_of_identity(
-    tx: &mut WriteTx<'_>,
-    person: PersonId,
-    identity: &Identity,
-    by: PersonId,
-) -> Result<(), ironclaw_state::Error> {
-    match place_of(tx, person)? {
-        Some(place) if place.identity == *identity => end(tx, person, by, "the identity was unlinked"),
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// Ends the places on a channel, which is being removed.
-pub(super) fn end_of_channel(tx: &mut WriteTx<'_>, channel: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
-    for (person, identity) in places(tx)? {
-        if identity.channel == channel {
-            end(tx, person, by, "the channel was removed")?;
-        }
-    }
-    Ok(())
 }

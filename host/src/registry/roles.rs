@@ -5,9 +5,9 @@
 
 pub use crate::store::tables::agents::{administered, role_of, roles_of as list_for_agent};
 
-use super::Agent;
-use super::people::{Person, Role};
 use crate::store::tables;
+use crate::store::tables::agents::Agent;
+use crate::store::tables::people::{Person, Role};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};

@@ -3,10 +3,10 @@
 //! Suggests only names that the asker may list: agents that they may talk to, channels to operators, people to owners. See
 //! [`ironclaw_text::nearest`].
 
-use super::people::{Person, Role};
 use super::roles::role_for;
 use crate::store::refusal::Refusal;
 use crate::store::tables;
+use crate::store::tables::people::{Person, Role};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_text::nearest::nearest;
 

@@ -5,11 +5,10 @@
 
 pub use crate::store::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
 
-use super::Giver;
-use super::people::{Person, refuse};
+use super::people::refuse;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables;
-use crate::store::tables::people::NewToken;
+use crate::store::tables::people::{Giver, NewToken, Person};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
@@ -85,21 +84,13 @@ pub fn issue(
     }
     if expires_at.is_some_and(|at| at <= tx.wall()) {
         let refusal = Refusal::new(DenialCode::ExpiryPassed, "a token cannot end before it begins");
-        return refuse(
-            tx,
-            LedgerEvent::TokenRefused,
-            by,
-            refusal.hint("give a time in the future, or a duration such as 30d"),
-        );
+        let refusal = refusal.hint("give a time in the future, or a duration such as 30d");
+        return refuse(tx, LedgerEvent::TokenRefused, by, refusal);
     }
     if tables::people::count_live_tokens(tx)? >= LIVE_MAX {
         let refusal = Refusal::new(DenialCode::TokensTooMany, format!("there are {LIVE_MAX} live tokens already"));
-        return refuse(
-            tx,
-            LedgerEvent::TokenRefused,
-            by,
-            refusal.hint("remove some: `ironctl token list`, `ironctl token remove`"),
-        );
+        let refusal = refusal.hint("remove some: `ironctl token list`, `ironctl token remove`");
+        return refuse(tx, LedgerEvent::TokenRefused, by, refusal);
     }
     insert(tx, person.id, name, expires_at, fresh)?;
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);

@@ -1,0 +1,53 @@
+//! The end of the places of people, with their identities and channels.
+
+use crate::store::tables::notifications::{self as table, place_of, places};
+use crate::store::tables::people::Identity;
+use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_ledger::Entry;
+use ironclaw_state::WriteTx;
+
+/// Ends the place of a person, if there is one.
+pub(super) fn end(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    by: PersonId,
+    reason: &str,
+) -> Result<(), ironclaw_state::Error> {
+    let Some(place) = place_of(tx, person)? else { return Ok(()) };
+    table::remove_place(tx, person)?;
+    identity_entry(LedgerEvent::PlaceEnded, person, &place.identity, by).reason(reason).append(tx)?;
+    Ok(())
+}
+
+/// Ends the place of a person if it is this identity, which is being unlinked.
+pub fn end_of_identity(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    identity: &Identity,
+    by: PersonId,
+) -> Result<(), ironclaw_state::Error> {
+    match place_of(tx, person)? {
+        Some(place) if place.identity == *identity => end(tx, person, by, "the identity was unlinked"),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Ends the places on a channel, which is being removed.
+pub fn end_of_channel(tx: &mut WriteTx<'_>, channel: &str, by: PersonId) -> Result<(), ironclaw_state::Error> {
+    for (person, identity) in places(tx)? {
+        if identity.channel == channel {
+            end(tx, person, by, "the channel was removed")?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the entry of an event about an identity of a person.
+pub fn identity_entry(event: LedgerEvent, person: PersonId, identity: &Identity, by: PersonId) -> Entry {
+    Entry::new(event)
+        .with("person", person)
+        .with("channel", identity.channel.clone())
+        .with("identity_digest", identity.digest())
+        .with("by", by)
+}
