@@ -2,35 +2,19 @@
 //!
 //! Never runs a tool. See [`crate::registry::mcp`], which reads the tools of servers.
 
-use super::{
-    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, Runs, SEND_FILE, SEND_MESSAGE, Tool,
-    find, handled, levels, offered,
+pub use super::server_tool::ServerTool;
+
+use super::definitions::Tool;
+use super::names::{
+    FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, SEND_FILE, SEND_MESSAGE,
 };
+use super::{Runs, find, handled, levels, offered};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::{self, Manifest};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// A tool of an MCP server that an agent has.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ServerTool {
-    /// Name of the server.
-    pub server: String,
-    /// Its name on the server.
-    pub tool: String,
-    /// The confirmed description, which the server wrote, in a [harmless](levels::harmless) form.
-    pub description: String,
-    /// The confirmed schema of its arguments, in a harmless form.
-    pub parameters: Value,
-    /// The confirmed manifest; its name is that of the tool for a model.
-    pub manifest: Manifest,
-    /// The pin of the confirmed listing.
-    pub pin: Digest,
-    /// True if the server lists the tool as people confirmed it.
-    pub is_current: bool,
-}
 
 /// The hosts that commands of an agent reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -2,11 +2,13 @@
 //!
 //! Never decides which agent has a tool. See [`crate::registry::tools`].
 
-use super::{
+use super::find;
+use super::names::{
     ACTIONS, ASK_QUESTION, COMMAND_SECONDS_MAX, FIND_TOOLS, GIT_PUSH, HTTP_FETCH, MANAGE_SCHEDULES, MEMORY,
     NETWORK_COMMAND, QUESTION_OPTIONS_MAX, READ_SKILL, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND,
-    Runs, SEND_FILE, SEND_MESSAGE, SKILL_INSTALL, Tool, WORKSPACE, find,
+    SEND_FILE, SEND_MESSAGE, SKILL_INSTALL, WORKSPACE,
 };
+use crate::store::tables::turns::Runs;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::{ENTRIES_MAX, REASON_BYTES_MAX};
 use serde_json::{Value, json};
@@ -15,6 +17,39 @@ use serde_json::{Value, json};
 const SEARCH_HITS_MAX: u32 = 200;
 /// Default seconds of a command.
 const COMMAND_SECONDS_USUAL: u32 = 30;
+
+/// A tool as a model sees it and as the host judges it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    pub name: &'static str,
+    /// Its description, for a model.
+    pub description: &'static str,
+    /// The place of execution.
+    pub runs: Runs,
+    /// JSON Schema of its arguments: an object without additional properties at any depth, except in the payload of a change, which has a
+    /// schema of its own.
+    pub parameters: Value,
+}
+
+/// Keywords of a schema that a model does not need: the sandbox and the host check them, and they cost tokens in each request.
+pub(super) const CHECKED_KEYWORDS: [&str; 4] = ["additionalProperties", "maxLength", "minLength", "minimum"];
+
+impl Tool {
+    /// Returns the schema of its arguments as a model gets it: names, types and descriptions.
+    pub fn parameters_for_model(&self) -> Value {
+        without_checks(&self.parameters)
+    }
+}
+
+fn without_checks(schema: &Value) -> Value {
+    let is_kept = |(keyword, _): &(&String, &Value)| !CHECKED_KEYWORDS.contains(&keyword.as_str());
+    match schema {
+        Value::Object(fields) => {
+            fields.iter().filter(is_kept).map(|(name, value)| (name.clone(), without_checks(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
 
 pub(super) fn workspace() -> [Tool; WORKSPACE.len()] {
     let path = || json!({ "type": "string", "minLength": 1 });

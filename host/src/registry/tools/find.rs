@@ -2,7 +2,7 @@
 //!
 //! Pure and without chance: equal words over equal tools give the same tools in the same order. See [`super::levels`].
 
-use super::catalogue::ServerTool;
+use super::server_tool::ServerTool;
 use std::cmp::Reverse;
 
 /// Tools that a search gives at most.

@@ -1,13 +1,14 @@
 //! Tests of the tools, and of the calls of the built-in script.
 
-use super::definitions::payload;
+use super::definitions::{CHECKED_KEYWORDS, payload};
+use super::names::ACTIONS;
 use super::*;
 use ironclaw_contract::seam::action::Action;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_model::scripted::Scripted;
 use ironclaw_model::{Part, Prompt};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// A message for each built-in tool; the built-in script answers it with a call.
