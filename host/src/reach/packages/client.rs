@@ -2,11 +2,14 @@
 //!
 //! The jail has no state or environment of the host, and a network only for a client that fetches. See [`ironclaw_jail::client`].
 
-use super::{Config, Error, FetchContext, PROGRAMS, WorkDir, names_around_usr};
+use super::error::Error;
+use super::work_dir::{FetchContext, WorkDir, set_mode};
+use crate::registry::live_settings::packages::{Config, PROGRAMS};
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{BindMount, Client, Kind, Network, Streams};
 use ironclaw_jail::launcher::Exit;
+use ironclaw_jail::system::Names;
 use ironclaw_jail::{Identity, Limits, Mount, Role, Spec};
 use ironclaw_text::confusable;
 use std::fs;
@@ -58,6 +61,14 @@ const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urand
 /// Returns the files and directories of the machine that clients see.
 pub(super) fn shown() -> impl Iterator<Item = &'static str> {
     std::iter::once(PROGRAMS).chain(SETTINGS)
+}
+
+/// Returns the links around `/usr`. Packages are unpacked below `/usr`, which is right only if `/bin` and the like link there.
+pub(super) fn names_around_usr(root: &Path) -> Result<Names, Refusal> {
+    let no = |error| {
+        Refusal::new(DenialCode::PackagesNotMerged, format!("packages do not fit this machine, because {error}"))
+    };
+    Names::read(root).map_err(|error| no(error).hint("install the package usrmerge"))
 }
 
 /// A program to run, with its description for people.
@@ -252,7 +263,7 @@ fn data(path: &str) -> BindMount {
 /// Writes a file that the client reads.
 pub(super) fn put(path: &Path, text: &str) -> Result<PathBuf, Error> {
     fs::write(path, text).map_err(Error::io(path))?;
-    super::set_mode(path, 0o644)?;
+    set_mode(path, 0o644)?;
     Ok(path.to_owned())
 }
 
@@ -269,7 +280,7 @@ pub(super) fn create_common_files(context: &FetchContext, work_dir: &WorkDir) ->
 fn create_owned(context: &FetchContext, path: &Path) -> Result<(), Error> {
     ironclaw_state::home::make_private(path)?;
     // Clears a set-gid bit that it may inherit from the directory above.
-    super::set_mode(path, 0o700)?;
+    set_mode(path, 0o700)?;
     if let Identity::Mapped { uid, gid } = context.identity {
         std::os::unix::fs::lchown(path, Some(uid), Some(gid)).map_err(Error::io(path))?;
     }
@@ -304,5 +315,20 @@ mod tests {
         let shown: Vec<_> = SETTINGS.iter().filter(|path| Path::new(path).starts_with("/etc/apt")).collect();
         assert_eq!(shown, Vec::<&&str>::new());
         assert!(SETTINGS.iter().all(|path| path.starts_with("/etc/") && !Path::new("/etc/apt").starts_with(path)));
+    }
+
+    #[test]
+    fn a_machine_whose_programs_are_not_all_below_usr_is_refused() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        std::os::unix::fs::symlink("usr/lib", root.path().join("lib")).expect("linked");
+        let names = names_around_usr(root.path()).expect("merged");
+        assert_eq!(names.links, [("lib".to_owned(), PathBuf::from("usr/lib"))]);
+        std::os::unix::fs::symlink("opt/lib64", root.path().join("lib64")).expect("linked");
+        let refusal = names_around_usr(root.path()).expect_err("refused");
+        assert!(refusal.message.contains("because /lib64 leads to opt/lib64"), "{refusal}");
+        std::fs::create_dir(root.path().join("bin")).expect("made");
+        let refusal = names_around_usr(root.path()).expect_err("refused");
+        assert_eq!(refusal.code, DenialCode::PackagesNotMerged);
+        assert!(refusal.message.contains("because /bin is no link into /usr"), "{refusal}");
     }
 }

@@ -3,9 +3,10 @@
 //! Neither installs anything: apt downloads archives, npm unpacks into a directory of its own and runs no script. See `reach::packages::unpack`.
 
 use super::client::{Task, WORK, create_writable, existing, put, run};
+use super::error::{Error, unfit};
 use super::names::npm_parts;
 use super::source::{Place, Source};
-use super::{Error, FetchContext, STATUS, WorkDir, set_mode, unfit};
+use super::work_dir::{FetchContext, WorkDir, set_mode};
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{BindMount, Kind};
@@ -15,6 +16,8 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+/// apt's list of the machine's own packages.
+pub(super) const STATUS: &str = "/var/lib/dpkg/status";
 /// Archives for one change.
 const ARCHIVES_MAX: usize = 2_000;
 /// Bytes of a package's manifest; npm's own limit is larger than any manifest in use.

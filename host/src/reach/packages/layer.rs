@@ -3,9 +3,11 @@
 //! Keeps only plain files, directories and inner links: no set-uid file, no device, no pipe, no socket, no link that leads out. See
 //! [`crate::reach::packages`].
 
+use super::error::{Error, unfit};
 use super::shadow::Machine;
 use super::source::{Entry, PATH_BYTES_MAX, Place, Source, TOP, check_size, copy};
-use super::{Config, Error, discard, set_mode, unfit};
+use super::work_dir::{discard, set_mode};
+use crate::registry::live_settings::packages::Config;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;

@@ -2,12 +2,13 @@
 //!
 //! Never repairs a name. See `reach::packages::fetch`, which passes them to the clients.
 
-use super::NAMES_MAX;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_text::excerpt::start;
 
+/// Names in one change; a person reads no longer list.
+pub(super) const NAMES_MAX: usize = 64;
 /// Longest name, close to the registries' own limits.
 const NAME_BYTES_MAX: usize = 128;
 /// Suffixes by which npm takes a name for a file.

@@ -4,10 +4,11 @@
 //! `reach::packages::fetch` for the other clients.
 
 use super::client::{Task, WORK, create_writable, run};
+use super::error::{Error, unfit};
 use super::fetch::ROOTS;
 use super::names::{pypi_name, pypi_parts};
 use super::source::{Place, Source};
-use super::{Error, FetchContext, WorkDir, unfit};
+use super::work_dir::{FetchContext, WorkDir};
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use std::fs;

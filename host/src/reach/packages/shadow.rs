@@ -2,8 +2,8 @@
 //!
 //! Reads the machine's files and dpkg's lists of them; changes nothing. See [`crate::reach::packages::layer`].
 
+use super::error::{Error, unfit};
 use super::source::{Entry, Place, Source, TOP, copy};
-use super::{Error, unfit};
 use ironclaw_jail::system::LINKS;
 use std::collections::{HashMap, HashSet};
 use std::fs;

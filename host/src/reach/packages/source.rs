@@ -2,7 +2,8 @@
 //!
 //! Only copies files. See [`crate::reach::packages::layer`].
 
-use super::{Config, Error};
+use super::error::Error;
+use crate::registry::live_settings::packages::Config;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;

@@ -4,12 +4,16 @@
 //! Never unpacks an archive whose list has a file that no layer may hold. See [`crate::reach::packages::layer`].
 
 use super::client::{Task, WORK, create_writable, failed, follow, run};
+use super::error::{Error, unfit};
 use super::fetch::{ARCHIVES, Archive};
 use super::source::{PATH_BYTES_MAX, Place, Source, check_size};
-use super::{Config, Error, FetchContext, UNPACKER, WorkDir, unfit};
+use super::work_dir::{FetchContext, WorkDir};
+use crate::registry::live_settings::packages::Config;
 use ironclaw_jail::launcher::Exit;
 use std::path::Path;
 
+/// Program that unpacks an archive for apt.
+pub(super) const UNPACKER: &str = "/usr/bin/dpkg-deb";
 /// Longest line of a listing: a mode, an owner, a date and two paths.
 const LINE_BYTES_MAX: usize = 10 * 1024;
 /// Bytes that a listing writes around a path: `./`, ` -> ` or ` link to `.

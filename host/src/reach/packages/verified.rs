@@ -3,7 +3,8 @@
 //! Each directory is verified once: only the host can write there, but the disk may be faulty. Two owners with the same software have two
 //! directories, and one of them may be damaged. See [`super::verify`].
 
-use super::Error;
+use super::error::Error;
+use super::layer::verify;
 use ironclaw_contract::canonical::Digest;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ impl VerifiedLayers {
             return Ok(());
         }
         let place = directory.to_owned();
-        let verified = tokio::task::spawn_blocking(move || super::verify(&place, &digest)).await;
+        let verified = tokio::task::spawn_blocking(move || verify(&place, &digest)).await;
         verified.expect("verifying a layer does not panic")?;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(directory.to_owned());
         Ok(())
