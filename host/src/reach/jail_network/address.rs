@@ -2,8 +2,10 @@
 //!
 //! Pure. See [`super::gateway`].
 
-use super::PORT;
 use ironclaw_judge::egress::Grant;
+
+/// The port of 127.0.0.1 in the jail on which the gateway listens.
+pub const PORT: u16 = 8129;
 
 /// Returns the origin of a granted host, with a slash at its end.
 pub(crate) fn origin(grant: &Grant) -> String {

@@ -4,10 +4,10 @@
 //! [`super::route`] for the judgement.
 
 use super::address::{at_gateway, name};
+use super::hosts::{GrantedHost, Reach};
 use super::rewrite::Rewriter;
-use super::route;
-use super::tunnel::{self, Tunnel};
-use super::{GrantedHost, Reach};
+use super::traffic::{Shared, Traffic, plain};
+use super::{route, tunnel};
 use crate::store::refusal::Refusal;
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -17,15 +17,14 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
-use ironclaw_judge::egress::{Commands, Loopback};
+use ironclaw_judge::egress::Commands;
 use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece};
-use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
@@ -35,59 +34,19 @@ use url::Url;
 const CONNECTIONS_MAX: usize = 64;
 /// Requests of one call.
 const REQUESTS_MAX: u64 = 5_000;
-/// Refused requests in a report.
-const REFUSED_MAX: usize = 32;
 /// Bytes of the words about a request in a report.
 const WORDS_BYTES_MAX: usize = 200;
 /// Pieces of an answer that wait for the command.
 const PIECES_MAX: usize = 4;
 /// Longest time to the headers of an answer.
 const BEGIN_TIME_MAX: Duration = Duration::from_secs(30);
-/// Longest time of a request of a jail without an end.
-const WHOLE_TIME_MAX: Duration = Duration::from_secs(120);
 /// Bytes of the value of a header.
 const HEADER_BYTES_MAX: usize = 256;
-
-/// The requests of a program.
-#[derive(Debug, Clone, Default)]
-pub struct Traffic {
-    pub requests: u64,
-    /// Those of them that asked for a granted tunnel.
-    pub tunnels: u64,
-    pub refusals: u64,
-    /// Bytes of bodies that were sent, and those in tunnels.
-    pub sent_bytes: u64,
-    /// Bytes of bodies that the command got, and those in tunnels.
-    pub received_bytes: u64,
-    /// The asked hosts, by name.
-    pub hosts: BTreeSet<String>,
-    /// The first refused requests.
-    pub refused: Vec<RefusedRequest>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedRequest {
-    /// The method and the path, as the command wrote them; of a tunnel, also the reason.
-    pub what: String,
-    pub code: DenialCode,
-}
 
 /// The gateway of one jail. Dropping it ends its connections.
 pub struct Gateway {
     shared: Arc<Shared>,
     server: JoinHandle<()>,
-}
-
-/// The state that all connections of a jail share.
-pub(super) struct Shared {
-    hosts: Arc<Vec<GrantedHost>>,
-    pub(super) tunnels: Vec<Arc<Tunnel>>,
-    loopback: Loopback,
-    pub(super) fetcher: Arc<Fetcher>,
-    until: Option<Instant>,
-    /// True after the end of the jail.
-    pub(super) is_over: watch::Sender<bool>,
-    traffic: Mutex<Traffic>,
 }
 
 impl Gateway {
@@ -103,15 +62,7 @@ impl Gateway {
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let shared = Arc::new(Shared {
-            hosts: Arc::clone(&reach.hosts),
-            tunnels: reach.tunnels.iter().map(|grant| Arc::new(Tunnel::new(grant))).collect(),
-            loopback: reach.loopback,
-            fetcher,
-            until,
-            is_over: watch::Sender::new(false),
-            traffic: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(reach, fetcher, until));
         let app = Router::new().fallback(handle).with_state(Arc::clone(&shared));
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let server = tokio::spawn(async move {
@@ -162,32 +113,7 @@ fn words(request: &Request) -> String {
     text.chars().take(WORDS_BYTES_MAX).collect()
 }
 
-pub(super) fn plain(status: StatusCode, text: &str) -> Response {
-    let mut response = Response::new(Body::from(text.to_owned()));
-    *response.status_mut() = status;
-    response.headers_mut().insert("content-type", HeaderValue::from_static("text/plain; charset=utf-8"));
-    response
-}
-
 impl Shared {
-    pub(super) fn traffic(&self) -> MutexGuard<'_, Traffic> {
-        self.traffic.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the time that is left for a request.
-    pub(super) fn left(&self) -> Duration {
-        self.until.map_or(WHOLE_TIME_MAX, |until| until.saturating_duration_since(Instant::now()))
-    }
-
-    pub(super) fn note_refusal(&self, what: String, code: DenialCode) {
-        let mut traffic = self.traffic();
-        traffic.refusals += 1;
-        let refused = RefusedRequest { what, code };
-        if traffic.refused.len() < REFUSED_MAX && !traffic.refused.contains(&refused) {
-            traffic.refused.push(refused);
-        }
-    }
-
     /// Sends a granted request, once, and returns its answer.
     async fn forward(self: &Arc<Self>, request: Request, what: &str) -> Result<Response, Refusal> {
         let count = {
@@ -246,10 +172,8 @@ impl Shared {
     /// Returns an answer for the command. A redirect leads to another granted host at the gateway, or is refused.
     fn answer(self: &Arc<Self>, answer: Answer, host: &GrantedHost) -> Result<Response, Refusal> {
         if answer.is_encoded {
-            return Ok(plain(
-                StatusCode::BAD_GATEWAY,
-                "the host compressed its answer, although it was not asked to\n",
-            ));
+            let words = "the host compressed its answer, although it was not asked to\n";
+            return Ok(plain(StatusCode::BAD_GATEWAY, words));
         }
         let location = answer.redirect.as_deref().map(|target| self.moved(target)).transpose()?;
         let mut response = Response::new(Body::empty());

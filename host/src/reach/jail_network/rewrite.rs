@@ -2,8 +2,8 @@
 //!
 //! Keeps less than the longest address between two pieces. See [`super::gateway`].
 
-use super::GrantedHost;
 use super::address::{at_gateway, name, origin};
+use super::hosts::GrantedHost;
 
 /// The first byte of every address.
 const FIRST: u8 = b'h';

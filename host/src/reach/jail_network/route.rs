@@ -2,8 +2,8 @@
 //!
 //! Pure. Never sends a request. See [`ironclaw_judge::egress`].
 
-use super::GrantedHost;
 use super::address::{name, origin};
+use super::hosts::GrantedHost;
 use crate::store::refusal::Refusal;
 use crate::turns::calls::http;
 use axum::http::request::Parts;
@@ -38,10 +38,8 @@ pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h
     };
     let query = parts.uri.query();
     if rest.ends_with(PUSH) || query.is_some_and(|query| query.contains(PUSH)) {
-        return Err(Refusal::new(
-            DenialCode::EgressPush,
-            "git can fetch and clone here; the tool git_push pushes, with a grant that has --push",
-        ));
+        let words = "git can fetch and clone here; the tool git_push pushes, with a grant that has --push";
+        return Err(Refusal::new(DenialCode::EgressPush, words));
     }
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
     Ok((host, format!("{}{rest}{query}", origin(&host.grant))))

@@ -5,7 +5,7 @@
 
 use super::address::name;
 use super::client_hello::{HELLO_BYTES_MAX, NoName, server_name};
-use super::gateway::{Shared, plain};
+use super::traffic::{Shared, Tunnel, plain};
 use crate::store::refusal::Refusal;
 use axum::body::Body;
 use axum::extract::Request;
@@ -18,7 +18,6 @@ use ironclaw_judge::egress::Grant;
 use ironclaw_model::fetch::NotFetched;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -30,29 +29,6 @@ const HELLO_TIME_MAX: Duration = Duration::from_secs(10);
 const CHUNK_BYTES: usize = 32 * 1024;
 /// The alert `access_denied`, for a client whose connection is refused (RFC 8446, 6).
 const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
-
-/// A granted host, with the bytes that the command has sent there in all its tunnels.
-pub(super) struct Tunnel {
-    grant: Grant,
-    sent_bytes: AtomicU64,
-}
-
-impl Tunnel {
-    pub(super) fn new(grant: &Grant) -> Self {
-        Self { grant: grant.clone(), sent_bytes: AtomicU64::new(0) }
-    }
-
-    /// Forgets the bytes that were sent.
-    pub(super) fn count_anew(&self) {
-        self.sent_bytes.store(0, Ordering::Relaxed);
-    }
-
-    /// Counts bytes before they are sent; returns whether the grant admits them.
-    fn admits(&self, bytes: usize) -> bool {
-        let bytes = bytes as u64;
-        self.sent_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.grant.upload_bytes_max()
-    }
-}
 
 /// The end of a tunnel before its connections end.
 enum Stopped {

@@ -1,0 +1,38 @@
+//! The hosts that a jail may reach, with the secrets that the gateway adds.
+
+use ironclaw_judge::egress::{Commands, Grant, Loopback};
+use ironclaw_model::fetch::{Credential, Form};
+use ironclaw_state::keys::SecretText;
+use std::sync::Arc;
+
+/// The user of a secret in a request of git; hosts of repositories take a token as a password.
+const GIT_USER: &str = "x-access-token";
+
+/// A host to which the gateway sends requests.
+pub struct GrantedHost {
+    pub grant: Grant,
+    /// Its secret, if it has one.
+    pub secret: Option<SecretText>,
+}
+
+impl GrantedHost {
+    /// Returns the secret for a request to this host, whose name is `granted`.
+    pub(crate) fn credential<'a>(&'a self, granted: &'a str) -> Option<Credential<'a>> {
+        let form = match self.grant.commands() {
+            Some(Commands::Git) => Form::Basic { user: GIT_USER },
+            _ => Form::Bearer,
+        };
+        let secret = self.secret.as_ref()?;
+        Some(Credential { host: granted, port: self.grant.port(), form, secret })
+    }
+}
+
+/// The hosts that a jail may reach.
+#[derive(Clone)]
+pub struct Reach {
+    /// The hosts to which the gateway sends requests.
+    pub hosts: Arc<Vec<GrantedHost>>,
+    pub tunnels: Vec<Grant>,
+    /// Whether a host of this machine may be granted.
+    pub loopback: Loopback,
+}
