@@ -14,8 +14,7 @@ mod source;
 mod stock;
 mod trust;
 
-pub use named::{named, resolved};
-pub use resolve::Wanted;
+pub use named::{Wanted, named, resolved};
 pub use shelf::Shelf;
 
 use crate::reach::jail_network::Fetchers;
@@ -68,15 +67,6 @@ impl Skills {
         let shelf = manifest.files.contains_key(&path).then(|| Arc::clone(&self.shelf))?;
         let read = tokio::task::spawn_blocking(move || shelf.text(&digest, &path)).await;
         read.expect("reading a file does not panic")
-    }
-
-    /// Refuses a location that no source may have.
-    ///
-    /// # Errors
-    /// `skill_source_malformed`, with the reason.
-    pub fn check_location(&self, location: &str) -> Result<(), Refusal> {
-        let loopback = self.settings.now().host_policy.egress.loopback();
-        source::Place::parse(location, loopback).map(drop)
     }
 }
 

@@ -1,10 +1,41 @@
-//! The change that names a verified package. The gateway fills in the rest.
+//! The wanted version of a skill, and the change that names a verified package. The gateway fills in the rest.
 
 use crate::registry::{Agent, skills};
 use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Skill;
+use ironclaw_skill::Version;
 use ironclaw_state::ReadTx;
+
+/// The wanted version of a skill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The newest one that is no pre-release.
+    Newest,
+    Exactly(Version),
+}
+
+impl Wanted {
+    /// Reads a version; `latest` or none is the newest.
+    ///
+    /// # Errors
+    /// Refuses a text that is no version.
+    pub fn parse(text: Option<&str>) -> Result<Self, Refusal> {
+        match text {
+            None | Some("latest") => Ok(Self::Newest),
+            Some(text) => skills::version(text).map(Self::Exactly),
+        }
+    }
+}
+
+impl std::fmt::Display for Wanted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Newest => f.write_str("latest"),
+            Self::Exactly(version) => version.fmt(f),
+        }
+    }
+}
 
 /// Returns the change that names a resolved package.
 ///

@@ -1,5 +1,6 @@
 //! The way from the name of a skill to its verified package: sources, signature, bytes, record.
 
+use super::named::Wanted;
 use super::shelf::Unpacked;
 use super::stock::Found;
 use super::{Skills, refused, source, trust};
@@ -24,36 +25,6 @@ const UNUSED_MS: i64 = DAY_MS;
 
 /// Least bytes of names of which one changed character makes a look-alike.
 const SIMILAR_BYTES_MIN: usize = 5;
-
-/// The wanted version of a skill.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
-    /// The newest one that is no pre-release.
-    Newest,
-    Exactly(Version),
-}
-
-impl Wanted {
-    /// Reads a version; `latest` or none is the newest.
-    ///
-    /// # Errors
-    /// Refuses a text that is no version.
-    pub fn parse(text: Option<&str>) -> Result<Self, Refusal> {
-        match text {
-            None | Some("latest") => Ok(Self::Newest),
-            Some(text) => skills::version(text).map(Self::Exactly),
-        }
-    }
-}
-
-impl std::fmt::Display for Wanted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Newest => f.write_str("latest"),
-            Self::Exactly(version) => version.fmt(f),
-        }
-    }
-}
 
 impl Skills {
     /// Fetches a skill from the sources, verifies it completely, and records it.

@@ -22,7 +22,6 @@ use url::Url;
 const ENDING: &str = ".skill";
 /// The ending of the file name of a signature, after that of the file.
 const SIGNATURE: &str = ".minisig";
-/// Bytes of a signature.
 const SIGNATURE_BYTES_MAX: u64 = 4 * 1024;
 /// Files of a directory without an index.
 const LISTED_MAX: usize = 5_000;
@@ -101,6 +100,15 @@ pub(super) fn candidates(files: &[String], name: &Name) -> Vec<Candidate> {
 }
 
 impl Skills {
+    /// Refuses a location that no source may have.
+    ///
+    /// # Errors
+    /// `skill_source_malformed`, with the reason.
+    pub fn check_location(&self, location: &str) -> Result<(), Refusal> {
+        let loopback = self.settings.now().host_policy.egress.loopback();
+        Place::parse(location, loopback).map(drop)
+    }
+
     /// Reads the index of a source with its signature; `None` for a directory without one.
     ///
     /// # Errors

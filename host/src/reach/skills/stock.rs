@@ -3,7 +3,7 @@
 //! Fetches no package. Notes the serial and the revocations of each signed index.
 
 use super::Skills;
-use super::resolve::Wanted;
+use super::named::Wanted;
 use super::source::{self, Candidate, Place};
 use super::trust::{self, SignedIndex};
 use crate::registry::skills::{self, Key, Revoker, Source};

@@ -17,10 +17,8 @@ use std::path::Path;
 fn key_of<'k>(keys: &'k [Key], signature: &str, what: &str) -> Result<(&'k Key, PublicKey), Refusal> {
     let id = signature::key_id(signature).map_err(|error| refused(what, error))?;
     let Some(key) = keys.iter().find(|key| key.id == id) else {
-        let refusal = Refusal::new(
-            DenialCode::SkillKeyUnknown,
-            format!("{what}: it is signed with the key {id}, which this host does not trust"),
-        );
+        let message = format!("{what}: it is signed with the key {id}, which this host does not trust");
+        let refusal = Refusal::new(DenialCode::SkillKeyUnknown, message);
         return Err(refusal.hint("an owner adds a key that they trust: `ironctl skill key add NAME FILE`"));
     };
     if key.revoked_at.is_some() {
