@@ -4,13 +4,14 @@
 
 mod command;
 mod demo;
+mod error;
 mod program;
 mod state;
 
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{Client, Streams, Variable, WORDS_BYTES_MAX};
-use ironclaw_jail::launcher::{self, Jailed, Launcher, link};
+use ironclaw_jail::launcher::{Jailed, Launcher, link};
 use ironclaw_jail::system::Names;
 use ironclaw_jail::{Identity, Limits, MOUNTS_MAX, Mount, Role, Spec, System, inspect, is_reserved, target_name};
 use std::collections::BTreeSet;
@@ -19,12 +20,12 @@ use std::path::{Path, PathBuf};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 pub use demo::{DemoLayer, is_named as is_demo};
+pub use error::Error;
+pub use program::PATH;
 pub use state::errors_of;
 
 /// The directory in the jail of a server that it may write, with its home and its temporary files.
 pub const STATE: &str = "/state";
-/// The directories of programs in the jail of a server, in the order of the search.
-pub const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// Directories that a server may have beside its state and the certificates.
 pub const GRANTED_MAX: usize = MOUNTS_MAX - 2;
 /// Variables that the jail sets.
@@ -67,35 +68,6 @@ pub struct Running {
     pub jailed: Jailed,
     /// The file with its standard error. The server can change it; [`errors_of`] reads it.
     pub stderr: PathBuf,
-}
-
-/// The reason why a server does not run. No process of it is left.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A command, variable or directory that no jail of a server takes.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// The jail could not be made.
-    #[error(transparent)]
-    Launch(#[from] launcher::Error),
-    /// The kernel's report differs from the wanted jail, or the server ended before the report.
-    #[error("the jail of {name} is not as wanted: {what}")]
-    Walls { name: String, what: String },
-    /// The system reports an error.
-    #[error("{path}: {source}")]
-    Io { path: PathBuf, source: io::Error },
-}
-
-impl Error {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
-        move |source| Self::Io { path: path.to_owned(), source }
-    }
-}
-
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
 }
 
 /// Makes the jails of MCP servers.

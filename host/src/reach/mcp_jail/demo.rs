@@ -2,7 +2,7 @@
 //!
 //! Nothing else is in the layer. See the crate `ironclaw-mcp-demo` for the server, and [`super::Process::layer`].
 
-use super::Error;
+use super::error::Error;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;

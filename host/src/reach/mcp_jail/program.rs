@@ -2,7 +2,6 @@
 //!
 //! Follows links as the jail will, and runs nothing. The kernel decides again at the launch. See [`ironclaw_jail::System`].
 
-use super::PATH;
 use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::system::{LINKS, SHOWN};
@@ -11,6 +10,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
+/// The directories of programs in the jail of a server, in the order of the search.
+pub const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// Most links on one path.
 const LINKS_MAX: usize = 40;
 

@@ -2,7 +2,7 @@
 //!
 //! The server may have left any file in it. The host follows no link there, and keeps all but temporary files and old errors.
 
-use super::Error;
+use super::error::Error;
 use ironclaw_jail::Identity;
 use ironclaw_state::home::{make_private, remove_tree};
 use nix::errno::Errno;
