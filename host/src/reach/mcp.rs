@@ -8,33 +8,28 @@ mod answer;
 mod connect;
 pub mod oauth;
 mod progress;
+mod servers;
 
 pub use answer::not_reached;
+pub use servers::{Open, Servers, Slots};
 
-use crate::reach::jail_network::{Fetchers, Gateway, Traffic};
-use crate::reach::mcp_jail::{DemoLayer, McpJails};
-use crate::reach::packages::VerifiedLayers;
-use crate::registry::latch::Latch;
-use crate::registry::live_settings::Live;
+use crate::reach::jail_network::{Gateway, Traffic};
 use crate::registry::mcp::{self, Registration, listing::Listing, login};
-use crate::store::record::Record;
 use crate::store::refusal::{Denied, Refusal};
 use crate::turns::calls::{CallOutcome, ResultBody};
 use crate::turns::open_turns::progress::RunningCall;
-use connect::{Connected, Failed};
+use connect::Failed;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{McpRegister, McpTool};
+use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_mcp::CallLimits;
 use ironclaw_model::backoff::Backoff;
 use ironclaw_state::ReadTx;
-use ironclaw_state::home::Home;
-use ironclaw_state::keys::SecretText;
-use oauth::Logins;
 use serde_json::{Map, Value};
+use servers::{Connected, Key, Slot};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -44,69 +39,6 @@ const LISTING_AGE_MAX_MS: i64 = 300_000;
 
 /// The pauses between attempts to reach a server that failed.
 const BACKOFF: Backoff = Backoff { first: Duration::from_secs(1), factor: 2, longest: Duration::from_secs(300) };
-
-/// The user of a connection: a server at a URL has one for all agents, and a process is of one agent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    server: String,
-    agent: Option<AgentId>,
-}
-
-/// The connection of one key, and its failures in a row.
-#[derive(Default)]
-struct Slot {
-    open: Option<Arc<Open>>,
-    failures: u32,
-    failed: Option<(String, Instant)>,
-}
-
-impl Slot {
-    /// Ends the connection. A process has ended when this returns.
-    async fn end(&mut self) {
-        if let Some(open) = self.open.take() {
-            open.connected.end().await;
-        }
-    }
-}
-
-/// An open connection with the listing that it gave.
-pub struct Open {
-    connected: Connected,
-    registration: Registration,
-    listed_at: AtomicI64,
-    /// The time of the tokens of its requests.
-    login: Option<i64>,
-    /// Whether the server refused the token.
-    is_refused: AtomicBool,
-}
-
-/// The connections to MCP servers.
-pub struct Servers {
-    /// The record of the catalogue.
-    pub record: Arc<Record>,
-    /// The directories of processes.
-    pub home: Home,
-    /// The emergency stop, during which no server is contacted.
-    pub latch: Arc<Latch>,
-    /// Make the jails of processes.
-    pub jails: McpJails,
-    /// Decide which directories may be mounted.
-    pub settings: Arc<Live>,
-    /// The layer of the bundled server.
-    pub demo: DemoLayer,
-    /// Layers of software that were verified since the host started.
-    pub verified_layers: Arc<VerifiedLayers>,
-    /// Send the requests of gateways.
-    pub fetchers: Arc<Fetchers>,
-    /// The logins at servers with OAuth.
-    pub logins: Arc<Logins>,
-    /// The connections by their users.
-    pub slots: Slots,
-}
-
-/// The connections of the servers, each behind a lock of its own.
-#[derive(Default)]
-pub struct Slots(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Slot>>>>);
 
 impl Servers {
     /// Asks a server for its listing over a new connection, and records it.
@@ -368,36 +300,5 @@ impl Open {
         let Connected { client, secrets, .. } = &self.connected;
         let refused = client.refused();
         (!refused.is_empty()).then(|| answer::given_up(&self.registration.described.name, &refused, secrets))
-    }
-}
-
-/// Returns the listing of the record in the form of a server's answer. Refuses one with a secret of the connection, because people and
-/// models read it.
-fn listing_of(
-    described: &McpRegister,
-    listed: ironclaw_mcp::Listing,
-    secrets: &[SecretText],
-) -> Result<Listing, Failed> {
-    let era = match listed.server.era {
-        ironclaw_mcp::Era::Session => "session",
-        ironclaw_mcp::Era::Stateless => "stateless",
-    };
-    let mut tools: Vec<Value> = listed.tools.into_iter().map(|tool| tool.listed).collect();
-    if !described.tools.is_empty() {
-        let wanted: Vec<&str> = described.tools.iter().map(|McpTool { name, .. }| name.as_str()).collect();
-        if let Some(missing) = wanted.iter().find(|name| !tools.iter().any(|tool| tool["name"] == **name)) {
-            return Err(Failed::words(format!("it does not list the tool {missing}")));
-        }
-        tools.retain(|tool| wanted.iter().any(|name| tool["name"] == *name));
-    }
-    if tools.is_empty() {
-        return Err(Failed::words("it lists no tools".to_owned()));
-    }
-    tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    let listing = Listing { era: era.to_owned(), instructions: listed.server.instructions, tools };
-    let text = listing.text();
-    match secrets.iter().any(|secret| ironclaw_model::fetch::without_secret(&text, secret) != text) {
-        true => Err(Failed::words("its listing contains a secret that this host gave it".to_owned())),
-        false => Ok(listing),
     }
 }

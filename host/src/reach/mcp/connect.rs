@@ -1,6 +1,6 @@
 //! One connection: the request headers with their secrets, or the process in its jail, and the first listing.
 
-use super::{Servers, listing_of};
+use super::servers::{Connected, Servers};
 use crate::reach::jail_network::roots::Roots;
 use crate::reach::jail_network::{self, Gateway, Reach, tunnel_variables};
 use crate::reach::mcp_jail::{self, Process, Running};
@@ -10,7 +10,7 @@ use crate::store::record::Record;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::seam::change::{McpHeader, McpRegister};
+use ironclaw_contract::seam::change::{McpHeader, McpRegister, McpTool};
 use ironclaw_jail::Mount;
 use ironclaw_jail::launcher::Jailed;
 use ironclaw_judge::egress::{Grant, Loopback};
@@ -21,6 +21,7 @@ use ironclaw_state::home::LayerOwner;
 use ironclaw_state::keys::SecretText;
 use ironclaw_text::excerpt;
 use ironclaw_text::visible;
+use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,29 +30,12 @@ use url::Url;
 /// Characters of an error of a server, or of the last line of its standard error.
 const SHOWN_CHARACTERS_MAX: usize = 300;
 
-/// A connection, with the process that it keeps alive.
-pub(super) struct Connected {
-    pub(super) client: Client,
-    pub(super) secrets: Vec<SecretText>,
-    /// The network of its jail, if it has one.
-    pub(super) gateway: Option<Gateway>,
-    jailed: Option<Jailed>,
-}
-
 impl Connected {
     /// Asks the server for its tools.
     pub(super) async fn list(&self, servers: &Servers, described: &McpRegister) -> Result<Listing, Failed> {
         match self.client.list().await {
             Ok(listed) => listing_of(described, listed, &self.secrets),
             Err(error) => Err(refused(servers, described, &error, &self.secrets).await),
-        }
-    }
-
-    /// Ends the process of the server, also under a call that runs.
-    pub(super) async fn end(&self) {
-        if let Some(jailed) = &self.jailed {
-            jailed.kill();
-            jailed.exited().await;
         }
     }
 }
@@ -94,6 +78,37 @@ impl From<ironclaw_state::Error> for Failed {
     fn from(error: ironclaw_state::Error) -> Self {
         tracing::error!(%error, "the record of an MCP server cannot be read or written");
         Self("the host could not read or write its record".to_owned())
+    }
+}
+
+/// Returns the listing of the record in the form of a server's answer. Refuses one with a secret of the connection, because people and
+/// models read it.
+fn listing_of(
+    described: &McpRegister,
+    listed: ironclaw_mcp::Listing,
+    secrets: &[SecretText],
+) -> Result<Listing, Failed> {
+    let era = match listed.server.era {
+        ironclaw_mcp::Era::Session => "session",
+        ironclaw_mcp::Era::Stateless => "stateless",
+    };
+    let mut tools: Vec<Value> = listed.tools.into_iter().map(|tool| tool.listed).collect();
+    if !described.tools.is_empty() {
+        let wanted: Vec<&str> = described.tools.iter().map(|McpTool { name, .. }| name.as_str()).collect();
+        if let Some(missing) = wanted.iter().find(|name| !tools.iter().any(|tool| tool["name"] == **name)) {
+            return Err(Failed::words(format!("it does not list the tool {missing}")));
+        }
+        tools.retain(|tool| wanted.iter().any(|name| tool["name"] == *name));
+    }
+    if tools.is_empty() {
+        return Err(Failed::words("it lists no tools".to_owned()));
+    }
+    tools.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
+    let listing = Listing { era: era.to_owned(), instructions: listed.server.instructions, tools };
+    let text = listing.text();
+    match secrets.iter().any(|secret| ironclaw_model::fetch::without_secret(&text, secret) != text) {
+        true => Err(Failed::words("its listing contains a secret that this host gave it".to_owned())),
+        false => Ok(listing),
     }
 }
 

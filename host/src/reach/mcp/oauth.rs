@@ -7,10 +7,8 @@
 mod attempt;
 mod client;
 mod discovery;
-mod renewal;
+pub mod renewal;
 mod token;
-
-pub use renewal::LoginRenewal;
 
 use crate::reach::jail_network::Fetchers;
 use crate::registry::latch::Latch;
@@ -19,10 +17,10 @@ use crate::registry::mcp::{self, address, login};
 use crate::registry::secrets::{self, SecretName};
 use crate::store::record::Record;
 use crate::store::refusal::{Decide, Denied, Refusal};
-use attempt::{Attempt, Pair};
+use attempt::{Attempt, Pair, failed};
 use axum::http::HeaderMap;
 use client::Proof;
-use discovery::{Http, Named};
+use discovery::{Http, Named, SHOWN_CHARACTERS_MAX, shown};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::McpRegister;
@@ -30,7 +28,6 @@ use ironclaw_judge::egress::Loopback;
 use ironclaw_ledger::Entry;
 use ironclaw_mcp::{Client, Limits};
 use ironclaw_state::keys::SecretText;
-use ironclaw_text::excerpt::start;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use token::{Failed, Issued};
@@ -39,9 +36,6 @@ use url::Url;
 
 /// The longest time between the begin of a login and its answer.
 const ATTEMPT_MS_MAX: i64 = 600_000;
-
-/// Characters of a text of an issuer in a refusal.
-const SHOWN_CHARACTERS_MAX: usize = 200;
 
 /// A login that waits for a person.
 pub struct Begun {
@@ -284,16 +278,6 @@ async fn challenge(url: &Url) -> Option<String> {
         Err(ironclaw_mcp::Error::Refused { www_authenticate, .. }) => www_authenticate,
         _ => None,
     }
-}
-
-/// Returns a text of an issuer on one line.
-fn shown(text: &str) -> String {
-    ironclaw_text::visible::line(&start(text, SHOWN_CHARACTERS_MAX).replace(['\n', '\r'], " ")).text
-}
-
-fn failed(server: &str, why: &str) -> Refusal {
-    Refusal::new(DenialCode::McpLogin, format!("the login at MCP server {server} failed: {why}"))
-        .hint(format!("`ironctl mcp login {server}` tries again"))
 }
 
 fn unsupported(issuer: &str, why: &str) -> Refusal {

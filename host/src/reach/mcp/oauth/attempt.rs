@@ -2,6 +2,8 @@
 //!
 //! Pure but for randomness. The issuer is checked before the state, and a wrong address leaves the login waiting.
 
+use super::discovery::shown;
+use super::token::known;
 use crate::registry::mcp::login::IssuerClient;
 use crate::store::refusal::Refusal;
 use base64::Engine;
@@ -73,6 +75,12 @@ pub(super) fn check_redirect(text: &str) -> Result<(), Refusal> {
     }
 }
 
+/// Returns the refusal of a login that failed.
+pub(super) fn failed(server: &str, why: &str) -> Refusal {
+    Refusal::new(DenialCode::McpLogin, format!("the login at MCP server {server} failed: {why}"))
+        .hint(format!("`ironctl mcp login {server}` tries again"))
+}
+
 /// Returns the refusal of an answer for which no login waits.
 pub(super) fn unknown(server: &str) -> Refusal {
     let refusal = Refusal::new(DenialCode::McpLoginUnknown, format!("no login of yours at MCP server {server} waits"));
@@ -109,10 +117,8 @@ impl Attempt {
             return Err(unknown(server));
         }
         let wrong = |why: &str| {
-            let refusal = Refusal::new(
-                DenialCode::McpLoginAddress,
-                format!("the address is not of the login at {server}: {why}"),
-            );
+            let message = format!("the address is not of the login at {server}: {why}");
+            let refusal = Refusal::new(DenialCode::McpLoginAddress, message);
             refusal.hint("paste the whole address to which the page of the issuer led")
         };
         let url: Url = address.trim().parse().map_err(|_| wrong("it is not a URL"))?;
@@ -131,8 +137,8 @@ impl Attempt {
             Some(issuer) if issuer == approved => {}
             None if !self.names_issuer => {}
             named => {
-                let named = named.map_or_else(|| "no issuer".to_owned(), |named| super::shown(&named));
-                let message = format!("the address names {named}, and the login is of {}", super::shown(approved));
+                let named = named.map_or_else(|| "no issuer".to_owned(), |named| shown(&named));
+                let message = format!("the address names {named}, and the login is of {}", shown(approved));
                 return Err(Refusal::new(DenialCode::McpIssuer, message));
             }
         }
@@ -141,7 +147,7 @@ impl Attempt {
             return Err(wrong("it has another state"));
         }
         if let Some(error) = once("error")? {
-            return Err(super::failed(server, &format!("the issuer answers {}", super::token::known(&error))));
+            return Err(failed(server, &format!("the issuer answers {}", known(&error))));
         }
         once("code")?.filter(|code| !code.is_empty()).ok_or_else(|| wrong("it has no code"))
     }

@@ -4,6 +4,7 @@
 
 use crate::registry::mcp::address;
 use ironclaw_model::fetch::{Credential, End, Fetched, Fetcher, Limits, Request};
+use ironclaw_text::excerpt::start;
 use reqwest::Method;
 use serde_json::Value;
 use std::time::Duration;
@@ -15,6 +16,9 @@ const LIMITS: Limits =
 
 /// Entries of a list in a document.
 const ENTRIES_MAX: usize = 64;
+
+/// Characters of a text of an issuer in a refusal.
+pub(super) const SHOWN_CHARACTERS_MAX: usize = 200;
 
 /// The requests that the login at one server may make.
 pub(super) struct Http<'a> {
@@ -141,7 +145,7 @@ pub(super) async fn issuer(http: &Http<'_>, issuer: &str) -> Result<Found, Strin
 
 fn read(http: &Http<'_>, issuer: &str, document: &Value) -> Result<Found, String> {
     if document["issuer"].as_str() != Some(issuer) {
-        let named = super::shown(document["issuer"].as_str().unwrap_or_default());
+        let named = shown(document["issuer"].as_str().unwrap_or_default());
         return Err(format!("its document is of the issuer {named:?}"));
     }
     let challenges = texts(&document["code_challenge_methods_supported"]);
@@ -161,6 +165,11 @@ fn read(http: &Http<'_>, issuer: &str, document: &Value) -> Result<Found, String
         client_methods: texts(&document["token_endpoint_auth_methods_supported"]),
         names_issuer: document["authorization_response_iss_parameter_supported"] == true,
     })
+}
+
+/// Returns a text of an issuer on one line.
+pub(super) fn shown(text: &str) -> String {
+    ironclaw_text::visible::line(&start(text, SHOWN_CHARACTERS_MAX).replace(['\n', '\r'], " ")).text
 }
 
 /// Returns the texts of a list; `None` if it is not a list.

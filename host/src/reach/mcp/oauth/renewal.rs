@@ -23,7 +23,6 @@ const RETRY_MS: i64 = 60_000;
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
 impl Logins {
-    /// Returns the lock of the tokens of a server.
     pub(super) fn token_lock(&self, server: &str) -> Arc<Mutex<()>> {
         let mut locks = self.token_locks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(locks.entry(server.to_owned()).or_default())

@@ -8,7 +8,6 @@ use ironclaw_state::keys::SecretText;
 use serde_json::Value;
 use std::fmt;
 
-/// Bytes of a token.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
 /// The longest time between the renewal of a token and its end.
