@@ -7,15 +7,11 @@
 
 mod effect;
 pub mod facts;
-mod late;
+pub mod late;
+mod run;
 mod send;
 
-use effect::Effect;
-pub use late::LateCalls;
-
-use crate::channels::agent_messages::{Keys, denied};
-use crate::channels::outbound::delivery::sent_files;
-use crate::gateway::requests::{self, Requests, Status};
+use crate::gateway::requests::{self, Requests};
 use crate::reach::jail_network::Fetchers;
 use crate::reach::mcp::Servers;
 use crate::reach::network_command::CommandJails;
@@ -23,33 +19,25 @@ use crate::reach::skills::Skills;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
-use crate::sessions::store;
 use crate::store::error::Error;
 use crate::store::record::Record;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::{deliveries, messages, turns};
-use crate::turns::calls::{self, Call, CallOutcome, CallRow, CallState, ResultBody, ResultTarget, Runs};
+use crate::store::tables::deliveries;
+use crate::turns::calls::{self, Call, CallRow, ResultBody, ResultTarget};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
 use crate::turns::open_turns::OpenTurns;
-use crate::turns::turn;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, SessionId, TurnId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_judge::Class;
 use ironclaw_ledger::Entry;
-use ironclaw_model::WantedCall;
 use ironclaw_state::keys::ContentKey;
-use ironclaw_state::{ReadTx, WriteTx, failpoint};
+use ironclaw_state::{ReadTx, WriteTx};
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// Runs the calls that the host runs.
 pub struct Executor {
-    /// The record of the calls.
     pub record: Arc<Record>,
     /// Have the progress of the calls.
     pub turns: Arc<OpenTurns>,
@@ -60,19 +48,11 @@ pub struct Executor {
     pub requests: Arc<Requests>,
     pub fetchers: Arc<Fetchers>,
     pub skills: Arc<Skills>,
-    /// Have the connections to MCP servers.
     pub servers: Arc<Servers>,
     /// Make the jails of commands that reach the network.
     pub command_jails: Arc<dyn CommandJails>,
     /// The bound on the number of sessions: a message to another agent may need a new one.
     pub sessions_max: u32,
-}
-
-/// The end of a call that was started.
-enum Outcome {
-    Known(ResultBody),
-    /// The host gave it up. The attempts of a server during the call are a result all the same.
-    Unknown(Option<ResultBody>),
 }
 
 /// A call and its place.
@@ -96,154 +76,6 @@ pub enum When {
 }
 
 impl Executor {
-    /// Runs a permitted or approved call, unless it ran already. Afterwards the record has its result, or the refusal. `left` is the
-    /// time that the request may take. A call that runs at the end of `over`, or at an emergency stop, is given up, and its outcome is
-    /// unknown.
-    ///
-    /// # Errors
-    /// Errors of the record.
-    pub async fn run(
-        self: &Arc<Self>,
-        place: Place,
-        when: When,
-        left: Duration,
-        over: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Error> {
-        let begun = Instant::now();
-        let connection = self.connection(&place, left).await?;
-        let left = left.saturating_sub(begun.elapsed());
-        let (executor, of) = (Arc::clone(self), place.clone());
-        let started = self.record.state.write(move |tx| executor.start(tx, &of, when)).await?;
-        let Some(started) = started else {
-            self.requests.announce_end();
-            return Ok(());
-        };
-        failpoint::reach("call_started");
-        // In a task of its own, so that its outcome is recorded also if the sandbox goes away.
-        let executor = Arc::clone(self);
-        let sent = tokio::spawn(async move {
-            let open = connection.as_ref().and_then(|made| made.as_ref().ok()).cloned();
-            // Dropping the request of a call cancels it at its server.
-            let result = tokio::select! {
-                result = executor.act(&place, &started, connection, left) => Some(result),
-                () = over => None,
-                () = executor.latch.shut() => None,
-            };
-            let given_up = || Outcome::Unknown(open.and_then(|open| open.given_up()));
-            let outcome = result.map_or_else(given_up, Outcome::Known);
-            failpoint::reach("call_sent");
-            let settled = executor.settle_started(place, when, outcome).await;
-            executor.requests.announce();
-            settled
-        });
-        match sent.await {
-            Ok(settled) => settled,
-            Err(_) => Err(Error::Stopping),
-        }
-    }
-
-    /// Records the outcome of a call that was started.
-    async fn settle_started(self: &Arc<Self>, place: Place, when: When, outcome: Outcome) -> Result<(), Error> {
-        let executor = Arc::clone(self);
-        let settle = move |tx: &mut WriteTx<'_>| match (when, outcome) {
-            (When::InTurn, Outcome::Known(result)) => executor.settle(tx, &place, &result),
-            (When::InTurn, Outcome::Unknown(tried)) => executor.lose(tx, &place, tried.as_ref()),
-            (When::Late, Outcome::Known(result)) => late::settle(&executor, tx, &place, &result),
-            (When::Late, Outcome::Unknown(tried)) => match requests::find_by_call(tx, place.call)? {
-                Some(row) => {
-                    late::lose(tx, &executor.record, &row, "everything was stopped")?;
-                    late::keep_tried(tx, &executor.record, &place, tried.as_ref())
-                }
-                None => Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?),
-            },
-        };
-        self.record.state.write(settle).await
-    }
-
-    /// Judges a call again, uses its approvals up, and marks it as running. Returns `None` if it does not run.
-    fn start(&self, tx: &mut WriteTx<'_>, place: &Place, when: When) -> Result<Option<Effect>, Error> {
-        let Some(row) = runnable(tx, place)? else {
-            self.withdraw_approved(tx, place, "its call has an outcome already")?;
-            return Ok(None);
-        };
-        let Some(open) = turn::find(tx, place.turn)?.filter(|turn| turn.open || when == When::Late) else {
-            return Ok(None);
-        };
-        let (call, labels) = recorded(tx, &row, &place.key)?;
-        let agent = store::agent_of(tx, place.session)?;
-        let facts = facts::for_turn(tx, &self.settings, &open, &agent, &labels, &place.key)?;
-        let wanted = WantedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
-        let judged = calls::judge(&agent, &facts, &wanted, true);
-        let permitted = match calls::may_have_happened(tx, &row)? || is_of_other_history(tx, &row)? {
-            true => Err(Refusal::new(DenialCode::CallRepeated, String::new()).into()),
-            false => {
-                let running = requests::Running { turn: &open, agent: agent.id, call: &call, row: &row };
-                requests::use_approvals(tx, &self.requests, &running, &judged.by_stages)
-            }
-        };
-        let refusal = match permitted {
-            Ok(permitted) => {
-                let mut started = Effect::from_permitted(self, tx, &permitted, place, agent.id)?;
-                calls::start(tx, row.id)?;
-                if let Effect::Send(order) = &mut started {
-                    order.intend(tx, self, place, facts.position.as_ref())?;
-                }
-                let begun = entry(LedgerEvent::CallStarted, place, &row);
-                started.note(begun.with("arguments_digest", row.digest)).append(tx)?;
-                return Ok(Some(started));
-            }
-            Err(Denied::Refused(refusal)) if refusal.code == DenialCode::ShownDiffers && waits_again(tx, row.id)? => {
-                return Ok(None);
-            }
-            Err(Denied::Refused(refusal)) => refusal,
-            Err(Denied::Failed(error)) => return Err(error),
-        };
-        let code = judged.judgement.refusal_code().unwrap_or(refusal.code);
-        // The end of its request may have refused the call already, with an entry.
-        if calls::refuse_before_result(tx, row.id, code)? {
-            entry(LedgerEvent::CallRefused, place, &row).reason(code.name()).append(tx)?;
-        }
-        self.withdraw_approved(tx, place, code.meaning())?;
-        let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        denied::tell(tx, &open, facts.position.as_ref(), &agent, &call, code, keys)?;
-        sent_files::end(tx, row.id)?;
-        let told = match calls::find(tx, row.id)?.and_then(|row| row.result) {
-            Some(told) => told,
-            None => {
-                let (target, result) = (self.target(place), calls::refusal(code, &refusal.message));
-                calls::record_labelled_result(tx, &target, row.id, &row.tool, Author::Host, labels, &result)?.tuple.item
-            }
-        };
-        calls::refuse(tx, row.id, code, &calls::stages(&judged.by_stages.trace), told)?;
-        Ok(None)
-    }
-
-    /// Ends the approved request of a call that does not run. Otherwise it would be due again at once.
-    fn withdraw_approved(&self, tx: &mut WriteTx<'_>, place: &Place, why: &str) -> Result<(), Error> {
-        match requests::find_by_call(tx, place.call)? {
-            Some(row) if row.status == Status::Approved => {
-                requests::end(tx, &self.record, &row, Status::Withdrawn, None, why)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Records the result of a call for its turn.
-    fn settle(&self, tx: &mut WriteTx<'_>, place: &Place, result: &ResultBody) -> Result<(), Error> {
-        let found = calls::find(tx, place.call)?;
-        let Some(row) = found.filter(|row| row.state == CallState::Running) else {
-            // The turn ended meanwhile, and said that the outcome is unknown.
-            return Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?);
-        };
-        if result.outcome == CallOutcome::Unknown
-            && let Some(request) = requests::find_by_call(tx, place.call)?
-        {
-            requests::note_unknown(tx, &request)?;
-        }
-        let digest = self.record_ended(tx, place, &row, result)?;
-        ran(tx, place, &row, result, digest)
-    }
-
     /// Records the result of a call that the host made as an item of its turn, with the end of the call and of its request. Returns the
     /// digest of the item.
     fn record_ended(
@@ -266,48 +98,10 @@ impl Executor {
         Ok(item.tuple.digest)
     }
 
-    /// Records the attempts of a server during a call that was given up. The end of its turn marks the call as unknown.
-    fn lose(&self, tx: &mut WriteTx<'_>, place: &Place, tried: Option<&ResultBody>) -> Result<(), Error> {
-        let is_lost = |row: &CallRow| matches!(row.state, CallState::Running | CallState::Unknown);
-        if let Some(tried) = tried
-            && let Some(row) = calls::find(tx, place.call)?.filter(|row| is_lost(row) && row.result.is_none())
-        {
-            let author = Author::Tool { tool: row.tool.clone() };
-            let item = calls::record_result(tx, &self.target(place), row.id, &row.tool, author, tried)?;
-            turns::set_late_result(tx, row.id, item.tuple.item)?;
-        }
-        if let Some(request) = requests::find_by_call(tx, place.call)?.filter(|row| row.status == Status::Running) {
-            requests::tell_unknown(tx, &self.record, &request)?;
-        }
-        Ok(requests::finish(tx, place.call, CallOutcome::Unknown)?)
-    }
-
     fn target<'a>(&'a self, place: &'a Place) -> ResultTarget<'a> {
         let Place { session, turn, key, .. } = place;
         ResultTarget { session: *session, turn: *turn, key, sealer: &self.record.sealer }
     }
-}
-
-/// Returns the call if it is one that the host still has to run.
-fn runnable(tx: &ReadTx<'_>, place: &Place) -> Result<Option<CallRow>, ironclaw_state::Error> {
-    let found = calls::find(tx, place.call)?.filter(|row| row.session == place.session && row.turn == place.turn);
-    let waits = |row: &CallRow| matches!(row.state, CallState::Permitted | CallState::Asked);
-    Ok(found.filter(|row| row.runs == Some(Runs::Await) && waits(row)))
-}
-
-/// Returns whether people are asked again about a call, because it would do something else than they approved.
-fn waits_again(tx: &ReadTx<'_>, call: CallId) -> Result<bool, ironclaw_state::Error> {
-    Ok(requests::find_by_call(tx, call)?.is_some_and(|request| request.status == Status::Pending))
-}
-
-/// Returns whether a call may have had its effect in the history that a restore of the record replaced. A person who approved it
-/// decided after the restore, which withdraws all earlier requests.
-fn is_of_other_history(tx: &ReadTx<'_>, row: &CallRow) -> Result<bool, ironclaw_state::Error> {
-    let is_read = calls::judgement_of(tx, row.id)?.is_some_and(|judged| judged.class == Class::Read.name());
-    if is_read || requests::find_by_call(tx, row.id)?.is_some_and(|request| request.status == Status::Approved) {
-        return Ok(false);
-    }
-    messages::is_of_earlier_generation(tx, row.turn)
 }
 
 /// Returns the recorded arguments of a call, exactly those that were hashed, and the labels of its output.

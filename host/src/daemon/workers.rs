@@ -6,7 +6,7 @@ use super::startup::Parts;
 use crate::api::hooks::Hooks;
 use crate::api::port::Port;
 use crate::api::{About, Api, Callers, LargeBodies, ReadReplies, Reload};
-use crate::calls::executor::LateCalls;
+use crate::calls::executor::late::LateCalls;
 use crate::channels::outbound::dispatch::Dispatcher;
 use crate::daemon::config::Config;
 use crate::gateway::questions::QuestionWorker;
