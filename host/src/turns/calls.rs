@@ -7,6 +7,7 @@ mod advice;
 mod canonical_text;
 pub mod http;
 mod judge;
+mod output_body;
 mod result_body;
 mod run;
 mod schedule;
@@ -22,6 +23,7 @@ pub use action::{action_in, action_of};
 pub use advice::advice;
 pub use canonical_text::digest;
 pub use judge::{Judged, Judgement, TurnFacts, judge, main_code, needs_person};
+pub use output_body::{Call, OutputBody};
 pub use result_body::ResultBody;
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
@@ -43,18 +45,6 @@ use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_text::lookalike;
-use serde::{Deserialize, Serialize};
-
-/// A call in the body of an output. The arguments are exactly the canonical bytes that were hashed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Call {
-    /// Its id, made by the host.
-    pub call_id: CallId,
-    /// The tool, as the model named it.
-    pub tool: String,
-    pub arguments: String,
-}
 
 /// Records a judged call with its position in the output.
 pub fn record(

@@ -2,6 +2,7 @@
 //!
 //! A sandbox only names items. Their text comes from the record, and the system text from the host. See [`ironclaw_model`].
 
+mod checked;
 pub mod found;
 pub mod images;
 mod item_cache;
@@ -10,48 +11,25 @@ mod parts;
 pub mod summary;
 mod system;
 
+pub use crate::turns::calls::OutputBody;
+pub use checked::{Checked, item_numbers, items, joined_labels, turns_of_others};
 pub use item_cache::{Item, ItemCache};
+pub use system::Reader;
 
 use crate::registry::tools::catalogue::Offered;
-use crate::registry::{Agent, Mode, mcp};
+use crate::registry::{Mode, mcp};
 use crate::store::error::Error;
-use crate::turns::calls::Call;
-use crate::turns::items::{self as index, Recorded};
-use crate::turns::turn::{self, Turn};
-use ironclaw_contract::ids::{ItemId, PersonId, SessionId, TurnId};
+use crate::turns::items as index;
+use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::limits::REFS_MAX;
-use ironclaw_contract::seam::message::Author;
-use ironclaw_contract::seam::seal::{ItemKind, Label, Ref};
+use ironclaw_contract::seam::seal::Ref;
 use ironclaw_contract::seam::socket::{Context, Earlier, Purpose, RefusalCode};
 use ironclaw_judge::Principal;
-use ironclaw_model::{Cut, Prompt, ToolSchema};
+use ironclaw_model::{Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::{Sealer, SessionSealer};
-use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
 use std::sync::Arc;
-
-/// The body of an output item.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OutputBody {
-    /// The text of the model.
-    pub text: String,
-    /// The calls that it wants.
-    pub calls: Vec<Call>,
-    /// The reason why the text is not the whole answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Cut>,
-}
-
-impl OutputBody {
-    /// Returns the text for a person: with a mark, if it is not the whole answer.
-    pub fn shown(self) -> String {
-        self.text + self.cut.map_or("", Cut::mark)
-    }
-}
 
 /// The refusal of a context: a code and a sentence.
 #[derive(Debug, Clone)]
@@ -84,24 +62,6 @@ impl From<ironclaw_state::Error> for Unanswered {
 
 /// Refusals that the mode `dangerous_warn` turned into warnings, for the ledger.
 pub type Warnings = Vec<String>;
-
-/// One part of a checked context.
-pub enum Checked {
-    /// An item of this session with a valid ref.
-    Item(Arc<Item>),
-    /// In a dangerous mode: text without a valid seal, shown as a quote.
-    Quoted(String),
-}
-
-impl Checked {
-    /// Returns the item; `None` for quoted text.
-    pub const fn item(&self) -> Option<&Arc<Item>> {
-        match self {
-            Self::Item(item) => Some(item),
-            Self::Quoted(_) => None,
-        }
-    }
-}
 
 /// The parts of a context that passed so far.
 struct Admitted {
@@ -263,83 +223,13 @@ fn check_ref(
         return Ok(Item::new(recorded, false));
     }
     if reference.boot != seals.boot() {
-        return refuse(
-            RefusalCode::Seal,
-            format!("the seal of {} is from an earlier start: request the items again", reference.item),
-        );
+        let message = format!("the seal of {} is from an earlier start: request the items again", reference.item);
+        return refuse(RefusalCode::Seal, message);
     }
     if !is_valid {
         return refuse(RefusalCode::Seal, format!("the seal of {} is not valid", reference.item));
     }
     Ok(cache.learn(reference, recorded))
-}
-
-/// Returns the items among these parts, in their order.
-pub fn items(checked: &[Checked]) -> Vec<Arc<Item>> {
-    checked.iter().filter_map(Checked::item).cloned().collect()
-}
-
-/// Returns the items among these parts with their numbers, in their order.
-pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
-    let items = checked.iter().filter_map(Checked::item);
-    items.map(|item| (item.tuple.item, item.tuple.seq)).collect()
-}
-
-/// Returns the turns of these items that work for another principal than this turn. Only a session of several people has some.
-pub fn turns_of_others(
-    tx: &ReadTx<'_>,
-    turn: &Turn,
-    checked: &[Checked],
-) -> Result<HashSet<TurnId>, ironclaw_state::Error> {
-    let of_item = |part: &Checked| part.item()?.tuple.turn;
-    let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
-    // The turn of an item may be forgotten, and then counts as another's.
-    let own = turn::working_for(tx, &turns, &turn.principal)?;
-    Ok(turns.difference(&own).copied().collect())
-}
-
-/// Returns the labels of an output over this context in a turn of this person. External content stays external, the text of another
-/// person is external here, and so is all that came of a turn of another person. The output inherits no endorsement.
-pub fn joined_labels(checked: &[Checked], principal: &str, of_others: &HashSet<TurnId>) -> Vec<Label> {
-    let principal: Option<PersonId> = principal.parse().ok();
-    let begin = principal.map(begin_of_typed);
-    let anothers = |item: &Recorded| {
-        item.tuple.kind == ItemKind::Message
-            && !begin.as_deref().is_some_and(|begin| is_all_typed(&item.tuple.authors, begin))
-            && item.spans().iter().any(|span| match &span.author {
-                Author::Person { person } => Some(*person) != principal,
-                _ => false,
-            })
-    };
-    let external = checked.iter().any(|part| match part {
-        Checked::Item(item) => {
-            let is_of_others = item.tuple.turn.is_some_and(|turn| of_others.contains(&turn));
-            item.tuple.labels.contains(&Label::External) || is_of_others || anothers(item)
-        }
-        Checked::Quoted(_) => true,
-    });
-    if external { vec![Label::External, Label::LlmDerived] } else { vec![Label::LlmDerived] }
-}
-
-/// Returns the begin of the authors of a message that this person typed alone, as canonical JSON: all but the number of bytes.
-fn begin_of_typed(person: PersonId) -> String {
-    format!(r#"[{{"author":{{"by":"person","person":"{person}"}},"bytes":"#)
-}
-
-/// Returns whether these authors are one span with this begin. Saves the parser the text of nearly every message.
-fn is_all_typed(authors: &str, begin: &str) -> bool {
-    let bytes = authors.strip_prefix(begin).and_then(|rest| rest.strip_suffix("}]"));
-    bytes.is_some_and(|bytes| bytes.parse::<usize>().is_ok())
-}
-
-/// The agent and the turn of a prompt.
-pub struct Reader<'a> {
-    pub agent: &'a Agent,
-    pub turn: &'a Turn,
-    /// True if the built-in script answers instead of a model.
-    pub is_script: bool,
-    /// The time zone of the host, for dates in the prompt.
-    pub zone: &'a TimeZone,
 }
 
 /// Composes the prompt: the system text and the tools from the host, then the items with the turn's own last.
@@ -367,11 +257,6 @@ pub fn compose(
     };
     let system = system::text(tx, reader, &catalogue)?;
     Ok(Prompt { purpose: Purpose::Reply, system, tools, parts })
-}
-
-fn own_json<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, ironclaw_state::Error> {
-    serde_json::from_str(body)
-        .map_err(|_| ironclaw_state::Error::Stored("the body of an item does not match its kind".to_owned()))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use ironclaw_contract::seam::seal::{ItemKind, Label, Tuple};
 use ironclaw_state::keys::{self, ContentKey};
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
+use serde::de::DeserializeOwned;
 
 /// An item that is not recorded yet. Its body is encrypted before the transaction, and it gets its number inside the transaction.
 pub struct NewItem {
@@ -148,4 +149,10 @@ pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String
         return Err(keys::Error::Sealed("the body of an item").into());
     }
     String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the body of an item").into())
+}
+
+/// Reads the body of an item whose kind has JSON.
+pub fn parse_body<T: DeserializeOwned>(body: &str) -> Result<T, ironclaw_state::Error> {
+    serde_json::from_str(body)
+        .map_err(|_| ironclaw_state::Error::Stored("the body of an item does not match its kind".to_owned()))
 }

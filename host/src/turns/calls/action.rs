@@ -2,7 +2,7 @@
 //!
 //! Never judges a call: see [`super::judge`].
 
-use super::Call;
+use super::output_body::Call;
 use super::schedule;
 use crate::registry::tools;
 use ironclaw_contract::seam::action::Action;

@@ -2,7 +2,8 @@
 //!
 //! Pure. Never sends a request: `calls::executor` does. See [`ironclaw_judge::egress`].
 
-use super::{CallOutcome, ResultBody};
+use super::result_body::ResultBody;
+use crate::store::tables::turns::CallOutcome;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::call::Granted;
 use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};

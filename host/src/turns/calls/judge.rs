@@ -5,7 +5,8 @@
 use super::action::action_of;
 use super::canonical_text::{self, digest};
 use super::http::{self, Network};
-use super::{Call, send};
+use super::output_body::Call;
+use super::send;
 use crate::registry::tools::catalogue::{Catalogue, Source};
 use crate::registry::tools::{self, Class, Runs};
 use crate::registry::{self, Agent};

@@ -3,7 +3,9 @@
 //! Never waits and never acts outside the transaction, so such a call either happened completely or not. A search takes time, so it ends
 //! before the transaction begins. See [`crate::turns::memories`].
 
-use super::{Call, Judgement, ResultBody, TurnFacts, judge};
+use super::judge::{Judgement, TurnFacts, judge};
+use super::output_body::Call;
+use super::result_body::ResultBody;
 use crate::registry::schedules::{self, By, Schedule};
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
@@ -309,21 +311,16 @@ fn recall(tx: &ReadTx<'_>, agent: &Agent, found: Option<&Found>) -> Result<HostR
         return Ok(HostResult::new(false, "the notes cannot be searched now".to_owned()));
     };
     let notes = memories::notes(tx, agent.id, found)?;
-    if !found.is_whole {
-        let shown: Vec<_> = notes.iter().map(shown).collect();
-        let whole = "the search took too long, and there may be more notes: look for fewer or longer words";
-        let mut ran = HostResult::new(
-            true,
-            ironclaw_contract::canonical::to_string(&json!({ "notes": shown, "cut_short": whole })),
-        );
-        ran.inherit(&notes);
-        return Ok(ran);
-    }
-    if notes.is_empty() {
+    if found.is_whole && notes.is_empty() {
         return Ok(HostResult::new(true, "no note has any of these words".to_owned()));
     }
     let shown: Vec<_> = notes.iter().map(shown).collect();
-    let mut ran = HostResult::new(true, ironclaw_contract::canonical::to_string(&json!({ "notes": shown })));
+    let cut = "the search took too long, and there may be more notes: look for fewer or longer words";
+    let told = match found.is_whole {
+        true => json!({ "notes": shown }),
+        false => json!({ "notes": shown, "cut_short": cut }),
+    };
+    let mut ran = HostResult::new(true, ironclaw_contract::canonical::to_string(&told));
     ran.inherit(&notes);
     Ok(ran)
 }

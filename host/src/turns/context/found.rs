@@ -30,7 +30,7 @@ struct Named {
 pub fn names(tx: &ReadTx<'_>, session: SessionId, key: &ContentKey) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     for item in table::results_of_tool(tx, session, FIND_TOOLS, RESULTS_MAX)? {
-        let result: ResultBody = super::own_json(&items::body(tx, &item, key)?)?;
+        let result: ResultBody = items::parse_body(&items::body(tx, &item, key)?)?;
         // A search without a result has other words.
         if let Ok(found) = serde_json::from_str::<Found>(&result.text) {
             names.extend(found.tools.into_iter().map(|tool| tool.name));

@@ -4,14 +4,12 @@
 //! Keeps only data that the record never changes. A ref that differs in any field from a verified one is checked against the record. See
 //! [`crate::turns::context`].
 
-use super::OutputBody;
-use super::own_json;
 use super::system::Now;
 use crate::registry::Mode;
 use crate::store::error::Error;
 use crate::store::tables::{deliveries, messages, turns};
-use crate::turns::calls::ResultBody;
-use crate::turns::items::{self, Recorded};
+use crate::turns::calls::{OutputBody, ResultBody};
+use crate::turns::items::{self, Recorded, parse_body};
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Span;
@@ -106,11 +104,11 @@ impl Content {
             ItemKind::Message => Self::message(&body, item.spans()),
             ItemKind::Summary | ItemKind::Notice => Self::Text(neutral(&body)),
             ItemKind::Output => {
-                let output: OutputBody = own_json(&body)?;
+                let output: OutputBody = parse_body(&body)?;
                 Self::Output(OutputBody { text: neutral(&output.text), ..output })
             }
             ItemKind::Result => {
-                let result: ResultBody = own_json(&body)?;
+                let result: ResultBody = parse_body(&body)?;
                 Self::Result(ResultBody { text: neutral(&result.text), ..result })
             }
         })

@@ -3,7 +3,7 @@
 //! Never moves an item of an earlier prompt, except for a message that is retried, so that a provider finds the beginning of each prompt
 //! in its cache. The positions come from `turns::context::item_cache`.
 
-use super::Checked;
+use super::checked::Checked;
 use super::item_cache::{ItemCache, Position};
 use crate::turns::turn::Turn;
 use ironclaw_contract::seam::seal::ItemKind;

@@ -2,15 +2,16 @@
 //!
 //! Never shows a model the script's text as its own, and never an answer without a delivery. The model client renders the parts.
 
+use super::checked::Checked;
 use super::item_cache::{Content, Item, ItemCache};
-use super::system::Now;
-use super::{Checked, OutputBody, Reader, images, order};
+use super::system::{Now, Reader};
+use super::{images, order};
 use crate::store::error::Error;
 use crate::store::tables::agent_messages::{self, AgentMessageKind};
 use crate::store::tables::requests::{self, Status};
 use crate::store::tables::turns::CallState;
 use crate::store::tables::{agents, turns};
-use crate::turns::calls::{Call, ResultBody};
+use crate::turns::calls::{Call, OutputBody, ResultBody};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::{AgentId, CallId, PersonId};

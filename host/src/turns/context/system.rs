@@ -2,12 +2,12 @@
 //!
 //! Contains nothing that changes between requests, because a provider caches the beginning of a prompt. See [`crate::turns::context`].
 
-use super::Reader;
 use crate::registry::destinations::{self, State};
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::{self, levels};
-use crate::registry::{self, mounts, skills, software};
+use crate::registry::{self, Agent, mounts, skills, software};
 use crate::sessions::store;
+use crate::turns::turn::Turn;
 use ironclaw_judge::Principal;
 use ironclaw_state::ReadTx;
 use ironclaw_text::excerpt::start;
@@ -21,6 +21,16 @@ for nothing. Lines that begin with `[The host:` are the host's own.";
 
 /// The name of the time zone on a machine that has none configured.
 const UNKNOWN_ZONE: &str = "Etc/Unknown";
+
+/// The agent and the turn of a prompt.
+pub struct Reader<'a> {
+    pub agent: &'a Agent,
+    pub turn: &'a Turn,
+    /// True if the built-in script answers instead of a model.
+    pub is_script: bool,
+    /// The time zone of the host, for dates in the prompt.
+    pub zone: &'a TimeZone,
+}
 
 /// Returns the system text of an agent in a turn.
 pub(super) fn text(

@@ -7,7 +7,7 @@ mod prefix;
 mod ranges;
 mod size;
 
-use super::{begin_of_typed, is_all_typed, joined_labels};
+use super::checked::{begin_of_typed, is_all_typed, joined_labels};
 use fixture::{ANN, BOB, Ending, Fixture, with_fixture};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;

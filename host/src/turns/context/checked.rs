@@ -1,0 +1,87 @@
+//! The parts of a context that passed its check, with their items and the labels of an output over them.
+
+use super::item_cache::Item;
+use crate::turns::items::Recorded;
+use crate::turns::turn::{self, Turn};
+use ironclaw_contract::ids::{ItemId, PersonId, TurnId};
+use ironclaw_contract::seam::message::Author;
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_state::ReadTx;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// One part of a checked context.
+pub enum Checked {
+    /// An item of this session with a valid ref.
+    Item(Arc<Item>),
+    /// In a dangerous mode: text without a valid seal, shown as a quote.
+    Quoted(String),
+}
+
+impl Checked {
+    /// Returns the item; `None` for quoted text.
+    pub const fn item(&self) -> Option<&Arc<Item>> {
+        match self {
+            Self::Item(item) => Some(item),
+            Self::Quoted(_) => None,
+        }
+    }
+}
+
+/// Returns the items among these parts, in their order.
+pub fn items(checked: &[Checked]) -> Vec<Arc<Item>> {
+    checked.iter().filter_map(Checked::item).cloned().collect()
+}
+
+/// Returns the items among these parts with their numbers, in their order.
+pub fn item_numbers(checked: &[Checked]) -> Vec<(ItemId, u64)> {
+    let items = checked.iter().filter_map(Checked::item);
+    items.map(|item| (item.tuple.item, item.tuple.seq)).collect()
+}
+
+/// Returns the turns of these items that work for another principal than this turn. Only a session of several people has some.
+pub fn turns_of_others(
+    tx: &ReadTx<'_>,
+    turn: &Turn,
+    checked: &[Checked],
+) -> Result<HashSet<TurnId>, ironclaw_state::Error> {
+    let of_item = |part: &Checked| part.item()?.tuple.turn;
+    let turns: HashSet<TurnId> = checked.iter().filter_map(of_item).filter(|other| *other != turn.id).collect();
+    // The turn of an item may be forgotten, and then counts as another's.
+    let own = turn::working_for(tx, &turns, &turn.principal)?;
+    Ok(turns.difference(&own).copied().collect())
+}
+
+/// Returns the labels of an output over this context in a turn of this person. External content stays external, the text of another
+/// person is external here, and so is all that came of a turn of another person. The output inherits no endorsement.
+pub fn joined_labels(checked: &[Checked], principal: &str, of_others: &HashSet<TurnId>) -> Vec<Label> {
+    let principal: Option<PersonId> = principal.parse().ok();
+    let begin = principal.map(begin_of_typed);
+    let anothers = |item: &Recorded| {
+        item.tuple.kind == ItemKind::Message
+            && !begin.as_deref().is_some_and(|begin| is_all_typed(&item.tuple.authors, begin))
+            && item.spans().iter().any(|span| match &span.author {
+                Author::Person { person } => Some(*person) != principal,
+                _ => false,
+            })
+    };
+    let external = checked.iter().any(|part| match part {
+        Checked::Item(item) => {
+            let is_of_others = item.tuple.turn.is_some_and(|turn| of_others.contains(&turn));
+            item.tuple.labels.contains(&Label::External) || is_of_others || anothers(item)
+        }
+        Checked::Quoted(_) => true,
+    });
+    if external { vec![Label::External, Label::LlmDerived] } else { vec![Label::LlmDerived] }
+}
+
+/// Returns the begin of the authors of a message that this person typed alone, as canonical JSON: all but the number of bytes.
+pub(super) fn begin_of_typed(person: PersonId) -> String {
+    format!(r#"[{{"author":{{"by":"person","person":"{person}"}},"bytes":"#)
+}
+
+/// Returns whether these authors are one span with this begin. Saves the parser the text of nearly every message.
+pub(super) fn is_all_typed(authors: &str, begin: &str) -> bool {
+    let bytes = authors.strip_prefix(begin).and_then(|rest| rest.strip_suffix("}]"));
+    bytes.is_some_and(|bytes| bytes.parse::<usize>().is_ok())
+}
