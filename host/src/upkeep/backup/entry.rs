@@ -2,7 +2,7 @@
 //!
 //! A path is relative, and only the places of this module are accepted. See [`super::format`] for the container.
 
-use super::Error;
+use super::error::Error;
 use super::format::Opener;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, SessionId};

@@ -4,7 +4,7 @@
 //! changed does not open. All chunks have the same size, so a cut file is known by its length. `docs/decisions/0049` has each byte. See
 //! [`super::entry`] for the content.
 
-use super::Error;
+use super::error::Error;
 use ironclaw_state::keys::BackupKey;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};

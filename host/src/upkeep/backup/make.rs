@@ -3,10 +3,10 @@
 //! The record is copied first, in one snapshot; the files come after it, so that each archive of a chain that the copy does not have is
 //! there. One backup is made at a time. See [`super::tree`].
 
-use super::entry::{FILES, HEADS};
+use super::entry::{FILES, HEADS, Totals};
+use super::error::Error;
 use super::format::{CHUNK_BYTES, Header, Sealer};
 use super::tree::{Bounds, Contents};
-use super::{Error, described};
 use crate::registry::quota;
 use crate::registry::{skills, software};
 use crate::store::tables::{facts, sessions};
@@ -18,7 +18,7 @@ use ironclaw_ledger::head::{self, Position};
 use ironclaw_ledger::sink::Sink;
 use ironclaw_ledger::{Entry, archive};
 use ironclaw_state::home::{Home, LayerOwner};
-use ironclaw_state::keys::{self, BackupKey, MasterKey};
+use ironclaw_state::keys::{self, BackupKey, MasterKey, spelled};
 use ironclaw_state::{ReadTx, State, View, backup, failpoint, wall_clock};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -239,6 +239,23 @@ impl Prepared {
         let (sealer, totals) = contents.finish()?;
         sealer.finish().map_err(Error::Output)?;
         Ok(described(&header, &totals))
+    }
+}
+
+/// Returns the description of a backup.
+pub fn described(header: &Header, totals: &Totals) -> Backup {
+    let created_at = jiff::Timestamp::from_millisecond(header.created_at).unwrap_or_default();
+    Backup {
+        id: header.shown_id(),
+        created_at: format!("{created_at:.0}"),
+        key: spelled(header.key),
+        generation: header.generation,
+        schema: header.schema,
+        entries: header.entries,
+        files: totals.files,
+        bytes: totals.bytes,
+        changed: totals.changed,
+        skipped: totals.skipped,
     }
 }
 

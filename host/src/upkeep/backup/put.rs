@@ -2,8 +2,8 @@
 //!
 //! Never writes outside of that directory, and never through a link, whatever the backup contains. See [`super::entry`].
 
-use super::Error;
 use super::entry::{self, Entry, Item, Kind, Totals};
+use super::error::Error;
 use super::format::{Header, Opener};
 use ironclaw_state::backup::{oldest_schema, schema};
 use ironclaw_state::keys::BackupKey;

@@ -3,7 +3,7 @@
 //! A home is replaced in one step, and its former content is kept. Nothing of a failed attempt remains; the next attempt removes the
 //! directory of a killed one. See [`super::put`].
 
-use super::Error;
+use super::error::Error;
 use ironclaw_contract::operator::LOCK_FILE;
 use ironclaw_state::home::{directory_of, remove_tree};
 use ironclaw_state::{failpoint, keys};

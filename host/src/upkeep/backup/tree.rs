@@ -3,8 +3,8 @@
 //! Follows no link, enters no other mount, and opens no special file, also if an agent swaps files during the walk. An entry always has
 //! the size that it announced. See [`super::entry`].
 
-use super::Error;
 use super::entry::{Entry, Kind, MODE_MASK, PATH_BYTES_MAX, Totals};
+use super::error::Error;
 use ironclaw_jail::shortage::Shortage;
 use nix::dir::Dir;
 use nix::errno::Errno;
