@@ -4,6 +4,7 @@
 //! [`crate::turns::context`].
 
 mod generate;
+mod prepared;
 mod pushes;
 mod sent_files;
 mod skills;

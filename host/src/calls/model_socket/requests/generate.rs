@@ -2,6 +2,7 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::calls::model_socket::request_budget`] and [`crate::turns::context`].
 
+use super::prepared::{Covers, Prepared};
 use super::{Answer, open_turn, pushes, refuse};
 use crate::calls::executor::facts;
 use crate::calls::model_socket::ModelServers;
@@ -15,7 +16,6 @@ use crate::registry::Agent;
 use crate::registry::tools::Runs;
 use crate::sessions::store;
 use crate::store::error::Error;
-use crate::turns::budget::book::Booked;
 use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
 use crate::turns::items::{self, NewItem};
@@ -31,7 +31,7 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Response, Verdict};
 use ironclaw_ledger::Entry;
-use ironclaw_model::endpoint::{self, Bounds, Endpoint};
+use ironclaw_model::endpoint::{self, Bounds};
 use ironclaw_model::streaming;
 use ironclaw_model::{Answered, Prompt, WantedCall};
 use ironclaw_state::failpoint;
@@ -299,25 +299,6 @@ impl Server {
     }
 }
 
-/// A request to a model that was checked and counted.
-pub(super) struct Prepared {
-    agent: Agent,
-    prompt: Prompt,
-    /// The items of the prompt, for the cache.
-    named: Vec<Arc<context::Item>>,
-    /// The endpoints at the time when the request was booked.
-    chain: Vec<Arc<Endpoint>>,
-    /// The labels of its output.
-    pub(super) labels: Vec<Label>,
-    /// For the judgement of its calls.
-    pub(super) facts: TurnFacts,
-    /// For a summary: the items that it replaces.
-    covers: Option<Covers>,
-    booked: Booked,
-    /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
-    pub(super) bounds: Bounds,
-}
-
 /// Returns the end of the time of a turn's model.
 fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant {
     let kept = after_model(turns.config.seconds_max);
@@ -327,13 +308,6 @@ fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant
 /// Returns the time between the end of the model's time and the end of a turn of this length.
 fn after_model(seconds_max: u32) -> Duration {
     AFTER_MODEL.min(Duration::from_secs(u64::from(seconds_max)) / AFTER_MODEL_SHARE)
-}
-
-/// The items that a summary replaces, and the ordinal of their last turn.
-#[derive(Clone)]
-struct Covers {
-    items: Vec<(ItemId, u64)>,
-    ordinal: i64,
 }
 
 /// Refuses a request if the turn has used all its requests to the model.

@@ -2,7 +2,7 @@
 //!
 //! Never sends a request. See [`crate::reach::git_push`].
 
-use super::generate::Prepared;
+use super::prepared::Prepared;
 use crate::calls::model_socket::Server;
 use crate::reach::git_push;
 use crate::registry::tools::GIT_PUSH;

@@ -2,7 +2,7 @@
 //!
 //! Never sends one. The record gets a copy with its call, unless the call is refused. See [`crate::channels::outbound::delivery::sent_files`].
 
-use super::generate::Prepared;
+use super::prepared::Prepared;
 use crate::calls::model_socket::Server;
 use crate::channels::outbound::delivery::sent_files::{self, COPIES_MAX, Copied};
 use crate::registry::tools::SEND_FILE;

@@ -2,7 +2,7 @@
 //!
 //! Never proposes a change: the row of the sandbox does. See [`crate::reach::skills`].
 
-use super::generate::Prepared;
+use super::prepared::Prepared;
 use crate::calls::model_socket::Server;
 use crate::reach::skills::Wanted;
 use crate::registry::skills::{self, Asker};

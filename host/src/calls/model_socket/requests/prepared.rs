@@ -1,0 +1,37 @@
+//! A request to a model between its check and its output.
+
+use crate::registry::Agent;
+use crate::turns::budget::book::Booked;
+use crate::turns::calls::TurnFacts;
+use crate::turns::context;
+use ironclaw_contract::ids::ItemId;
+use ironclaw_contract::seam::seal::Label;
+use ironclaw_model::Prompt;
+use ironclaw_model::endpoint::{Bounds, Endpoint};
+use std::sync::Arc;
+
+/// A request to a model that was checked and counted.
+pub(super) struct Prepared {
+    pub(super) agent: Agent,
+    pub(super) prompt: Prompt,
+    /// The items of the prompt, for the cache.
+    pub(super) named: Vec<Arc<context::Item>>,
+    /// The endpoints at the time when the request was booked.
+    pub(super) chain: Vec<Arc<Endpoint>>,
+    /// The labels of its output.
+    pub(super) labels: Vec<Label>,
+    /// For the judgement of its calls.
+    pub(super) facts: TurnFacts,
+    /// For a summary: the items that it replaces.
+    pub(super) covers: Option<Covers>,
+    pub(super) booked: Booked,
+    /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
+    pub(super) bounds: Bounds,
+}
+
+/// The items that a summary replaces, and the ordinal of their last turn.
+#[derive(Clone)]
+pub(super) struct Covers {
+    pub(super) items: Vec<(ItemId, u64)>,
+    pub(super) ordinal: i64,
+}
