@@ -5,7 +5,6 @@
 
 use super::mount_policy;
 use super::sockets::Paths;
-use super::startup::Opened;
 use crate::api::{Reload, Reloading};
 use crate::channels::inbound::channel;
 use crate::daemon::config::{self, Config, Values};
@@ -71,15 +70,16 @@ struct Checked {
 
 impl Reloader {
     /// Makes the reloader of a host with the settings of its start.
-    pub fn new(opened: &Opened, paths: &Paths, changes: Arc<Changes>, sessions: Sessions) -> Self {
-        let Paths { runtime, socket } = paths;
-        Self {
-            files: Files { home: opened.home.clone(), runtime: runtime.clone(), socket: socket.clone() },
-            log: Arc::clone(&opened.log),
-            changes,
-            sessions,
-            values: Mutex::new(opened.values.clone()),
-        }
+    pub fn new(
+        home: Home,
+        paths: &Paths,
+        log: Arc<LogLevel>,
+        values: Values,
+        changes: Arc<Changes>,
+        sessions: Sessions,
+    ) -> Self {
+        let files = Files { home, runtime: paths.runtime.clone(), socket: paths.socket.clone() };
+        Self { files, log, changes, sessions, values: Mutex::new(values) }
     }
 
     /// Reads the files again at a signal. The log has the result.

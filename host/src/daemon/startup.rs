@@ -144,7 +144,9 @@ impl Parts {
             sessions_max: jails.config.sessions_max(),
             wake: Arc::new(sessions.clone()),
         };
-        let reloader = Arc::new(Reloader::new(opened, paths, Arc::clone(&changes), sessions.clone()));
+        let (log, values) = (Arc::clone(&opened.log), opened.values.clone());
+        let reloader = Reloader::new(home.clone(), paths, log, values, Arc::clone(&changes), sessions.clone());
+        let reloader = Arc::new(reloader);
         let backups = Arc::new(backup_maker(home, config, master));
         Ok(Self {
             record,
@@ -285,7 +287,6 @@ pub(super) async fn head_publisher(opened: &Opened) -> Result<(HeadPublisher, Ve
     Ok(HeadPublisher::start(state, home, &config.ledger, sink, master.wrapping_key(), tell).await?)
 }
 
-/// Returns the maker of backups of a home.
 pub(super) fn backup_maker(home: &Home, config: &Config, master: &MasterKey) -> backup::Maker {
     let sink = Sink::choose(&config.ledger, home).unwrap_or(Sink::None("the settings were refused"));
     backup::Maker::new(home, master, sink)
