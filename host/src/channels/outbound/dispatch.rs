@@ -194,7 +194,10 @@ impl Due for SendWork {
                 // Waiting deliveries remain in the record until after the emergency stop.
                 return Ok(Wait::Bell);
             }
-            let due = state.read(|tx| Ok::<_, Error>(journal::due(tx)?)).await?;
+            // A wait uses the machine's clock: the record's clock stops for as long as it is ahead of the machine's.
+            let now = ironclaw_state::wall_clock();
+            let look = move |tx: &ReadTx<'_>| notified::add_due(tx, journal::due(tx, now)?, now);
+            let due = state.read(look).await?;
             if due.now.is_empty() && due.notifications.is_empty() {
                 let now = ironclaw_state::wall_clock();
                 return Ok(due.next_at.map_or(Wait::Bell, |at| Wait::until(at, now)));

@@ -6,7 +6,7 @@
 pub use crate::store::tables::deliveries::{Lost, find, intended_on, interrupted, lost_count, person_of};
 pub use crate::store::tables::facts::{doubt_deliveries, is_in_doubt};
 
-use super::{Delivery, notifications};
+use super::Delivery;
 use crate::registry::channels;
 use crate::store::tables::{deliveries, facts};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
@@ -58,11 +58,9 @@ pub enum Outcome {
     Failed(String),
 }
 
-/// Returns the notifications and the deliveries that are due on every channel: of each session the oldest without a pending backoff, and none of a
+/// Returns the deliveries that are due on every channel: of each session the oldest without a pending backoff, and none of a
 /// session with a send in flight. So answers arrive in order, and a delivery in backoff delays none behind it.
-pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
-    // A wait uses the machine's clock: the record's clock stops for as long as it is ahead of the machine's.
-    let now = ironclaw_state::wall_clock();
+pub fn due(tx: &ReadTx<'_>, now: i64) -> Result<Due, ironclaw_state::Error> {
     let mut due = Due { now: deliveries::to_agents(tx, TO_AGENTS_MAX)?, ..Due::default() };
     for channel in deliveries::channels_with_open(tx)? {
         let room = (SENDS_AT_ONCE_MAX - deliveries::sending_count(tx, &channel)?).max(0);
@@ -71,7 +69,6 @@ pub fn due(tx: &ReadTx<'_>) -> Result<Due, ironclaw_state::Error> {
         due.now.extend(deliveries::ready(tx, &channel, now, gone, room)?);
     }
     due.next_at = deliveries::next_attempt(tx, now)?;
-    notifications::add_due(tx, &mut due, now)?;
     Ok(due)
 }
 

@@ -19,21 +19,20 @@ pub struct TakenUp {
     pub stored: Stored,
     /// The place at which it is sent.
     pub place: Place,
-    /// The channel of the place.
     pub channel: Channel,
     /// The number of the attempt, from 1.
     pub attempt: u32,
 }
 
 /// Adds the notifications that are due on every channel, oldest first.
-pub fn add_due(tx: &ReadTx<'_>, due: &mut Due, now: i64) -> Result<(), Error> {
+pub fn add_due(tx: &ReadTx<'_>, mut due: Due, now: i64) -> Result<Due, Error> {
     for channel in table::channels_with_waiting(tx)? {
         let room = (SENDS_AT_ONCE_MAX - table::sending_count(tx, &channel)?).max(0);
         due.notifications.extend(table::ready(tx, &channel, now, room)?);
     }
     let next = table::next_attempt(tx, now)?;
     due.next_at = [due.next_at, next].into_iter().flatten().min();
-    Ok(())
+    Ok(due)
 }
 
 /// Takes a notification up. From here on it may have left the host. Settles one whose place ended, and returns `None`.
