@@ -212,7 +212,6 @@ fn fail(error: &(dyn Error + 'static), json: bool) {
     }
 }
 
-/// Returns the failure of a backup.
 fn backup_failure<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e crate::upkeep::backup::Error> {
     match error.downcast_ref() {
         Some(daemon::Error::Backup(error)) => Some(error),

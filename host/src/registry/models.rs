@@ -80,10 +80,8 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
     }
     let kind = kind_of(&kind)?;
     if prices.input.max(prices.output) > PRICE_MAX {
-        return Err(Refusal::new(
-            DenialCode::PriceMalformed,
-            format!("a price of {name} is above the limit of the host"),
-        ));
+        let message = format!("a price of {name} is above the limit of the host");
+        return Err(Refusal::new(DenialCode::PriceMalformed, message));
     }
     check_fallbacks(&name, &fallbacks)?;
     if kind == Kind::Scripted {

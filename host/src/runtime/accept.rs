@@ -227,12 +227,8 @@ impl Acceptance<'_> {
             return self.refuse(tx, row, Some(open), "it names no recorded call of the open turn");
         };
         if recorded.state != CallState::Permitted || recorded.runs != Some(Runs::Row) || recorded.result.is_some() {
-            return self.refuse(
-                tx,
-                row,
-                Some(open),
-                "its call was already used, was refused, or does not go out as a row",
-            );
+            let why = "its call was already used, was refused, or does not go out as a row";
+            return self.refuse(tx, row, Some(open), why);
         }
         let Some(output) = items::find(tx, recorded.output)? else {
             return self.refuse(tx, row, Some(open), "the output of its call is not in the record");
@@ -355,13 +351,8 @@ impl Acceptance<'_> {
             Some(open) => entry.turn(open.id).append(tx)?,
             None => entry.append(tx)?,
         };
-        inbox::notify(
-            tx,
-            session,
-            &format!("The host refused outbound row {}: {why}.", row.seq),
-            &self.record().wrapping,
-            &self.record().sealer,
-        )?;
+        let text = format!("The host refused outbound row {}: {why}.", row.seq);
+        inbox::notify(tx, session, &text, &self.record().wrapping, &self.record().sealer)?;
         Ok(Accepted::Refused)
     }
 }

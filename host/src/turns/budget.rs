@@ -26,9 +26,7 @@ ironclaw_contract::words! {
         TokensPerDay = "tokens_per_day",
         /// Cost of the host on one day.
         CostPerDay = "cost_per_day",
-        /// Tokens of the agent on one day.
         TokensPerAgentDay = "tokens_per_agent_day",
-        /// Cost of the agent on one day.
         CostPerAgentDay = "cost_per_agent_day",
         TokensPerSession = "tokens_per_session",
         /// Tokens of a chain of messages between agents.

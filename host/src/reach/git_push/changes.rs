@@ -15,9 +15,7 @@ pub(super) struct Changed {
     pub(super) path: Vec<u8>,
     /// The path before, of a file that was only moved.
     pub(super) moved_from: Option<Vec<u8>>,
-    /// Before.
     pub(super) before: Option<Entry>,
-    /// After.
     pub(super) after: Option<Entry>,
     /// The commit that has it, if the result of the push does not.
     pub(super) only_in: Option<Hash>,

@@ -44,7 +44,6 @@ pub struct ClientSecret {
     pub in_header: bool,
 }
 
-/// The value of the secret of a client.
 pub enum ClientSecretValue {
     /// The value that the issuer gave at the registration.
     Issued(SecretText),

@@ -32,7 +32,6 @@ pub struct Credential {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Login {
-    /// None.
     None,
     /// A person logged in at this time, milliseconds since the epoch. A renewal of tokens keeps it.
     Since {

@@ -32,7 +32,6 @@ const FREE_SPACE_SHARE: u64 = 2;
 /// The bounds of the copies of one session.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of one file.
     pub file_bytes: u64,
     /// Bytes of all copies.
     pub session_bytes: u64,

@@ -124,16 +124,12 @@ pub fn check_time(claimed: &Claimed<'_>, now: i64) -> Result<(), Refusal> {
     let late = now / 1000 - at;
     if late.abs() > WINDOW_SECONDS {
         let side = if late > 0 { "in the past" } else { "in the future" };
-        return refuse(
-            DenialCode::TimestampOutside,
-            format!("the event is {} seconds {side}; at most {WINDOW_SECONDS} are allowed", late.abs()),
-        );
+        let why = format!("the event is {} seconds {side}; at most {WINDOW_SECONDS} are allowed", late.abs());
+        return refuse(DenialCode::TimestampOutside, why);
     }
     if !(1..=ID_BYTES_MAX).contains(&claimed.id.len()) || !claimed.id.bytes().all(|b| b.is_ascii_graphic()) {
-        return refuse(
-            DenialCode::EventId,
-            format!("an event's id has 1 to {ID_BYTES_MAX} printable characters without spaces"),
-        );
+        let why = format!("an event's id has 1 to {ID_BYTES_MAX} printable characters without spaces");
+        return refuse(DenialCode::EventId, why);
     }
     Ok(())
 }
