@@ -9,6 +9,7 @@ use super::suggestion::Unknown;
 use crate::store::error::Error;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::channels::{self as table, NewChannel};
+use crate::store::tables::people::LOOPBACK;
 use crate::store::tables::people::{Identity, Person, Role, identities, person_of};
 use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
@@ -21,9 +22,6 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::start;
 
 pub use crate::store::tables::channels::{Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders};
-
-/// The channel that connects people with their own host.
-pub const LOOPBACK: &str = "loopback";
 
 /// Channels of one host.
 const CHANNELS_MAX: usize = 64;

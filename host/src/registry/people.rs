@@ -12,7 +12,7 @@ use super::places::ending::{self, identity_entry};
 use super::suggestion::Unknown;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables;
-use crate::store::tables::people::Giver;
+use crate::store::tables::people::{Giver, LOOPBACK};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
@@ -29,7 +29,7 @@ const PEOPLE_MAX: i64 = 1000;
 const IDENTITIES_MAX: i64 = 64;
 
 /// Returns the name, or the id if the object was removed.
-pub fn name_or_id(name: Option<String>, id: impl fmt::Display) -> String {
+pub fn name_or_id(name: Option<String>, id: impl std::fmt::Display) -> String {
     name.unwrap_or_else(|| id.to_string())
 }
 

@@ -4,9 +4,10 @@
 
 pub(super) mod ending;
 
-use super::channels::{self, LOOPBACK};
+use super::channels;
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::notifications as table;
+use crate::store::tables::people::LOOPBACK;
 use crate::store::tables::people::{self, Identity, Person};
 use ending::{end, identity_entry};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};

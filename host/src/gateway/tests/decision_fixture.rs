@@ -3,8 +3,8 @@
 //! Uses only the functions of the host, and SQL that a test writes out. See [`super::voices`].
 
 use super::super::apply;
-use super::super::decide::proof::Direct;
 pub(super) use super::super::checks::tests::host_policy;
+use super::super::decide::proof::Direct;
 use super::super::decide::{self, DecisionContext, Undecided, Vote};
 use super::super::kinds::{Prepared, concerns_agent};
 use super::super::store::{self, Status};
