@@ -54,30 +54,12 @@ mod usage;
 mod whoami;
 mod why;
 
-use crate::access::Access;
-use crate::client::Client;
+use crate::at::At;
 use crate::failure::Error;
-use crate::home::Home;
-use crate::output::Output;
 use clap::Subcommand;
 
-/// Home, output and access of a command.
-#[derive(Debug)]
-pub struct At {
-    /// The home of the host.
-    pub home: Home,
-    /// The output for a person or a script.
-    pub out: Output,
-    /// The transport and the token that the caller names.
-    pub access: Access,
-}
-
-impl At {
-    /// Returns a client for the host that the caller means. A host that does not answer fails the first request.
-    fn client(&self) -> Result<Client, Error> {
-        Client::with(&self.home, &self.access)
-    }
-}
+/// The heading of the options that every command takes.
+pub const GLOBAL_OPTIONS: &str = "Global options";
 
 /// The groups of `ironctl --help`, each with its commands.
 pub const GROUPS: [(&str, &[&str]); 8] = [
@@ -97,8 +79,7 @@ pub fn help_template() -> String {
     let groups: String = groups.collect();
     format!(
         "{{about}}\n\n{{usage-heading}} {{usage}}\n\n{groups}`ironctl COMMAND --help` describes a command.\n\n\
-         {}:\n{{options}}{{after-help}}",
-        crate::GLOBAL_OPTIONS
+         {GLOBAL_OPTIONS}:\n{{options}}{{after-help}}"
     )
 }
 

@@ -4,6 +4,7 @@
 //! [`crate::commands`] for the commands, [`crate::client`] for the requests, [`crate::failure`] for the exit codes.
 
 mod access;
+mod at;
 mod client;
 mod clock;
 mod commands;
@@ -22,14 +23,12 @@ mod terminal_line;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use commands::GLOBAL_OPTIONS;
 use failure::Error;
 use ironclaw_contract::operator::exit;
 use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// The heading of the options that every command takes.
-const GLOBAL_OPTIONS: &str = "Global options";
 
 /// Operates an IronClaw host: agents that you do not have to trust.
 #[derive(Debug, Parser)]
@@ -103,7 +102,7 @@ fn run(cli: Cli, out: Output) -> Result<(), Error> {
         .build()
         .map_err(|cause| Error::failed("runtime", "cannot start").because(cause))?;
     let access = access::Access::new(cli.api, cli.token_file);
-    let at = commands::At { home: home::Home::resolve(cli.home)?, out, access };
+    let at = at::At { home: home::Home::resolve(cli.home)?, out, access };
     runtime.block_on(cli.command.run(&at))
 }
 

@@ -8,7 +8,8 @@ pub mod directories;
 pub mod set;
 pub mod software;
 
-use super::{At, propose};
+use super::propose;
+use crate::at::At;
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;

@@ -2,7 +2,7 @@
 //!
 //! Adds one only after its page was shown, with a question or `--yes`. See [`crate::commands::inbox`] for single calls.
 
-use super::At;
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::own_command::{own_command, quoted};

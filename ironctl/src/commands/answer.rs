@@ -3,7 +3,8 @@
 //! Never shows the question. See [`crate::commands::question`].
 
 use super::chat::{self, duration};
-use super::{At, question};
+use super::question;
+use crate::at::At;
 use crate::failure::Error;
 use ironclaw_contract::operator::routes;
 use std::time::Duration;

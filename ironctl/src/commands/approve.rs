@@ -3,10 +3,10 @@
 //! Never approves a page with a wrong digest. On a terminal it shows the page and asks. See [`crate::commands::review`], and
 //! [`crate::commands::inbox`] for everything that waits.
 
-use super::At;
 use super::decidable::Decidable;
 use super::question::QUESTION_PREFIX;
 use super::review::{self, Choice, Words};
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use ironclaw_contract::operator::Digest;

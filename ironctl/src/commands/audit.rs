@@ -3,7 +3,7 @@
 //! Never opens the ledger itself, and never trusts a running host with its own verification: `ironclaw-host audit` does both. See
 //! [`crate::commands::why`] for one message.
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 use clap::Subcommand;

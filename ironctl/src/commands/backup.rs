@@ -2,7 +2,7 @@
 //!
 //! Never decrypts a backup: the host makes it, and `ironclaw-host` verifies and restores it. See [`crate::new_file`].
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 use crate::new_file::NewFile;

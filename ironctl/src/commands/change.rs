@@ -2,8 +2,8 @@
 //!
 //! Never decides: `approve`, `reject` and the `inbox` do. See [`crate::commands::inbox`].
 
-use super::At;
 use super::review::{self, Subject};
+use crate::at::At;
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;

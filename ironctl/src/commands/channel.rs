@@ -3,8 +3,8 @@
 //! Never takes a secret as an argument, and shows one only once. [`crate::commands::agent`] connects an agent,
 //! [`crate::commands::delivery`] lists replies that did not arrive.
 
-use super::At;
 use super::agent::connection::{propose_wiring, rules as rules_of};
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;

@@ -5,6 +5,7 @@
 
 mod attach;
 pub mod conversation;
+pub mod final_answer;
 mod follow;
 mod live_answer;
 mod patience;
@@ -14,32 +15,26 @@ mod slash;
 mod unread;
 mod waiting;
 
-use super::{At, inbox, review};
-use crate::client::{Client, POLL_MAX};
+use super::{inbox, review};
+use crate::at::At;
+use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
+use attach::TEXT_BYTES_MAX;
+use conversation::{new_thread, remark_thread};
+use final_answer::{answer, answer_json, print_reply};
 use ironclaw_contract::operator::{MessageView, NewMessage, Recorded, routes};
 use ironclaw_text::visible;
 use jiff::SignedDuration;
 use progress::LiveTurn;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
-
-/// Bytes of a message, together with its text files; the host has its own bounds.
-const TEXT_BYTES_MAX: u64 = 256 * 1024;
 
 /// The classes of calls that a message from a pipe asks for.
 const PIPED: [&str; 2] = ["read", "write"];
-
-/// Pause between two polls of a host that answers a long poll early.
-const POLL_PAUSE: Duration = Duration::from_millis(200);
-
-/// Time of the first poll. Its answer may have the reason for the wait, which a person sees then.
-const POLL_FIRST: Duration = Duration::from_secs(2);
 
 /// The code of a message with a call that waits for a person, where no person is present.
 const NEEDS_PERSON: &str = "needs_person";
@@ -137,17 +132,6 @@ async fn thread(out: Output, client: &Client, args: &Args) -> Result<Option<Stri
     let name = last.thread.as_deref().unwrap_or("without a name");
     out.remark(format!("conversation {name}, last used {}", clock::date_and_time(&last.last_active_at)))?;
     Ok(last.thread)
-}
-
-/// Creates the name of a new conversation from the time.
-fn new_thread() -> String {
-    let now = jiff::Zoned::now();
-    format!("{}-{:03}", now.strftime("%Y%m%d-%H%M%S"), now.millisecond())
-}
-
-/// Prints the name of a new conversation and the command that returns to it.
-fn remark_thread(out: Output, agent: &str, name: &str) -> Result<(), Error> {
-    out.remark(format!("new conversation; return to it with `ironctl chat {agent} --thread {name}`"))
 }
 
 /// Prints the unread replies of the agent, and a reminder if calls or changes of the agent wait for this person. Ignores a failed request, because the answer did arrive.
@@ -248,86 +232,6 @@ fn check_calls(view: &MessageView) -> Result<(), Error> {
 fn noticed(view: &MessageView, notice: &str) -> Error {
     Error::failed("no_answer", format!("no answer; the host says: {notice}"))
         .hinting(format!("ironctl why {}", view.message_id))
-}
-
-/// Waits for the answer to a recorded message; no answer within `wait` is a failure with the reason.
-pub async fn answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<MessageView, Error> {
-    let id = recorded.message_id;
-    let deadline = Instant::now() + wait;
-    let (mut poll, mut printed) = (POLL_FIRST, None);
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now()).min(poll);
-        let sent = Instant::now();
-        let view = client.poll(routes::MESSAGE, &id, left).await?;
-        let early = sent.elapsed() < left;
-        if view.reply.is_some() {
-            return Ok(view);
-        }
-        // The host answers early only if no answer will come without help.
-        if (early && is_settled(&view)) || Instant::now() >= deadline {
-            return Err(no_answer(&view, wait));
-        }
-        if view.reason != printed {
-            printed.clone_from(&view.reason);
-            print_wait_reason(out, &view)?;
-        }
-        poll = POLL_MAX;
-        if early {
-            sleep(POLL_PAUSE).await;
-        }
-    }
-}
-
-/// Prints the reason for the wait of a message, if known.
-pub fn print_wait_reason(out: Output, view: &MessageView) -> Result<(), Error> {
-    match &view.reason {
-        Some(reason) => out.remark(format!("{} waits: {reason}", view.message_id)),
-        None => Ok(()),
-    }
-}
-
-/// Returns the failure of a message without an answer.
-pub fn no_answer(view: &MessageView, wait: Duration) -> Error {
-    let id = &view.message_id;
-    let (code, message) = match &view.reason {
-        Some(reason) => ("no_answer", format!("{id} has no answer: {reason}")),
-        None if is_settled(view) => {
-            ("no_answer", format!("{id} is {} without an answer ({})", view.status, view.receipt))
-        }
-        None => {
-            let waited = wait.as_secs_f32();
-            ("no_answer_yet", format!("{id} is {} and has no answer after {waited} s", view.status))
-        }
-    };
-    Error::failed(code, message).hinting(format!("ironctl why {id}"))
-}
-
-/// Prints the reply for a person; a notice of the host goes to stderr.
-pub fn print_reply(out: Output, view: &MessageView) -> Result<(), Error> {
-    let reply = view.reply.as_deref().unwrap_or_default();
-    if view.notice { out.remark(format!("the host says:\n{reply}")) } else { out.line(reply) }
-}
-
-/// Returns the JSON of an answered message.
-pub fn answer_json(view: &MessageView) -> Value {
-    json!({
-        "message_id": view.message_id,
-        "session_id": view.session_id,
-        "turn_id": view.turn_id,
-        "reply": view.reply,
-        "notice": view.notice,
-        "status": view.status,
-        "calls": view.calls,
-    })
-}
-
-fn is_settled(view: &MessageView) -> bool {
-    view.reason.is_some() || view.status == "delivered" || is_lost(view)
-}
-
-/// Returns whether the answer did not arrive, or may not have arrived.
-fn is_lost(view: &MessageView) -> bool {
-    matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
 }
 
 /// Parses a duration such as `90s`, `2m` or `1h30m`.

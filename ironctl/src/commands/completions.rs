@@ -2,7 +2,7 @@
 //!
 //! Writes a file only with `--install`, and never changes a file of the shell. See [`crate::commands`] for the command line.
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use clap::CommandFactory;
 use clap_complete::Shell;

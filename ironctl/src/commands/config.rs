@@ -2,7 +2,7 @@
 //!
 //! Never reads them itself: `ironclaw-host` does, with the code of its start. See `config.toml` in the home.
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::Offline;
 use clap::Subcommand;

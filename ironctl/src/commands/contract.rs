@@ -3,7 +3,7 @@
 //! Never computes the fingerprint, because `ironctl` does not link the code behind it. See [`crate::commands::doctor`], which
 //! compares both sides.
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 use clap::Subcommand;

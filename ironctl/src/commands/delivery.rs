@@ -3,7 +3,7 @@
 //! Never retries or drops without the request of a person. See [`crate::commands::channel`] for the channels, and
 //! [`crate::commands::message`] for messages without an answer.
 
-use super::At;
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;

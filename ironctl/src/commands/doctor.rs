@@ -3,14 +3,17 @@
 //! Never repairs: it prints remedies. See `ironclaw-host preflight` for the checks of the machine, and
 //! [`crate::commands::quickstart`].
 
+mod check;
 mod outside;
 
-use super::{At, contract, up};
+use super::{contract, up};
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;
 use crate::host_binary::{self, Offline};
 use crate::output::Output;
+use check::{failed, passed};
 use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, Status, routes};
 use serde_json::{Value, json};
 use std::fs;
@@ -328,16 +331,6 @@ fn private(path: &Path, own: u32) -> Option<Check> {
     let ok = mode & 0o077 == 0;
     let remedy = if ok { String::new() } else { format!("chmod go= {}", path.display()) };
     Some(Check { name, ok, found, remedy })
-}
-
-fn passed(name: &str, found: String) -> Check {
-    Check { name: name.to_owned(), ok: true, found, remedy: String::new() }
-}
-
-fn failed(name: &str, error: &Error, remedy: &str) -> Check {
-    let message = error.report().map(|failure| failure.error.message);
-    let found = message.unwrap_or_else(|| error.to_string());
-    Check { name: name.to_owned(), ok: false, found, remedy: remedy.to_owned() }
 }
 
 #[cfg(test)]

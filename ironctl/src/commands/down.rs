@@ -2,7 +2,7 @@
 //!
 //! Never sends a signal: the host puts its sessions to sleep first. See [`crate::commands::up`].
 
-use super::At;
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::processes::Process;

@@ -2,9 +2,10 @@
 //!
 //! Never sets a grant itself: the change goes through the gateway. See [`crate::commands::propose`].
 
+use super::change;
 use super::propose::{self, Wanted};
 use super::tool::print_tested;
-use super::{At, change};
+use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{ChangeKind, EgressGrant, TestCall, routes};

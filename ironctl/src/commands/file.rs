@@ -2,7 +2,7 @@
 //!
 //! Never overwrites a file unasked, and prints names of an agent only with safe characters. See [`crate::local_file`].
 
-use super::At;
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::{clock, local_file};

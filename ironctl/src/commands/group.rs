@@ -2,8 +2,9 @@
 //!
 //! Never sets one itself: the change goes through the gateway. See [`crate::commands::propose`].
 
+use super::change;
 use super::propose::{self, Wanted};
-use super::{At, change};
+use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{AgentGroup, ChangeKind, routes};

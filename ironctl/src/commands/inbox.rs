@@ -3,11 +3,11 @@
 //! Never decides by itself: `commands::review` reads the decision. For scripts it lists them. See [`crate::commands::decidable`] for
 //! one of them by its id.
 
-use super::At;
 use super::allowance;
 use super::decidable::Decidable;
 use super::question::{self, Asked, QUESTION_PREFIX};
 use super::review::{self, Choice, Words};
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::{NARROW, Output};

@@ -2,7 +2,7 @@
 //!
 //! Never writes into it itself: `ironclaw-host init` does, because it owns the keys. See [`crate::commands::up`].
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
 

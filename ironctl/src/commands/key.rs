@@ -2,7 +2,8 @@
 //!
 //! Never reads the master key: `ironclaw-host` rotates it, while no host runs. See [`crate::commands::token`].
 
-use super::{At, token};
+use super::token;
+use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::Offline;
 use clap::Subcommand;

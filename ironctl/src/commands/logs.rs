@@ -2,7 +2,7 @@
 //!
 //! Never asks the host, so it works without a running host. See [`crate::commands::why`] for one message.
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::home;
 use serde_json::json;

@@ -10,12 +10,12 @@ mod show;
 mod table;
 mod wording;
 
+use super::change;
 use super::propose::{self, Wanted};
-use super::{At, change};
+use crate::at::At;
 use crate::failure::Error;
-use crate::own_command::quoted;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Change, ChangeKind, McpServer, routes};
+use ironclaw_contract::operator::{ChangeKind, McpServer, routes};
 use serde_json::{Value, json};
 
 pub use wording::{attention, attention_with_repair, prose, quotation, repair};
@@ -105,35 +105,24 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 }
                 payload["tools"] = json!(tools);
             }
-            access(at, &agent, payload, yes).await
+            decide(at, ChangeKind::McpAccess, Some(&agent), payload, yes).await
         }
         Action::Login(args) => login::run(at, args).await,
         Action::Logout { server } => login::out(at, &server).await,
         Action::Revoke { agent, server, yes } => {
-            access(at, &agent, json!({ "server": server, "tools": [] }), yes).await
+            decide(at, ChangeKind::McpAccess, Some(&agent), json!({ "server": server, "tools": [] }), yes).await
         }
         Action::Remove { server, yes } => {
             let payload = json!({ "name": server, "remove": true });
-            at.out.json(&decide(at, ChangeKind::McpRegister, None, payload, yes).await?)
+            decide(at, ChangeKind::McpRegister, None, payload, yes).await
         }
     }
 }
 
-async fn access(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
-    at.out.json(&decide(at, ChangeKind::McpAccess, Some(agent), payload, yes).await?)
-}
-
-/// Submits a change and applies the decision of the caller. Returns `None` if the setting already has this value.
-async fn decide(
-    at: &At,
-    kind: ChangeKind,
-    agent: Option<&str>,
-    payload: Value,
-    yes: bool,
-) -> Result<Option<Change>, Error> {
-    let client = at.client()?;
+/// Submits a change, applies the decision of the caller and prints the change.
+async fn decide(at: &At, kind: ChangeKind, agent: Option<&str>, payload: Value, yes: bool) -> Result<(), Error> {
     let wanted = Wanted { kind, agent, payload, yes, patience: change::APPLY_TIMEOUT };
-    propose::decide(at, &client, wanted).await
+    at.out.json(&propose::decide(at, &at.client()?, wanted).await?)
 }
 
 async fn list(at: &At) -> Result<(), Error> {
@@ -144,7 +133,7 @@ async fn list(at: &At) -> Result<(), Error> {
     }
     let attention: Vec<String> = servers.iter().filter_map(attention_with_repair).collect();
     let row = |server: McpServer| {
-        let place = place(&server);
+        let place = wording::place(&server);
         let state = if wording::needs_login(&server) { "login needed".to_owned() } else { server.state };
         let agents: Vec<String> = server.agents.into_iter().map(|holder| holder.agent).collect();
         let tools = server.tools.iter().filter(|tool| tool.listed != "gone").count();
@@ -152,13 +141,4 @@ async fn list(at: &At) -> Result<(), Error> {
     };
     at.out.table(["SERVER", "TRANSPORT", "STATE", "AT", "TOOLS", "AGENTS"], servers.into_iter().map(row))?;
     attention.into_iter().try_for_each(|line| at.out.remark(line))
-}
-
-/// Returns the URL of a server, or its command as words of a shell.
-fn place(server: &McpServer) -> String {
-    if server.command.is_empty() {
-        return server.url.clone();
-    }
-    let words: Vec<_> = server.command.iter().map(|word| quoted(word)).collect();
-    words.join(" ")
 }

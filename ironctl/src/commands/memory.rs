@@ -2,7 +2,7 @@
 //!
 //! Never says that a note is true: it shows the author and the labels. See [`crate::commands::agent`].
 
-use super::At;
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;

@@ -4,7 +4,8 @@
 //! [`crate::commands::delivery`] for answers that did not arrive.
 
 use super::chat::{self, duration};
-use super::{At, delivery};
+use super::delivery;
+use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{DenialCode, routes};

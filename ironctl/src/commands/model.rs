@@ -4,12 +4,15 @@
 //! [`crate::commands::agent`] for the endpoint of an agent.
 
 mod add;
+mod notice;
 
-use super::{At, propose};
+use super::propose;
+use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, KeptModel, Model, TestedModel, routes};
+use ironclaw_contract::operator::{ChangeKind, Model, routes};
+use notice::{default_notice, test_result};
 use serde_json::json;
 
 /// The verbs of `ironctl model`.
@@ -91,22 +94,6 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 None => Ok(()),
             }
         }
-    }
-}
-
-/// Returns the result of the test of an endpoint.
-fn test_result(tested: &TestedModel) -> String {
-    let TestedModel { name, took_ms, input_tokens, output_tokens, said } = tested;
-    let words = if said.is_empty() { "no text".to_owned() } else { format!("{said:?}") };
-    format!("{name} answered in {took_ms} ms ({input_tokens} tokens in, {output_tokens} out): {words}")
-}
-
-/// Returns the notice about a new default endpoint, with the agents that now use it.
-fn default_notice(kept: &KeptModel) -> String {
-    let name = &kept.model.name;
-    match kept.moved.as_slice() {
-        [] => format!("{name} is now the default"),
-        moved => format!("{name} is now the default, also for {}", moved.join(", ")),
     }
 }
 

@@ -3,8 +3,8 @@
 //! Never relies on the host: it kills a host that does not confirm the stop. Success means that no process of an agent is left. See
 //! [`crate::processes`] and [`crate::commands::resume`].
 
-use super::At;
 use crate::access::Transport;
+use crate::at::At;
 use crate::client::is_listening;
 use crate::failure::Error;
 use crate::processes::{self, Process};

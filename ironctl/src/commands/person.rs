@@ -3,7 +3,8 @@
 //! Never guesses an identity from a name or a prefix: an identity is always a whole `channel:id`. See [`crate::commands::token`].
 
 use super::review::{self, Choice, Subject, Words};
-use super::{At, token};
+use super::token;
+use crate::at::At;
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;

@@ -2,8 +2,9 @@
 //!
 //! Never approves without a person at a terminal or `--yes`. See [`crate::commands::review`] and [`crate::commands::change`].
 
+use super::change;
 use super::review::{self, Choice, Words};
-use super::{At, change};
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use ironclaw_contract::operator::{

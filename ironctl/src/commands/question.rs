@@ -3,9 +3,9 @@
 //! The text of a question is the agent's own: each of its lines is marked, and unsafe characters are escaped. See
 //! [`crate::commands::answer`] for a script, [`crate::commands::inbox`] for everything that waits.
 
-use super::At;
 use super::mcp::{prose, quotation};
 use super::review;
+use crate::at::At;
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;

@@ -6,7 +6,9 @@
 
 mod model_commands;
 
-use super::{At, chat, doctor, init, up};
+use super::chat::{self, final_answer};
+use super::{doctor, init, up};
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;
@@ -182,7 +184,7 @@ async fn ensure_agent(client: &Client) -> Result<bool, Error> {
 async fn greet(out: crate::output::Output, client: &Client) -> Result<MessageView, Error> {
     let message = NewMessage { text: GREETING.to_owned(), ..NewMessage::default() };
     let recorded = client.post(routes::SEND_MESSAGE, [&AGENT], &message).await?;
-    chat::answer(out, client, &recorded, ANSWER_WAIT).await
+    final_answer::answer(out, client, &recorded, ANSWER_WAIT).await
 }
 
 /// Returns the process of the sandbox and its report; `None` if the session is asleep again.
@@ -224,7 +226,7 @@ fn report_json(
         "home": steps.at.home.path(),
         "agent": AGENT,
         "steps": steps.taken,
-        "message": chat::answer_json(view),
+        "message": final_answer::answer_json(view),
         "jail": jail,
         "attempts": attempts,
         "next": commands,

@@ -2,9 +2,9 @@
 //!
 //! Never shows the page. See [`crate::commands::inbox`].
 
-use super::At;
 use super::decidable::Decidable;
 use super::question::QUESTION_PREFIX;
+use crate::at::At;
 use crate::failure::Error;
 use ironclaw_contract::operator::{Rejection, routes};
 

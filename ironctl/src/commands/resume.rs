@@ -2,7 +2,7 @@
 //!
 //! Never starts a host. See [`crate::commands::panic`].
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use ironclaw_contract::operator::routes;
 

@@ -2,7 +2,7 @@
 //!
 //! Never changes the lexicon. See [`crate::commands::tool`] for the judgement of a call.
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
 use clap::Subcommand;

@@ -3,7 +3,7 @@
 //! Never takes a value from the command line, and never shows one: the host does not return values. See [`crate::secret_input`] and
 //! [`crate::commands::model`].
 
-use super::At;
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::secret_input::{self, Typed};

@@ -5,7 +5,7 @@
 mod systemctl;
 pub mod unit;
 
-use super::At;
+use crate::at::At;
 use crate::commands::up;
 use crate::failure::Error;
 use crate::home::Home;

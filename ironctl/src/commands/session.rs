@@ -4,7 +4,8 @@
 
 mod transcript;
 
-use super::{At, status};
+use super::status;
+use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::{clock, jail};

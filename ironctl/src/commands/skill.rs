@@ -13,7 +13,7 @@ mod template;
 mod trust;
 mod verify;
 
-use super::At;
+use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use std::path::PathBuf;

@@ -2,7 +2,8 @@
 //!
 //! Prints warnings first. See [`crate::jail`] for the report on a process, [`crate::commands::session`] for one session.
 
-use super::{At, inbox, mcp};
+use super::{inbox, mcp};
+use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
 use crate::{clock, jail};

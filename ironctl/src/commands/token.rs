@@ -3,7 +3,7 @@
 //! Shows the text of a token only once, when it is new. [`crate::commands::key`] rotates the token in use,
 //! [`crate::commands::person`] shows the person of a token.
 
-use super::At;
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::new_file::NewFile;

@@ -2,8 +2,8 @@
 //!
 //! Never gives a tool to an agent: `ironctl agent set` does. See [`crate::commands::why`] for a call that was made.
 
-use super::At;
 use super::why::stage_rows;
+use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{ManifestSchema, TestCall, TestedCall, Tool, ToolRule, routes};

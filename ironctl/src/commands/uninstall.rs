@@ -4,7 +4,8 @@
 //! the programs. See [`crate::commands::service`] for the unit.
 
 use super::service::unit::{self, Found, Manager};
-use super::{At, completions, down, service};
+use super::{completions, down, service};
+use crate::at::At;
 use crate::failure::Error;
 use crate::home::Home;
 use crate::host_binary::{self, Offline};

@@ -3,7 +3,8 @@
 //! Never starts a second host, and reports a detached host only after it answers. See `ironclaw-host run`, which it runs, and
 //! [`crate::commands::down`].
 
-use super::{At, init};
+use super::init;
+use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;

@@ -2,7 +2,7 @@
 //!
 //! Never converts currencies: all prices must be in one. See [`crate::commands::agent`] for the ceilings of one agent.
 
-use super::At;
+use crate::at::At;
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;

@@ -2,7 +2,7 @@
 //!
 //! Never prints the text of a token. See [`crate::access`] for the choice of token and host.
 
-use super::At;
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use ironclaw_contract::operator::{Whoami, routes};

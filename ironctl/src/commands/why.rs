@@ -2,11 +2,11 @@
 //!
 //! Never guesses: every line is in the record. See [`crate::commands::audit`] for the ledger itself.
 
-use super::At;
 use super::call_request::standing;
 use super::decidable::REQUEST_PREFIX;
 use super::mcp::{prose, quotation};
 use super::question::QUESTION_PREFIX;
+use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;

@@ -2,9 +2,10 @@
 //!
 //! Never compiles a pattern: the host does. See [`crate::commands::agent`] and [`crate::commands::propose`].
 
+use crate::at::At;
 use crate::client::Client;
-use crate::commands::propose::Wanted;
-use crate::commands::{At, change, propose};
+use crate::commands::change;
+use crate::commands::propose::{self, Wanted};
 use crate::failure::Error;
 use clap::{Args, ValueEnum};
 use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, NewWiring, routes};

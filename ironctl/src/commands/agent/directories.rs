@@ -3,9 +3,10 @@
 //! Keeps the other directories of the agent, and never grants one itself: the change goes through the gateway. See
 //! [`crate::commands::propose`].
 
+use crate::at::At;
 use crate::client::Client;
+use crate::commands::change;
 use crate::commands::propose::{self, Wanted};
-use crate::commands::{At, change};
 use crate::failure::Error;
 use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, DenialCode, routes};
 use serde_json::{Value, json};

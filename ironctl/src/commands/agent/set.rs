@@ -3,9 +3,12 @@
 //! Settings are applied at once if the policy lets this person decide alone; a persona and tools need the answer of a person, or
 //! `--yes`. See [`crate::commands::propose`].
 
+use crate::at::At;
 use crate::client::Client;
+use crate::commands::change;
 use crate::commands::propose::{self, Wanted};
-use crate::commands::{At, change, review, usage};
+use crate::commands::review;
+use crate::commands::usage;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{AgentBudget, AgentMode, AgentModel, Change, ChangeKind, routes};

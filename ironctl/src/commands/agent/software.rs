@@ -3,8 +3,8 @@
 //! Keeps the other packages of the agent, and never fetches one itself: the host does after the approval. See
 //! [`crate::commands::propose`].
 
+use crate::at::At;
 use crate::client::Client;
-use crate::commands::At;
 use crate::commands::propose::{self, Wanted};
 use crate::failure::Error;
 use ironclaw_contract::operator::{Agent, Change, ChangeKind, routes};

@@ -3,7 +3,6 @@
 //! The message names each file in the workspace in a file of its own, so no name of a file counts as the person's words. See
 //! [`crate::commands::file`].
 
-use super::TEXT_BYTES_MAX;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::local_file;
@@ -15,6 +14,9 @@ use ironclaw_contract::operator::{
 use ironclaw_text::file::{self as sent, TEXT};
 use ironclaw_text::visible;
 use std::path::{Path, PathBuf};
+
+/// Bytes of a message, together with its text files; the host has its own bounds.
+pub const TEXT_BYTES_MAX: u64 = 256 * 1024;
 
 /// Names that are tried for one file in the workspace.
 const NAMES_MAX: usize = 100;

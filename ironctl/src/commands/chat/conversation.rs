@@ -9,11 +9,14 @@ use super::prompt::{Parts, PasteMarks, Prompt};
 use super::slash::{self, Line};
 use super::unread;
 use super::waiting::Waiting;
-use super::{new_thread, remark_thread};
+use crate::at::At;
 use crate::client::Client;
 use crate::commands::agent::set;
+use crate::commands::file;
+use crate::commands::inbox;
 use crate::commands::question::{self, Asked};
-use crate::commands::{At, file, inbox, usage, why};
+use crate::commands::usage;
+use crate::commands::why;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
@@ -81,6 +84,17 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
             Err(error) => report_and_continue(out, Err(error))?,
         }
     }
+}
+
+/// Creates the name of a new conversation from the time.
+pub fn new_thread() -> String {
+    let now = jiff::Zoned::now();
+    format!("{}-{:03}", now.strftime("%Y%m%d-%H%M%S"), now.millisecond())
+}
+
+/// Prints the name of a new conversation and the command that returns to it.
+pub fn remark_thread(out: Output, agent: &str, name: &str) -> Result<(), Error> {
+    out.remark(format!("new conversation; return to it with `ironctl chat {agent} --thread {name}`"))
 }
 
 /// A conversation at the prompt.

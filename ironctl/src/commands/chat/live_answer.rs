@@ -3,7 +3,7 @@
 //! The streamed words are only a draft: if the final answer differs, it is shown whole. An interrupted answer stays on the screen, with a
 //! line that says why. Without a terminal only the final answer is shown. See [`crate::client`] for the events.
 
-use super::print_reply;
+use super::final_answer::print_reply;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{Draft, MessageView};

@@ -2,8 +2,8 @@
 //!
 //! Shows only stages that the host recorded, and the words of a server in quotation marks. See [`super::follow`] for the events, [`super::live_answer`] for the words of the model.
 
+use super::final_answer::{no_answer, print_wait_reason};
 use super::live_answer::LiveAnswer;
-use super::{no_answer, print_wait_reason};
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{CallProgress, Draft, LedgerEvent, MessageView, Stage};

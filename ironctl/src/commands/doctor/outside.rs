@@ -3,9 +3,10 @@
 //! An endpoint gets one small request, as by `ironctl model test`. The receiver of a channel gets a connection and no request, and an
 //! MCP server gets neither. See [`super`].
 
-use super::{failed, passed};
+use super::check::{failed, passed};
+use crate::at::At;
 use crate::client::Client;
-use crate::commands::{At, mcp};
+use crate::commands::mcp;
 use crate::failure::Error;
 use ironclaw_contract::operator::{Check, McpServer, Model, routes};
 use std::sync::Arc;

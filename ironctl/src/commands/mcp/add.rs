@@ -3,11 +3,12 @@
 //! Refuses a wrong command line before it sends a request. Never confirms without a person at a terminal. See [`super::confirm`].
 
 use super::{confirm, table, wording};
+use crate::at::At;
 use crate::commands::agent::directories::absolute;
 use crate::commands::agent::software;
+use crate::commands::change;
 use crate::commands::propose::{self, Wanted};
 use crate::commands::review;
-use crate::commands::{At, change};
 use crate::failure::Error;
 use crate::own_command::quoted;
 use ironclaw_contract::operator::{ChangeKind, McpLook, McpServer, routes};

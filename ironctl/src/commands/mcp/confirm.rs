@@ -2,8 +2,10 @@
 //!
 //! Never confirms a listing that no digest names. See [`super::table`].
 
-use super::{decide, table, wording};
-use crate::commands::At;
+use super::{table, wording};
+use crate::at::At;
+use crate::commands::change::APPLY_TIMEOUT;
+use crate::commands::propose::{Wanted, decide};
 use crate::failure::Error;
 use crate::local_file;
 use crate::own_command::quoted;
@@ -106,7 +108,8 @@ pub async fn propose(
     if let Some(manifest) = manifest {
         payload["manifest"] = json!(manifest);
     }
-    let decided = decide(at, ChangeKind::McpConfirm, None, payload, yes).await?;
+    let wanted = Wanted { kind: ChangeKind::McpConfirm, agent: None, payload, yes, patience: APPLY_TIMEOUT };
+    let decided = decide(at, &at.client()?, wanted).await?;
     if decided.as_ref().is_none_or(|change| change.status == "applied") {
         at.out.remark(format!("let an agent call its tools: ironctl mcp grant AGENT {}", quoted(server)))?;
     }

@@ -4,7 +4,7 @@
 //! address. See [`super::confirm`] for the next step.
 
 use super::wording;
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::own_command::quoted;
 use ironclaw_contract::operator::{McpLoginAnswer, McpLoginBegun, McpServer, NewMcpLogin, routes};

@@ -2,10 +2,10 @@
 //!
 //! The words of the server come last, each line behind a bar. See [`super::wording`].
 
-use super::wording::{self, name};
-use super::{manifest, place, table};
+use super::wording::{self, name, place};
+use super::{manifest, table};
+use crate::at::At;
 use crate::clock;
-use crate::commands::At;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{

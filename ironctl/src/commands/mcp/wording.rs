@@ -30,6 +30,15 @@ pub fn attention(server: &McpServer) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
 
+/// Returns the URL of a server, or its command as words of a shell.
+pub fn place(server: &McpServer) -> String {
+    if server.command.is_empty() {
+        return server.url.clone();
+    }
+    let words: Vec<_> = server.command.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
 /// Returns the command that shows or removes the defect of a server.
 pub fn repair(server: &McpServer) -> String {
     let verb = if needs_login(server) { "login" } else { "test" };

@@ -3,9 +3,10 @@
 //! Uses a key of the environment only with `--key-env`, and stores nothing itself. See `host/src/api/models.rs`, which tests an
 //! endpoint before it adds it.
 
-use super::{default_notice, test_result};
+use super::notice::{default_notice, test_result};
+use crate::at::At;
 use crate::client::Client;
-use crate::commands::{At, usage};
+use crate::commands::usage;
 use crate::failure::Error;
 use crate::probe;
 use crate::secret_input::{self, Typed};

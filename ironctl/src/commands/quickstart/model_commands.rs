@@ -3,7 +3,7 @@
 //! Never adds a model and never reads a key: it lists the models of a local server and checks that a variable is set. See
 //! [`crate::probe`] and `crate::commands::model::add`.
 
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::own_command::own_command;
 use crate::probe;

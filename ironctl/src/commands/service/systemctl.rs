@@ -3,7 +3,7 @@
 //! Never changes a unit file. See [`super`].
 
 use super::unit::{Manager, NAME};
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use std::process::{Command, Stdio};
 

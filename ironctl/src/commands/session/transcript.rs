@@ -2,7 +2,7 @@
 //!
 //! Never omits the author and the labels of an item. See [`ironclaw_contract::operator::Transcript`].
 
-use super::super::At;
+use crate::at::At;
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;

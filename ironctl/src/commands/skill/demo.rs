@@ -3,7 +3,7 @@
 //! Takes the steps that are missing and no other: a second run makes no second key.
 
 use super::{failure, installed, key, verify};
-use crate::commands::At;
+use crate::at::At;
 use crate::commands::skill::pack;
 use crate::failure::Error;
 use directories::BaseDirs;

@@ -3,7 +3,7 @@
 //! Shows each script and each reference to the outside first. Never runs a script.
 
 use super::{failure, key, pack, verify};
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
 use ironclaw_skill::Package;

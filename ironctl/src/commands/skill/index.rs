@@ -1,7 +1,7 @@
 //! `ironctl skill index`: the signed index of a directory with packages.
 
 use super::{failure, key, pack, verify};
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
 use ironclaw_skill::Package;

@@ -2,8 +2,9 @@
 //!
 //! Sends names alone: the host resolves and verifies each skill. See [`crate::commands::propose`].
 
+use crate::at::At;
 use crate::client::Client;
-use crate::commands::{At, propose};
+use crate::commands::propose;
 use crate::failure::Error;
 use ironclaw_contract::operator::{
     InstallSkill, InstalledSkill, PinSkill, RemoveSkill, SkillPackage, SubmittedChange, routes,

@@ -3,7 +3,7 @@
 //! Never prints a secret key, and never takes a password from the command line.
 
 use super::{failure, pack};
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
 use crate::own_command::quoted;

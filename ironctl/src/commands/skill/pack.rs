@@ -1,7 +1,7 @@
 //! `ironctl skill lint` and `ironctl skill pack`.
 
 use super::failure;
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::new_file::NewFile;
 use ironclaw_skill::Package;

@@ -1,6 +1,6 @@
 //! `ironctl skill new`.
 
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use ironclaw_skill::Name;
 use serde_json::json;

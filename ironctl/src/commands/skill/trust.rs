@@ -1,6 +1,6 @@
 //! The sources of skills, and the keys whose signatures count.
 
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
 use clap::Subcommand;

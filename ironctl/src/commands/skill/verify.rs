@@ -1,7 +1,7 @@
 //! `ironctl skill sign` and `ironctl skill verify`.
 
 use super::{failure, key, pack};
-use crate::commands::At;
+use crate::at::At;
 use crate::failure::Error;
 use crate::local_file;
 use ironclaw_skill::Package;

@@ -1,0 +1,97 @@
+//! The answer to a message once it is complete, or the reason for its absence.
+//!
+//! Never shows a part of an answer. See [`super::live_answer`] for the words while the model writes them.
+
+use crate::client::{Client, POLL_MAX};
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{MessageView, Recorded, routes};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// Pause between two polls of a host that answers a long poll early.
+const POLL_PAUSE: Duration = Duration::from_millis(200);
+
+/// Time of the first poll. Its answer may have the reason for the wait, which a person sees then.
+const POLL_FIRST: Duration = Duration::from_secs(2);
+
+/// Waits for the answer to a recorded message; no answer within `wait` is a failure with the reason.
+pub async fn answer(out: Output, client: &Client, recorded: &Recorded, wait: Duration) -> Result<MessageView, Error> {
+    let id = recorded.message_id;
+    let deadline = Instant::now() + wait;
+    let (mut poll, mut printed) = (POLL_FIRST, None);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).min(poll);
+        let sent = Instant::now();
+        let view = client.poll(routes::MESSAGE, &id, left).await?;
+        let early = sent.elapsed() < left;
+        if view.reply.is_some() {
+            return Ok(view);
+        }
+        // The host answers early only if no answer will come without help.
+        if (early && is_settled(&view)) || Instant::now() >= deadline {
+            return Err(no_answer(&view, wait));
+        }
+        if view.reason != printed {
+            printed.clone_from(&view.reason);
+            print_wait_reason(out, &view)?;
+        }
+        poll = POLL_MAX;
+        if early {
+            sleep(POLL_PAUSE).await;
+        }
+    }
+}
+
+/// Prints the reason for the wait of a message, if known.
+pub fn print_wait_reason(out: Output, view: &MessageView) -> Result<(), Error> {
+    match &view.reason {
+        Some(reason) => out.remark(format!("{} waits: {reason}", view.message_id)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the failure of a message without an answer.
+pub fn no_answer(view: &MessageView, wait: Duration) -> Error {
+    let id = &view.message_id;
+    let (code, message) = match &view.reason {
+        Some(reason) => ("no_answer", format!("{id} has no answer: {reason}")),
+        None if is_settled(view) => {
+            ("no_answer", format!("{id} is {} without an answer ({})", view.status, view.receipt))
+        }
+        None => {
+            let waited = wait.as_secs_f32();
+            ("no_answer_yet", format!("{id} is {} and has no answer after {waited} s", view.status))
+        }
+    };
+    Error::failed(code, message).hinting(format!("ironctl why {id}"))
+}
+
+/// Prints the reply for a person; a notice of the host goes to stderr.
+pub fn print_reply(out: Output, view: &MessageView) -> Result<(), Error> {
+    let reply = view.reply.as_deref().unwrap_or_default();
+    if view.notice { out.remark(format!("the host says:\n{reply}")) } else { out.line(reply) }
+}
+
+/// Returns the JSON of an answered message.
+pub fn answer_json(view: &MessageView) -> Value {
+    json!({
+        "message_id": view.message_id,
+        "session_id": view.session_id,
+        "turn_id": view.turn_id,
+        "reply": view.reply,
+        "notice": view.notice,
+        "status": view.status,
+        "calls": view.calls,
+    })
+}
+
+fn is_settled(view: &MessageView) -> bool {
+    view.reason.is_some() || view.status == "delivered" || is_lost(view)
+}
+
+/// Returns whether the answer did not arrive, or may not have arrived.
+fn is_lost(view: &MessageView) -> bool {
+    matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
+}
