@@ -120,6 +120,12 @@ impl Output {
         write_out(&format!("{}\n", to_json(value)?))
     }
 
+    /// Prints a JSON document for scripts, or a line for people.
+    pub fn result(self, value: &impl Serialize, line: impl AsRef<str>) -> Result<(), Error> {
+        self.json(value)?;
+        self.line(line)
+    }
+
     /// Prints a table for people, framed on a terminal and with plain columns elsewhere. Unsafe characters are escaped.
     pub fn table<const N: usize>(
         self,

@@ -140,8 +140,7 @@ async fn disconnect(at: &At, client: &Client, agent: &str, channel: &str) -> Res
             return Err(propose::instead(at, client, refused, ChangeKind::Wiring, Some(agent), wiring).await);
         }
     };
-    at.out.json(&disconnected)?;
-    at.out.line(format!("disconnected {agent} from {}", disconnected.name))
+    at.out.result(&disconnected, format!("disconnected {agent} from {}", disconnected.name))
 }
 
 /// Removes an agent after a confirmation, or submits the change if the policy requires more people.

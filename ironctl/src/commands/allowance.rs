@@ -83,8 +83,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Remove { id } => {
             let removed = at.client()?.call(routes::REMOVE_ALLOWANCE, [&id]).await?;
-            at.out.json(&removed)?;
-            at.out.line(format!("removed allowance {}", removed.id))
+            at.out.result(&removed, format!("removed allowance {}", removed.id))
         }
     }
 }
@@ -100,8 +99,7 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
     // The end on the page, so that the page stays the same while the person reads.
     draft.until = page.until;
     let added = client.post(routes::ADD_ALLOWANCE, [], &NewAllowance { draft, shown: page.shown_digest }).await?;
-    at.out.json(&added)?;
-    at.out.line(format!("added allowance {}; `ironctl allowance remove {}` ends it", added.id, added.id))
+    at.out.result(&added, format!("added allowance {}; `ironctl allowance remove {}` ends it", added.id, added.id))
 }
 
 /// Reads the fixed fields, each `NAME=VALUE`; a name such as `headers.accept` is a field inside of another one.

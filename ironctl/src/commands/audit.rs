@@ -140,8 +140,7 @@ async fn rotate(at: &At) -> Result<(), Error> {
         Err(error) => Err(error),
     };
     let rotated: Rotated = beside(at, asked, "rotate")?;
-    at.out.json(&rotated)?;
-    at.out.line(format!("entries {} to {} moved to {}", rotated.first, rotated.last, rotated.archive))
+    at.out.result(&rotated, format!("entries {} to {} moved to {}", rotated.first, rotated.last, rotated.archive))
 }
 
 /// Returns the answer of the host, or of its binary if no host runs.

@@ -151,14 +151,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 return Err(Error::usage(format!("{sender:?} names no sender"), "write CHANNEL:SENDER"));
             };
             client.send(routes::DISMISS_SENDER, [&channel, &name]).await?;
-            at.out.json(&json!({ "dismissed": sender }))?;
-            at.out.line(format!("{sender} no longer waits"))
+            at.out.result(&json!({ "dismissed": sender }), format!("{sender} no longer waits"))
         }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove channel {name} and its secret"), yes)?;
             let removed = client.call(routes::REMOVE_CHANNEL, [&name]).await?;
-            at.out.json(&json!({ "removed": removed.name }))?;
-            at.out.line(format!("removed channel {}", removed.name))
+            at.out.result(&json!({ "removed": removed.name }), format!("removed channel {}", removed.name))
         }
     }
 }

@@ -21,8 +21,7 @@ pub fn run(at: &At, action: &Action) -> Result<(), Error> {
     match action {
         Action::Fingerprint => {
             let fingerprint = host_fingerprint()?;
-            at.out.json(&json!({ "fingerprint": fingerprint }))?;
-            at.out.line(fingerprint)
+            at.out.result(&json!({ "fingerprint": fingerprint }), fingerprint)
         }
     }
 }

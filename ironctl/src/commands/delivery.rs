@@ -43,13 +43,11 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Retry { id } => {
             let done = client.call(routes::RETRY_DELIVERY, [&id]).await?;
-            at.out.json(&done)?;
-            at.out.line(format!("{} will be sent again", done.delivery_id))
+            at.out.result(&done, format!("{} will be sent again", done.delivery_id))
         }
         Action::Drop { id } => {
             let done = client.call(routes::DROP_DELIVERY, [&id]).await?;
-            at.out.json(&done)?;
-            at.out.line(format!("dropped {}", done.delivery_id))
+            at.out.result(&done, format!("dropped {}", done.delivery_id))
         }
     }
 }

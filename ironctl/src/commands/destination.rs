@@ -2,13 +2,12 @@
 //!
 //! Never sets one itself: the change goes through the gateway. See [`crate::commands::propose`].
 
-use super::change;
-use super::propose::{self, Wanted};
+use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{ChangeKind, Destination, routes};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The verbs of `ironctl destination`.
 #[derive(Debug, Subcommand)]
@@ -71,18 +70,20 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                     payload[field] = value.into();
                 }
             }
-            set(at, &agent, payload, yes).await
+            propose::decide_and_print(at, ChangeKind::Destinations, Some(&agent), payload, yes).await
         }
-        Action::Remove { agent, name, yes } => set(at, &agent, json!({ "name": name, "remove": true }), yes).await,
+        Action::Remove { agent, name, yes } => {
+            propose::decide_and_print(
+                at,
+                ChangeKind::Destinations,
+                Some(&agent),
+                json!({ "name": name, "remove": true }),
+                yes,
+            )
+            .await
+        }
         Action::List { agent } => list(at, agent).await,
     }
-}
-
-async fn set(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
-    let client = at.client()?;
-    let (kind, patience) = (ChangeKind::Destinations, change::APPLY_TIMEOUT);
-    let decided = propose::decide(at, &client, Wanted { kind, agent: Some(agent), payload, yes, patience }).await?;
-    at.out.json(&decided)
 }
 
 async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {

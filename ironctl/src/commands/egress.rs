@@ -2,8 +2,7 @@
 //!
 //! Never sets a grant itself: the change goes through the gateway. See [`crate::commands::propose`].
 
-use super::change;
-use super::propose::{self, Wanted};
+use super::propose;
 use super::tool::print_tested;
 use crate::at::At;
 use crate::failure::Error;
@@ -88,7 +87,10 @@ pub struct Grant {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Grant(args) => grant(at, args).await,
-        Action::Revoke { agent, host, yes } => set(at, &agent, json!({ "host": host, "methods": [] }), yes).await,
+        Action::Revoke { agent, host, yes } => {
+            propose::decide_and_print(at, ChangeKind::Egress, Some(&agent), json!({ "host": host, "methods": [] }), yes)
+                .await
+        }
         Action::List { agent } => list(at, agent).await,
         Action::Test { agent, method, url, composed } => {
             let arguments = json!({ "method": method, "url": url }).to_string();
@@ -126,7 +128,7 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
             payload[name] = value;
         }
     }
-    set(at, &agent, payload, yes).await
+    propose::decide_and_print(at, ChangeKind::Egress, Some(&agent), payload, yes).await
 }
 
 /// The use by connections that the host cannot read.
@@ -176,13 +178,6 @@ fn paths_of_use(commands: &str, push: bool, host: &str, given: Vec<String>) -> R
         }
         _ => given,
     })
-}
-
-async fn set(at: &At, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
-    let client = at.client()?;
-    let wanted = Wanted { kind: ChangeKind::Egress, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
-    let decided = propose::decide(at, &client, wanted).await?;
-    at.out.json(&decided)
 }
 
 async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {

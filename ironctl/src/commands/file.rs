@@ -254,8 +254,7 @@ fn write(at: &At, out: &Path, force: bool, bytes: &[u8], mut fields: serde_json:
     let shown = out.display().to_string();
     fields["file"] = shown.as_str().into();
     fields["bytes"] = bytes.len().into();
-    at.out.json(&fields)?;
-    at.out.line(format!("wrote {} bytes to {}", bytes.len(), on_one_line(&shown)))
+    at.out.result(&fields, format!("wrote {} bytes to {}", bytes.len(), on_one_line(&shown)))
 }
 
 /// Returns the last name of a path; `option` names the file in its place.

@@ -2,13 +2,12 @@
 //!
 //! Never sets one itself: the change goes through the gateway. See [`crate::commands::propose`].
 
-use super::change;
-use super::propose::{self, Wanted};
+use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{AgentGroup, ChangeKind, routes};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The verbs of `ironctl group`.
 #[derive(Debug, Subcommand)]
@@ -55,18 +54,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             if !tools.is_empty() {
                 payload["tools"] = tools.into();
             }
-            set(at, payload, yes).await
+            propose::decide_and_print(at, ChangeKind::Groups, None, payload, yes).await
         }
-        Action::Remove { name, yes } => set(at, json!({ "name": name, "remove": true }), yes).await,
+        Action::Remove { name, yes } => {
+            propose::decide_and_print(at, ChangeKind::Groups, None, json!({ "name": name, "remove": true }), yes).await
+        }
         Action::List => list(at).await,
     }
-}
-
-async fn set(at: &At, payload: Value, yes: bool) -> Result<(), Error> {
-    let client = at.client()?;
-    let (kind, patience) = (ChangeKind::Groups, change::APPLY_TIMEOUT);
-    let decided = propose::decide(at, &client, Wanted { kind, agent: None, payload, yes, patience }).await?;
-    at.out.json(&decided)
 }
 
 async fn list(at: &At) -> Result<(), Error> {

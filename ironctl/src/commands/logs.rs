@@ -74,8 +74,7 @@ fn unreadable(path: &Path, cause: io::Error) -> Error {
 fn print(at: &At, line: &[u8]) -> Result<(), Error> {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end_matches('\n');
-    at.out.json(&json!({ "line": text }))?;
-    at.out.line(text)
+    at.out.result(&json!({ "line": text }), text)
 }
 
 /// Returns the last `n` lines and leaves the file at its end.

@@ -10,13 +10,12 @@ mod show;
 mod table;
 mod wording;
 
-use super::change;
-use super::propose::{self, Wanted};
+use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
 use ironclaw_contract::operator::{ChangeKind, McpServer, routes};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use wording::{attention, attention_with_repair, prose, quotation, repair};
 
@@ -105,24 +104,25 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 }
                 payload["tools"] = json!(tools);
             }
-            decide(at, ChangeKind::McpAccess, Some(&agent), payload, yes).await
+            propose::decide_and_print(at, ChangeKind::McpAccess, Some(&agent), payload, yes).await
         }
         Action::Login(args) => login::run(at, args).await,
         Action::Logout { server } => login::out(at, &server).await,
         Action::Revoke { agent, server, yes } => {
-            decide(at, ChangeKind::McpAccess, Some(&agent), json!({ "server": server, "tools": [] }), yes).await
+            propose::decide_and_print(
+                at,
+                ChangeKind::McpAccess,
+                Some(&agent),
+                json!({ "server": server, "tools": [] }),
+                yes,
+            )
+            .await
         }
         Action::Remove { server, yes } => {
             let payload = json!({ "name": server, "remove": true });
-            decide(at, ChangeKind::McpRegister, None, payload, yes).await
+            propose::decide_and_print(at, ChangeKind::McpRegister, None, payload, yes).await
         }
     }
-}
-
-/// Submits a change, applies the decision of the caller and prints the change.
-async fn decide(at: &At, kind: ChangeKind, agent: Option<&str>, payload: Value, yes: bool) -> Result<(), Error> {
-    let wanted = Wanted { kind, agent, payload, yes, patience: change::APPLY_TIMEOUT };
-    at.out.json(&propose::decide(at, &at.client()?, wanted).await?)
 }
 
 async fn list(at: &At) -> Result<(), Error> {

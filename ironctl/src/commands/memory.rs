@@ -60,13 +60,11 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Add { agent, text } => {
             let note = client.post(routes::ADD_NOTE, [&agent], &NewNote { text: text.join(" ") }).await?;
-            at.out.json(&note)?;
-            at.out.line(format!("added note {}", note.id))
+            at.out.result(&note, format!("added note {}", note.id))
         }
         Action::Remove { agent, note } => {
             client.send(routes::REMOVE_NOTE, [&agent, &note]).await?;
-            at.out.json(&json!({ "forgotten": note }))?;
-            at.out.line(format!("removed note {note}"))
+            at.out.result(&json!({ "forgotten": note }), format!("removed note {note}"))
         }
     }
 }

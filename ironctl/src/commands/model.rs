@@ -70,8 +70,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Test { name } => {
             at.out.remark(format!("sending a small request to {name}"))?;
             let tested = client.call(routes::TEST_MODEL, [&name]).await?;
-            at.out.json(&tested)?;
-            at.out.line(test_result(&tested))
+            at.out.result(&tested, test_result(&tested))
         }
         Action::Default { name } => {
             let kept = match client.call(routes::SET_DEFAULT_MODEL, [&name]).await {
@@ -81,8 +80,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                     return Err(propose::instead(at, &client, refused, ChangeKind::Settings, None, settings).await);
                 }
             };
-            at.out.json(&kept)?;
-            at.out.line(default_notice(&kept))
+            at.out.result(&kept, default_notice(&kept))
         }
         Action::Remove { name, yes } => {
             at.out.confirm(&format!("remove model endpoint {name}"), yes)?;

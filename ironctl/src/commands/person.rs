@@ -128,8 +128,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Unlink { person, identity } => {
             let person = client.call(routes::UNLINK_IDENTITY, [&person, &identity]).await?;
-            at.out.json(&person)?;
-            at.out.line(format!("unlinked {identity}; its messages are refused"))
+            at.out.result(&person, format!("unlinked {identity}; its messages are refused"))
         }
         Action::Remove { person, erase, yes } => {
             let sessions = if erase { " and erase all their sessions" } else { "" };

@@ -19,32 +19,46 @@ const PENDING: &str = "change_pending";
 /// The code of a change that the caller did not approve.
 const DECLINED: &str = "not_confirmed";
 
-/// A change that a command wants.
-pub struct Wanted<'a> {
-    pub kind: ChangeKind,
-    /// Name or id of the agent; `None` for a change of the host.
-    pub agent: Option<&'a str>,
-    /// The new setting, in the shape of the kind.
-    pub payload: Value,
-    /// True to approve it without a question.
-    pub yes: bool,
-    /// Time to wait until it is applied.
-    pub patience: Duration,
-}
-
 /// Submits a change and applies the decision of the caller, if the policy lets them approve: at a terminal after a question, elsewhere
 /// only with `yes`. Returns the decided change, or `None` if the setting already has this value.
 ///
 /// Fails with `change_pending` if the change waits.
-pub async fn decide(at: &At, client: &Client, wanted: Wanted<'_>) -> Result<Option<Change>, Error> {
-    let Wanted { kind, agent, payload, yes, patience } = wanted;
-    let payload = Payload::try_from(payload).map_err(|what| Error::failed("request", what))?;
-    let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
-    let submitted = client.post(routes::SUBMIT_CHANGE, [], &new).await;
-    decide_submitted(at, client, submitted, yes, patience).await
+pub async fn decide(
+    at: &At,
+    client: &Client,
+    kind: ChangeKind,
+    agent: Option<&str>,
+    payload: Value,
+    yes: bool,
+) -> Result<Option<Change>, Error> {
+    let submitted = submit(client, kind, agent, payload).await;
+    decide_submitted(at, client, submitted, yes, change::APPLY_TIMEOUT).await
 }
 
-/// Applies the decision of the caller on a submitted change, as [`decide`] does.
+/// Does the same, and prints the decided change for a script.
+pub async fn decide_and_print(
+    at: &At,
+    kind: ChangeKind,
+    agent: Option<&str>,
+    payload: Value,
+    yes: bool,
+) -> Result<(), Error> {
+    at.out.json(&decide(at, &at.client()?, kind, agent, payload, yes).await?)
+}
+
+/// Submits a change of an agent, named by its name or id, or of the host.
+pub async fn submit(
+    client: &Client,
+    kind: ChangeKind,
+    agent: Option<&str>,
+    payload: Value,
+) -> Result<SubmittedChange, Error> {
+    let payload = Payload::try_from(payload).map_err(|what| Error::failed("request", what))?;
+    let new = NewChange { kind, agent: agent.map(str::to_owned), payload, reason: String::new() };
+    client.post(routes::SUBMIT_CHANGE, [], &new).await
+}
+
+/// Applies the decision of the caller on a submitted change, as [`decide`] does, and waits for at most `patience` until it is applied.
 pub async fn decide_submitted(
     at: &At,
     client: &Client,

@@ -25,8 +25,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     if args.id.starts_with(QUESTION_PREFIX) {
         let cancelled =
             at.client()?.post(routes::REJECT_QUESTION, [&args.id], &Rejection { reason: args.reason }).await?;
-        at.out.json(&cancelled)?;
-        return at.out.line(format!("{} is {}", cancelled.id, cancelled.status));
+        return at.out.result(&cancelled, format!("{} is {}", cancelled.id, cancelled.status));
     }
     let decided = Decidable::reject(&at.client()?, &args.id, args.reason).await?;
     at.out.json(&decided)?;

@@ -2,8 +2,7 @@
 //!
 //! Never adds or changes one itself: the change goes through the gateway. See [`crate::commands::propose`].
 
-use super::change;
-use super::propose::{self, Wanted};
+use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
@@ -193,10 +192,7 @@ async fn set(at: &At, args: Set) -> Result<(), Error> {
 }
 
 async fn decide(at: &At, agent: &str, payload: Value, yes: bool) -> Result<Option<Change>, Error> {
-    let client = at.client()?;
-    let patience = change::APPLY_TIMEOUT;
-    propose::decide(at, &client, Wanted { kind: ChangeKind::Schedule, agent: Some(agent), payload, yes, patience })
-        .await
+    propose::decide(at, &at.client()?, ChangeKind::Schedule, Some(agent), payload, yes).await
 }
 
 /// Writes the given settings into the payload of a change.

@@ -45,8 +45,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Set { name } => {
             let value = secret_input::read(&format!("the value of secret:{}", bare(&name)), Typed::Twice)?;
             let secret = client.post(routes::SET_SECRET, [], &NewSecret { name, value }).await?;
-            at.out.json(&secret)?;
-            at.out.line(format!("stored secret:{}", secret.name))
+            at.out.result(&secret, format!("stored secret:{}", secret.name))
         }
         Action::List => {
             let secrets = client.call(routes::SECRETS, []).await?;
@@ -60,15 +59,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::Rotate { name } => {
             let value = secret_input::read(&format!("the new value of secret:{}", bare(&name)), Typed::Twice)?;
             let secret = client.post(routes::ROTATE_SECRET, [&bare(&name)], &NewSecretValue { value }).await?;
-            at.out.json(&secret)?;
-            at.out.line(format!("secret:{} has a new value; the next request uses it", secret.name))
+            at.out.result(&secret, format!("secret:{} has a new value; the next request uses it", secret.name))
         }
         Action::Remove { name, yes } => {
             let name = bare(&name);
             at.out.confirm(&format!("remove secret:{name}"), yes)?;
             let secret = client.call(routes::REMOVE_SECRET, [&name]).await?;
-            at.out.json(&secret)?;
-            at.out.line(format!("removed secret:{}", secret.name))
+            at.out.result(&secret, format!("removed secret:{}", secret.name))
         }
     }
 }

@@ -102,19 +102,16 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Stop { session } => {
             client.send(routes::STOP_SESSION, [&session]).await?;
-            at.out.json(&json!({ "stopped": session }))?;
-            at.out.line(format!("stopped {session}"))
+            at.out.result(&json!({ "stopped": session }), format!("stopped {session}"))
         }
         Action::Release { session } => {
             client.send(routes::RELEASE_SESSION, [&session]).await?;
-            at.out.json(&json!({ "released": session }))?;
-            at.out.line(format!("released {session}"))
+            at.out.result(&json!({ "released": session }), format!("released {session}"))
         }
         Action::Remove { session, yes } => {
             at.out.confirm(&format!("remove {session} and erase its content"), yes)?;
             client.send(routes::REMOVE_SESSION, [&session]).await?;
-            at.out.json(&json!({ "removed": session }))?;
-            at.out.line(format!("removed {session}"))
+            at.out.result(&json!({ "removed": session }), format!("removed {session}"))
         }
     }
 }

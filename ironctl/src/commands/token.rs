@@ -70,8 +70,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Remove { token } => {
             let token = client.call(routes::REMOVE_TOKEN, [&token]).await?;
-            at.out.json(&token)?;
-            at.out.line(format!("removed {} of {}", token.id, token.person_name))
+            at.out.result(&token, format!("removed {} of {}", token.id, token.person_name))
         }
         Action::Rotate { token } => print_issued(at.out, &client.call(routes::ROTATE_TOKEN, [&token]).await?),
     }
@@ -91,8 +90,7 @@ fn write_issued(out: Output, mut file: NewFile, path: &Path, mut issued: IssuedT
         not_written(path, cause).hinting(remove)
     })?;
     issued.saved_to = Some(path.display().to_string());
-    out.json(&issued)?;
-    out.line(format!("wrote {} of {} to {}", issued.token.id, issued.token.person_name, path.display()))
+    out.result(&issued, format!("wrote {} of {} to {}", issued.token.id, issued.token.person_name, path.display()))
 }
 
 fn not_written(path: &Path, cause: Error) -> Error {

@@ -102,8 +102,7 @@ fn rule_row(rule: ToolRule) -> [String; 6] {
 
 async fn schema(at: &At) -> Result<(), Error> {
     let ManifestSchema(schema) = at.client()?.call(routes::MANIFEST_SCHEMA, []).await?;
-    at.out.json(&schema)?;
-    at.out.line(format!("{schema:#}"))
+    at.out.result(&schema, format!("{schema:#}"))
 }
 
 async fn test(at: &At, tool: &str, call: TestCall) -> Result<(), Error> {

@@ -68,8 +68,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
         })?;
     }
     removal(at, true)?;
-    at.out.json(&report(&plan, true))?;
-    at.out.line(format!("removed {} and everything listed above", plan.removal.home))
+    at.out.result(&report(&plan, true), format!("removed {} and everything listed above", plan.removal.home))
 }
 
 /// Asks the host's program for the paths of the home; with `remove`, it removes them.

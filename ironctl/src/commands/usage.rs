@@ -176,19 +176,22 @@ pub fn sum(text: &str) -> Result<u64, String> {
     if text == "none" {
         return Ok(0);
     }
-    let wrong = || format!("{text} is neither a sum such as 2.50 nor none");
+    match micros(text) {
+        Some(0) => Err("0 is not a ceiling; use none to remove it".to_owned()),
+        Some(sum) => Ok(sum),
+        None => Err(format!("{text} is neither a sum such as 2.50 nor none")),
+    }
+}
+
+/// Parses a number with at most 6 decimals, in millionths.
+pub fn micros(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty() || part.len() > 6 || !digits(whole) || !digits(part) {
-        return Err(wrong());
+        return None;
     }
-    let micros: u64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
-    let whole: u64 = whole.parse().map_err(|_| wrong())?;
-    match whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(micros)) {
-        Some(0) => Err("0 is not a ceiling; use none to remove it".to_owned()),
-        Some(sum) => Ok(sum),
-        None => Err(wrong()),
-    }
+    let part: u64 = format!("{part:0<6}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part)
 }
 
 #[cfg(test)]

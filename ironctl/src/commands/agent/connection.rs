@@ -4,8 +4,7 @@
 
 use crate::at::At;
 use crate::client::Client;
-use crate::commands::change;
-use crate::commands::propose::{self, Wanted};
+use crate::commands::propose;
 use crate::failure::Error;
 use clap::{Args, ValueEnum};
 use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, NewWiring, routes};
@@ -144,8 +143,7 @@ pub async fn connect(at: &At, client: &Client, args: Connect) -> Result<(), Erro
 
 /// Proposes the connection of an agent and applies the decision of the caller, who has to see its page or to say `yes` before.
 pub async fn propose_wiring(at: &At, client: &Client, agent: &str, payload: Value, yes: bool) -> Result<(), Error> {
-    let wanted = Wanted { kind: ChangeKind::Wiring, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
-    propose::decide(at, client, wanted).await.map(drop)
+    propose::decide(at, client, ChangeKind::Wiring, Some(agent), payload, yes).await.map(drop)
 }
 
 /// Returns whether the host refused a connection because it needs a change.

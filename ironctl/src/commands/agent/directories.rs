@@ -5,8 +5,7 @@
 
 use crate::at::At;
 use crate::client::Client;
-use crate::commands::change;
-use crate::commands::propose::{self, Wanted};
+use crate::commands::propose;
 use crate::failure::Error;
 use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, DenialCode, routes};
 use serde_json::{Value, json};
@@ -55,9 +54,8 @@ pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
     let agent = client.call(routes::AGENT, [&agent]).await?;
     let payload = with(&agent.mounts, &source, target.map(rooted), write);
     let id = agent.id.to_string();
-    let wanted = Wanted { kind: ChangeKind::Mounts, agent: Some(&id), payload, yes, patience: change::APPLY_TIMEOUT };
-    let decided =
-        propose::decide(at, client, wanted).await.map_err(|error| with_remedy(error, &source, &settings(at)))?;
+    let decided = propose::decide(at, client, ChangeKind::Mounts, Some(&id), payload, yes).await;
+    let decided = decided.map_err(|error| with_remedy(error, &source, &settings(at)))?;
     at.out.json(&decided)?;
     match decided.as_ref().and_then(|change| granted(change, &source)) {
         Some((target, access)) => at.out.line(format!("{} sees {source} at {target}, {access}", agent.name)),
@@ -78,9 +76,7 @@ pub async fn revoke(at: &At, client: &Client, args: Revoke) -> Result<(), Error>
         };
         mounts.remove(index);
     }
-    let (id, payload) = (agent.id.to_string(), json!(mounts));
-    let wanted = Wanted { kind: ChangeKind::Mounts, agent: Some(&id), payload, yes, patience: change::APPLY_TIMEOUT };
-    at.out.json(&propose::decide(at, client, wanted).await?)
+    propose::decide_and_print(at, ChangeKind::Mounts, Some(&agent.id.to_string()), json!(mounts), yes).await
 }
 
 /// Returns the complete list of directories with this one. A directory that the agent has keeps its target unless another is named.

@@ -6,7 +6,7 @@
 use crate::at::At;
 use crate::client::Client;
 use crate::commands::change;
-use crate::commands::propose::{self, Wanted};
+use crate::commands::propose;
 use crate::commands::review;
 use crate::commands::usage;
 use crate::failure::Error;
@@ -90,9 +90,8 @@ pub async fn run(at: &At, client: &Client, agent: &str, changes: Changes, yes: b
         [(ChangeKind::Persona, persona.map(|text| json!({ "instructions": text }))), (ChangeKind::EnabledTools, tools)];
     for (kind, payload) in payloads {
         let Some(payload) = payload else { continue };
-        let wanted = Wanted { kind, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
-        report
-            .add(at.out, propose::decide(at, client, wanted).await.map(|change| Part::Changed(change.map(Box::new))))?;
+        let decided = propose::decide(at, client, kind, Some(agent), payload, yes).await;
+        report.add(at.out, decided.map(|change| Part::Changed(change.map(Box::new))))?;
     }
     report.finish(at.out)
 }
@@ -157,8 +156,8 @@ impl Report {
 async fn settings(at: &At, client: &Client, agent: &str, changes: &Changes, yes: bool) -> Result<Part, Error> {
     let (kind, payload) = (ChangeKind::Settings, Value::Object(changes.settings()));
     if !yes && review::is_possible(at.out) && lowers(client, agent, changes).await? {
-        let wanted = Wanted { kind, agent: Some(agent), payload, yes, patience: change::APPLY_TIMEOUT };
-        return propose::decide(at, client, wanted).await.map(|change| Part::Changed(change.map(Box::new)));
+        let decided = propose::decide(at, client, kind, Some(agent), payload, yes).await;
+        return decided.map(|change| Part::Changed(change.map(Box::new)));
     }
     match set_at_once(at.out, client, agent, changes).await {
         Ok(set) => Ok(Part::Set(set)),

@@ -5,7 +5,7 @@
 
 use crate::at::At;
 use crate::client::Client;
-use crate::commands::propose::{self, Wanted};
+use crate::commands::propose;
 use crate::failure::Error;
 use ironclaw_contract::operator::{Agent, Change, ChangeKind, routes};
 use serde_json::json;
@@ -182,8 +182,8 @@ async fn change(
 ) -> Result<Option<Change>, Error> {
     let Installed { apt, npm, pypi } = wanted;
     let (id, payload) = (agent.id.to_string(), json!({ "apt": apt, "npm": npm, "pypi": pypi }));
-    let wanted = Wanted { kind: ChangeKind::Packages, agent: Some(&id), payload, yes, patience: FETCH_TIMEOUT };
-    let decided = propose::decide(at, client, wanted).await?;
+    let submitted = propose::submit(client, ChangeKind::Packages, Some(&id), payload).await;
+    let decided = propose::decide_submitted(at, client, submitted, yes, FETCH_TIMEOUT).await?;
     at.out.json(&decided)?;
     Ok(decided)
 }

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::commands::agent::directories::absolute;
 use crate::commands::agent::software;
 use crate::commands::change;
-use crate::commands::propose::{self, Wanted};
+use crate::commands::propose;
 use crate::commands::review;
 use crate::failure::Error;
 use crate::own_command::quoted;
@@ -99,8 +99,8 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let Args { name, manifest, yes, .. } = args;
     let manifest = manifest.as_deref().map(confirm::read_manifest).transpose()?;
     let client = at.client()?;
-    let wanted = Wanted { kind: ChangeKind::McpRegister, agent: None, payload, yes, patience };
-    let decided = propose::decide(at, &client, wanted).await?;
+    let submitted = propose::submit(&client, ChangeKind::McpRegister, None, payload).await;
+    let decided = propose::decide_submitted(at, &client, submitted, yes, patience).await?;
     if let Some(change) = decided.as_ref().filter(|change| change.status != "applied") {
         at.out.json(&json!({ "change": change.id, "server": name, "digest": null, "tools": [] }))?;
         return at.out.remark(format!("once it is applied: ironctl mcp test {}", quoted(&name)));

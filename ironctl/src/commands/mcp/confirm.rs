@@ -4,8 +4,7 @@
 
 use super::{table, wording};
 use crate::at::At;
-use crate::commands::change::APPLY_TIMEOUT;
-use crate::commands::propose::{Wanted, decide};
+use crate::commands::propose::decide;
 use crate::failure::Error;
 use crate::local_file;
 use crate::own_command::quoted;
@@ -108,8 +107,7 @@ pub async fn propose(
     if let Some(manifest) = manifest {
         payload["manifest"] = json!(manifest);
     }
-    let wanted = Wanted { kind: ChangeKind::McpConfirm, agent: None, payload, yes, patience: APPLY_TIMEOUT };
-    let decided = decide(at, &at.client()?, wanted).await?;
+    let decided = decide(at, &at.client()?, ChangeKind::McpConfirm, None, payload, yes).await?;
     if decided.as_ref().is_none_or(|change| change.status == "applied") {
         at.out.remark(format!("let an agent call its tools: ironctl mcp grant AGENT {}", quoted(server)))?;
     }

@@ -13,12 +13,6 @@ use crate::secret_input::{self, Typed};
 use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue, routes};
 use std::env;
 
-/// Millionths of a currency unit.
-const MICROS: u64 = 1_000_000;
-
-/// Decimal digits of a price.
-const MICROS_DIGITS: usize = 6;
-
 /// Options of `ironctl model add`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -223,15 +217,8 @@ async fn key_of(
 
 /// Parses a price such as `2.5`, in millionths.
 fn price(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text} is not a price such as 3 or 0.25");
-    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(part) || part.len() > MICROS_DIGITS {
-        return Err(wrong());
-    }
-    let part: u64 = format!("{part:0<MICROS_DIGITS$}").parse().map_err(|_| wrong())?;
-    let whole: u64 = whole.parse().map_err(|_| wrong())?;
-    whole.checked_mul(MICROS).and_then(|whole| whole.checked_add(part)).ok_or_else(wrong)
+    let price = usage::micros(text).filter(|_| !text.ends_with('.'));
+    price.ok_or_else(|| format!("{text} is not a price such as 3 or 0.25"))
 }
 
 #[cfg(test)]

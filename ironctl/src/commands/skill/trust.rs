@@ -98,19 +98,16 @@ pub async fn key(at: &At, action: KeyAction) -> Result<(), Error> {
         KeyAction::Add { name, file, skill } => {
             let key = String::from_utf8_lossy(&local_file::read_regular(&file, KEY_BYTES_MAX)?).into_owned();
             let key = client.post(routes::ADD_SKILL_KEY, [], &NewSkillKey { name, key, skills: skill }).await?;
-            at.out.json(&key)?;
-            at.out.line(format!("signatures of the key {} ({}) count", key.name, key.id))
+            at.out.result(&key, format!("signatures of the key {} ({}) count", key.name, key.id))
         }
         KeyAction::List => list_keys(at, client.call(routes::SKILL_KEYS, []).await?),
         KeyAction::Remove { key } => {
             let key = client.call(routes::REMOVE_SKILL_KEY, [&key]).await?;
-            at.out.json(&key)?;
-            at.out.line(format!("removed the key {} ({})", key.name, key.id))
+            at.out.result(&key, format!("removed the key {} ({})", key.name, key.id))
         }
         KeyAction::Revoke { key } => {
             let key = client.call(routes::REVOKE_SKILL_KEY, [&key]).await?;
-            at.out.json(&key)?;
-            at.out.line(format!("revoked the key {} ({})", key.name, key.id))
+            at.out.result(&key, format!("revoked the key {} ({})", key.name, key.id))
         }
     }
 }
@@ -136,6 +133,5 @@ pub async fn revoke(at: &At, Revoke { skill }: Revoke) -> Result<(), Error> {
         .client()?
         .post(routes::REVOKE_SKILL, [], &SkillVersion { skill: skill.to_owned(), version: version.to_owned() })
         .await?;
-    at.out.json(&revoked)?;
-    at.out.line(format!("revoked skill {} {}", revoked.skill, revoked.version))
+    at.out.result(&revoked, format!("revoked skill {} {}", revoked.skill, revoked.version))
 }
