@@ -138,6 +138,21 @@ impl Output {
         write_out(&format!("{}\n", render(header, rows, io::stdout().is_terminal())))
     }
 
+    /// Prints a list as JSON for scripts and as a table for people, who get the line `none` in place of an empty table.
+    pub fn list<T: Serialize, const N: usize>(
+        self,
+        all: Vec<T>,
+        none: &str,
+        header: [&str; N],
+        row: impl FnMut(T) -> [String; N],
+    ) -> Result<(), Error> {
+        if all.is_empty() {
+            return self.result(&all, none);
+        }
+        self.json(&all)?;
+        self.table(header, all.into_iter().map(row))
+    }
+
     /// Writes bytes unchanged to stdout, such as a completion script.
     pub fn raw(self, bytes: &[u8]) -> Result<(), Error> {
         let mut stdout = io::stdout().lock();

@@ -102,11 +102,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::List => {
             let agents = client.call(routes::AGENTS, []).await?;
-            at.out.json(&agents)?;
-            if agents.is_empty() {
-                return at.out.line("no agents; add one with `ironctl agent add NAME`");
-            }
-            table(at.out, agents)
+            let none = "no agents; add one with `ironctl agent add NAME`";
+            at.out.list(agents, none, ["AGENT", "MODEL", "TOOLS", "SESSIONS", "ADDED", "ID"], row)
         }
         Action::Show { agent } => {
             let agent = client.call(routes::AGENT, [&agent]).await?;
@@ -158,18 +155,9 @@ async fn remove(at: &At, client: &Client, agent: &str, yes: bool) -> Result<(), 
     at.out.line(format!("removed agent {} ({})", agent.name, agent.id))
 }
 
-fn table(out: Output, agents: Vec<Agent>) -> Result<(), Error> {
-    let rows = agents.into_iter().map(|agent| {
-        [
-            agent.name,
-            agent.model,
-            agent.enabled_tools.join(" "),
-            agent.sessions.to_string(),
-            clock::date_and_time(&agent.created_at),
-            agent.id.to_string(),
-        ]
-    });
-    out.table(["AGENT", "MODEL", "TOOLS", "SESSIONS", "ADDED", "ID"], rows)
+fn row(agent: Agent) -> [String; 6] {
+    let (tools, added) = (agent.enabled_tools.join(" "), clock::date_and_time(&agent.created_at));
+    [agent.name, agent.model, tools, agent.sessions.to_string(), added, agent.id.to_string()]
 }
 
 fn show(out: Output, agent: Agent) -> Result<(), Error> {

@@ -173,15 +173,11 @@ fn put_fields(path: &str, value: &Value, given: &mut Vec<String>) -> Option<()> 
 }
 
 fn list(at: &At, all: Vec<Allowance>) -> Result<(), Error> {
-    at.out.json(&all)?;
-    if all.is_empty() {
-        return at.out.line("no allowances");
-    }
     let row = |one: Allowance| {
         let uses = format!("{}/{}", one.used, one.count);
         [one.id.to_string(), one.status, one.person, one.agent, one.tool, uses, clock::date_and_time(&one.expires_at)]
     };
-    at.out.table(["ID", "STATUS", "PERSON", "AGENT", "TOOL", "USED", "UNTIL"], all.into_iter().map(row))
+    at.out.list(all, "no allowances", ["ID", "STATUS", "PERSON", "AGENT", "TOOL", "USED", "UNTIL"], row)
 }
 
 fn print(at: &At, one: &Allowance) -> Result<(), Error> {

@@ -6,7 +6,6 @@
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
-use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{DeadLetter, routes};
 
@@ -35,11 +34,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List => {
             let letters = client.call(routes::DEAD_LETTERS, []).await?;
-            at.out.json(&letters)?;
-            if letters.is_empty() {
-                return at.out.line("every answer arrived");
-            }
-            table(at.out, letters)
+            let header = ["DELIVERY", "CHANNEL", "FOR", "RECEIPT", "ATTEMPTS", "REASON", "SETTLED"];
+            at.out.list(letters, "every answer arrived", header, row)
         }
         Action::Retry { id } => {
             let done = client.call(routes::RETRY_DELIVERY, [&id]).await?;
@@ -52,17 +48,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-fn table(out: Output, letters: Vec<DeadLetter>) -> Result<(), Error> {
-    let rows = letters.into_iter().map(|letter| {
-        [
-            letter.delivery_id.to_string(),
-            letter.channel,
-            letter.recipient,
-            letter.receipt,
-            letter.attempts.to_string(),
-            letter.reason,
-            clock::date_and_time(&letter.settled_at),
-        ]
-    });
-    out.table(["DELIVERY", "CHANNEL", "FOR", "RECEIPT", "ATTEMPTS", "REASON", "SETTLED"], rows)
+fn row(letter: DeadLetter) -> [String; 7] {
+    let DeadLetter { delivery_id, channel, recipient, receipt, attempts, reason, settled_at, .. } = letter;
+    let settled_at = clock::date_and_time(&settled_at);
+    [delivery_id.to_string(), channel, recipient, receipt, attempts.to_string(), reason, settled_at]
 }

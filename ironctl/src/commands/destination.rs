@@ -92,14 +92,10 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
         Some(agent) => client.call(routes::DESTINATIONS_OF_AGENT, [&agent]).await?,
         None => client.call(routes::DESTINATIONS, []).await?,
     };
-    at.out.json(&held)?;
-    if held.is_empty() {
-        return at.out.line("no destinations");
-    }
     let row = |held: Destination| {
         let thread = held.thread.unwrap_or_default();
         let receiver = held.to_agent.unwrap_or(held.person);
         [held.agent, held.name, held.channel, held.address, thread, receiver, held.state]
     };
-    at.out.table(["AGENT", "NAME", "CHANNEL", "ADDRESS", "THREAD", "RECEIVER", "STATE"], held.into_iter().map(row))
+    at.out.list(held, "no destinations", ["AGENT", "NAME", "CHANNEL", "ADDRESS", "THREAD", "RECEIVER", "STATE"], row)
 }

@@ -186,10 +186,6 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
         Some(agent) => client.call(routes::EGRESS_OF_AGENT, [&agent]).await?,
         None => client.call(routes::EGRESS, []).await?,
     };
-    at.out.json(&grants)?;
-    if grants.is_empty() {
-        return at.out.line("no granted hosts");
-    }
     let row = |grant: EgressGrant| {
         let host = grant.port.map_or_else(|| grant.host.clone(), |port| format!("{}:{port}", grant.host));
         let paths = match grant.commands.as_deref() {
@@ -200,5 +196,5 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
         let secret = grant.secret.map(|secret| format!("secret:{secret}")).unwrap_or_default();
         [grant.agent, host, grant.methods.join(" "), paths, secret, grant.commands.unwrap_or_default()]
     };
-    at.out.table(["AGENT", "HOST", "METHODS", "PATHS", "SECRET", "COMMANDS"], grants.into_iter().map(row))
+    at.out.list(grants, "no granted hosts", ["AGENT", "HOST", "METHODS", "PATHS", "SECRET", "COMMANDS"], row)
 }

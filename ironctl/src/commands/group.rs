@@ -65,10 +65,6 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 
 async fn list(at: &At) -> Result<(), Error> {
     let groups = at.client()?.call(routes::GROUPS, []).await?;
-    at.out.json(&groups)?;
-    if groups.is_empty() {
-        return at.out.line("no groups");
-    }
     let row = |group: AgentGroup| [group.name, group.agents.join(", "), group.tools.join(", ")];
-    at.out.table(["NAME", "AGENTS", "TOOLS"], groups.into_iter().map(row))
+    at.out.list(groups, "no groups", ["NAME", "AGENTS", "TOOLS"], row)
 }

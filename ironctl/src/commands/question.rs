@@ -44,15 +44,11 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List { status, agent } => {
             let found = at.client()?.query(routes::QUESTIONS, [], json!({ "status": status, "agent": agent })).await?;
-            at.out.json(&found)?;
-            if found.is_empty() {
-                return at.out.line("no question waits");
-            }
             let row = |one: InboxEntry| {
                 let agent = one.agent.clone().unwrap_or_default();
                 [one.id.to_string(), one.status.clone(), agent, clock::date_and_time(&one.expires_at), in_a_line(&one)]
             };
-            at.out.table(["ID", "STATUS", "AGENT", "UNTIL", "QUESTION"], found.into_iter().map(row))
+            at.out.list(found, "no question waits", ["ID", "STATUS", "AGENT", "UNTIL", "QUESTION"], row)
         }
         Action::Show { id } => {
             let found = at.client()?.call(routes::QUESTION, [&id]).await?;

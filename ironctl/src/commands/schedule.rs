@@ -153,7 +153,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::Pause { id } => changed(at, client.call(routes::PAUSE_SCHEDULE, [&id]).await?),
         Action::Resume { id } => changed(at, client.call(routes::RESUME_SCHEDULE, [&id]).await?),
-        Action::History { id } => history(at, &client.call(routes::OCCURRENCES, [&id]).await?),
+        Action::History { id } => history(at, client.call(routes::OCCURRENCES, [&id]).await?),
         Action::Remove { id } => changed(at, client.call(routes::REMOVE_SCHEDULE, [&id]).await?),
     }
 }
@@ -242,17 +242,14 @@ fn changed(at: &At, schedule: ScheduleView) -> Result<(), Error> {
 }
 
 fn list(at: &At, all: Vec<ScheduleView>) -> Result<(), Error> {
-    at.out.json(&all)?;
-    if all.is_empty() {
-        return at.out.line("no schedules; add one with `ironctl schedule add AGENT PROMPT --every 1d`");
-    }
     let row = |schedule: ScheduleView| {
         let reason = schedule.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         let state = format!("{}{reason}", schedule.state);
         let next = schedule.next_local.unwrap_or_else(|| "-".to_owned());
         [schedule.id.to_string(), schedule.agent, schedule.creator, schedule.recurrence, state, next]
     };
-    at.out.table(["ID", "AGENT", "CREATOR", "TIMES", "STATE", "NEXT"], all.into_iter().map(row))
+    let none = "no schedules; add one with `ironctl schedule add AGENT PROMPT --every 1d`";
+    at.out.list(all, none, ["ID", "AGENT", "CREATOR", "TIMES", "STATE", "NEXT"], row)
 }
 
 fn print(at: &At, schedule: &ScheduleView) -> Result<(), Error> {
@@ -290,16 +287,12 @@ fn dry_run(at: &At, dry: &DryRun) -> Result<(), Error> {
     }
 }
 
-fn history(at: &At, all: &[Occurrence]) -> Result<(), Error> {
-    at.out.json(&all)?;
-    if all.is_empty() {
-        return at.out.line("no occurrences yet");
-    }
-    let row = |found: &Occurrence| {
+fn history(at: &At, all: Vec<Occurrence>) -> Result<(), Error> {
+    let row = |found: Occurrence| {
         let count = if found.count > 1 { format!(" ×{}", found.count) } else { String::new() };
         let message = found.message.map(|message| message.to_string()).unwrap_or_default();
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        [found.due_local.clone(), format!("{}{count}", found.state), text(&found.reason), message, text(&found.receipt)]
+        let (reason, receipt) = (found.reason.unwrap_or_default(), found.receipt.unwrap_or_default());
+        [found.due_local, format!("{}{count}", found.state), reason, message, receipt]
     };
-    at.out.table(["DUE", "STATE", "REASON", "MESSAGE", "RECEIPT"], all.iter().map(row))
+    at.out.list(all, "no occurrences yet", ["DUE", "STATE", "REASON", "MESSAGE", "RECEIPT"], row)
 }

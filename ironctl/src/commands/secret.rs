@@ -49,12 +49,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         }
         Action::List => {
             let secrets = client.call(routes::SECRETS, []).await?;
-            at.out.json(&secrets)?;
-            if secrets.is_empty() {
-                return at.out.line("no secrets; store one with `ironctl secret set NAME`");
-            }
-            let rows = secrets.into_iter().map(row);
-            at.out.table(["SECRET", "SOURCE", "USED BY", "STORED", "CHANGED"], rows)
+            let none = "no secrets; store one with `ironctl secret set NAME`";
+            at.out.list(secrets, none, ["SECRET", "SOURCE", "USED BY", "STORED", "CHANGED"], row)
         }
         Action::Rotate { name } => {
             let value = secret_input::read(&format!("the new value of secret:{}", bare(&name)), Typed::Twice)?;

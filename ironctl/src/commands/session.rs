@@ -80,11 +80,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::List { person } => {
             let sessions = client.query(routes::SESSIONS, [], json!({ "person": person })).await?;
-            at.out.json(&sessions)?;
-            if sessions.is_empty() {
-                return at.out.line("no sessions; start one with `ironctl chat AGENT`");
-            }
-            list(at.out, sessions)
+            let none = "no sessions; start one with `ironctl chat AGENT`";
+            at.out.list(sessions, none, ["SESSION", "PERSON", "AGENT", "THREAD", "STATE", "LAST USE"], row)
         }
         Action::Show { session, last } => {
             let found = client.call(routes::SESSION, [&session]).await?;
@@ -116,18 +113,10 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
-fn list(out: Output, sessions: Vec<Session>) -> Result<(), Error> {
-    let rows = sessions.into_iter().map(|session| {
-        [
-            session.status.id.to_string(),
-            session.person_name.unwrap_or_default(),
-            session.status.agent.clone(),
-            session.thread,
-            status::state(&session.status),
-            clock::date_and_time(&session.last_active_at),
-        ]
-    });
-    out.table(["SESSION", "PERSON", "AGENT", "THREAD", "STATE", "LAST USE"], rows)
+fn row(session: Session) -> [String; 6] {
+    let Session { status, person_name, thread, last_active_at, .. } = session;
+    let (state, last_use) = (status::state(&status), clock::date_and_time(&last_active_at));
+    [status.id.to_string(), person_name.unwrap_or_default(), status.agent, thread, state, last_use]
 }
 
 /// The JSON of a session.

@@ -170,15 +170,16 @@ pub async fn list(at: &At, List { agent, outdated }: List) -> Result<(), Error> 
     if outdated {
         skills.retain(|skill| skill.newest.is_some());
     }
-    at.out.json(&skills)?;
-    if skills.is_empty() {
-        return at.out.line(if outdated { "no newer versions" } else { "no skills" });
-    }
     let row = |skill: InstalledSkill| {
         let pinned = if skill.pinned { "pinned" } else { "" };
         [skill.name, skill.version, skill.newest.unwrap_or_default(), skill.signer, skill.state, pinned.to_owned()]
     };
-    at.out.table(["NAME", "VERSION", "NEWEST", "SIGNER", "STATE", "PINNED"], skills.into_iter().map(row))
+    at.out.list(
+        skills,
+        if outdated { "no newer versions" } else { "no skills" },
+        ["NAME", "VERSION", "NEWEST", "SIGNER", "STATE", "PINNED"],
+        row,
+    )
 }
 
 async fn installed(client: &Client, agent: &str, newest: bool) -> Result<Vec<InstalledSkill>, Error> {

@@ -85,11 +85,7 @@ pub async fn source(at: &At, action: SourceAction) -> Result<(), Error> {
         SourceAction::Remove { name } => client.call(routes::REMOVE_SKILL_SOURCE, [&name]).await?,
         SourceAction::List => client.call(routes::SKILL_SOURCES, []).await?,
     };
-    at.out.json(&sources)?;
-    if sources.is_empty() {
-        return at.out.line("no sources");
-    }
-    at.out.table(["NAME", "LOCATION"], sources.into_iter().map(|source| [source.name, source.location]))
+    at.out.list(sources, "no sources", ["NAME", "LOCATION"], |source| [source.name, source.location])
 }
 
 pub async fn key(at: &At, action: KeyAction) -> Result<(), Error> {
@@ -113,16 +109,12 @@ pub async fn key(at: &At, action: KeyAction) -> Result<(), Error> {
 }
 
 fn list_keys(at: &At, keys: Vec<SkillKey>) -> Result<(), Error> {
-    at.out.json(&keys)?;
-    if keys.is_empty() {
-        return at.out.line("no keys");
-    }
     let row = |key: SkillKey| {
         let skills = if key.skills.is_empty() { "all".to_owned() } else { key.skills.join(", ") };
         let state = if key.revoked { "revoked" } else { "trusted" };
         [key.name, key.id, skills, state.to_owned()]
     };
-    at.out.table(["NAME", "ID", "SKILLS", "STATE"], keys.into_iter().map(row))
+    at.out.list(keys, "no keys", ["NAME", "ID", "SKILLS", "STATE"], row)
 }
 
 pub async fn revoke(at: &At, Revoke { skill }: Revoke) -> Result<(), Error> {
