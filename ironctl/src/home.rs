@@ -202,10 +202,15 @@ fn read_small(path: &Path) -> io::Result<String> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn home_without_a_run_file_has_no_host() {
+    fn home() -> (tempfile::TempDir, Home) {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        (directory, home)
+    }
+
+    #[test]
+    fn home_without_a_run_file_has_no_host() {
+        let (_directory, home) = home();
         assert_eq!(home.run_file().expect("a missing file is not an error"), None);
         assert!(!home.is_initialised());
     }
@@ -224,9 +229,8 @@ mod tests {
     #[test]
     fn damaged_run_file_counts_as_missing() {
         for damage in 0..5 {
-            let directory = tempfile::tempdir().expect("a temporary directory");
+            let (directory, home) = home();
             write_damaged(&directory.path().join(RUN_FILE), damage);
-            let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
             assert_eq!(home.run_file().expect("no error"), None, "{damage}");
             assert!(home.exists(), "{damage}");
         }
@@ -235,9 +239,8 @@ mod tests {
     #[test]
     fn damaged_token_is_reported_with_the_remedy() {
         for damage in 0..5 {
-            let directory = tempfile::tempdir().expect("a temporary directory");
+            let (directory, home) = home();
             write_damaged(&directory.path().join(OWNER_TOKEN_FILE), damage);
-            let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
             let report = home.token().expect_err("no token").report().expect("reported").error;
             assert_eq!(report.code, "token_unreadable", "{damage}");
             assert!(report.message.contains(OWNER_TOKEN_FILE) && report.hint.contains("ironctl init"), "{report:?}");
@@ -246,8 +249,7 @@ mod tests {
 
     #[test]
     fn lock_is_seen_on_the_file_and_on_the_home() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        let (directory, home) = home();
         assert_eq!(home.is_locked(), Some(false));
         fs::write(directory.path().join(LOCK_FILE), "").expect("written");
         for path in [directory.path().to_owned(), directory.path().join(LOCK_FILE)] {
@@ -260,8 +262,7 @@ mod tests {
 
     #[test]
     fn any_file_of_that_name_is_a_panic_file() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        let (directory, home) = home();
         home.create_panic_file().expect("a file can be created");
         home.create_panic_file().expect("it already exists");
         assert!(directory.path().join(PANIC_FILE).is_file());
@@ -272,8 +273,7 @@ mod tests {
 
     #[test]
     fn reserve_file_becomes_the_panic_file_on_a_full_disk() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        let (directory, home) = home();
         let full = |_: &Path| Err(io::Error::from(nix::Error::ENOSPC));
         let refused = home.create_panic_file_by(full).expect_err("no file and no reserve").report().expect("reported");
         assert_eq!(refused.error.code, "home_unwritable");
@@ -286,8 +286,7 @@ mod tests {
 
     #[test]
     fn large_stderr_file_is_renamed_and_one_is_kept() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let home = Home::resolve(Some(directory.path().into())).expect("an absolute path");
+        let (directory, home) = home();
         let length = |path: &Path| fs::metadata(path).map_or(0, |found| found.len());
         let aside = directory.path().join("logs/host.stderr.1");
         for excess in [0, 1, 2] {

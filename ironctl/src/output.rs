@@ -394,9 +394,15 @@ mod tests {
     }
 
     #[test]
-    fn escape_sequences_and_control_characters_become_visible() {
-        assert_eq!(safe("a\x1b[31mred\x07\r"), "a\\u{1b}[31mred\\u{7}\\u{d}");
-        assert_eq!(safe("\u{9b}2J\u{7f}\0"), "\\u{9b}2J\\u{7f}\\u{0}");
+    fn control_reordering_and_hiding_characters_become_visible() {
+        for (text, shown) in [
+            ("a\x1b[31mred\x07\r", "a\\u{1b}[31mred\\u{7}\\u{d}"),
+            ("\u{9b}2J\u{7f}\0", "\\u{9b}2J\\u{7f}\\u{0}"),
+            ("a\u{202e}b\u{2066}c", "a\\u{202e}b\\u{2066}c"),
+            ("\u{200b}\u{2028}\u{feff}\u{e0041}", "\\u{200b}\\u{2028}\\u{feff}\\u{e0041}"),
+        ] {
+            assert_eq!(safe(text), shown);
+        }
     }
 
     #[test]
@@ -404,12 +410,6 @@ mod tests {
         assert_eq!(one_line("a\nb\tc", 4), "a b ");
         assert_eq!(one_line("你好吗", 5), "你好");
         assert_eq!(one_line("short", 72), "short");
-    }
-
-    #[test]
-    fn reordering_and_hiding_characters_become_visible() {
-        assert_eq!(safe("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
-        assert_eq!(safe("\u{200b}\u{2028}\u{feff}\u{e0041}"), "\\u{200b}\\u{2028}\\u{feff}\\u{e0041}");
     }
 
     #[test]

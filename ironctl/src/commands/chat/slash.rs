@@ -134,26 +134,27 @@ mod tests {
     }
 
     #[test]
-    fn argument_of_a_command_is_parsed() {
-        assert_eq!(read("/inbox 2").expect("a command"), Line::Inbox(Some(2)));
-        assert_eq!(read("/inbox").expect("a command"), Line::Inbox(None));
-        assert_eq!(read("/model").expect("a command"), Line::Model(None));
-        assert_eq!(read("/model  openai ").expect("a command"), Line::Model(Some("openai".into())));
-        assert_eq!(read("/files").expect("a command"), Line::Files(None));
-        assert_eq!(read("/files my reports ").expect("a command"), Line::Files(Some("my reports".into())));
-        assert_eq!(read("/usage").expect("a command"), Line::Usage);
+    fn line_is_a_command_with_its_argument_or_a_message() {
+        for (line, wanted) in [
+            ("/inbox 2", Line::Inbox(Some(2))),
+            ("/inbox", Line::Inbox(None)),
+            ("/model", Line::Model(None)),
+            ("/model  openai ", Line::Model(Some("openai".into()))),
+            ("/files", Line::Files(None)),
+            ("/files my reports ", Line::Files(Some("my reports".into()))),
+            ("/usage", Line::Usage),
+            (" /exit ", Line::Quit),
+            ("/new work", Line::New(Some("work".into()))),
+            ("  ", Line::Empty),
+            // Two slashes send a text with one.
+            ("//etc/hosts", say("/etc/hosts")),
+            ("a /quit", say("a /quit")),
+        ] {
+            assert_eq!(read(line).expect(line), wanted, "{line}");
+        }
         for (usage, _) in COMMANDS {
             let name = usage.trim_start_matches('/').split(' ').next().expect("a name");
             assert!(NAMES.contains(&name), "{usage}");
         }
-    }
-
-    #[test]
-    fn two_slashes_send_a_text_with_one() {
-        assert_eq!(read("//etc/hosts").expect("words"), say("/etc/hosts"));
-        assert_eq!(read("a /quit").expect("words"), say("a /quit"));
-        assert_eq!(read(" /exit ").expect("a command"), Line::Quit);
-        assert_eq!(read("/new work").expect("a command"), Line::New(Some("work".into())));
-        assert_eq!(read("  ").expect("nothing"), Line::Empty);
     }
 }
