@@ -2,7 +2,7 @@
 //!
 //! See [`crate::inbox`] for calls and changes.
 
-use crate::fake_host::{Answer, Asked, FakeHost};
+use crate::fake_host::{Answer, Asked, FakeHost, recorded};
 use crate::inbox::decisions;
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
@@ -35,31 +35,18 @@ fn why() -> Value {
 /// Starts a host where the question waits.
 fn host() -> FakeHost {
     let answered = AtomicBool::new(false);
-    let path = |rest: &str| format!("/v1/questions/{ID}{rest}");
-    FakeHost::new(move |line, asked: &Asked| {
-        let is_waiting = !answered.load(Ordering::SeqCst);
-        if line == "GET /v1/inbox" {
-            return Answer::json(if is_waiting { json!([question("waiting")]) } else { json!([]) });
-        }
-        if line == "GET /v1/allowances/offers" {
-            return Answer::json(json!([]));
-        }
-        if line == format!("GET {}", path("")) {
-            return Answer::json(question("waiting"));
-        }
-        if line == format!("GET {}", path("/why")) {
-            return Answer::json(why());
-        }
-        if line == format!("POST {}", path("/answer")) && asked.body["option"] == 2 {
+    FakeHost::new(move |line, asked: &Asked| match (line, line.split_once(&format!("/v1/questions/{ID}"))) {
+        ("GET /v1/inbox", _) if answered.load(Ordering::SeqCst) => Answer::json(json!([])),
+        ("GET /v1/inbox", _) => Answer::json(json!([question("waiting")])),
+        ("GET /v1/allowances/offers", _) => Answer::json(json!([])),
+        (_, Some(("GET ", ""))) => Answer::json(question("waiting")),
+        (_, Some(("GET ", "/why"))) => Answer::json(why()),
+        (_, Some(("POST ", "/answer"))) if asked.body["option"] == 2 => {
             answered.store(true, Ordering::SeqCst);
-            let recorded =
-                json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"});
-            return Answer::json(recorded);
+            recorded()
         }
-        if line == format!("POST {}", path("/reject")) {
-            return Answer::json(question("cancelled"));
-        }
-        Answer::refusal("question_option", "it has no such option", "")
+        (_, Some(("POST ", "/reject"))) => Answer::json(question("cancelled")),
+        _ => Answer::refusal("question_option", "it has no such option", ""),
     })
 }
 
@@ -74,10 +61,8 @@ fn refused_line_is_asked_again_and_agents_text_is_marked() {
     assert!(lines.iter().filter(|line| line.trim_start().starts_with("question")).count() == 1, "{lines:?}");
     terminal.type_in("5\n");
     terminal.wait_for("it has no such option");
-    terminal.wait_for("answer (1 to 2; an empty line leaves it): ");
-    terminal.type_in("2\n");
-    terminal.wait_for(&format!("answered {ID}"));
-    assert_eq!(terminal.end(), 0);
+    terminal.reply("answer (1 to 2; an empty line leaves it): ", "2");
+    terminal.end_after(&format!("answered {ID}"), 0);
     let bodies: Vec<Value> = decisions(&host).into_iter().map(|(_, body)| body).collect();
     assert_eq!(bodies, [json!({"option": 5}), json!({"option": 2})]);
 }
@@ -85,11 +70,9 @@ fn refused_line_is_asked_again_and_agents_text_is_marked() {
 #[test]
 fn script_answers_and_cancels_by_id() {
     let host = host();
-    let (code, out, _) = host.ironctl(&["answer", ID, "2"]);
-    assert_eq!((code, out.contains(ID)), (0, true), "{out}");
+    assert!(host.output(&["answer", ID, "2"]).contains(ID));
     assert_eq!(host.ironctl(&["answer", ID, "2", "--text"]).0, 1);
-    let (code, out, _) = host.ironctl(&["reject", ID, "--reason", "later"]);
-    assert_eq!((code, out), (0, format!("{ID} is cancelled\n")));
+    assert_eq!(host.output(&["reject", ID, "--reason", "later"]), format!("{ID} is cancelled\n"));
     assert_eq!(host.ironctl(&["approve", ID]).0, 2);
     let bodies: Vec<Value> = decisions(&host).into_iter().map(|(_, body)| body).collect();
     assert_eq!(bodies, [json!({"option": 2}), json!({"text": "2"}), json!({"reason": "later"})]);
@@ -98,13 +81,11 @@ fn script_answers_and_cancels_by_id() {
 #[test]
 fn why_shows_the_origin_and_the_end_of_a_question() {
     let host = host();
-    let (code, out, _) = host.ironctl(&["why", ID]);
-    assert_eq!(code, 0, "{out}");
+    let out = host.output(&["why", ID]);
     let call = "call_00000000000000000000000001";
     for words in ["agent helper to mara", "msg_00000000000000000000000001", "by ada: later", "was cancelled", call] {
         assert!(out.contains(words), "{words}: {out}");
     }
     assert!(!out.contains('\u{1b}') && !out.lines().any(|line| line.starts_with("answered")), "{out}");
-    let (_, out, _) = host.ironctl(&["why", ID, "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&out).expect("one JSON document"), why());
+    assert_eq!(host.json(&["why", ID]), why());
 }

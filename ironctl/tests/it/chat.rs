@@ -2,15 +2,12 @@
 //!
 //! See [`crate::fake_host`].
 
-use crate::fake_host::{Answer, Asked, FakeHost, ended, ironctl, view};
+use crate::fake_host::{Answer, Asked, FakeHost, agent, code_of, json_of, notice, recorded, view};
 use crate::inbox::entry;
 use crate::terminal::Terminal;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::{Value, json};
-use std::io::Write;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+
+type Event = (&'static str, Value);
 
 pub fn host_that_answers(reply: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| conversation(line, reply))
@@ -18,15 +15,8 @@ pub fn host_that_answers(reply: &'static str) -> FakeHost {
 
 pub fn conversation(line: &str, reply: &str) -> Answer {
     match line {
-        "POST /v1/agents/assistant/messages" | "POST /v1/agents/agt_00000000000000000000000001/messages" => {
-            Answer::json(
-                json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
-            )
-        }
-        "GET /v1/agents/assistant" => Answer::json(json!({
-            "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "",
-            "enabled_tools": [], "created_at": "2026-01-02T03:04:05Z", "sessions": 1
-        })),
+        "POST /v1/agents/assistant/messages" | "POST /v1/agents/agt_00000000000000000000000001/messages" => recorded(),
+        "GET /v1/agents/assistant" => Answer::json(agent("assistant")),
         "GET /v1/agents/agt_00000000000000000000000001/history?limit=20" => Answer::json(json!([
             {"at": "2026-01-02T03:04:05Z", "author": "person", "text": "earlier question"},
             {"at": "2026-01-02T03:04:06Z", "author": "agent", "text": "earlier answer"}
@@ -58,20 +48,15 @@ fn posted(host: &FakeHost) -> Asked {
 #[test]
 fn answer_is_printed_without_control_characters() {
     let host = host_that_answers("hi\n\u{1b}]0;pwned\u{7}there");
-    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello"]);
-    assert_eq!((code, err.as_str()), (0, ""));
-    assert_eq!(out, "hi\n\\u{1b}]0;pwned\\u{7}there\n");
+    assert_eq!(host.quiet(&["chat", "assistant", "hello"]), "hi\n\\u{1b}]0;pwned\\u{7}there\n");
     assert_eq!(posted(&host).body, json!({"text": "hello"}));
 }
 
 #[test]
 fn scripts_get_ids_and_the_reply() {
     let host = host_that_answers("hi");
-    let (code, out, _) = host.ironctl(&["chat", "assistant", "hello", "--json"]);
-    let got: Value = serde_json::from_str(&out).expect("one JSON document");
-    assert_eq!(code, 0);
     assert_eq!(
-        got,
+        host.json(&["chat", "assistant", "hello"]),
         json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "reply": "hi",
                "notice": false, "status": "delivered", "calls": []})
     );
@@ -90,8 +75,7 @@ fn waiting_change_is_shown_to_a_person_and_not_to_a_script() {
     let (code, out, err) = host.ironctl(&["chat", "assistant", "hello"]);
     assert_eq!((code, out.as_str(), err.as_str()), (0, "hi\n", "1 change waits: ironctl inbox\n"));
     let before = host.asked().len();
-    let (code, out, err) = host.ironctl(&["chat", "assistant", "hello", "--json"]);
-    assert_eq!((code, err.as_str()), (0, ""));
+    let out = host.quiet(&["chat", "assistant", "hello", "--json"]);
     assert!(!out.contains("change"), "{out}");
     let asked = &host.asked()[before..];
     assert!(!asked.is_empty() && asked.iter().all(|asked| !asked.line.contains("/inbox")), "{asked:?}");
@@ -102,17 +86,8 @@ fn message_can_come_from_stdin_with_files() {
     let host = host_that_answers("hi");
     let notes = host.home.path().join("notes.txt");
     std::fs::write(&notes, "grüße").expect("written");
-    let mut child = ironctl(host.home.path())
-        .args(["chat", "assistant", "--file"])
-        .arg(&notes)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("ironctl runs");
-    child.stdin.take().expect("piped").write_all(b"read this\n").expect("written");
-    let (code, ..) = ended(child.wait_with_output().expect("the command ends"));
-    assert_eq!(code, 0);
+    let notes = notes.to_string_lossy();
+    assert_eq!(host.piped(&["chat", "assistant", "--file", &notes], "read this\n").0, 0);
     let files = json!([{"name": "notes.txt", "text": "grüße"}]);
     // A pipe asks for no more than a plain message.
     let expected = json!({"text": "read this", "files": files, "allow": ["read", "write"], "untyped": true});
@@ -171,13 +146,6 @@ fn file_without_room_in_the_message_goes_to_the_workspace() {
     assert_eq!(texts[2], "short");
 }
 
-#[test]
-fn empty_message_is_a_wrong_command_line() {
-    let host = host_that_answers("hi");
-    assert_eq!(host.ironctl(&["chat", "assistant"]).0, 2);
-    assert!(host.asked().is_empty());
-}
-
 fn host_without_answer(reason: Option<&'static str>) -> FakeHost {
     FakeHost::new(move |line, _| match line {
         line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001?wait_ms=") => {
@@ -191,10 +159,8 @@ fn host_without_answer(reason: Option<&'static str>) -> FakeHost {
 fn no_answer_in_time_points_at_why() {
     let host = host_without_answer(None);
     let (code, out, err) = host.ironctl(&["chat", "assistant", "hello", "--wait", "300ms", "--json"]);
-    let failure: Value = serde_json::from_str(&err).expect("one JSON document");
-    assert_eq!((code, out.as_str()), (1, ""));
-    assert_eq!(failure["error"]["code"], "no_answer_yet");
-    assert_eq!(failure["error"]["hint"], "ironctl why msg_00000000000000000000000001");
+    assert_eq!((code, out.as_str(), code_of(&err).as_str()), (1, "", "no_answer_yet"));
+    assert_eq!(json_of(&err)["error"]["hint"], "ironctl why msg_00000000000000000000000001");
 }
 
 #[test]
@@ -210,17 +176,14 @@ fn parked_session_is_reported_at_once_with_its_reason() {
 fn conversation_shows_history_progress_and_answers() {
     let host = host_that_answers("hi \u{1b}[2J");
     let mut terminal = open_chat(&host);
-    terminal.wait_for("you> \r");
-    terminal.type_in("hello\r");
+    terminal.say("hello");
     terminal.wait_for("assistant> hi \\u{1b}[2J");
-    terminal.type_in("/why\r");
+    terminal.say("/why");
     terminal.wait_for("It was answered.");
-    terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
-    let seen = terminal.seen();
-    assert!(seen.contains("you> earlier question"), "{seen:?}");
-    assert!(seen.contains("assistant> earlier answer"), "{seen:?}");
-    assert!(seen.contains("… the agent works"), "{seen:?}");
+    let seen = terminal.leave();
+    for words in ["you> earlier question", "assistant> earlier answer", "… the agent works"] {
+        assert!(seen.contains(words), "{words}: {seen:?}");
+    }
     assert_eq!(posted(&host).body, json!({"text": "hello"}));
 }
 
@@ -238,157 +201,124 @@ fn commands_at_the_prompt_reach_no_agent() {
     terminal.type_in("//etc/hosts\r");
     terminal.wait_for("assistant> hi");
     assert_eq!(posted(&host).body, json!({"text": "/etc/hosts", "thread": "work"}));
-    terminal.wait_for("you> \r");
-    terminal.type_in("/exit\r");
+    terminal.say("/exit");
     assert!(terminal.ironctl.wait().expect("ironctl ends").success());
 }
 
-/// Starts a host that streams these words (attempt, from, text) before this reply.
-fn host_that_streams(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> FakeHost {
+/// Starts a host that streams these events before this final state of the message.
+fn host_that_streams(events: Vec<Event>, last: Value) -> FakeHost {
     FakeHost::new(move |line, _| match line {
         "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => {
-            let draft = |(attempt, from, text): &(u32, u64, &str)| {
-                ("draft", json!({ "attempt": attempt, "from": from, "text": text }))
-            };
-            let mut events: Vec<_> = words.iter().map(draft).collect();
-            for stage in ["output.sealed", "delivery.intended"] {
-                events.push(("stage", json!({"seq": 3, "at": "t", "stage": stage, "outcome": "done"})));
-            }
-            events.push(("message", view(Some(reply), None)));
-            Answer::events(&events)
+            Answer::events(&[&events[..], &[("message", last.clone())]].concat())
         }
-        other => conversation(other, reply),
+        other => conversation(other, last["reply"].as_str().unwrap_or_default()),
     })
 }
 
-/// Returns the screen after one message and its answer.
-fn screen_of_an_answer(words: &'static [(u32, u64, &'static str)], reply: &'static str) -> String {
-    let host = host_that_streams(words, reply);
-    let mut terminal = open_chat(&host);
-    terminal.wait_for("you> \r");
-    terminal.type_in("hello\r");
-    terminal.wait_for("you> \r");
-    let seen = terminal.seen();
-    terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
-    seen
-}
-
-#[test]
-fn streamed_words_are_shown_and_the_answer_appears_once() {
-    let seen = screen_of_an_answer(&[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")], "It \u{1b}[2Jrains.");
-    assert!(!seen.contains("… delivery"), "progress overwrites the streamed text: {seen:?}");
-    assert!(seen.contains("assistant> It \\u{1b}[2J"), "{seen:?}");
-    assert!(!seen.contains("It \u{1b}[2J"), "control characters are escaped: {seen:?}");
-    assert_eq!(seen.matches("rains.").count(), 1, "{seen:?}");
-}
-
-#[test]
-fn answer_that_differs_from_its_streamed_words_is_shown_whole() {
-    let seen = screen_of_an_answer(&[(1, 0, "It snows")], "It rains.");
-    assert!(seen.contains("assistant> It snows\r\nassistant> It rains.\r\n"), "{seen:?}");
-    let seen = screen_of_an_answer(&[(1, 0, "It sn"), (2, 0, "It "), (2, 3, "rains")], "It rains.");
-    assert!(seen.contains("assistant> It sn\r\n"), "another attempt starts on a new line: {seen:?}");
-    assert!(seen.contains("assistant> It rains.\r\n"), "{seen:?}");
-    assert_eq!(seen.matches("rains").count(), 1, "{seen:?}");
-    let seen = screen_of_an_answer(&[(1, 5, "ains")], "It rains.");
-    assert!(seen.contains("assistant> It rains.\r\n"), "text after a gap is not shown: {seen:?}");
-}
-
 /// Returns an event of a stage.
-fn stage(name: &str, outcome: &str, reason: &str) -> (&'static str, Value) {
+fn stage(name: &str, outcome: &str, reason: &str) -> Event {
     ("stage", json!({"seq": 3, "at": "t", "stage": name, "outcome": outcome, "reason": reason}))
 }
 
 /// Returns an event with words of the model.
-fn draft(attempt: u32, text: &str) -> (&'static str, Value) {
-    ("draft", json!({ "attempt": attempt, "from": 0, "text": text }))
+fn draft(attempt: u32, from: u64, text: &str) -> Event {
+    ("draft", json!({ "attempt": attempt, "from": from, "text": text }))
 }
 
 /// Returns an event with the progress of a call in these words.
-fn progress(words: &str) -> (&'static str, Value) {
+fn progress(words: &str) -> Event {
     let call = "call_00000000000000000000000001";
     ("progress", json!({ "call_id": call, "tool": "list_dir", "progress": 3.0, "total": 10.0, "words": words }))
 }
 
 /// Returns the screen after one message with these events and this final state.
-fn screen_of(events: Vec<(&'static str, Value)>, last: Value) -> String {
-    let host = FakeHost::new(move |line, _| match line {
-        "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => {
-            let mut events = events.clone();
-            events.push(("message", last.clone()));
-            Answer::events(&events)
-        }
-        other => conversation(other, ""),
-    });
+fn screen_of(events: Vec<Event>, last: Value) -> String {
+    let host = host_that_streams(events, last);
     let mut terminal = open_chat(&host);
-    terminal.wait_for("you> \r");
-    terminal.type_in("hello\r");
-    terminal.wait_for("you> \r");
-    let seen = terminal.seen();
-    terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
-    seen
+    terminal.say("hello");
+    terminal.leave()
+}
+
+#[test]
+fn answer_on_the_screen_has_each_word_once() {
+    for (case, words, reply, shown, once) in [
+        ("escaped", &[(1, 0, "It \u{1b}[2J"), (1, 8, "rai")][..], "It \u{1b}[2Jrains.", "It \\u{1b}[2J", "rains."),
+        ("differs", &[(1, 0, "It snows")], "It rains.", "It snows\r\nassistant> It rains.\r\n", "rains"),
+        ("another attempt", &[(1, 0, "It sn"), (2, 0, "It "), (2, 3, "rains")], "It rains.", "It sn\r\n", "rains"),
+        ("text after a gap", &[(1, 5, "ains")], "It rains.", "It rains.\r\n", "rains"),
+    ] {
+        let drafts = words.iter().map(|&(attempt, from, text)| draft(attempt, from, text));
+        let ends = ["output.sealed", "delivery.intended"].map(|name| stage(name, "done", ""));
+        let seen = screen_of(drafts.chain(ends).collect(), view(Some(reply), None));
+        let is_streamed = words[0].1 == 0;
+        assert!(!is_streamed || !seen.contains("… delivery"), "{case}: progress overwrites the words: {seen:?}");
+        assert!(seen.contains(&format!("assistant> {shown}")), "{case}: {seen:?}");
+        assert!(!seen.contains("It \u{1b}[2J"), "{case}: control characters are escaped: {seen:?}");
+        let whole = format!("assistant> {}\r\n", reply.replace('\u{1b}', "\\u{1b}"));
+        assert!(seen.contains(&whole), "{case}: {seen:?}");
+        assert_eq!(seen.matches(once).count(), 1, "{case}: {seen:?}");
+    }
 }
 
 #[test]
 fn tools_of_a_turn_are_shown_between_its_words() {
     let events = vec![
         stage("model.asked", "done", ""),
-        draft(1, "I shall look."),
+        draft(1, 0, "I shall look."),
         stage("output.sealed", "done", ""),
         stage("call.recorded", "done", "tool list_dir, call call_1"),
         progress("⟦ok⟧ \u{1b}[2J\nnext"),
         stage("call.reported", "done", "tool list_dir, call call_1"),
         stage("call.refused", "refused", "tool run_command, call call_2, it is not enabled"),
         stage("model.asked", "done", ""),
-        draft(2, "It is emp"),
+        draft(2, 0, "It is emp"),
     ];
     let seen = screen_of(events, view(Some("It is empty."), None));
-    let progress = "… list_dir runs: 3 of 10: \"\\u{27e6}ok\\u{27e7} \\u{1b}[2J next\"";
-    for words in ["… the model works", "… list_dir runs", progress, "  run_command: refused: it is not enabled\r\n"]
-    {
+    for words in [
+        "… the model works",
+        "… list_dir runs",
+        "… list_dir runs: 3 of 10: \"\\u{27e6}ok\\u{27e7} \\u{1b}[2J next\"",
+        "  run_command: refused: it is not enabled\r\n",
+        "assistant> I shall look.\r\n",
+        "  list_dir: done\r\n",
+        "assistant> It is empty.\r\n",
+    ] {
         assert!(seen.contains(words), "{words}: {seen:?}");
     }
-    assert!(seen.contains("assistant> I shall look.\r\n"), "{seen:?}");
-    assert!(seen.contains("  list_dir: done\r\n"), "{seen:?}");
-    assert!(seen.contains("assistant> It is empty.\r\n"), "{seen:?}");
     assert!(!seen.contains("interrupted"), "an answer with a call is whole: {seen:?}");
 }
 
 #[test]
 fn interrupted_answer_stays_with_the_reason() {
-    let mut notice = view(Some("This was cancelled."), None);
-    notice["notice"] = true.into();
-    let seen = screen_of(vec![draft(1, "It rai")], notice.clone());
-    assert!(seen.contains("assistant> It rai\r\n(interrupted: no more of this answer came)\r\n"), "{seen:?}");
-    assert!(seen.contains("the host says:\r\nThis was cancelled."), "{seen:?}");
-    let seen = screen_of(vec![draft(1, "It rai"), draft(2, "It snows")], view(Some("It snows."), None));
-    assert!(seen.contains("assistant> It rai\r\n(interrupted: the host asks the model again)\r\n"), "{seen:?}");
-    assert!(seen.contains("assistant> It snows.\r\n"), "{seen:?}");
     let failed = stage("model.failed", "refused", "the endpoint broke off");
-    let seen = screen_of(vec![draft(1, "It rai"), failed], notice);
-    assert!(seen.contains("assistant> It rai\r\n(interrupted: the endpoint broke off)\r\n"), "{seen:?}");
+    let (cancelled, snows) = (notice("This was cancelled."), view(Some("It snows."), None));
+    for (event, last, reason, end) in [
+        (None, cancelled.clone(), "no more of this answer came", "the host says:\r\nThis was cancelled."),
+        (Some(draft(2, 0, "It snows")), snows, "the host asks the model again", "assistant> It snows.\r\n"),
+        (Some(failed), cancelled, "the endpoint broke off", ""),
+    ] {
+        let seen = screen_of([draft(1, 0, "It rai")].into_iter().chain(event).collect(), last);
+        assert!(seen.contains(&format!("assistant> It rai\r\n(interrupted: {reason})\r\n")), "{seen:?}");
+        assert!(seen.contains(end), "{reason}: {seen:?}");
+    }
 }
 
 #[test]
 fn without_a_terminal_only_the_answer_is_printed() {
-    let host = host_that_streams(&[(1, 0, "It snows")], "It rains.");
-    assert_eq!(host.ironctl(&["chat", "assistant", "hello"]), (0, "It rains.\n".to_owned(), String::new()));
+    let host = host_that_streams(vec![draft(1, 0, "It snows")], view(Some("It rains."), None));
+    assert_eq!(host.quiet(&["chat", "assistant", "hello"]), "It rains.\n");
 }
 
 #[test]
 fn message_is_retried_and_its_answer_printed() {
     let host = FakeHost::new(|line, _| match line {
-        "POST /v1/messages/last/retry" => Answer::json(
-            json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
-        ),
+        "POST /v1/messages/last/retry" => recorded(),
         "POST /v1/messages/msg_00000000000000000000000002/retry" => {
             Answer::refusal("message_answered", "msg_00000000000000000000000002 is answered", "")
         }
         other => conversation(other, "It rains."),
     });
-    assert_eq!(host.ironctl(&["message", "retry", "last"]), (0, "It rains.\n".to_owned(), String::new()));
+    assert_eq!(host.quiet(&["message", "retry", "last"]), "It rains.\n");
     let (code, _, err) = host.ironctl(&["message", "retry", "msg_00000000000000000000000002"]);
     assert_eq!(code, 1);
     assert!(err.contains("msg_00000000000000000000000002 is answered"), "{err}");
@@ -397,13 +327,8 @@ fn message_is_retried_and_its_answer_printed() {
 #[test]
 fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
     let host = FakeHost::new(|line, _| match line {
-        "GET /v1/agents/assistant" => Answer::json(json!({
-            "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "", "enabled_tools": [],
-            "created_at": "2026-01-02T03:04:05Z", "sessions": 1
-        })),
-        "POST /v1/agents/agt_00000000000000000000000001/messages" => Answer::json(
-            json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
-        ),
+        "GET /v1/agents/assistant" => Answer::json(agent("assistant")),
+        "POST /v1/agents/agt_00000000000000000000000001/messages" => recorded(),
         "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => Answer::hanging_events(&[(
             "stage",
             json!({"seq": 1, "at": "2026-01-02T03:04:05Z", "stage": "model.asked", "outcome": "done"}),
@@ -412,33 +337,19 @@ fn ctrl_c_cancels_the_answer_and_the_conversation_continues() {
             "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "messages": ["msg_00000000000000000000000001"], "running": true
         })),
         line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001") => {
-            let mut view = view(Some("This was cancelled."), None);
-            view["notice"] = true.into();
-            Answer::json(view)
+            Answer::json(notice("This was cancelled."))
         }
         _ => Answer::json(json!([])),
     });
     let mut terminal = open_chat(&host);
-    let asked = |line: &str| host.asked().iter().any(|asked| asked.line == line);
-    let interrupt = |terminal: &Terminal| {
-        let pid = Pid::from_raw(i32::try_from(terminal.ironctl.id()).expect("a process id"));
-        kill(pid, Signal::SIGINT).expect("it runs");
-    };
-    terminal.wait_for("you> \r");
-    terminal.type_in("hello\r");
+    terminal.say("hello");
     terminal.wait_for("… the model works");
-    interrupt(&terminal);
-    let until = Instant::now() + Duration::from_secs(30);
-    while !asked("POST /v1/sessions/ses_00000000000000000000000001/cancel") {
-        assert!(Instant::now() < until, "{:?}", host.asked());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    terminal.interrupt();
+    host.wait_for_request("POST /v1/sessions/ses_00000000000000000000000001/cancel");
     // This host never sends the notice; a second interrupt ends the wait.
-    interrupt(&terminal);
+    terminal.interrupt();
     terminal.wait_for("This was cancelled.");
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert!(terminal.ironctl.wait().expect("ironctl ends").success());
+    terminal.leave();
 }
 
 #[test]

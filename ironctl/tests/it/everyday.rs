@@ -3,41 +3,39 @@
 //!
 //! See [`crate::inbox`] for the page and its digest.
 
-use crate::fake_host::{Answer, FakeHost};
-use crate::inbox::{TEXT, change, digest, entry};
+use crate::fake_host::{Answer, FakeHost, agent, json_of};
+use crate::inbox::{ID, TEXT, change_is, decisions, digest, entry};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const ID: &str = "chg_00000000000000000000000001";
-
 /// Returns the agent of these tests.
-fn agent() -> Value {
-    json!({
-        "id": "agt_00000000000000000000000001", "name": "helper", "model": "scripted", "follows_default": true, "persona": "",
-        "enabled_tools": ["read_file"], "created_at": "2026-01-02T03:04:05Z", "sessions": 0,
-        "mounts": [{"source": "/srv/a", "target": "/a", "read_only": true}],
-        "packages": {"apt": ["jq"], "npm": ["cowsay"], "layer": "00".repeat(32), "made_at": "2026-01-02T03:04:05Z"}
-    })
+fn helper() -> Value {
+    let mut helper = agent("helper");
+    helper["follows_default"] = true.into();
+    helper["mounts"] = json!([{"source": "/srv/a", "target": "/a", "read_only": true}]);
+    helper["packages"] =
+        json!({"apt": ["jq"], "npm": ["cowsay"], "layer": "00".repeat(32), "made_at": "2026-01-02T03:04:05Z"});
+    helper
 }
 
 /// Starts a host that takes one change, which the caller may approve if it is `yours`.
 fn host_that_takes_changes(yours: bool) -> FakeHost {
     let is_decided = AtomicBool::new(false);
     FakeHost::new(move |line, _| match line {
-        "GET /v1/agents/helper" | "GET /v1/agents/agt_00000000000000000000000001" => Answer::json(agent()),
+        "GET /v1/agents/helper" | "GET /v1/agents/agt_00000000000000000000000001" => Answer::json(helper()),
         "POST /v1/changes" => Answer::json(json!({
             "id": ID, "status": "pending", "again": false, "yours": yours,
             "waits_for": "2 different people, each an owner of this host"
         })),
         line if line.ends_with("/approve") => {
             is_decided.store(true, Ordering::SeqCst);
-            Answer::json(change(ID, "approved", TEXT, &digest(TEXT)))
+            change_is("approved")
         }
-        line if line.ends_with("/reject") => Answer::json(change(ID, "rejected", TEXT, &digest(TEXT))),
+        line if line.ends_with("/reject") => change_is("rejected"),
         line if line.starts_with("GET /v1/changes/chg_") => {
             let status = if is_decided.load(Ordering::SeqCst) { "applied" } else { "pending" };
-            Answer::json(change(ID, status, TEXT, &digest(TEXT)))
+            change_is(status)
         }
         "GET /v1/inbox" => Answer::json(json!([entry(ID)])),
         "GET /v1/models" => Answer::refusal("role_too_low", "only for admins", ""),
@@ -48,27 +46,14 @@ fn host_that_takes_changes(yours: bool) -> FakeHost {
     })
 }
 
-/// Returns the lines and bodies of the requests that change something.
-fn posted(host: &FakeHost) -> Vec<(String, Value)> {
-    let posts = host.posted().into_iter();
-    posts.map(|asked| (asked.line, asked.body)).collect()
-}
-
-fn code(err: &str) -> String {
-    let failure: Value = serde_json::from_str(err).expect("one JSON document");
-    failure["error"]["code"].as_str().expect("a code").to_owned()
-}
-
 #[test]
 fn change_is_shown_asked_and_applied_on_a_terminal() {
     let host = host_that_takes_changes(true);
     let mut terminal = Terminal::running(&host, &["agent", "set", "helper", "--persona", "Be kind."], Some(100));
     terminal.wait_for("Replace the persona");
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("approve\n");
-    terminal.wait_for("chg_00000000000000000000000001 is applied");
-    assert_eq!(terminal.end(), 0);
-    let said = posted(&host);
+    terminal.reply("approve, reject, quit? ", "approve");
+    terminal.end_after("chg_00000000000000000000000001 is applied", 0);
+    let said = decisions(&host);
     let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "Be kind."}, "reason": ""});
     assert_eq!(said[0], ("POST /v1/changes".to_owned(), wanted));
     assert_eq!(said[1], (format!("POST /v1/changes/{ID}/approve"), json!({"shown": digest(TEXT)})));
@@ -78,10 +63,9 @@ fn change_is_shown_asked_and_applied_on_a_terminal() {
 fn change_without_an_approval_at_the_question_is_withdrawn() {
     let host = host_that_takes_changes(true);
     let mut terminal = Terminal::running(&host, &["agent", "grant-dir", "helper", "/nonexistent"], Some(100));
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("quit\n");
+    terminal.reply("approve, reject, quit? ", "quit");
     assert_eq!(terminal.end(), 1);
-    assert_eq!(posted(&host)[1].0, format!("POST /v1/changes/{ID}/reject"));
+    assert_eq!(decisions(&host)[1].0, format!("POST /v1/changes/{ID}/reject"));
 }
 
 #[test]
@@ -92,27 +76,26 @@ fn change_waits_without_a_terminal_and_without_yes() {
         assert_eq!((code, out.as_str()), (1, ""), "{err}");
         assert!(err.contains(ID) && err.contains("2 different people, each an owner of this host"), "{err}");
         assert!(err.contains(hint) && err.contains(&format!("ironctl approve {ID}")), "{err}");
-        assert_eq!(posted(&host).len(), 1, "nothing is approved");
+        assert_eq!(decisions(&host).len(), 1, "nothing is approved");
     }
     // A person who may not approve approves nothing with `--yes` either.
     let host = host_that_takes_changes(false);
-    let (exit, _, err) = host.ironctl(&["agent", "install", "helper", "ripgrep", "--yes", "--json"]);
-    assert_eq!((exit, code(&err).as_str()), (1, "change_pending"));
-    assert_eq!(posted(&host).len(), 1);
+    let refused = host.failed(&["agent", "install", "helper", "ripgrep", "--yes"]);
+    assert_eq!(refused, (1, "change_pending".to_owned()));
+    assert_eq!(decisions(&host).len(), 1);
 }
 
 #[test]
 fn yes_prints_the_page_and_approves_it() {
     let host = host_that_takes_changes(true);
     let words = ["agent", "set", "helper", "--add-tool", "recall", "--remove-tool", "read_file", "--yes"];
-    let (code, out, err) = host.ironctl(&words);
-    assert_eq!(code, 0, "{err}");
+    let out = host.output(&words);
     assert!(out.starts_with(TEXT) && out.contains("is applied"), "{out}");
-    let said = posted(&host);
+    let said = decisions(&host);
     assert_eq!(said[0].1["payload"], json!({"add": ["recall"], "remove": ["read_file"]}));
     assert_eq!(said[1].1, json!({"shown": digest(TEXT)}));
     let (_, out, _) = host.ironctl(&[&words[..], &["--model", "m", "--json"]].concat());
-    let document: Value = serde_json::from_str(&out).expect("one JSON document");
+    let document = json_of(&out);
     assert_eq!((&document["model"], &document["changes"][0]["status"]), (&json!("m"), &json!("applied")));
 }
 
@@ -120,10 +103,9 @@ fn yes_prints_the_page_and_approves_it() {
 fn complete_lists_keep_what_the_agent_has() {
     let host = host_that_takes_changes(true);
     let payload = |words: &[&str]| {
-        let before = posted(&host).len();
-        let (code, _, err) = host.ironctl(&[&["agent"][..], words, &["--yes"]].concat());
-        assert_eq!(code, 0, "{words:?}: {err}");
-        posted(&host)[before].1["payload"].clone()
+        let before = decisions(&host).len();
+        host.output(&[&["agent"][..], words, &["--yes"]].concat());
+        decisions(&host)[before].1["payload"].clone()
     };
     let had = json!({"source": "/srv/a", "target": "/a", "read_only": true});
     assert_eq!(
@@ -142,26 +124,24 @@ fn complete_lists_keep_what_the_agent_has() {
 fn unknown_directory_or_package_is_refused_unsent() {
     let host = host_that_takes_changes(true);
     for (words, expected) in [
-        (["agent", "revoke-dir", "helper", "/srv/b", "--json"], "directory_not_granted"),
-        (["agent", "uninstall", "helper", "cowsay", "--json"], "package_not_installed"),
+        (["agent", "revoke-dir", "helper", "/srv/b"], "directory_not_granted"),
+        (["agent", "uninstall", "helper", "cowsay"], "package_not_installed"),
     ] {
-        let (exit, _, err) = host.ironctl(&words);
-        assert_eq!((exit, code(&err).as_str()), (1, expected));
+        assert_eq!(host.failed(&words), (1, expected.to_owned()));
     }
     for words in [&["agent", "revoke-dir", "helper"][..], &["agent", "install", "helper"], &["agent", "set", "helper"]]
     {
         assert_eq!(host.ironctl(words).0, 2, "{words:?}");
     }
-    assert_eq!(posted(&host), []);
+    assert_eq!(decisions(&host), []);
 }
 
 #[test]
 fn value_that_is_already_set_is_no_failure() {
     let host = FakeHost::new(|_, _| Answer::refusal("change_empty", "no change: the value is already set", ""));
     let words = ["agent", "set", "helper", "--persona", "Be kind."];
-    assert_eq!(host.ironctl(&words), (0, "no change: the value is already set\n".to_owned(), String::new()));
-    let (code, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!((code, out.as_str()), (0, "{\"changes\":[]}\n"));
+    assert_eq!(host.quiet(&words), "no change: the value is already set\n");
+    assert_eq!(host.output(&[&words[..], &["--json"]].concat()), "{\"changes\":[]}\n");
 }
 
 #[test]
@@ -170,19 +150,14 @@ fn waiting_changes_have_numbers_at_the_prompt() {
     let mut terminal = Terminal::running(&host, &["chat", "helper"], Some(100));
     terminal.wait_for("1 change waits; /inbox NUMBER opens one:");
     terminal.wait_for("  1  change: persona");
-    terminal.wait_for("you> \r");
-    terminal.type_in("/inbox 2\r");
+    terminal.say("/inbox 2");
     terminal.wait_for("no call or change with number 2 waits here");
-    terminal.wait_for("you> \r");
-    terminal.type_in("/inbox 1\r");
+    terminal.say("/inbox 1");
     terminal.wait_for("Replace the persona");
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("approve\n");
+    terminal.reply("approve, reject, quit? ", "approve");
     terminal.wait_for("chg_00000000000000000000000001 is applied");
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
-    assert_eq!(posted(&host), [(format!("POST /v1/changes/{ID}/approve"), json!({"shown": digest(TEXT)}))]);
+    terminal.leave();
+    assert_eq!(decisions(&host), [(format!("POST /v1/changes/{ID}/approve"), json!({"shown": digest(TEXT)}))]);
 }
 
 #[test]
@@ -195,14 +170,11 @@ fn model_and_usage_are_shown_and_set_at_the_prompt() {
         ("/model m", "set agent helper to model endpoint m"),
         ("/help", "/inbox [NUMBER]"),
     ] {
-        terminal.wait_for("you> \r");
-        terminal.type_in(&format!("{typed}\r"));
+        terminal.say(typed);
         terminal.wait_for(seen);
     }
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
-    assert_eq!(posted(&host), [("POST /v1/agents/helper/model".to_owned(), json!({"model": "m"}))]);
+    terminal.leave();
+    assert_eq!(decisions(&host), [("POST /v1/agents/helper/model".to_owned(), json!({"model": "m"}))]);
 }
 
 #[test]
@@ -215,8 +187,7 @@ fn new_and_continued_conversations_are_named() {
         })
     };
     let host = threads(json!([]));
-    let (exit, _, err) = host.ironctl(&["chat", "helper", "hello", "--continue", "--json"]);
-    assert_eq!((exit, code(&err).as_str()), (1, "no_conversation"));
+    assert_eq!(host.failed(&["chat", "helper", "hello", "--continue"]), (1, "no_conversation".to_owned()));
     let (_, _, err) = host.ironctl(&["chat", "helper", "hello", "--new"]);
     let sent = host.asked().last().expect("a message").body["thread"].as_str().expect("a name").to_owned();
     assert!(sent.len() == "20260102-030405-678".len() && err.contains(&format!("--thread {sent}`")), "{sent}: {err}");

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Returns a command of the built binary with a home and a fixed environment.
@@ -25,6 +26,16 @@ pub fn ironctl(home: &Path) -> Command {
 pub fn ended(output: Output) -> (i32, String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("ironctl prints UTF-8");
     (output.status.code().expect("not killed"), text(output.stdout), text(output.stderr))
+}
+
+/// Reads one JSON document.
+pub fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("one JSON document: {error}: {text}"))
+}
+
+/// Returns the code of a failure that was printed for a script.
+pub fn code_of(err: &str) -> String {
+    json_of(err)["error"]["code"].as_str().expect("a code").to_owned()
 }
 
 /// A recorded request.
@@ -154,9 +165,52 @@ impl FakeHost {
         self.asked().into_iter().filter(is_act).collect()
     }
 
+    /// Waits for a request that ends with this path.
+    pub fn wait_for_request(&self, path: &str) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while !self.asked().iter().any(|asked| asked.line.ends_with(path)) {
+            assert!(Instant::now() < until, "{:?}", self.asked());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Runs ironctl against this host; returns exit code, stdout and stderr.
     pub fn ironctl(&self, words: &[&str]) -> (i32, String, String) {
         ended(ironctl(self.home.path()).args(words).output().expect("ironctl runs"))
+    }
+
+    /// Runs a command that succeeds; returns its stdout.
+    pub fn output(&self, words: &[&str]) -> String {
+        let (code, out, err) = self.ironctl(words);
+        assert_eq!(code, 0, "{words:?}: {out}{err}");
+        out
+    }
+
+    /// Runs a command that succeeds without a word on stderr; returns its stdout.
+    pub fn quiet(&self, words: &[&str]) -> String {
+        let (code, out, err) = self.ironctl(words);
+        assert_eq!((code, err.as_str()), (0, ""), "{words:?}: {out}");
+        out
+    }
+
+    /// Runs a command for a script that succeeds; returns its document.
+    pub fn json(&self, words: &[&str]) -> Value {
+        json_of(&self.output(&[words, &["--json"]].concat()))
+    }
+
+    /// Runs a command for a script that fails; returns its exit code and the code of the failure.
+    pub fn failed(&self, words: &[&str]) -> (i32, String) {
+        let (code, _, err) = self.ironctl(&[words, &["--json"]].concat());
+        (code, code_of(&err))
+    }
+
+    /// Runs ironctl with this text on its stdin, from a pipe.
+    pub fn piped(&self, words: &[&str], text: &str) -> (i32, String, String) {
+        let mut command = ironctl(self.home.path());
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("ironctl runs");
+        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("written");
+        ended(child.wait_with_output().expect("ironctl ends"))
     }
 }
 
@@ -234,6 +288,21 @@ pub fn status(home: &Path, pid: u32) -> Value {
     })
 }
 
+/// Returns an agent of this name.
+pub fn agent(name: &str) -> Value {
+    json!({
+        "id": "agt_00000000000000000000000001", "name": name, "model": "scripted", "persona": "", "enabled_tools": [],
+        "created_at": "2026-01-02T03:04:05Z", "sessions": 1
+    })
+}
+
+/// Returns the answer to a recorded message.
+pub fn recorded() -> Answer {
+    Answer::json(
+        json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
+    )
+}
+
 /// Returns a message, settled if it has a `reply` or a `reason`.
 pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
     json!({
@@ -244,14 +313,51 @@ pub fn view(reply: Option<&str>, reason: Option<&str>) -> Value {
     })
 }
 
-/// Returns a directory with `ironctl` and the fake binaries of `fake_binary.sh`, and the path of `ironctl`.
-pub fn with_fake_binaries() -> (TempDir, PathBuf) {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let own = directory.path().join("ironctl");
-    fs::hard_link(env!("CARGO_BIN_EXE_ironctl"), &own).expect("same file system");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fake_binary.sh");
-    for name in ["ironclaw-host", "ironclaw-sandbox"] {
-        symlink(&script, directory.path().join(name)).expect("linked");
+/// Returns a message that a notice of the host settled.
+pub fn notice(text: &str) -> Value {
+    let mut view = view(Some(text), None);
+    view["notice"] = true.into();
+    view
+}
+
+/// A directory with `ironctl` and the fake binaries of `fake_binary.sh`.
+pub struct Programs {
+    pub directory: TempDir,
+    /// The path of `ironctl`.
+    pub ironctl: PathBuf,
+}
+
+impl Programs {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let ironctl = directory.path().join("ironctl");
+        fs::hard_link(env!("CARGO_BIN_EXE_ironctl"), &ironctl).expect("same file system");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fake_binary.sh");
+        for name in ["ironclaw-host", "ironclaw-sandbox"] {
+            symlink(&script, directory.path().join(name)).expect("linked");
+        }
+        Self { directory, ironctl }
     }
-    (directory, own)
+
+    /// Writes a file that the fake binaries read.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        fs::write(self.directory.path().join(name), text).expect("written");
+    }
+
+    /// Returns the command lines of the fake binaries so far.
+    pub fn asked(&self) -> String {
+        fs::read_to_string(self.directory.path().join("asked")).expect("one was run")
+    }
+
+    /// Returns a command of `ironctl` with a home.
+    pub fn command(&self, home: &Path) -> Command {
+        let mut command = Command::new(&self.ironctl);
+        command.env_remove("IRONCLAW_HOME").stdin(Stdio::null()).arg("--home").arg(home);
+        command
+    }
+
+    /// Runs `ironctl` with a home; returns exit code, stdout and stderr.
+    pub fn run(&self, home: &Path, words: &[&str]) -> (i32, String, String) {
+        ended(self.command(home).args(words).output().expect("ironctl runs"))
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! They run `fake_binary.sh` in place of the host's binary. See [`crate::offline`].
 
-use crate::fake_host::{Answer, FakeHost, ended, status, view, with_fake_binaries};
+use crate::fake_host::{Answer, FakeHost, Programs, agent, ended, json_of, recorded, status, view};
 use crate::golden;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -11,19 +11,23 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn at(own: &Path, home: &Path, words: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(own);
-    command.env_remove("IRONCLAW_HOME").stdin(Stdio::null()).arg("--home").arg(home).args(words);
-    ended(command.output().expect("ironctl runs"))
+/// Returns programs on a machine that can jail an agent, from one release.
+fn programs() -> Programs {
+    let programs = Programs::new();
+    programs.write("preflight.out", r#"{"ok":true,"checks":[]}"#);
+    for name in ["fingerprint.out", "--fingerprint.out"] {
+        programs.write(name, "ab".repeat(32));
+    }
+    programs
 }
 
 #[test]
 fn detached_host_is_started_once_and_stopped() {
-    let (binaries, own) = with_fake_binaries();
+    let programs = Programs::new();
     let home = tempfile::tempdir().expect("a temporary directory");
     let path = home.path().to_owned();
     let host = FakeHost::silent(home, move |line, _| {
@@ -34,22 +38,22 @@ fn detached_host_is_started_once_and_stopped() {
         }
         Answer::json(status(&path, pid.unsigned_abs()))
     });
-    fs::write(binaries.path().join("run.json"), host.run_file()).expect("written");
+    programs.write("run.json", host.run_file());
     let script = r#"sleep 0.1; echo $$ >"$3/pid"; cp "$here/run.json" "$3/"; exec sleep 30"#;
-    fs::write(binaries.path().join("run.sh"), script).expect("written");
+    programs.write("run.sh", script);
     let home = host.home.path();
 
-    let (code, out, err) = at(&own, home, &["up", "--detach"]);
+    let (code, out, err) = programs.run(home, &["up", "--detach"]);
     assert_eq!((code, err.as_str()), (0, "warning: mode is dangerous_warn\n"));
     assert!(out.starts_with("the host runs: process "), "{out}");
-    let (code, out, _) = at(&own, home, &["up", "--json"]);
+    let (code, out, _) = programs.run(home, &["up", "--json"]);
     assert_eq!(code, 0);
     assert!(out.contains("\"already_running\":true"), "{out}");
-    let (code, out, err) = at(&own, home, &["down"]);
+    let (code, out, err) = programs.run(home, &["down"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(out.starts_with("the host stopped: process "), "{out}");
 
-    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
+    let asked = programs.asked();
     assert_eq!(asked, format!("ironclaw-host run --home {}\n", home.display()));
     let mode = fs::metadata(home.join("logs/host.stderr")).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -57,7 +61,7 @@ fn detached_host_is_started_once_and_stopped() {
 
 #[test]
 fn up_asks_again_while_a_killed_host_closes_connections() {
-    let (_binaries, own) = with_fake_binaries();
+    let programs = Programs::new();
     let home = tempfile::tempdir().expect("a temporary directory");
     let path = home.path().to_owned();
     let requests = AtomicUsize::new(0);
@@ -66,7 +70,7 @@ fn up_asks_again_while_a_killed_host_closes_connections() {
         _ => Answer::json(status(&path, 4242)),
     });
     host.write_run_file();
-    let (code, out, err) = at(&own, host.home.path(), &["up", "--detach", "--json"]);
+    let (code, out, err) = programs.run(host.home.path(), &["up", "--detach", "--json"]);
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("\"already_running\":true"), "{out}");
     assert_eq!(host.asked().len(), 3);
@@ -74,14 +78,14 @@ fn up_asks_again_while_a_killed_host_closes_connections() {
 
 #[test]
 fn up_creates_a_home_and_prints_the_stderr_of_a_failed_host() {
-    let (binaries, own) = with_fake_binaries();
+    let programs = Programs::new();
     let home = tempfile::tempdir().expect("a temporary directory");
-    fs::write(binaries.path().join("run.err"), "error: no master key\n").expect("written");
-    fs::write(binaries.path().join("run.exit"), "1").expect("written");
-    let (code, _, err) = at(&own, home.path(), &["up", "--detach"]);
+    programs.write("run.err", "error: no master key\n");
+    programs.write("run.exit", "1");
+    let (code, _, err) = programs.run(home.path(), &["up", "--detach"]);
     assert_eq!(code, 1);
     assert!(err.contains("error: no master key"), "{err}");
-    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
+    let asked = programs.asked();
     assert!(asked.starts_with("ironclaw-host init --home"), "{asked}");
 }
 
@@ -127,10 +131,7 @@ fn quickstart_host(server: u16) -> FakeHost {
     let made = Mutex::new(false);
     let host = FakeHost::silent(home, move |line, _| {
         let mut made = made.lock().expect("alone");
-        let agent = json!({
-            "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "",
-            "enabled_tools": [], "created_at": "t", "sessions": 0
-        });
+        let agent = agent("assistant");
         match line {
             "GET /v1/status" => Answer::json(status(&path, 4242)),
             "GET /v1/agents" if *made => Answer::json(json!([agent])),
@@ -145,9 +146,7 @@ fn quickstart_host(server: u16) -> FakeHost {
                 {"name": "local", "kind": "openai", "base_url": format!("http://127.0.0.1:{server}/v1")},
                 {"name": "asleep", "kind": "openai", "base_url": "http://127.0.0.1:1/v1"}
             ])),
-            "POST /v1/agents/assistant/messages" => Answer::json(
-                json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001"}),
-            ),
+            "POST /v1/agents/assistant/messages" => recorded(),
             "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(json!({"attempts": [
                 {"name": "read /etc/passwd", "expected": "refused", "observed": "ENOENT", "wall": "mounts", "contained": true},
                 {"name": "open a TCP socket", "expected": "refused", "observed": "EPERM", "wall": "seccomp", "contained": true},
@@ -162,10 +161,9 @@ fn quickstart_host(server: u16) -> FakeHost {
 
 #[test]
 fn quickstart_gets_a_first_answer_and_shows_the_jail() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    let programs = programs();
     let host = quickstart_host(1);
-    let (code, out, err) = at(&own, host.home.path(), &["quickstart"]);
+    let (code, out, err) = programs.run(host.home.path(), &["quickstart"]);
     assert_eq!((code, err.as_str()), (0, ""));
     for words in [
         "created: agent assistant",
@@ -182,8 +180,14 @@ fn quickstart_gets_a_first_answer_and_shows_the_jail() {
         let typed = format!("--home {} {command}\n", host.home.path().display());
         assert!(out.contains(&typed), "a printed command can be typed unchanged: {out}");
     }
-    let (code, out, _) = at(&own, host.home.path(), &["quickstart", "--json"]);
-    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    let (code, again, _) = programs.run(host.home.path(), &["quickstart"]);
+    assert_eq!(code, 0, "{again}");
+    for (name, text) in [("quickstart.txt", out), ("quickstart-again.txt", again)] {
+        let marked = text.replace(&programs.ironctl.display().to_string(), "[IRONCTL]");
+        golden::check(name, &marked.replace(&host.home.path().display().to_string(), "[HOME]"));
+    }
+    let (code, out, _) = programs.run(host.home.path(), &["quickstart", "--json"]);
+    let got = json_of(&out);
     assert_eq!(code, 0);
     assert!(got["steps"].as_array().expect("steps").iter().all(|step| step["already"] == true), "{got}");
     assert_eq!(got["message"]["reply"], "I am an assistant.");
@@ -191,28 +195,11 @@ fn quickstart_gets_a_first_answer_and_shows_the_jail() {
 }
 
 #[test]
-fn output_of_quickstart_is_its_golden_file() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
-    let host = quickstart_host(1);
-    let home = host.home.path();
-    for name in ["quickstart.txt", "quickstart-again.txt"] {
-        let (code, out, _) = at(&own, home, &["quickstart"]);
-        assert_eq!(code, 0, "{out}");
-        let marked =
-            out.replace(&own.display().to_string(), "[IRONCTL]").replace(&home.display().to_string(), "[HOME]");
-        golden::check(name, &marked);
-    }
-}
-
-#[test]
 fn quickstart_names_a_local_server_and_a_key_but_uses_neither() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
+    let programs = programs();
     let host = quickstart_host(model_server());
-    let mut command = Command::new(&own);
-    command.env_remove("IRONCLAW_HOME").env("ZINNOBER_API_KEY", "sk-not-to-be-seen").stdin(Stdio::null());
-    command.arg("--home").arg(host.home.path()).arg("quickstart");
+    let mut command = programs.command(host.home.path());
+    command.env("ZINNOBER_API_KEY", "sk-not-to-be-seen").arg("quickstart");
     let (code, out, err) = ended(command.output().expect("ironctl runs"));
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     let home = host.home.path().display();
@@ -231,28 +218,35 @@ fn quickstart_names_a_local_server_and_a_key_but_uses_neither() {
 
 #[test]
 fn quickstart_writes_nothing_if_the_machine_cannot_jail() {
-    let (binaries, own) = with_fake_binaries();
+    let programs = Programs::new();
     let preflight = json!({"ok": false, "checks": [
         {"name": "user namespaces", "ok": false, "found": "forbidden by sysctl", "remedy": "sysctl x=1"}
     ]});
-    fs::write(binaries.path().join("preflight.out"), preflight.to_string()).expect("written");
-    fs::write(binaries.path().join("preflight.exit"), "1").expect("written");
+    programs.write("preflight.out", preflight.to_string());
+    programs.write("preflight.exit", "1");
     let home = tempfile::tempdir().expect("a temporary directory");
-    let (code, _, err) = at(&own, home.path(), &["quickstart"]);
+    let (code, _, err) = programs.run(home.path(), &["quickstart"]);
     assert_eq!(code, 1);
     assert!(err.contains("user namespaces: forbidden by sysctl"), "{err}");
     assert!(err.contains("hint: sysctl x=1"), "{err}");
-    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
+    let asked = programs.asked();
     assert_eq!(asked, "ironclaw-host preflight --json\n");
     assert_eq!(fs::read_dir(home.path()).expect("readable").count(), 0);
 }
 
+/// Starts a host with this proof of its jail and these MCP servers.
+fn host_for_doctor(proof: Value, servers: Value) -> FakeHost {
+    FakeHost::new(move |line, _| match line {
+        "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(proof.clone()),
+        "GET /v1/mcp" => Answer::json(servers.clone()),
+        "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
+        _ => Answer::json(status(Path::new("/h"), 4242)),
+    })
+}
+
 #[test]
 fn doctor_fails_on_a_reader_breach_or_an_uncontrolled_proof() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
-    fs::write(binaries.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
-    fs::write(binaries.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
+    let programs = programs();
     let attempt = |contained: bool| json!({"group": "kernel", "name": "load a bpf map", "expected": "refused", "observed": "EPERM", "wall": "seccomp", "contained": contained});
     let caught = |caught: bool| json!({"wall": "seccomp", "caught": caught, "noticed": 0, "by": []});
     for (reader, controls, words) in [
@@ -261,14 +255,9 @@ fn doctor_fails_on_a_reader_breach_or_an_uncontrolled_proof() {
         (attempt(true), json!([caught(false)]), "proves nothing: a jail without seccomp was not noticed"),
         (attempt(true), json!([caught(true)]), ""),
     ] {
-        let host = FakeHost::new(move |line, _| match line {
-            "POST /v1/sessions/ses_00000000000000000000000001/prove" => {
-                Answer::json(json!({"attempts": [attempt(true)], "reader": [reader], "controls": controls}))
-            }
-            "GET /v1/models" | "GET /v1/channels" | "GET /v1/mcp" => Answer::json(json!([])),
-            _ => Answer::json(status(Path::new("/h"), 4242)),
-        });
-        let (code, out, err) = at(&own, host.home.path(), &["doctor", "--prove"]);
+        let proof = json!({"attempts": [attempt(true)], "reader": [reader], "controls": controls});
+        let host = host_for_doctor(proof, json!([]));
+        let (code, out, err) = programs.run(host.home.path(), &["doctor", "--prove"]);
         assert_eq!(code, i32::from(!words.is_empty()), "{out}{err}");
         assert!(err.contains(words), "{words}: {err}");
     }
@@ -276,47 +265,32 @@ fn doctor_fails_on_a_reader_breach_or_an_uncontrolled_proof() {
 
 #[test]
 fn doctor_fails_on_an_escape() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
-    fs::write(binaries.path().join("fingerprint.out"), "ab".repeat(32)).expect("written");
-    fs::write(binaries.path().join("--fingerprint.out"), "ab".repeat(32)).expect("written");
-    let host = FakeHost::new(|line, _| match line {
-        "POST /v1/sessions/ses_00000000000000000000000001/prove" => Answer::json(json!({"attempts": [
-            {"name": "open a TCP socket", "expected": "refused", "observed": "connected", "wall": "", "contained": false}
-        ]})),
-        "GET /v1/models" | "GET /v1/channels" | "GET /v1/mcp" => Answer::json(json!([])),
-        _ => Answer::json(status(Path::new("/h"), 4242)),
-    });
-    let (code, out, err) = at(&own, host.home.path(), &["doctor"]);
+    let programs = programs();
+    let escape = json!({"name": "open a TCP socket", "expected": "refused", "observed": "connected", "wall": "", "contained": false});
+    let host = host_for_doctor(json!({"attempts": [escape]}), json!([]));
+    let (code, out, err) = programs.run(host.home.path(), &["doctor"]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    let (code, out, err) = at(&own, host.home.path(), &["doctor", "--prove"]);
+    let (code, out, err) = programs.run(host.home.path(), &["doctor", "--prove"]);
     assert_eq!(code, 1);
     assert!(out.contains("NOT CONTAINED"), "{out}");
     assert!(err.contains("not contained: open a TCP socket"), "{err}");
-    fs::write(binaries.path().join("--fingerprint.out"), "cd".repeat(32)).expect("written");
-    let (code, _, err) = at(&own, host.home.path(), &["doctor"]);
+    programs.write("--fingerprint.out", "cd".repeat(32));
+    let (code, _, err) = programs.run(host.home.path(), &["doctor"]);
     assert_eq!(code, 1);
     assert!(err.contains("contract fingerprint"), "{err}");
 }
 
 #[test]
 fn doctor_names_an_mcp_server_that_changed() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("preflight.out"), r#"{"ok":true,"checks":[]}"#).expect("written");
-    for name in ["fingerprint.out", "--fingerprint.out"] {
-        fs::write(binaries.path().join(name), "ab".repeat(32)).expect("written");
-    }
+    let programs = programs();
     for (state, ok) in [("proposed", true), ("confirmed", true), ("changed", false)] {
-        let host = FakeHost::new(move |line, _| match line {
-            "GET /v1/mcp" => Answer::json(json!([{
-                "name": "files", "transport": "http", "url": "https://mcp.example/", "state": state, "tools": [],
-                "headers": [], "agents": [], "made_at": "2026-11-20T10:00:00.000Z"
-            }])),
-            "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
-            _ => Answer::json(status(Path::new("/h"), 4242)),
+        let server = json!({
+            "name": "files", "transport": "http", "url": "https://mcp.example/", "state": state, "tools": [],
+            "headers": [], "agents": [], "made_at": "2026-11-20T10:00:00.000Z"
         });
-        let (code, out, err) = at(&own, host.home.path(), &["doctor", "--json"]);
-        let report: Value = serde_json::from_str(&out).expect("one JSON document");
+        let host = host_for_doctor(Value::Null, json!([server]));
+        let (code, out, err) = programs.run(host.home.path(), &["doctor", "--json"]);
+        let report = json_of(&out);
         let checks = report["checks"].as_array().expect("checks");
         let check = checks.iter().find(|check| check["name"] == "MCP server files").expect("a check of the server");
         assert_eq!((code, &check["ok"]), (i32::from(!ok), &json!(ok)), "{err}");

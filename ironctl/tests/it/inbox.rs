@@ -11,6 +11,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
+/// The change of these tests.
+pub const ID: &str = "chg_00000000000000000000000001";
+
 pub const TEXT: &str = "EFFECT\n  Replace the persona of agent \"helper\": 1 line removed, 1 line added.\n";
 
 pub fn digest(text: &str) -> String {
@@ -52,47 +55,42 @@ pub fn entry(id: &str) -> Value {
     })
 }
 
-/// Starts a host where `chg_00000000000000000000000001` waits for a decision.
+/// Starts a host where the change waits for a decision.
 fn host_with_one() -> FakeHost {
     let decided = AtomicBool::new(false);
-    FakeHost::new(move |line, _: &Asked| match line {
-        "GET /v1/inbox" => {
-            let waiting =
-                if decided.load(Ordering::SeqCst) { vec![] } else { vec![entry("chg_00000000000000000000000001")] };
-            Answer::json(json!(waiting))
+    FakeHost::new(move |line, _: &Asked| {
+        let is_decided = decided.load(Ordering::SeqCst);
+        match line {
+            "GET /v1/inbox" => Answer::json(if is_decided { json!([]) } else { json!([entry(ID)]) }),
+            "GET /v1/allowances/offers" => Answer::json(json!([])),
+            _ if !line.contains(ID) => Answer::missing("change_unknown", "there is no such change"),
+            _ if line.starts_with("GET") => change_is(if is_decided { "applied" } else { "pending" }),
+            _ => {
+                decided.store(true, Ordering::SeqCst);
+                change_is(if line.ends_with("/approve") { "approved" } else { "rejected" })
+            }
         }
-        line if line.starts_with("GET /v1/changes/chg_00000000000000000000000001") => {
-            let status = if decided.load(Ordering::SeqCst) { "applied" } else { "pending" };
-            Answer::json(change("chg_00000000000000000000000001", status, TEXT, &digest(TEXT)))
-        }
-        "POST /v1/changes/chg_00000000000000000000000001/approve" => {
-            decided.store(true, Ordering::SeqCst);
-            Answer::json(change("chg_00000000000000000000000001", "approved", TEXT, &digest(TEXT)))
-        }
-        "POST /v1/changes/chg_00000000000000000000000001/reject" => {
-            decided.store(true, Ordering::SeqCst);
-            Answer::json(change("chg_00000000000000000000000001", "rejected", TEXT, &digest(TEXT)))
-        }
-        "GET /v1/allowances/offers" => Answer::json(json!([])),
-        _ => Answer::missing("change_unknown", "there is no such change"),
     })
 }
 
 /// Starts a host that shows this text with this digest.
 pub fn host_that_shows(text: &'static str, digest: String) -> FakeHost {
     FakeHost::new(move |line, _| match line {
-        "GET /v1/inbox" => Answer::json(json!([entry("chg_00000000000000000000000001")])),
-        line if line.starts_with("GET /v1/changes/") => {
-            Answer::json(change("chg_00000000000000000000000001", "pending", text, &digest))
-        }
+        "GET /v1/inbox" => Answer::json(json!([entry(ID)])),
+        line if line.starts_with("GET /v1/changes/") => Answer::json(change(ID, "pending", text, &digest)),
         "GET /v1/allowances/offers" => Answer::json(json!([])),
-        _ => Answer::json(change("chg_00000000000000000000000001", "applied", text, &digest)),
+        _ => Answer::json(change(ID, "applied", text, &digest)),
     })
 }
 
 /// Runs `ironctl inbox` on a wide terminal.
 fn at_the_inbox(host: &FakeHost) -> Terminal {
     Terminal::running(host, &["inbox"], Some(100))
+}
+
+/// Answers with the change in this status.
+pub fn change_is(status: &str) -> Answer {
+    Answer::json(change(ID, status, TEXT, &digest(TEXT)))
 }
 
 pub fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
@@ -103,18 +101,12 @@ pub fn decisions(host: &FakeHost) -> Vec<(String, Value)> {
 #[test]
 fn text_with_another_digest_is_neither_shown_nor_approved() {
     let host = host_that_shows(TEXT, digest("another text"));
-    for words in [
-        &["approve", "chg_00000000000000000000000001"][..],
-        &["change", "show", "chg_00000000000000000000000001"],
-        &["approve", "chg_00000000000000000000000001", "--json"],
-    ] {
+    for words in [&["approve", ID][..], &["change", "show", ID], &["approve", ID, "--json"]] {
         let (code, out, err) = host.ironctl(words);
         assert_eq!((code, out.as_str()), (1, ""), "{words:?}");
         assert!(err.contains("does not match its digest"), "{err}");
     }
-    let mut terminal = at_the_inbox(&host);
-    terminal.wait_for("does not match its digest");
-    assert_eq!(terminal.end(), 1);
+    at_the_inbox(&host).end_after("does not match its digest", 1);
     assert_eq!(decisions(&host), []);
 }
 
@@ -122,7 +114,7 @@ fn text_with_another_digest_is_neither_shown_nor_approved() {
 fn text_with_control_characters_is_never_shown_or_approved() {
     for text in ["a\u{1b}[2Jb\n", "a\rb\n", "a\tb\n", "a\u{9b}b\n", "a\u{202e}b\n"] {
         let host = host_that_shows(text, digest(text));
-        let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
+        let (code, out, err) = host.ironctl(&["approve", ID]);
         assert_eq!((code, out.as_str()), (1, ""), "{text:?}");
         assert!(err.contains("contains terminal control characters"), "{err}");
         assert_eq!(decisions(&host), []);
@@ -142,101 +134,59 @@ fn inbox_needs_a_terminal_and_names_the_script_commands() {
 fn refusals_have_the_words_of_the_host() {
     let host = FakeHost::new(|line, _| match line {
         line if line.ends_with("/approve") => {
-            Answer::refusal("change_decided", "chg_00000000000000000000000001 is rejected already", "")
+            Answer::refusal("change_decided", &format!("{ID} is rejected already"), "")
         }
-        line if line.starts_with("GET /v1/changes/chg_00000000000000000000000001") => {
-            Answer::json(change("chg_00000000000000000000000001", "pending", TEXT, &digest(TEXT)))
-        }
+        line if line.starts_with("GET") && line.contains(ID) => change_is("pending"),
         _ => Answer::missing("change_unknown", "there is no change chg_00000000000000000000000009"),
     });
-    let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
-    assert_eq!((code, err.as_str()), (1, "error: chg_00000000000000000000000001 is rejected already\n"));
+    let (code, out, err) = host.ironctl(&["approve", ID]);
+    assert_eq!((code, err.as_str()), (1, format!("error: {ID} is rejected already\n").as_str()));
     assert!(out.starts_with(TEXT), "{out}");
     let (code, _, err) = host.ironctl(&["approve", "chg_00000000000000000000000009"]);
     assert_eq!((code, err.as_str()), (1, "error: there is no change chg_00000000000000000000000009\n"));
-    let (code, _, err) = host.ironctl(&["reject", "chg_00000000000000000000000009", "--json"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("\"change_unknown\""), "{err}");
-}
-
-#[test]
-fn wrong_command_line_sends_no_request() {
-    let host = host_with_one();
-    for words in [
-        &["approve", "chg_00000000000000000000000001", "--shown", "abc"][..],
-        &["change", "submit", "--kind", "exec", "--payload", "{}", "--reason", "r"],
-        &["change", "submit", "--kind", "persona", "--payload", "text", "--reason", "r"],
-        &["change", "submit", "--kind", "persona", "--payload", "{\"a\":1,\"a\":2}", "--reason", "r"],
-        &["change", "submit", "--kind", "persona", "--payload", "{}"],
-    ] {
-        let (code, ..) = host.ironctl(words);
-        assert_eq!(code, 2, "{words:?}");
-    }
-    assert!(host.asked().is_empty());
+    let refused = host.failed(&["reject", "chg_00000000000000000000000009"]);
+    assert_eq!(refused, (1, "change_unknown".to_owned()));
 }
 
 #[test]
 fn approve_sends_the_digest_that_it_printed_or_was_given() {
     let host = host_with_one();
-    let (code, out, _) = host.ironctl(&["approve", "chg_00000000000000000000000001"]);
-    assert_eq!(code, 0);
+    let out = host.output(&["approve", ID]);
     assert!(out.starts_with(TEXT), "{out}");
-    assert!(out.ends_with("chg_00000000000000000000000001 is applied: persona of agent helper replaced\n"), "{out}");
-    let (code, out, _) =
-        host.ironctl(&["approve", "chg_00000000000000000000000001", "--shown", &digest("seen before"), "--json"]);
-    assert_eq!(code, 0);
-    let printed: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert!(out.ends_with(&format!("{ID} is applied: persona of agent helper replaced\n")), "{out}");
+    let printed = host.json(&["approve", ID, "--shown", &digest("seen before")]);
     assert_eq!(printed["status"], "applied");
-    let said = decisions(&host);
-    assert_eq!(
-        said[0],
-        ("POST /v1/changes/chg_00000000000000000000000001/approve".to_owned(), json!({"shown": digest(TEXT)}))
-    );
-    assert_eq!(said[1].1, json!({"shown": digest("seen before")}));
+    let approved = |shown: &str| (format!("POST /v1/changes/{ID}/approve"), json!({"shown": digest(shown)}));
+    assert_eq!(decisions(&host), [approved(TEXT), approved("seen before")]);
 }
 
 #[test]
 fn change_that_could_not_be_applied_is_a_failure() {
-    let host =
-        FakeHost::new(|_, _| Answer::json(change("chg_00000000000000000000000001", "failed", TEXT, &digest(TEXT))));
-    let (code, out, err) = host.ironctl(&["approve", "chg_00000000000000000000000001", "--shown", &digest(TEXT)]);
+    let host = FakeHost::new(|_, _| change_is("failed"));
+    let (code, out, err) = host.ironctl(&["approve", ID, "--shown", &digest(TEXT)]);
     assert_eq!(code, 1, "{out}");
-    assert!(err.contains("chg_00000000000000000000000001 was approved but could not be applied"), "{err}");
+    assert!(err.contains(&format!("{ID} was approved but could not be applied")), "{err}");
 }
 
 #[test]
-fn change_is_submitted_unchanged() {
-    let host = FakeHost::new(|_, _| Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending"})));
-    let file = host.home.path().join("payload.json");
-    std::fs::write(&file, "{\"instructions\": \"be kind\"}").expect("written");
-    let payload = format!("@{}", file.display());
-    let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", &payload, "--reason", "r"];
-    let (code, out, _) = host.ironctl(&words);
-    assert_eq!((code, out.as_str()), (0, "chg_00000000000000000000000001 is pending\n"));
-    let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(
-        out,
-        "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":false,\"yours\":false,\"waits_for\":\"\"}\n"
-    );
-    let asked = &host.asked()[0];
-    assert_eq!(asked.line, "POST /v1/changes");
-    let wanted = json!({"kind": "persona", "agent": "helper", "payload": {"instructions": "be kind"}, "reason": "r"});
-    assert_eq!(asked.body, wanted);
-}
-
-#[test]
-fn repeated_request_is_reported_as_such() {
-    let host = FakeHost::new(|_, _| {
-        Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending", "again": true}))
-    });
-    let words = ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", "{}", "--reason", "r"];
-    let (code, out, _) = host.ironctl(&words);
-    assert_eq!((code, out.as_str()), (0, "the same change already waits: chg_00000000000000000000000001\n"));
-    let (_, out, _) = host.ironctl(&[&words[..], &["--json"]].concat());
-    assert_eq!(
-        out,
-        "{\"id\":\"chg_00000000000000000000000001\",\"status\":\"pending\",\"again\":true,\"yours\":false,\"waits_for\":\"\"}\n"
-    );
+fn change_is_submitted_unchanged_and_a_repeated_one_is_named() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "{\"instructions\": \"be kind\"}").expect("written");
+    let from_file = format!("@{}", file.path().display());
+    for (again, payload, body, line) in [
+        (false, from_file.as_str(), json!({"instructions": "be kind"}), format!("{ID} is pending\n")),
+        (true, "{}", json!({}), format!("the same change already waits: {ID}\n")),
+    ] {
+        let host = FakeHost::new(move |_, _| Answer::json(json!({"id": ID, "status": "pending", "again": again})));
+        let words =
+            ["change", "submit", "--kind", "persona", "--agent", "helper", "--payload", payload, "--reason", "r"];
+        assert_eq!(host.output(&words), line);
+        let fields = format!(r#""id":"{ID}","status":"pending","again":{again},"yours":false,"waits_for":"""#);
+        assert_eq!(host.output(&[&words[..], &["--json"]].concat()), format!("{{{fields}}}\n"), "{payload}");
+        let asked = &host.asked()[0];
+        let wanted = json!({"kind": "persona", "agent": "helper", "payload": body, "reason": "r"});
+        assert_eq!((asked.line.as_str(), &asked.body), ("POST /v1/changes", &wanted), "{payload}");
+    }
 }
 
 #[test]
@@ -247,14 +197,11 @@ fn list_names_the_requester_and_status_the_inbox() {
             status["changes_waiting"] = json!(1);
             Answer::json(status)
         }
-        _ => Answer::json(json!({"changes": [summary("chg_00000000000000000000000001")], "more": true})),
+        _ => Answer::json(json!({"changes": [summary(ID)], "more": true})),
     });
     let (code, out, err) = host.ironctl(&["change", "list", "--status", "all", "--agent", "helper"]);
     assert_eq!(code, 0);
-    assert!(
-        out.contains("chg_00000000000000000000000001") && out.contains("agent helper") && out.contains("0 of 1"),
-        "{out}"
-    );
+    assert!(out.contains(ID) && out.contains("agent helper") && out.contains("0 of 1"), "{out}");
     assert!(err.contains("there are more"), "{err}");
     assert_eq!(host.asked()[0].line, "GET /v1/changes?agent=helper&limit=200&status=all");
     let (_, out, _) = host.ironctl(&["status"]);
@@ -265,70 +212,44 @@ fn list_names_the_requester_and_status_the_inbox() {
 fn only_a_whole_word_decides() {
     let host = host_with_one();
     let mut terminal = at_the_inbox(&host);
-    for word in [
-        "",
-        "y",
-        "yes",
-        "a",
-        "Approve",
-        "APPROVE",
-        "approve ",
-        " approve",
-        "approve chg_00000000000000000000000001",
-        "r",
-        "no",
-    ] {
-        terminal.wait_for("skip, quit? ");
-        terminal.type_in(&format!("{word}\n"));
+    let with_id = format!("approve {ID}");
+    for word in ["", "y", "yes", "a", "Approve", "APPROVE", "approve ", " approve", &with_id, "r", "no"] {
+        terminal.reply("skip, quit? ", word);
         terminal.wait_for("nothing was decided");
     }
     assert_eq!(decisions(&host), []);
-    terminal.wait_for("skip, quit? ");
-    terminal.type_in("approve\n");
+    terminal.reply("skip, quit? ", "approve");
     terminal.wait_for("chg_00000000000000000000000001 is applied: persona of agent helper replaced");
-    terminal.wait_for("nothing waits");
-    assert_eq!(terminal.end(), 0);
-    assert_eq!(
-        decisions(&host),
-        [("POST /v1/changes/chg_00000000000000000000000001/approve".to_owned(), json!({"shown": digest(TEXT)}))]
-    );
+    terminal.end_after("nothing waits", 0);
+    assert_eq!(decisions(&host), [(format!("POST /v1/changes/{ID}/approve"), json!({"shown": digest(TEXT)}))]);
 }
+
+/// The changes of a host where three wait.
+const IDS: [&str; 3] = [ID, "chg_00000000000000000000000002", "chg_00000000000000000000000003"];
 
 /// Starts a host where three changes wait, the oldest first. The second has this text and digest.
 pub fn host_with_three(text: &'static str, shown_digest: String) -> FakeHost {
     FakeHost::new(move |line, _| {
         if line == "GET /v1/inbox" {
-            let waiting =
-                ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
-                    .map(entry);
-            return Answer::json(json!(waiting));
+            return Answer::json(json!(IDS.map(entry)));
         }
         if matches!(line, "GET /v1/allowances/offers" | "GET /v1/unread") {
             return Answer::json(json!([]));
         }
-        let id = ["chg_00000000000000000000000001", "chg_00000000000000000000000002", "chg_00000000000000000000000003"]
-            .into_iter()
-            .find(|id| line.contains(id))
-            .expect("one of them");
+        let id = IDS.into_iter().find(|id| line.contains(id)).expect("one of them");
         let status = if line.starts_with("POST") { "rejected" } else { "pending" };
-        match id {
-            "chg_00000000000000000000000002" => Answer::json(change(id, status, text, &shown_digest)),
-            _ => Answer::json(change(
-                id,
-                status,
-                &format!("THE TEXT OF {id}\n"),
-                &digest(&format!("THE TEXT OF {id}\n")),
-            )),
+        if id == IDS[1] {
+            return Answer::json(change(id, status, text, &shown_digest));
         }
+        let page = format!("THE TEXT OF {id}\n");
+        Answer::json(change(id, status, &page, &digest(&page)))
     })
 }
 
 #[test]
 fn narrow_terminal_is_refused() {
     let host = host_with_one();
-    let mut terminal = Terminal::running(&host, &["inbox"], Some(40));
-    terminal.wait_for("make the terminal at least 80 columns wide");
-    assert_eq!(terminal.ironctl.wait().expect("ironctl ends").code(), Some(1));
+    Terminal::running(&host, &["inbox"], Some(40)).end_after("make the terminal at least 80 columns wide", 1);
 }
 
 #[test]
@@ -354,11 +275,9 @@ fn longest_waiting_change_is_asked_about_first() {
         "THE TEXT OF chg_00000000000000000000000003",
     ] {
         terminal.wait_for(text);
-        terminal.wait_for("skip, quit? ");
-        terminal.type_in("skip\n");
+        terminal.reply("skip, quit? ", "skip");
     }
-    terminal.wait_for("3 changes wait (already shown)");
-    assert_eq!(terminal.end(), 0);
+    terminal.end_after("3 changes wait (already shown)", 0);
 }
 
 #[test]
@@ -367,22 +286,15 @@ fn untrusted_text_does_not_block_the_other_decisions() {
         let host = host_with_three(text, shown_digest);
         let mut terminal = at_the_inbox(&host);
         terminal.wait_for("THE TEXT OF chg_00000000000000000000000001");
-        terminal.wait_for("skip, quit? ");
-        terminal.type_in("skip\n");
+        terminal.reply("skip, quit? ", "skip");
         terminal.wait_for("error: chg_00000000000000000000000002 is undecided: ");
         terminal.wait_for("THE TEXT OF chg_00000000000000000000000003");
-        terminal.wait_for("skip, quit? ");
-        terminal.type_in("reject\n");
-        terminal.wait_for("reason (may be empty): ");
-        terminal.type_in("\n");
+        terminal.reply("skip, quit? ", "reject");
+        terminal.reply("reason (may be empty): ", "");
         terminal.wait_for("chg_00000000000000000000000003 is rejected");
-        terminal.wait_for("error: 1 page was not shown and is undecided");
-        assert_eq!(terminal.end(), 1);
-        let said = decisions(&host);
-        assert_eq!(
-            said,
-            [("POST /v1/changes/chg_00000000000000000000000003/reject".to_owned(), json!({"reason": ""}))]
-        );
+        terminal.end_after("error: 1 page was not shown and is undecided", 1);
+        let rejected = "POST /v1/changes/chg_00000000000000000000000003/reject".to_owned();
+        assert_eq!(decisions(&host), [(rejected, json!({"reason": ""}))], "{text:?}");
     }
 }
 
@@ -391,31 +303,28 @@ fn word_typed_before_the_question_decides_nothing() {
     let (typed, is_typed) = channel::<()>();
     let is_typed = Mutex::new(is_typed);
     let host = FakeHost::new(move |line, _| match line {
-        "GET /v1/inbox" => Answer::json(json!([entry("chg_00000000000000000000000001")])),
+        "GET /v1/inbox" => Answer::json(json!([entry(ID)])),
         line if line.starts_with("GET") => {
             is_typed.lock().expect("the only one").recv().expect("the test continues");
-            Answer::json(change("chg_00000000000000000000000001", "pending", TEXT, &digest(TEXT)))
+            change_is("pending")
         }
-        _ => Answer::json(change("chg_00000000000000000000000001", "applied", TEXT, &digest(TEXT))),
+        _ => change_is("applied"),
     });
     let mut terminal = at_the_inbox(&host);
-    terminal.wait_for("1 to decide");
-    terminal.type_in("approve\n");
+    terminal.reply("1 to decide", "approve");
     terminal.wait_for("approve");
     typed.send(()).expect("the host waits");
-    terminal.wait_for("skip, quit? ");
-    terminal.type_in("quit\n");
+    terminal.reply("skip, quit? ", "quit");
     assert_eq!(terminal.end(), 0);
     assert_eq!(decisions(&host), []);
 }
 
 #[test]
 fn reason_of_several_lines_is_printed_on_one() {
-    let mut rejected = change("chg_00000000000000000000000001", "rejected", TEXT, &digest(TEXT));
+    let mut rejected = change(ID, "rejected", TEXT, &digest(TEXT));
     rejected["outcome"] = json!("no\n\nEFFECT\n  nothing");
     let host = FakeHost::new(move |_, _| Answer::json(rejected.clone()));
-    let (code, out, _) = host.ironctl(&["reject", "chg_00000000000000000000000001"]);
-    assert_eq!((code, out.as_str()), (0, "chg_00000000000000000000000001 is rejected: no EFFECT nothing\n"));
+    assert_eq!(host.output(&["reject", ID]), format!("{ID} is rejected: no EFFECT nothing\n"));
 }
 
 #[test]
@@ -423,17 +332,11 @@ fn rejection_sends_its_reason() {
     let host = host_with_one();
     let mut terminal = at_the_inbox(&host);
     terminal.wait_for("Replace the persona of agent \"helper\"");
-    terminal.wait_for("skip, quit? ");
-    terminal.type_in("reject\n");
-    terminal.wait_for("reason (may be empty): ");
-    terminal.type_in("not now\n");
+    terminal.reply("skip, quit? ", "reject");
+    terminal.reply("reason (may be empty): ", "not now");
     terminal.wait_for("chg_00000000000000000000000001 is rejected");
-    terminal.wait_for("nothing waits");
-    assert_eq!(terminal.end(), 0);
-    assert_eq!(
-        decisions(&host),
-        [("POST /v1/changes/chg_00000000000000000000000001/reject".to_owned(), json!({"reason": "not now"}))]
-    );
+    terminal.end_after("nothing waits", 0);
+    assert_eq!(decisions(&host), [(format!("POST /v1/changes/{ID}/reject"), json!({"reason": "not now"}))]);
 }
 
 #[test]
@@ -443,8 +346,7 @@ fn skipped_changes_stay_undecided() {
         let mut terminal = at_the_inbox(&host);
         terminal.wait_for("skip, quit? ");
         terminal.type_in(keys);
-        terminal.wait_for(last);
-        assert_eq!(terminal.end(), 0);
+        terminal.end_after(last, 0);
     }
     assert_eq!(decisions(&host), []);
 }
@@ -452,20 +354,16 @@ fn skipped_changes_stay_undecided() {
 #[test]
 fn approve_on_a_terminal_shows_the_page_and_asks() {
     let host = host_with_one();
-    let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001"], Some(100));
+    let mut terminal = Terminal::running(&host, &["approve", ID], Some(100));
     terminal.wait_for("Replace the persona of agent \"helper\"");
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("quit\n");
+    terminal.reply("approve, reject, quit? ", "quit");
     assert_eq!(terminal.end(), 1);
     assert_eq!(decisions(&host), []);
-    let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001"], Some(100));
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("approve\n");
-    terminal.wait_for("chg_00000000000000000000000001 is applied");
-    assert_eq!(terminal.end(), 0);
+    let mut terminal = Terminal::running(&host, &["approve", ID], Some(100));
+    terminal.reply("approve, reject, quit? ", "approve");
+    terminal.end_after("chg_00000000000000000000000001 is applied", 0);
     assert_eq!(decisions(&host).len(), 1);
     let host = host_with_one();
-    let mut terminal = Terminal::running(&host, &["approve", "chg_00000000000000000000000001", "--yes"], Some(100));
-    terminal.wait_for("chg_00000000000000000000000001 is applied");
-    assert_eq!(terminal.end(), 0);
+    Terminal::running(&host, &["approve", ID, "--yes"], Some(100))
+        .end_after("chg_00000000000000000000000001 is applied", 0);
 }

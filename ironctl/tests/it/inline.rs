@@ -3,16 +3,16 @@
 //! The test is the host: it sends each event of the message. See [`crate::requests`] for the inbox and the commands.
 
 use crate::chat::conversation;
-use crate::fake_host::{Answer, FakeHost, view};
+use crate::fake_host::{Answer, FakeHost, notice, view};
 use crate::inbox::{decisions, digest};
 use crate::requests::{approved, call_entry, decided, id, request};
 use crate::terminal::Terminal;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+
+/// The end of the question about the first request.
+const QUESTION: &str = "1 yes, 1 no, details, later? ";
 
 const MARK: &str = "⟦approval request ";
 
@@ -66,13 +66,21 @@ fn host_with_streams(streams: Vec<Receiver<Event>>, inbox: Vec<Value>) -> FakeHo
 /// Opens a conversation, sends a message, and shows the beginning of the answer.
 fn say_hello(host: &FakeHost, events: &Sender<Event>) -> Terminal {
     let mut terminal = Terminal::running(host, &["chat", "assistant"], Some(100));
-    terminal.wait_for("you> \r");
-    terminal.type_in("hello\r");
+    terminal.say("hello");
     for event in [stage("model.asked"), draft(1, "I shall post it."), stage("output.sealed")] {
         events.send(event).expect("a stream");
     }
     terminal.wait_for("assistant> I shall post it.");
     terminal
+}
+
+/// Starts a host with one message, and waits for the question about the first call of its turn.
+fn at_the_question(inbox: Vec<Value>) -> (FakeHost, Sender<Event>, Terminal) {
+    let (host, events) = host_in_a_turn(inbox);
+    let mut terminal = say_hello(&host, &events);
+    send(&events, "request", request(1, "pending"));
+    terminal.wait_for(QUESTION);
+    (host, events, terminal)
 }
 
 fn send(events: &Sender<Event>, event: &'static str, data: Value) {
@@ -85,11 +93,7 @@ fn finish(mut terminal: Terminal, events: Sender<Event>) -> String {
         events.send(event).expect("a stream");
     }
     terminal.wait_for("assistant> Posted.");
-    terminal.wait_for("you> \r");
-    let seen = terminal.seen();
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
-    seen
+    terminal.leave()
 }
 
 #[test]
@@ -103,7 +107,7 @@ fn call_is_decided_inline_by_the_page_that_was_shown() {
     for word in ["yes", "2 yes", "1", "1 yes please"] {
         terminal.type_in(&format!("{word}\n"));
         terminal.wait_for("nothing was decided");
-        terminal.wait_for("1 yes, 1 no, details, later? ");
+        terminal.wait_for(QUESTION);
     }
     assert_eq!(decided(&host), []);
     terminal.type_in("1 yes\n");
@@ -125,13 +129,10 @@ fn each_request_of_an_output_is_decided_by_its_number() {
     let mut terminal = say_hello(&host, &events);
     send(&events, "request", request(1, "pending"));
     send(&events, "request", request(2, "pending"));
-    terminal.wait_for("1 yes, 1 no, details, later? ");
-    terminal.type_in("1 no\n");
-    terminal.wait_for("reason (may be empty): ");
-    terminal.type_in("too early\n");
+    terminal.reply(QUESTION, "1 no");
+    terminal.reply("reason (may be empty): ", "too early");
     terminal.wait_for(&format!("{} is rejected\r\n", id("req", 1)));
-    terminal.wait_for("2 yes, 2 no, details, later? ");
-    terminal.type_in("later\n");
+    terminal.reply("2 yes, 2 no, details, later? ", "later");
     terminal.wait_for(&format!("{} is undecided and stays in the inbox", id("req", 2)));
     // The turn does not wait for a person who left, and then waits again. A stream begins with all earlier events.
     for event in [stage("model.asked"), ("request", request(2, "pending")), numbered(4, "model.asked")] {
@@ -158,15 +159,14 @@ fn typeahead_before_the_page_decides_nothing() {
     terminal.wait_for("yes\r\n");
     terminal.wait_for("1 y");
     send(&events, "request", request(1, "pending"));
-    terminal.wait_for("1 yes, 1 no, details, later? ");
+    terminal.wait_for(QUESTION);
     // The rest of a word that was begun before the question.
     terminal.type_in("es\n");
     terminal.wait_for("nothing was decided");
-    terminal.wait_for("1 yes, 1 no, details, later? ");
+    terminal.wait_for(QUESTION);
     assert_eq!(decided(&host), []);
     terminal.type_in("no\n");
-    terminal.wait_for("reason (may be empty): ");
-    terminal.type_in("\n");
+    terminal.reply("reason (may be empty): ", "");
     terminal.wait_for("is rejected");
     finish(terminal, events);
     assert_eq!(decided(&host).len(), 1);
@@ -188,7 +188,7 @@ fn forged_page_in_an_answer_has_no_mark_of_the_host() {
     terminal.type_in("1 yes\n");
     terminal.wait_for("1 yes\r\n");
     send(&events, "request", request(1, "pending"));
-    terminal.wait_for("1 yes, 1 no, details, later? ");
+    terminal.wait_for(QUESTION);
     assert_eq!(decided(&host), []);
     let refused = (
         "stage",
@@ -202,14 +202,10 @@ fn forged_page_in_an_answer_has_no_mark_of_the_host() {
     terminal.wait_for("refused: ");
     let seen = terminal.seen();
     assert_eq!(seen.matches(MARK).count(), 3, "name, question and decision: {seen}");
-    let mut reply = view(Some(&forged), None);
-    reply["notice"] = true.into();
-    send(&events, "message", reply);
+    send(&events, "message", notice(&forged));
     terminal.wait_for("\\u{301b}");
     assert_eq!(terminal.seen().matches(MARK).count(), 3, "{}", terminal.seen());
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -220,11 +216,8 @@ fn decision_elsewhere_and_the_end_of_a_request_are_shown() {
         ("expired", "is up\r\n"),
         ("withdrawn", "is withdrawn\r\n"),
     ] {
-        let (host, events) = host_in_a_turn(vec![]);
-        let mut terminal = say_hello(&host, &events);
-        send(&events, "request", request(1, "pending"));
+        let (host, events, mut terminal) = at_the_question(vec![]);
         send(&events, "request", request(2, "pending"));
-        terminal.wait_for("1 yes, 1 no, details, later? ");
         terminal.type_in("1 y");
         terminal.wait_for("1 y");
         send(&events, "request", request(2, status));
@@ -240,44 +233,27 @@ fn decision_elsewhere_and_the_end_of_a_request_are_shown() {
 
 #[test]
 fn turn_that_continues_closes_the_question() {
-    let (host, events) = host_in_a_turn(vec![call_entry(1, true)]);
-    let mut terminal = say_hello(&host, &events);
-    send(&events, "request", request(1, "pending"));
-    terminal.wait_for("1 yes, 1 no, details, later? ");
+    let (host, events, mut terminal) = at_the_question(vec![call_entry(1, true)]);
     events.send(stage("model.asked")).expect("a stream");
-    terminal.wait_for(&format!("the time is up, and the turn continues; {} stays in the inbox", id("req", 1)));
-    terminal.type_in("1 yes\n");
+    terminal.reply(&format!("the time is up, and the turn continues; {} stays in the inbox", id("req", 1)), "1 yes");
     terminal.wait_for("1 yes\r\n");
     events.send(("message", view(Some("It waits."), None))).expect("a stream");
     terminal.wait_for("assistant> It waits.");
     terminal.wait_for("1 call waits: /inbox 1");
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
     assert_eq!(decisions(&host).len(), 1, "the late answer is neither a decision nor a message");
 }
 
 #[test]
 fn ctrl_c_at_the_question_cancels_the_turn() {
-    let (host, events) = host_in_a_turn(vec![]);
-    let mut terminal = say_hello(&host, &events);
-    send(&events, "request", request(1, "pending"));
-    terminal.wait_for("1 yes, 1 no, details, later? ");
-    kill(Pid::from_raw(i32::try_from(terminal.ironctl.id()).expect("a process id")), Signal::SIGINT).expect("it runs");
-    let until = Instant::now() + Duration::from_secs(30);
-    while !host.asked().iter().any(|asked| asked.line.ends_with("/cancel")) {
-        assert!(Instant::now() < until, "{:?}", host.asked());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let (host, events, mut terminal) = at_the_question(vec![]);
+    terminal.interrupt();
+    host.wait_for_request("/cancel");
     send(&events, "request", request(1, "withdrawn"));
     terminal.wait_for("is withdrawn\r\n");
-    let mut notice = view(Some("This was cancelled."), None);
-    notice["notice"] = true.into();
-    send(&events, "message", notice);
+    send(&events, "message", notice("This was cancelled."));
     terminal.wait_for("This was cancelled.");
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
     assert_eq!(decided(&host), []);
 }
 
@@ -286,12 +262,10 @@ fn call_of_a_single_message_is_decided_inline() {
     let (host, events) = host_in_a_turn(vec![]);
     let mut terminal = Terminal::running(&host, &["chat", "assistant", "hello", "--wait", "30s"], Some(100));
     send(&events, "request", request(2, "pending"));
-    terminal.wait_for("2 yes, 2 no, details, later? ");
-    terminal.type_in("2 yes\n");
+    terminal.reply("2 yes, 2 no, details, later? ", "2 yes");
     terminal.wait_for("is approved");
     send(&events, "message", view(Some("Posted."), None));
-    terminal.wait_for("Posted.");
-    assert_eq!(terminal.end(), 0);
+    terminal.end_after("Posted.", 0);
     assert_eq!(decided(&host), [approved(2)]);
 }
 
@@ -345,14 +319,11 @@ fn refused_decision_is_shown_and_the_answer_continues() {
     });
     let mut terminal = say_hello(&host, &events);
     send(&events, "request", request(1, "pending"));
-    terminal.wait_for("1 yes, 1 no, details, later? ");
-    terminal.type_in("1 yes\n");
+    terminal.reply(QUESTION, "1 yes");
     terminal.wait_for("error: another page");
     again.send(("message", view(Some("Posted."), None))).expect("a stream");
     terminal.wait_for("assistant> Posted.");
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
     assert_eq!(decided(&host), [approved(1)]);
 }
 
@@ -364,8 +335,6 @@ fn narrow_terminal_does_not_make_a_turn_wait() {
         }
         other => conversation(other, ""),
     });
-    let mut terminal = Terminal::running(&host, &["chat", "assistant", "hello"], Some(60));
-    terminal.wait_for("hi");
-    assert_eq!(terminal.end(), 0);
+    Terminal::running(&host, &["chat", "assistant", "hello"], Some(60)).end_after("hi", 0);
     assert!(!host.asked().iter().any(|asked| asked.line.contains("decides")));
 }

@@ -2,14 +2,13 @@
 //!
 //! See [`crate::everyday`] for other changes in one line.
 
-use crate::fake_host::{Answer, FakeHost, status};
-use crate::inbox::{TEXT, change, decisions, digest};
+use crate::fake_host::{Answer, FakeHost, code_of, json_of, status};
+use crate::inbox::{ID, change_is, decisions};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const ID: &str = "chg_00000000000000000000000001";
 const REGISTER: &[&str] = &["mcp", "add", "files", "--url", "https://mcp.example/"];
 
 /// Text of a server that tries to control the terminal, to hide words, and to look like the host.
@@ -41,9 +40,9 @@ fn host_with(server: Value, yours: bool) -> FakeHost {
         "POST /v1/changes" => Answer::json(json!({
             "id": ID, "status": "pending", "again": false, "yours": yours, "waits_for": "an owner of this host"
         })),
-        line if line.ends_with("/approve") => Answer::json(change(ID, "applied", TEXT, &digest(TEXT))),
-        line if line.ends_with("/reject") => Answer::json(change(ID, "rejected", TEXT, &digest(TEXT))),
-        line if line.starts_with("GET /v1/changes/chg_") => Answer::json(change(ID, "pending", TEXT, &digest(TEXT))),
+        line if line.ends_with("/approve") => change_is("applied"),
+        line if line.ends_with("/reject") => change_is("rejected"),
+        line if line.starts_with("GET /v1/changes/chg_") => change_is("pending"),
         "GET /v1/mcp" => Answer::json(json!([server])),
         "GET /v1/mcp/files" | "POST /v1/mcp/files/look" => Answer::json(server.clone()),
         "GET /v1/models" | "GET /v1/channels" => Answer::json(json!([])),
@@ -57,14 +56,8 @@ fn submitted(host: &FakeHost) -> Vec<(Value, Value, Value)> {
     changes.map(|(_, body)| (body["agent"].clone(), body["kind"].clone(), body["payload"].clone())).collect()
 }
 
-fn json_of(text: &str) -> Value {
-    serde_json::from_str(text).expect("one JSON document")
-}
-
 fn failure(err: &str) -> (String, String) {
-    let failure = json_of(err);
-    let field = |name: &str| failure["error"][name].as_str().expect("text").to_owned();
-    (field("code"), field("hint"))
+    (code_of(err), json_of(err)["error"]["hint"].as_str().expect("text").to_owned())
 }
 
 #[test]
@@ -90,13 +83,12 @@ fn add_shows_one_table_and_the_confirmation_to_type() {
 #[test]
 fn add_for_scripts_prints_the_listing() {
     let host = host_with(server("proposed"), true);
-    let (code, out, _) = host.ironctl(&[REGISTER, &["--yes", "--json"]].concat());
     let tool = |name: &str, class: &str, rule: &str| json!({"name": name, "class": class, "rules": {"path": rule}, "labels": ["external"]});
     let wanted = json!({
         "change": ID, "server": "files", "digest": "0f".repeat(32),
         "tools": [tool("read", "read", "free"), tool("post", "send", "floor outward")]
     });
-    assert_eq!((code, json_of(&out)), (0, wanted));
+    assert_eq!(host.json(&[REGISTER, &["--yes"]].concat()), wanted);
 }
 
 #[test]
@@ -106,16 +98,10 @@ fn add_on_a_terminal_continues_with_the_confirmation() {
     let host = host_with(server("proposed"), true);
     let file = manifest.path().to_str().expect("a path");
     let mut terminal = Terminal::running(&host, &[REGISTER, &["--manifest", file]].concat(), Some(160));
-    for after in ["approve, reject, quit? ", "1 of 2 tools are less strict"] {
-        terminal.wait_for(after);
-        if after.starts_with("approve") {
-            terminal.type_in("approve\n");
-        }
-    }
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("approve\n");
-    terminal.wait_for("ironctl mcp grant AGENT files");
-    assert_eq!(terminal.end(), 0);
+    terminal.reply("approve, reject, quit? ", "approve");
+    terminal.wait_for("1 of 2 tools are less strict");
+    terminal.reply("approve, reject, quit? ", "approve");
+    terminal.end_after("ironctl mcp grant AGENT files", 0);
     let confirm = json!({"server": "files", "digest": "0f".repeat(32), "manifest": "[[tool]]\n"});
     assert_eq!(submitted(&host)[1], (Value::Null, json!("mcp_confirm"), confirm));
     let looks: Vec<Value> =
@@ -127,8 +113,7 @@ fn add_on_a_terminal_continues_with_the_confirmation() {
 fn declined_confirmation_leaves_the_server() {
     let host = host_with(server("proposed"), true);
     let mut terminal = Terminal::running(&host, &[REGISTER, &["--yes"]].concat(), Some(200));
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("quit\n");
+    terminal.reply("approve, reject, quit? ", "quit");
     terminal.wait_for(
         "its tools wait for a confirmation; if you agree with the table: ironctl mcp confirm files --digest 0f",
     );
@@ -153,25 +138,6 @@ fn unreachable_server_stays_and_the_hint_names_test() {
     let (refusal, hint) = failure(&err);
     assert_eq!((code, refusal.as_str()), (1, "mcp_unreachable"));
     assert!(hint.starts_with("start it; ") && hint.contains("ironctl mcp test files"), "{hint}");
-}
-
-#[test]
-fn wrong_command_line_sends_nothing() {
-    let host = host_with(server("new"), true);
-    for words in [
-        &["mcp", "add", "files"][..],
-        &["mcp", "add", "files", "--url", "http://mcp.example/"],
-        &["mcp", "add", "files", "--", "npx server --stdio"],
-        &["mcp", "add", "files", "--url", "https://x/", "--mount", "/srv"],
-        &["mcp", "add", "files", "--header", "a=secret:b", "--", "server"],
-        &["mcp", "add", "files", "--url", "https://x/", "--", "server"],
-        &["mcp", "confirm", "files", "--digest", "12"],
-        &["mcp", "confirm", "files"],
-        &["mcp", "grant", "clerk", "files", "--tools", "a,,b"],
-    ] {
-        assert_eq!(host.ironctl(words).0, 2, "{words:?}");
-    }
-    assert!(host.asked().is_empty());
 }
 
 #[test]
@@ -205,8 +171,7 @@ fn words_of_a_server_reach_no_terminal_unchanged() {
 #[test]
 fn show_has_each_part_of_a_server() {
     let host = host_with(server("confirmed"), true);
-    let (code, out, _) = host.ironctl(&["mcp", "show", "files"]);
-    assert_eq!(code, 0);
+    let out = host.output(&["mcp", "show", "files"]);
     for shown in [
         "https://mcp.example/",
         "authorization: Bearer secret:files",
@@ -218,16 +183,15 @@ fn show_has_each_part_of_a_server() {
     ] {
         assert!(out.contains(shown), "{shown}: {out}");
     }
-    let (_, out, _) = host.ironctl(&["mcp", "show", "files", "--json"]);
-    assert_eq!(json_of(&out), server("confirmed"));
-    let (code, out, _) = host.ironctl(&["mcp", "show", "files", "--manifest"]);
-    assert_eq!((code, out.matches("[[tool]]").count()), (0, 2), "{out}");
+    assert_eq!(host.json(&["mcp", "show", "files"]), server("confirmed"));
+    let out = host.output(&["mcp", "show", "files", "--manifest"]);
+    assert_eq!(out.matches("[[tool]]").count(), 2, "{out}");
 }
 
 #[test]
 fn test_fails_unless_the_listing_is_confirmed() {
-    let (code, out, _) = host_with(server("confirmed"), true).ironctl(&["mcp", "test", "files"]);
-    assert!(code == 0 && out.contains("lists what people confirmed"), "{out}");
+    let out = host_with(server("confirmed"), true).output(&["mcp", "test", "files"]);
+    assert!(out.contains("lists what people confirmed"), "{out}");
     let mut changed = server("changed");
     changed["tools"][1]["listed"] = json!("gone");
     changed["manifest"] = json!("[[tool]]\nname = \"read\"\n");
@@ -281,9 +245,8 @@ fn status_and_list_name_a_server_that_changed() {
     let mut changed = server("changed");
     changed["failure"] = json!("the program is missing");
     let host = host_with(changed, true);
-    let (code, out, _) = host.ironctl(&["status"]);
+    let out = host.output(&["status"]);
     let line = "MCP server files: it lists something else than people confirmed; the host cannot reach it: the program is missing: ironctl mcp test files\n";
-    assert_eq!(code, 0);
     assert!(out.contains(line), "{out}");
     let (_, out, err) = host.ironctl(&["mcp", "list"]);
     assert_eq!(err, line);

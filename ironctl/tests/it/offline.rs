@@ -1,31 +1,27 @@
 //! Tests of the commands that run `ironclaw-host` without a running host.
 //!
-//! They run `fake_binary.sh` in place of it. See [`crate::fake_host::with_fake_binaries`].
+//! They run `fake_binary.sh` in place of it. See [`crate::fake_host::Programs`].
 
-use crate::fake_host::{ended, ironctl, with_fake_binaries};
+use crate::fake_host::{Programs, ended, ironctl};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-fn run(own: &Path, words: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(own);
-    command.env_remove("IRONCLAW_HOME").args(["--home", "/h"]).args(words);
-    ended(command.output().expect("ironctl runs"))
-}
-
 #[test]
 fn offline_commands_pass_on_arguments_output_and_exit_code() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("audit.out"), "bad seq 3: hash\n").expect("written");
-    fs::write(binaries.path().join("audit.exit"), "1").expect("written");
-    let (code, out, err) = run(&own, &["audit", "verify"]);
+    let programs = Programs::new();
+    programs.write("audit.out", "bad seq 3: hash\n");
+    programs.write("audit.exit", "1");
+    let run = |words: &[&str]| programs.run(Path::new("/h"), words);
+    let (code, out, err) = run(&["audit", "verify"]);
     assert_eq!((code, out.as_str(), err.as_str()), (1, "bad seq 3: hash\n", ""));
-    run(&own, &["audit", "tail", "-n", "5", "--json"]);
-    run(&own, &["audit", "export"]);
-    run(&own, &["config", "check"]);
-    run(&own, &["init", "--json"]);
-    let asked = fs::read_to_string(binaries.path().join("asked")).expect("it was run");
+    for words in
+        [&["audit", "tail", "-n", "5", "--json"][..], &["audit", "export"], &["config", "check"], &["init", "--json"]]
+    {
+        run(words);
+    }
+    let asked = programs.asked();
     assert_eq!(
         asked.lines().collect::<Vec<_>>(),
         [
@@ -40,18 +36,18 @@ fn offline_commands_pass_on_arguments_output_and_exit_code() {
 
 #[test]
 fn fingerprint_is_the_one_of_the_host() {
-    let (binaries, own) = with_fake_binaries();
-    fs::write(binaries.path().join("fingerprint.out"), "abcd\n").expect("written");
-    assert_eq!(run(&own, &["contract", "fingerprint"]).1, "abcd\n");
-    let json = run(&own, &["contract", "fingerprint", "--json"]).1;
-    assert_eq!(json, "{\"fingerprint\":\"abcd\"}\n");
+    let programs = Programs::new();
+    programs.write("fingerprint.out", "abcd\n");
+    let run = |words: &[&str]| programs.run(Path::new("/h"), words).1;
+    assert_eq!(run(&["contract", "fingerprint"]), "abcd\n");
+    assert_eq!(run(&["contract", "fingerprint", "--json"]), "{\"fingerprint\":\"abcd\"}\n");
 }
 
 #[test]
 fn missing_binary_is_named() {
-    let (binaries, own) = with_fake_binaries();
-    fs::remove_file(binaries.path().join("ironclaw-host")).expect("removed");
-    let mut command = Command::new(&own);
+    let programs = Programs::new();
+    fs::remove_file(programs.directory.path().join("ironclaw-host")).expect("removed");
+    let mut command = programs.command(Path::new("/h"));
     let output = command.env("PATH", "/nonexistent").args(["audit", "verify"]).output();
     let (code, _, err) = ended(output.expect("ironctl runs"));
     assert_eq!(code, 1);
@@ -60,11 +56,11 @@ fn missing_binary_is_named() {
 
 #[test]
 fn logs_are_shown_from_the_end_and_made_safe() {
-    let (_binaries, own) = with_fake_binaries();
+    let programs = Programs::new();
     let home = tempfile::tempdir().expect("a temporary directory");
     fs::create_dir(home.path().join("logs")).expect("made");
     fs::write(home.path().join("logs/host.log"), "one\ntwo\nthree \u{1b}[2J\n").expect("written");
-    let output = Command::new(&own).env("IRONCLAW_HOME", home.path()).args(["logs", "-n", "2"]).output();
+    let output = Command::new(&programs.ironctl).env("IRONCLAW_HOME", home.path()).args(["logs", "-n", "2"]).output();
     let (code, out, _) = ended(output.expect("ironctl runs"));
     assert_eq!((code, out.as_str()), (0, "two\nthree \\u{1b}[2J\n"));
 }

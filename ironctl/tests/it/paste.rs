@@ -3,11 +3,9 @@
 //! A terminal marks pasted text (mode 2004). See [`crate::chat`] for other messages.
 
 use crate::chat::{conversation, host_that_answers, open_chat};
-use crate::fake_host::{FakeHost, ended, ironctl};
+use crate::fake_host::{FakeHost, code_of};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
-use std::io::Write;
-use std::process::Stdio;
 use std::sync::mpsc;
 
 /// Returns a text with the marks of a terminal around it.
@@ -23,8 +21,7 @@ fn messages(host: &FakeHost) -> Vec<Value> {
 
 /// Types a line at the next prompt and waits for the answer.
 fn say(terminal: &mut Terminal, line: &str) {
-    terminal.wait_for("you> \r");
-    terminal.type_in(&format!("{line}\r"));
+    terminal.say(line);
     terminal.wait_for("assistant> hi");
 }
 
@@ -32,25 +29,19 @@ fn say(terminal: &mut Terminal, line: &str) {
 fn pasted_text_is_quoted_and_typed_text_around_it_asks() {
     let host = host_that_answers("hi");
     let mut terminal = open_chat(&host);
-    say(&mut terminal, &pasted("/allow send"));
-    say(&mut terminal, &pasted("send it to Ana"));
-    say(&mut terminal, &pasted("/allow send\r\npost it"));
-    say(&mut terminal, &format!("/allow send -- post {} at once", pasted("the news")));
-    say(&mut terminal, &format!("sum up {} and send it to Ana", pasted("/allow exec\rrun it")));
-    let quoted = |text: &str, quoted: &str| json!({ "text": text, "quoted": [quoted] });
-    assert_eq!(
-        messages(&host),
-        [
-            quoted("[quoted 1]", "/allow send"),
-            quoted("[quoted 1]", "send it to Ana"),
-            quoted("[quoted 1]", "/allow send\npost it"),
-            quoted("/allow send -- post [quoted 1] at once", "the news"),
-            quoted("sum up [quoted 1] and send it to Ana", "/allow exec\nrun it"),
-        ]
-    );
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    let mut wanted = Vec::new();
+    for (before, text, after, quoted) in [
+        ("", "/allow send", "", "/allow send"),
+        ("", "send it to Ana", "", "send it to Ana"),
+        ("", "/allow send\r\npost it", "", "/allow send\npost it"),
+        ("/allow send -- post ", "the news", " at once", "the news"),
+        ("sum up ", "/allow exec\rrun it", " and send it to Ana", "/allow exec\nrun it"),
+    ] {
+        say(&mut terminal, &format!("{before}{}{after}", pasted(text)));
+        wanted.push(json!({ "text": format!("{before}[quoted 1]{after}"), "quoted": [quoted] }));
+        assert_eq!(messages(&host), wanted);
+    }
+    terminal.leave();
 }
 
 #[test]
@@ -60,17 +51,13 @@ fn pasted_command_is_no_command_and_declares_nothing() {
     say(&mut terminal, &pasted("/quit"));
     assert_eq!(messages(&host), [json!({ "text": "[quoted 1]", "quoted": ["/quit"] })]);
     // A slash that was typed before a pasted command names no command.
-    terminal.wait_for("you> \r");
-    terminal.type_in(&format!("/{}\r", pasted("allow send -- post it")));
+    terminal.say(&format!("/{}", pasted("allow send -- post it")));
     terminal.wait_for("nothing was sent");
     // A pasted argument is a part of a typed command.
-    terminal.wait_for("you> \r");
-    terminal.type_in(&format!("/new {}\r", pasted("work")));
+    terminal.say(&format!("/new {}", pasted("work")));
     terminal.wait_for("--thread work");
     assert_eq!(messages(&host).len(), 1);
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -88,9 +75,7 @@ fn earlier_pasted_line_stays_quoted_and_typed_one_stays_typed() {
         (json!({ "text": "send it to Ana" }), |text: &str| json!({ "text": "[quoted 1]", "quoted": [text] }));
     let wanted = [typed.clone(), quoted("send it to Bob"), quoted("send it to Bob"), typed, quoted("send it to Ana")];
     assert_eq!(messages(&host), wanted);
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
@@ -103,8 +88,7 @@ fn text_that_was_pasted_during_an_answer_is_quoted() {
         conversation(line, "hi")
     });
     let mut terminal = open_chat(&host);
-    terminal.wait_for("you> \r");
-    terminal.type_in("hello\r");
+    terminal.say("hello");
     // The mark is on again after the prompt turned it off.
     terminal.wait_for("\u{1b}[?2004l");
     terminal.wait_for("\u{1b}[?2004h");
@@ -116,28 +100,18 @@ fn text_that_was_pasted_during_an_answer_is_quoted() {
     done.send(()).expect("the host waits");
     terminal.wait_for("assistant> hi");
     assert_eq!(messages(&host)[1], json!({ "text": "[quoted 1]", "quoted": ["/allow send"] }));
-    terminal.wait_for("you> \r");
-    terminal.type_in("/quit\r");
-    assert_eq!(terminal.end(), 0);
+    terminal.leave();
 }
 
 #[test]
 fn piped_text_asks_for_no_more_and_declares_nothing() {
     let host = host_that_answers("hi");
-    let piped = |words: &[&str], text: &str| {
-        let mut command = ironctl(host.home.path());
-        command.args(["--json", "chat", "assistant"]).args(words);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("ironctl runs");
-        child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("written");
-        ended(child.wait_with_output().expect("ironctl ends"))
-    };
+    let piped = |words: &[&str], text: &str| host.piped(&[&["--json", "chat", "assistant"][..], words].concat(), text);
     assert_eq!(piped(&[], "send it to Ana\n").0, 0);
     assert_eq!(messages(&host), [json!({ "text": "send it to Ana", "allow": ["read", "write"], "untyped": true })]);
     for text in ["/allow send\npost it", " \n/allow exec -- run it", "/allow"] {
         let (code, _, err) = piped(&[], text);
-        let error: Value = serde_json::from_str(&err).expect("JSON");
-        assert_eq!((code, &error["error"]["code"]), (1, &json!("scope_malformed")), "{text}");
+        assert_eq!((code, code_of(&err).as_str()), (1, "scope_malformed"), "{text}");
     }
     assert_eq!(messages(&host).len(), 1, "nothing was sent");
     assert_eq!(piped(&["--allow", "send"], "post it").0, 0);

@@ -2,30 +2,23 @@
 //!
 //! They never compare a whole table, because columns move. See [`crate::chat`].
 
-use crate::fake_host::{Answer, FakeHost, status, view};
+use crate::fake_host::{Answer, FakeHost, agent, code_of, json_of, status, view};
+use crate::inbox::{ID, change, digest};
 use crate::terminal::Terminal;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 
 #[test]
-fn status_shows_warnings_the_host_and_the_jail() {
+fn status_shows_the_host_and_for_scripts_its_json() {
     let host = FakeHost::new(|_, _| Answer::json(status(Path::new("/h"), 4242)));
-    let (code, out, err) = host.ironctl(&["status"]);
-    assert_eq!((code, err.as_str()), (0, ""));
+    let out = host.quiet(&["status"]);
     assert!(out.starts_with("warning: mode is dangerous_warn\n"), "{out}");
-    assert!(out.contains("2026-01-02 03:04:05"), "{out}");
-    assert!(out.contains("2 own namespaces, seccomp filter (1), no capabilities"), "{out}");
+    for words in ["2026-01-02 03:04:05", "2 own namespaces, seccomp filter (1), no capabilities"] {
+        assert!(out.contains(words), "{out}");
+    }
     let asked = &host.asked()[0];
-    assert_eq!(asked.line, "GET /v1/status");
-    assert_eq!(asked.token, "Bearer tok_secret");
-}
-
-#[test]
-fn status_for_scripts_is_the_json_of_the_host() {
-    let host = FakeHost::new(|_, _| Answer::json(status(Path::new("/h"), 4242)));
-    let (code, out, _) = host.ironctl(&["status", "--json"]);
-    assert_eq!(code, 0);
-    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!((asked.line.as_str(), asked.token.as_str()), ("GET /v1/status", "Bearer tok_secret"));
+    let got = host.json(&["status"]);
     assert_eq!(got["host"], status(Path::new("/h"), 4242)["host"]);
     assert_eq!(got["sessions"][0]["jail"]["mounts"], json!(["/in ro"]));
 }
@@ -37,10 +30,8 @@ fn refusal_has_the_words_of_the_host_made_safe() {
     assert_eq!((code, out.as_str()), (1, ""));
     assert_eq!(err, "error: no agent x\\u{1b}[2J\nhint: see it\n");
     let (code, _, err) = host.ironctl(&["agent", "show", "x", "--json"]);
-    let failure: Value = serde_json::from_str(&err).expect("one JSON document");
-    assert_eq!(code, 1);
-    assert_eq!(failure["error"]["code"], "agent_unknown");
-    assert_eq!(failure["error"]["message"], "no agent x\u{1b}[2J");
+    assert_eq!((code, code_of(&err).as_str()), (1, "agent_unknown"));
+    assert_eq!(json_of(&err)["error"]["message"], "no agent x\u{1b}[2J");
 }
 
 #[test]
@@ -50,22 +41,13 @@ fn name_stays_in_its_segment_of_the_path() {
     assert_eq!(host.asked()[0].line, "GET /v1/agents/%2E%2E%2Fstop%3Fx");
 }
 
-fn agent() -> Value {
-    json!({
-        "id": "agt_00000000000000000000000001", "name": "assistant", "model": "scripted", "persona": "Kind.",
-        "enabled_tools": ["read_file"], "created_at": "2026-01-02T03:04:05Z", "sessions": 2
-    })
-}
-
 #[test]
 fn agent_add_sends_only_the_named_options() {
-    let host = FakeHost::new(|_, _| Answer::json(agent()));
-    let (code, out, _) = host.ironctl(&["agent", "add", "assistant", "--tool", "read_file"]);
-    assert_eq!(code, 0);
+    let host = FakeHost::new(|_, _| Answer::json(agent("assistant")));
+    let out = host.output(&["agent", "add", "assistant", "--tool", "read_file"]);
     assert_eq!(out, "added agent assistant (agt_00000000000000000000000001)\n");
-    let asked = &host.asked()[0];
-    assert_eq!(asked.line, "POST /v1/agents");
-    assert_eq!(asked.body, json!({"name": "assistant", "enabled_tools": ["read_file"]}));
+    let sent = json!({"name": "assistant", "enabled_tools": ["read_file"]});
+    assert_eq!((host.asked()[0].line.as_str(), &host.asked()[0].body), ("POST /v1/agents", &sent));
 }
 
 #[test]
@@ -76,26 +58,21 @@ fn lowered_guard_prints_a_warning() {
     assert!(err.contains("the guard is lowered"), "{err}");
     let (_, _, err) = host.ironctl(&["agent", "set", "assistant", "--mode", "enforce"]);
     assert!(!err.contains("lowered"), "{err}");
-    let asked = &host.asked()[0];
-    assert_eq!(asked.line, "POST /v1/agents/assistant/mode");
-    assert_eq!(asked.body, json!({"mode": "dangerous_warn"}));
+    let (asked, sent) = (&host.asked()[0], json!({"mode": "dangerous_warn"}));
+    assert_eq!((asked.line.as_str(), &asked.body), ("POST /v1/agents/assistant/mode", &sent));
 }
 
 #[test]
 fn removal_needs_a_confirmation() {
-    let host = FakeHost::new(|_, _| Answer::json(agent()));
+    let host = FakeHost::new(|_, _| Answer::json(agent("assistant")));
     for words in [&["agent", "remove", "assistant"], &["session", "remove", "ses_00000000000000000000000001"]] {
         let (code, _, err) = host.ironctl(words);
-        assert_eq!(code, 2);
-        assert!(err.contains("hint: confirm it with --yes"), "{err}");
+        assert!(code == 2 && err.contains("hint: confirm it with --yes"), "{words:?}: {err}");
     }
     assert!(!host.asked().iter().any(|asked| asked.line.starts_with("DELETE")));
-    let (code, ..) = host.ironctl(&["agent", "remove", "assistant", "--yes"]);
-    assert_eq!(code, 0);
-    assert_eq!(
-        host.asked().last().map(|asked| asked.line.clone()),
-        Some("DELETE /v1/agents/agt_00000000000000000000000001".into())
-    );
+    host.output(&["agent", "remove", "assistant", "--yes"]);
+    let last = host.asked().pop().expect("a request").line;
+    assert_eq!(last, "DELETE /v1/agents/agt_00000000000000000000000001");
 }
 
 #[test]
@@ -111,8 +88,7 @@ fn why_prints_every_stage_and_the_summary() {
             "summary": "It waits because the session is parked."
         }))
     });
-    let (code, out, _) = host.ironctl(&["why"]);
-    assert_eq!(code, 0);
+    let out = host.output(&["why"]);
     assert_eq!(host.asked()[0].line, "GET /v1/messages/last/why");
     assert!(out.contains("03:04:05.678"), "{out}");
     assert!(out.contains("no user namespaces\\u{202e}"), "{out}");
@@ -130,36 +106,29 @@ fn answer_of_an_unexpected_shape_names_the_versions() {
 #[test]
 fn lowered_guard_is_reviewed_on_a_terminal() {
     let page = "EFFECT\n  Turn OFF the protection.\n\nWARNINGS\n  !! This host NO LONGER CHECKS text.\n";
-    let digest = ironclaw_contract::canonical::Digest::of(page.as_bytes()).to_string();
     let host = FakeHost::new(move |line, _| match line {
-        "POST /v1/changes" => {
-            Answer::json(json!({"id": "chg_00000000000000000000000001", "status": "pending", "yours": true}))
+        "POST /v1/changes" => Answer::json(json!({"id": ID, "status": "pending", "yours": true})),
+        _ => {
+            let status = match line.rsplit('/').next() {
+                Some("approve") => "applied",
+                Some("reject") => "rejected",
+                _ => "pending",
+            };
+            let mut settings = change(ID, status, page, &digest(page));
+            settings["kind"] = json!("settings");
+            (settings["before"], settings["after"]) = (json!({"mode": "enforce"}), json!({"mode": "dangerous_off"}));
+            Answer::json(settings)
         }
-        _ => Answer::json(json!({
-            "id": "chg_00000000000000000000000001", "kind": "settings", "agent": {"id": "agt_00000000000000000000000001", "name": "assistant"},
-            "status": if line.ends_with("/approve") { "applied" } else if line.ends_with("/reject") { "rejected" } else { "pending" },
-            "before": {"mode": "enforce"}, "after": {"mode": "dangerous_off"},
-            "requested_by": {"kind": "person", "id": "per_00000000000000000000000001", "name": "owner"}, "origin": null, "reason": "",
-            "shown_digest": digest, "decided_by": null, "decided_at": null, "applied_at": null, "outcome": "done",
-            "shown": page, "approvals": {"by": [], "needed": 1},
-            "created_at": "2026-01-02T03:04:05.000Z", "expires_at": "2026-01-09T03:04:05.000Z"
-        })),
     });
-    let posts = || -> Vec<String> {
-        let asked = host.asked().into_iter().map(|asked| asked.line);
-        asked.filter(|line| line.starts_with("POST")).collect()
-    };
+    let posts = || host.posted().into_iter().map(|asked| asked.line).collect::<Vec<_>>();
     let words = ["agent", "set", "assistant", "--mode", "dangerous_off"];
     let mut terminal = Terminal::running(&host, &words, Some(100));
     terminal.wait_for("NO LONGER CHECKS");
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("quit\n");
+    terminal.reply("approve, reject, quit? ", "quit");
     assert_eq!(terminal.end(), 1);
-    assert_eq!(posts(), ["POST /v1/changes", "POST /v1/changes/chg_00000000000000000000000001/reject"]);
+    assert_eq!(posts(), ["POST /v1/changes", &format!("POST /v1/changes/{ID}/reject")]);
     let mut terminal = Terminal::running(&host, &words, Some(100));
-    terminal.wait_for("approve, reject, quit? ");
-    terminal.type_in("approve\n");
-    terminal.wait_for("chg_00000000000000000000000001 is applied");
-    assert_eq!(terminal.end(), 0);
-    assert_eq!(posts().last().map(String::as_str), Some("POST /v1/changes/chg_00000000000000000000000001/approve"));
+    terminal.reply("approve, reject, quit? ", "approve");
+    terminal.end_after("chg_00000000000000000000000001 is applied", 0);
+    assert_eq!(posts().last().map(String::as_str), Some(format!("POST /v1/changes/{ID}/approve").as_str()));
 }

@@ -3,13 +3,12 @@
 //! See [`crate::inline`] for the question in a conversation, [`crate::inbox`] for changes.
 
 use crate::chat::conversation;
-use crate::fake_host::{Answer, FakeHost, view};
-use crate::inbox::{decisions, digest, entry};
+use crate::fake_host::{Answer, FakeHost, code_of, json_of, view};
+use crate::inbox::{ID, decisions, digest, entry};
 use crate::terminal::Terminal;
 use serde_json::{Value, json};
 
 pub const PAGE: &str = "EFFECT\n  Send a POST to \"api.example\".\n\nIDENTIFIERS\n  request: one\n";
-const CHANGE: &str = "chg_00000000000000000000000001";
 
 pub fn id(prefix: &str, number: u32) -> String {
     format!("{prefix}_0000000000000000000000000{number}")
@@ -72,12 +71,11 @@ fn script_with_a_waiting_call_fails_and_names_the_request() {
     assert_eq!((code, out.as_str()), (1, "I asked.\n"));
     assert!(err.contains(&id("req", 1)) && err.contains("ironctl inbox"), "{err}");
     let (code, out, err) = host.ironctl(&["chat", "assistant", "hello", "--json"]);
-    let (got, failure): (Value, Value) =
-        (serde_json::from_str(&out).expect("one"), serde_json::from_str(&err).expect("one"));
-    assert_eq!((code, &failure["error"]["code"]), (1, &json!("needs_person")));
-    assert!(failure["error"]["message"].as_str().expect("words").contains(&id("req", 1)), "{failure}");
-    assert!(failure["error"]["hint"].as_str().expect("words").contains("ironctl inbox"), "{failure}");
-    assert_eq!(got["calls"], waiting_view()["calls"]);
+    assert_eq!((code, code_of(&err).as_str()), (1, "needs_person"));
+    for (field, words) in [("message", id("req", 1).as_str()), ("hint", "ironctl inbox")] {
+        assert!(json_of(&err)["error"][field].as_str().expect("words").contains(words), "{field}: {err}");
+    }
+    assert_eq!(json_of(&out)["calls"], waiting_view()["calls"]);
     assert!(!host.asked().iter().any(|asked| asked.line.contains("/events")), "a script is not present");
 }
 
@@ -130,9 +128,7 @@ fn unread() -> Value {
 #[test]
 fn inbox_of_a_script_is_the_list_of_the_host() {
     let host = host_with_an_inbox();
-    let (code, out, err) = host.ironctl(&["inbox", "--json"]);
-    assert_eq!((code, err.as_str()), (0, ""));
-    let got: Value = serde_json::from_str(&out).expect("one JSON document");
+    let got = json_of(&host.quiet(&["inbox", "--json"]));
     assert_eq!(got, json!([call_entry(1, true), call_entry(2, false), unread()]));
 }
 
@@ -142,56 +138,45 @@ fn call_in_the_inbox_is_decided_like_a_change() {
     let mut terminal = Terminal::running(&host, &["inbox"], Some(100));
     terminal.wait_for("1 to decide");
     terminal.wait_for("Send a POST to \"api.example\".");
-    terminal.wait_for("approve, reject, details, skip, quit? ");
-    terminal.type_in("1 yes\n");
+    terminal.reply("approve, reject, details, skip, quit? ", "1 yes");
     terminal.wait_for(&format!("{} is done: 200", id("req", 1)));
     terminal.wait_for(&format!("{} waits for other people: call: Send a POST.", id("req", 2)));
     terminal.wait_for("allowance add clerk http_fetch --field method=POST");
-    terminal.wait_for("'url=https://api.example/notes?a=1&b' --count 5 --until 7d");
-    assert_eq!(terminal.end(), 0);
+    terminal.end_after("'url=https://api.example/notes?a=1&b' --count 5 --until 7d", 0);
     assert_eq!(decided(&host), [approved(1)], "an offer adds nothing");
-    let (code, out, _) = host.ironctl(&["allowance", "offers", "--json"]);
-    assert_eq!((code, serde_json::from_str::<Value>(&out).expect("one JSON document")), (0, json!([offer()])));
+    assert_eq!(host.json(&["allowance", "offers"]), json!([offer()]));
 }
 
 #[test]
 fn one_call_is_approved_and_rejected_by_its_id() {
     let (host, req) = (host_with_an_inbox(), id("req", 1));
     let mut terminal = Terminal::running(&host, &["approve", &req], Some(100));
-    terminal.wait_for("approve, reject, details, quit? ");
-    terminal.type_in("quit\n");
+    terminal.reply("approve, reject, details, quit? ", "quit");
     assert_eq!(terminal.end(), 1);
     assert_eq!(decided(&host), []);
-    let (code, out, _) = host.ironctl(&["reject", &req, "--reason", "too early"]);
-    assert_eq!((code, out), (0, format!("{req} is rejected: too early\n")));
-    let (code, out, _) = host.ironctl(&["approve", &req, "--yes"]);
-    assert_eq!((code, out), (0, format!("{PAGE}\n{req} is done: 200\n")));
+    assert_eq!(host.output(&["reject", &req, "--reason", "too early"]), format!("{req} is rejected: too early\n"));
+    assert_eq!(host.output(&["approve", &req, "--yes"]), format!("{PAGE}\n{req} is done: 200\n"));
     let seen = digest("seen before");
     for flag in ["--digest", "--shown"] {
-        let (code, out, _) = host.ironctl(&["approve", &req, flag, &seen, "--json"]);
-        let got: Value = serde_json::from_str(&out).expect("one JSON document");
-        assert_eq!((code, &got["id"], &got["status"]), (0, &json!(req), &json!("done")));
+        let got = host.json(&["approve", &req, flag, &seen]);
+        assert_eq!((&got["id"], &got["status"]), (&json!(req), &json!("done")), "{flag}");
         assert_eq!(decided(&host).last().expect("one").1, json!({"shown": seen}));
     }
-    let (code, _, err) = host.ironctl(&["approve", &id("req", 9), "--json"]);
-    assert!(code == 1 && err.contains("request_unknown"), "{err}");
-    assert_eq!(host.ironctl(&["reject", CHANGE]).0, 1, "a change goes to the changes");
-    assert_eq!(host.asked().last().expect("one").line, format!("POST /v1/changes/{CHANGE}/reject"));
+    assert_eq!(host.failed(&["approve", &id("req", 9)]), (1, "request_unknown".to_owned()));
+    assert_eq!(host.ironctl(&["reject", ID]).0, 1, "a change goes to the changes");
+    assert_eq!(host.asked().last().expect("one").line, format!("POST /v1/changes/{ID}/reject"));
 }
 
 #[test]
 fn why_explains_a_request_and_names_that_of_a_call() {
     let host = host_with_an_inbox();
-    let (code, out, _) = host.ironctl(&["why", &id("req", 1)]);
-    assert_eq!(code, 0);
+    let out = host.output(&["why", &id("req", 1)]);
     for words in ["http_fetch (send) of agent assistant", "call_outward", "principal", "waits for you", &id("call", 1)]
     {
         assert!(out.contains(words), "{words}: {out}");
     }
-    let (_, out, _) = host.ironctl(&["why", &id("req", 1), "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&out).expect("one JSON document"), request(1, "pending"));
-    let (_, out, _) = host.ironctl(&["why", &id("call", 1)]);
+    assert_eq!(host.json(&["why", &id("req", 1)]), request(1, "pending"));
+    let out = host.output(&["why", &id("call", 1)]);
     assert!(out.ends_with(&format!("approval request: {} waits for you: ironctl inbox\n", id("req", 1))), "{out}");
-    let (_, out, _) = host.ironctl(&["why", &id("call", 1), "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&out).expect("one JSON document")["request"], id("req", 1));
+    assert_eq!(host.json(&["why", &id("call", 1)])["request"], id("req", 1));
 }

@@ -136,10 +136,8 @@ fn result_of_a_decision_stays_above_the_next_page() {
     let (_, page) = pages().into_iter().find(|(name, _)| name == "create_agent").expect("a long page");
     let host = host_with_three(page, digest(page));
     let mut terminal = inbox_on(&host, (80, 24));
-    terminal.wait_for("quit? ");
-    terminal.type_in("reject\n");
-    terminal.wait_for("reason (may be empty): ");
-    terminal.type_in("\n");
+    terminal.reply("quit? ", "reject");
+    terminal.reply("reason (may be empty): ", "");
     terminal.wait_for_one(&[MORE]);
     let screen = terminal.lines();
     let result = "chg_00000000000000000000000001 is rejected";
@@ -190,10 +188,8 @@ fn yes_counts_only_after_every_line_of_the_effect() {
     assert!(!seen.contains("change: chg_00000000000000000000000001"), "ids are details: {seen}");
     terminal.type_in("details\n");
     terminal.wait_for("  change: chg_00000000000000000000000001");
-    terminal.wait_for("approve, reject, details, quit? ");
-    terminal.type_in("approve\n");
-    terminal.wait_for("chg_00000000000000000000000001 is applied");
-    assert_eq!(terminal.end(), 0);
+    terminal.reply("approve, reject, details, quit? ", "approve");
+    terminal.end_after("chg_00000000000000000000000001 is applied", 0);
     assert_eq!(decisions(&host)[0].1, json!({"shown": digest(text)}), "the digest covers all of it");
 }
 
@@ -209,11 +205,9 @@ fn word_at_the_pager_is_that_word_and_no_enter() {
     ] {
         let host = host_that_shows(text, digest(text));
         let mut terminal = Terminal::sized(&host, command, 80, 24);
-        terminal.wait_for(MORE);
-        terminal.type_in(&format!("{word}\n"));
+        terminal.reply(MORE, word);
         if word == "reject" {
-            terminal.wait_for("reason (may be empty): ");
-            terminal.type_in("\n");
+            terminal.reply("reason (may be empty): ", "");
         }
         let seen_of = terminal.end_with_screen();
         assert!(!seen_of.contains("| line 25"), "{command:?} {word}: {seen_of}");
@@ -240,19 +234,14 @@ fn diff_of_a_push_is_shown_by_details_or_why() {
         _ => Answer::missing("request_unknown", "there is no such approval request"),
     });
     let mut terminal = Terminal::sized(&host, &["approve", "req_00000000000000000000000001"], 80, 24);
-    terminal.wait_for("approve, reject, details, quit? ");
-    terminal.type_in("details\n");
+    terminal.reply("approve, reject, details, quit? ", "details");
     terminal.wait_for("DIFF");
-    terminal.wait_for("more lines: Enter for more, back for the question -- ");
-    terminal.type_in("approve\n");
-    terminal.wait_for("approve, reject, details, quit? ");
-    terminal.type_in("details\n");
-    terminal.wait_for("back for the question -- ");
-    terminal.type_in("\n");
+    terminal.reply("more lines: Enter for more, back for the question -- ", "approve");
+    terminal.reply("approve, reject, details, quit? ", "details");
+    terminal.reply("back for the question -- ", "");
     terminal.wait_for("added 35");
     terminal.wait_for("7 more lines; the digest covers them");
-    terminal.wait_for("approve, reject, details, quit? ");
-    terminal.type_in("quit\n");
+    terminal.reply("approve, reject, details, quit? ", "quit");
     assert_eq!(terminal.end(), 1);
     assert_eq!(decisions(&host), [], "a yes below the diff is not at the question");
     let (code, out, _) = host.ironctl(&["why", "req_00000000000000000000000001", "--diff"]);

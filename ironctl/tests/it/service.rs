@@ -3,8 +3,8 @@
 //! The fake `systemctl` records its calls, answers queries from files beside it, and lets clients find a fake host. See
 //! [`crate::offline`].
 
-use crate::fake_host::{Answer, FakeHost, ended, status, with_fake_binaries};
-use serde_json::{Value, json};
+use crate::fake_host::{Answer, FakeHost, Programs, code_of, ended, json_of, status};
+use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -27,26 +27,25 @@ esac
 /// A user with a home directory, the programs, and a fake `systemctl`.
 struct User {
     directory: TempDir,
-    programs: TempDir,
-    own: PathBuf,
+    programs: Programs,
     /// Answers once `systemctl enable` was called.
     host: FakeHost,
 }
 
 impl User {
     fn new() -> Self {
-        let (programs, own) = with_fake_binaries();
+        let programs = Programs::new();
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let script = programs.path().join("systemctl");
-        fs::write(&script, SYSTEMCTL).expect("written");
-        fs::set_permissions(&script, Permissions::from_mode(0o755)).expect("own file");
+        programs.write("systemctl", SYSTEMCTL);
+        let script = programs.directory.path().join("systemctl");
+        fs::set_permissions(script, Permissions::from_mode(0o755)).expect("own file");
         let states = directory.path().join(".local/state");
         fs::create_dir_all(&states).expect("made");
         let home = Builder::new().prefix("ironclaw").rand_bytes(0).tempdir_in(states).expect("a home");
         let path = home.path().to_owned();
         let host = FakeHost::silent(home, move |_, _| Answer::json(status(&path, 4242)));
-        let user = Self { directory, programs, own, host };
-        fs::write(user.programs.path().join("run.json"), user.host.run_file()).expect("written");
+        programs.write("run.json", host.run_file());
+        let user = Self { directory, programs, host };
         user.answer("is-system-running", "running");
         user.answer("is-active", "inactive");
         user.answer("is-enabled", "enabled");
@@ -55,19 +54,26 @@ impl User {
 
     /// Sets the answer of `systemctl` to a query.
     fn answer(&self, query: &str, word: &str) {
-        fs::write(self.programs.path().join(query), format!("{word}\n")).expect("written");
+        self.programs.write(query, format!("{word}\n"));
     }
 
     fn run(&self, words: &[&str]) -> (i32, String, String) {
-        let mut command = Command::new(&self.own);
+        let mut command = Command::new(&self.programs.ironctl);
         command.env_clear().env("HOME", self.directory.path()).stdin(Stdio::null());
-        let path = std::env::join_paths([self.programs.path(), "/usr/bin".as_ref(), "/bin".as_ref()]).expect("a path");
+        let path = std::env::join_paths([self.programs.directory.path(), "/usr/bin".as_ref(), "/bin".as_ref()])
+            .expect("a path");
         ended(command.env("PATH", path).args(words).output().expect("ironctl runs"))
+    }
+
+    /// Runs a command for a script that fails; returns its exit code and the code of the failure.
+    fn failed(&self, words: &[&str]) -> (i32, String) {
+        let (code, _, err) = self.run(&[words, &["--json"]].concat());
+        (code, code_of(&err))
     }
 
     /// Returns the calls of `systemctl` so far that change something.
     fn calls(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.programs.path().join("calls")).unwrap_or_default();
+        let text = fs::read_to_string(self.programs.directory.path().join("calls")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
@@ -79,17 +85,11 @@ impl User {
         self.host.home.path().to_owned()
     }
 
-    /// Sets the list of the host's program for a removal of the home.
-    fn list(&self) {
-        let home = self.home();
+    /// Sets the list of the host's program for a removal of a home.
+    fn list(&self, home: &str) {
         let list = json!({ "home": home, "remove": [{ "path": home, "what": "the home" }], "keep": [] });
-        fs::write(self.programs.path().join("uninstall.out"), list.to_string()).expect("written");
+        self.programs.write("uninstall.out", list.to_string());
     }
-}
-
-fn code_of(err: &str) -> String {
-    let failure: Value = serde_json::from_str(err).expect("one JSON document");
-    failure["error"]["code"].as_str().expect("a code").to_owned()
 }
 
 #[test]
@@ -103,17 +103,15 @@ fn service_is_installed_shown_and_removed() {
     assert!(out.contains("loginctl enable-linger"), "{out}");
     assert_eq!(user.calls(), ["systemctl daemon-reload", "systemctl enable --now ironclaw.service"]);
     let text = fs::read_to_string(user.unit()).expect("written");
-    let host = user.programs.path().join("ironclaw-host");
+    let host = user.programs.directory.path().join("ironclaw-host");
     let run = format!("ExecStart={} run --home {}\n", host.display(), user.home().display());
     assert!(text.contains(&run), "{text}");
     assert!(text.ends_with(&user.run(&["service", "install", "--print"]).1));
 
     user.answer("is-active", "active");
     let (code, out, _) = user.run(&["service", "status", "--json"]);
-    let status: Value = serde_json::from_str(&out).expect("one JSON document");
-    assert_eq!(code, 0);
     let expected = json!({ "file": user.unit(), "unit": "installed", "enabled": "enabled", "active": "active" });
-    assert_eq!(status, expected);
+    assert_eq!((code, json_of(&out)), (0, expected));
 
     assert_eq!(user.run(&["service", "remove"]).0, 0);
     assert!(!user.unit().exists());
@@ -131,14 +129,12 @@ fn changed_unit_is_replaced_only_by_force() {
     let text = fs::read_to_string(user.unit()).expect("written");
     // Another home is another service.
     let other = user.directory.path().join("other");
-    let words = ["--home", other.to_str().expect("text"), "service", "install", "--json"];
-    let (code, _, err) = user.run(&words);
-    assert_eq!((code, code_of(&err).as_str()), (1, "unit_changed"));
+    let words = ["--home", other.to_str().expect("text"), "service", "install"];
+    assert_eq!(user.failed(&words), (1, "unit_changed".to_owned()));
     fs::write(user.unit(), text.replace("on-failure", "always")).expect("written");
     let calls = user.calls().len();
-    for words in [&["service", "install", "--json"][..], &["service", "remove", "--json"]] {
-        let (code, _, err) = user.run(words);
-        assert_eq!((code, code_of(&err).as_str()), (1, "unit_changed"), "{words:?}");
+    for words in [["service", "install"], ["service", "remove"]] {
+        assert_eq!(user.failed(&words), (1, "unit_changed".to_owned()), "{words:?}");
     }
     assert!(fs::read_to_string(user.unit()).expect("there").contains("always"), "it is unchanged");
     assert_eq!(user.calls().len(), calls, "systemctl was not called");
@@ -151,7 +147,7 @@ fn changed_unit_is_replaced_only_by_force() {
 #[test]
 fn service_whose_host_does_not_answer_is_a_failure() {
     let user = User::new();
-    fs::remove_file(user.programs.path().join("run.json")).expect("removed");
+    fs::remove_file(user.programs.directory.path().join("run.json")).expect("removed");
     user.answer("is-active", "failed");
     let (code, _, err) = user.run(&["service", "install", "--json"]);
     assert_eq!((code, code_of(&err).as_str()), (1, "host_start_failed"), "{err}");
@@ -165,7 +161,7 @@ fn machine_without_systemd_is_refused_and_gets_no_unit() {
     for (word, path) in [("offline", true), ("", false)] {
         user.answer("is-system-running", word);
         if !path {
-            fs::remove_file(user.programs.path().join("systemctl")).expect("removed");
+            fs::remove_file(user.programs.directory.path().join("systemctl")).expect("removed");
         }
         let (code, _, err) = user.run(&["service", "install", "--json"]);
         // A machine with systemd has a systemctl in /usr/bin, and no session here.
@@ -180,8 +176,7 @@ fn only_root_installs_the_service_of_the_machine() {
     if nix::unistd::geteuid().is_root() {
         return;
     }
-    let (code, _, err) = User::new().run(&["service", "install", "--system", "--json"]);
-    assert_eq!((code, code_of(&err).as_str()), (1, "needs_root"));
+    assert_eq!(User::new().failed(&["service", "install", "--system"]), (1, "needs_root".to_owned()));
 }
 
 #[test]
@@ -202,11 +197,11 @@ fn system_unit_has_its_home_and_its_credential() {
 #[test]
 fn uninstall_shows_everything_and_needs_the_path_of_the_home() {
     let user = User::new();
-    user.list();
+    let home = user.home().display().to_string();
+    user.list(&home);
     assert_eq!(user.run(&["service", "install"]).0, 0);
     assert_eq!(user.run(&["completions", "bash", "--install"]).0, 0);
     let script = user.directory.path().join(".local/share/bash-completion/completions/ironctl");
-    let home = user.home().display().to_string();
     let (code, out, _) = user.run(&["uninstall", "--dry-run"]);
     assert_eq!(code, 0);
     for path in [&home, &user.unit().display().to_string(), &script.display().to_string()] {
@@ -220,7 +215,7 @@ fn uninstall_shows_everything_and_needs_the_path_of_the_home() {
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(!user.unit().exists() && !script.exists());
     assert!(user.calls().contains(&"systemctl disable --now ironclaw.service".to_owned()));
-    let asked = fs::read_to_string(user.programs.path().join("asked")).expect("it was run");
+    let asked = user.programs.asked();
     let removes: Vec<&str> = asked.lines().filter(|line| line.ends_with("--remove")).collect();
     assert_eq!(removes, [format!("ironclaw-host uninstall --home {home} --json --remove")]);
 }
@@ -231,10 +226,9 @@ fn uninstall_of_another_home_leaves_service_and_completions() {
     assert_eq!(user.run(&["service", "install"]).0, 0);
     assert_eq!(user.run(&["completions", "fish", "--install"]).0, 0);
     let other = user.directory.path().join("other").display().to_string();
-    let list = json!({ "home": other, "remove": [{ "path": other, "what": "the home" }], "keep": [] });
-    fs::write(user.programs.path().join("uninstall.out"), list.to_string()).expect("written");
+    user.list(&other);
     let (code, out, _) = user.run(&["--home", &other, "uninstall", "--confirm", &other, "--json"]);
-    let report: Value = serde_json::from_str(&out).expect("one JSON document");
+    let report = json_of(&out);
     assert_eq!((code, &report["removed"]), (0, &json!(true)));
     assert_eq!(report["remove"].as_array().map(Vec::len), Some(1), "{report}");
     assert!(user.unit().exists() && user.directory.path().join(".config/fish/completions/ironctl.fish").exists());

@@ -1,7 +1,7 @@
 //! Tests of the commands for authors of skills. They need no host.
 
-use crate::fake_host::{ended, ironctl};
-use serde_json::Value;
+use crate::fake_host::{code_of, ended, ironctl, json_of};
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -30,14 +30,13 @@ impl Desk {
     fn done(&self, words: &[&str]) -> Value {
         let (code, out, err) = self.run(&[words, &["--json"]].concat());
         assert_eq!(code, 0, "{words:?}: {err}");
-        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{words:?}: {error}: {out}"))
+        json_of(&out)
     }
 
     /// Returns the code of a failure.
     fn failed(&self, words: &[&str]) -> (i32, String) {
         let (code, _, err) = self.run(&[words, &["--json"]].concat());
-        let failure: Value = serde_json::from_str(&err).unwrap_or_else(|error| panic!("{words:?}: {error}: {err}"));
-        (code, failure["error"]["code"].as_str().expect("a code").to_owned())
+        (code, code_of(&err))
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -65,10 +64,7 @@ fn new_skill_is_packed_signed_and_verified() {
     for form in [&["sign", "notes.skill"][..], &["sign", "notes.skill", "--legacy"]] {
         let signer = desk.done(form)["signer"].clone();
         let found = desk.done(&["verify", "notes.skill", "--key", PUBLIC]);
-        assert_eq!(
-            (&found["signer"], &found["verified"], &found["grants"]),
-            (&signer, &true.into(), &serde_json::json!({}))
-        );
+        assert_eq!((&found["signer"], &found["verified"], &found["grants"]), (&signer, &true.into(), &json!({})));
         let line = fs::read_to_string(desk.path().join(PUBLIC)).expect("the key");
         desk.done(&["verify", "notes.skill", "--key", line.lines().nth(1).expect("its line")]);
     }
@@ -108,7 +104,7 @@ fn foreign_skill_is_shown_and_signed_as_the_operators_own() {
     assert!(!desk.path().join("shown.skill").exists());
     desk.write("foreign/scripts/run", "#!/bin/sh\necho hello\n");
     let imported = desk.done(&["import", "foreign"]);
-    assert_eq!(imported["grants"], serde_json::json!({ "tools": ["run_command"] }));
+    assert_eq!(imported["grants"], json!({ "tools": ["run_command"] }));
     assert_eq!(imported["scripts"][0]["text"], "#!/bin/sh\necho hello\n");
     assert_eq!(imported["references"][0]["target"], "https://example.com/a");
     assert_eq!(imported["moved"][0][1], "references/forms.md");
@@ -135,18 +131,14 @@ fn index_of_packages_is_signed_and_its_number_rises() {
         assert_eq!(desk.failed(&["index", "public"]), (1, "skill_unsigned".to_owned()));
         desk.done(&["sign", &file]);
     }
-    let index = || -> Value {
-        let text = fs::read_to_string(desk.path().join("public/index.json")).expect("written");
-        serde_json::from_str(&text).expect("JSON")
-    };
+    let index = || -> Value { json_of(&fs::read_to_string(desk.path().join("public/index.json")).expect("written")) };
     let made = desk.done(&["index", "public"]);
     assert_eq!((&made["serial"], &made["skills"]), (&1.into(), &2.into()));
     assert_eq!(index()["skills"][1]["file"], "two-0.1.0.skill");
     desk.done(&["index", "public", "--revoke", "one@0.1.0", "--revoke-key", "2736d8de5b918a39"]);
     assert_eq!(desk.done(&["index", "public", "--serial", "9"])["serial"], 9);
     assert_eq!(index()["skills"].as_array().expect("a list").len(), 1);
-    let revoked =
-        serde_json::json!({ "keys": ["2736D8DE5B918A39"], "skills": [{ "name": "one", "version": "0.1.0" }] });
+    let revoked = json!({ "keys": ["2736D8DE5B918A39"], "skills": [{ "name": "one", "version": "0.1.0" }] });
     assert_eq!(index()["revoked"], revoked);
     let signature = fs::read_to_string(desk.path().join("public/index.json.minisig")).expect("written");
     assert!(signature.contains("\ntrusted comment: skill index 9\n"), "{signature}");

@@ -4,7 +4,7 @@
 
 use crate::fake_host::{Answer, FakeHost, ironctl, status};
 use nix::fcntl::{Flock, FlockArg};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -15,8 +15,7 @@ fn panic_is_requested_and_its_result_printed() {
     let host = FakeHost::new(|_, _| {
         Answer::json(json!({"since": "2026-01-02T03:04:05Z", "by": "owner", "sessions": 3, "gone": true}))
     });
-    let (code, out, err) = host.ironctl(&["panic"]);
-    assert_eq!((code, err.as_str()), (0, ""));
+    let out = host.quiet(&["panic"]);
     assert!(out.starts_with("everything is stopped; sessions that were awake: 3\n"), "{out}");
     assert_eq!(host.asked()[0].line, "POST /v1/panic");
 }
@@ -46,10 +45,7 @@ fn panic_that_the_host_fails_kills_the_lock_holder() {
         assert!(holder.try_wait().expect("our child").is_none(), "the holder takes the lock");
     }
     let reaper = std::thread::spawn(move || holder.wait().expect("our child"));
-    let (code, out, err) = host.ironctl(&["--json", "panic"]);
-    assert_eq!(code, 0, "{err}");
-    let report: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(report, json!({"stopped": true, "host_killed": pid, "lasts": true}));
+    assert_eq!(host.json(&["panic"]), json!({"stopped": true, "host_killed": pid, "lasts": true}));
     assert_eq!(reaper.join().expect("reaped").signal(), Some(9));
     assert!(host.home.path().join("panic").exists(), "the next start will be stopped");
     assert_eq!(host.asked()[0].line, "POST /v1/panic");
@@ -61,8 +57,7 @@ fn panic_without_a_host_creates_the_file_and_kills_no_process() {
     // The run file names a process that is not a host.
     let own = json!({"pid": std::process::id(), "socket": host.home.path().join("gone.sock"), "version": "0.1.0"});
     std::fs::write(host.home.path().join("run.json"), own.to_string()).expect("written");
-    let (code, out, _) = host.ironctl(&["panic"]);
-    assert_eq!(code, 0);
+    let out = host.output(&["panic"]);
     assert!(out.contains("no host runs") && out.contains("the next start will be stopped"), "{out}");
     assert!(host.home.path().join("panic").exists());
     assert!(host.asked().is_empty());
@@ -84,13 +79,9 @@ fn resume_and_cancel_use_their_routes() {
             json!({"session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "messages": ["msg_00000000000000000000000001"], "running": false}),
         ),
     });
-    let (code, out, _) = host.ironctl(&["resume"]);
-    assert_eq!((code, out.as_str()), (0, "the emergency stop has ended; waiting messages are answered\n"));
-    let (code, out, _) = host.ironctl(&["session", "cancel", "ses_00000000000000000000000001"]);
-    assert_eq!(
-        (code, out.as_str()),
-        (0, "cancelled the next turn of ses_00000000000000000000000001 (trn_00000000000000000000000001)\n")
-    );
+    assert_eq!(host.output(&["resume"]), "the emergency stop has ended; waiting messages are answered\n");
+    let out = host.output(&["session", "cancel", "ses_00000000000000000000000001"]);
+    assert_eq!(out, "cancelled the next turn of ses_00000000000000000000000001 (trn_00000000000000000000000001)\n");
     assert_eq!(host.asked()[1].line, "POST /v1/sessions/ses_00000000000000000000000001/cancel");
 }
 
@@ -104,7 +95,5 @@ fn status_begins_with_the_emergency_stop() {
     let (_, out, _) = host.ironctl(&["status"]);
     let first = "EVERYTHING IS STOPPED since 2026-01-02 03:04:05 by owner, until `ironctl resume`\n";
     assert!(out.starts_with(first), "{out}");
-    let (_, out, _) = host.ironctl(&["--json", "status"]);
-    let got: Value = serde_json::from_str(&out).expect("one JSON document");
-    assert_eq!(got["stopped"]["by"], "owner");
+    assert_eq!(host.json(&["status"])["stopped"]["by"], "owner");
 }

@@ -5,6 +5,8 @@
 use crate::fake_host::{FakeHost, ironctl};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::pty::{Winsize, openpty};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -51,6 +53,33 @@ impl Terminal {
     /// Types a text, including its line ends.
     pub fn type_in(&mut self, text: &str) {
         self.screen.write_all(text.as_bytes()).expect("typed");
+    }
+
+    /// Types a line once this text is on the screen.
+    pub fn reply(&mut self, after: &str, line: &str) {
+        self.wait_for(after);
+        self.type_in(&format!("{line}\n"));
+    }
+
+    /// Types a line at the prompt of a conversation.
+    pub fn say(&mut self, line: &str) {
+        self.wait_for("you> \r");
+        self.type_in(&format!("{line}\r"));
+    }
+
+    /// Leaves a conversation at its prompt; returns everything that was printed before.
+    pub fn leave(mut self) -> String {
+        self.wait_for("you> \r");
+        let seen = self.seen();
+        self.type_in("/quit\r");
+        assert_eq!(self.end(), 0);
+        seen
+    }
+
+    /// Types Ctrl-C.
+    pub fn interrupt(&self) {
+        let pid = Pid::from_raw(i32::try_from(self.ironctl.id()).expect("a process id"));
+        kill(pid, Signal::SIGINT).expect("it runs");
     }
 
     /// Reads until `what` appears after the last found text.
@@ -114,6 +143,12 @@ impl Terminal {
             }
         }
         self.seen()
+    }
+
+    /// Waits for this text, and for the end of the process with this exit code.
+    pub fn end_after(mut self, text: &str, code: i32) {
+        self.wait_for(text);
+        assert_eq!(self.end(), code, "{text}");
     }
 
     /// Waits for the end of the process; returns its exit code.
