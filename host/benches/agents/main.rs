@@ -55,7 +55,7 @@ fn main() {
 
 /// Makes a home of the current user, with slots and quotas that limit no measurement.
 fn home(more: &str) -> TestHost {
-    let host = TestHost::with(client::current_user(), host_fixture::Build::Plain, None);
+    let host = TestHost::own(host_fixture::Build::Plain);
     host.configure(&format!(
         "[agents]\nsends_per_minute = 10000\n[session]\nawake_max = 100\nawake_per_agent_max = 100\n\
          [quota]\nwaiting_per_person = 100000\nwaiting_per_channel = 100000\n{more}"

@@ -9,7 +9,6 @@ use crate::host_fixture::TestHost;
 use crate::site::{Site, grant};
 use crate::{BLOCK, WARM_UP, home, jail_fixture, memory, say};
 use ironclaw_model::fetch::{Fetcher, Limits, Request};
-use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,7 +25,7 @@ pub(crate) fn bench(report: &mut Report) {
     let site = Site::start();
     let host = home();
     // The agent `a` has the grant.
-    grant(&host, &site, &json!(["GET"]), &json!([]));
+    grant(&host, &site, &["GET"], &[]);
     host.agent("talks");
     host.agent("writes");
     let mut rounds = Rounds::start(&host, &site);

@@ -5,7 +5,7 @@
 
 use crate::chaos::kill::run_settings;
 use crate::security::tamper::outside;
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
 use crate::support::record;
 use fastrand::Rng;
@@ -38,7 +38,7 @@ struct Random {
 impl Random {
     fn begin(steps: u64) -> Self {
         let (agents, people) = if steps > STEPS { (AGENTS_MAX, PEOPLE_MAX) } else { (4, 2) };
-        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        let mut host = TestHost::own(Build::Failpoints);
         let data = outside(&host);
         host.set_env("XDG_DATA_HOME", data.to_str());
         host.up();
@@ -61,8 +61,6 @@ impl Random {
         }
         random
     }
-
-    /// Starts the host if it is gone.
     fn revive(&mut self) {
         if self.host.pid().is_none() {
             self.host.up();
@@ -100,8 +98,6 @@ impl Random {
             answer.refused("\"group_unknown\"");
         }
     }
-
-    /// Sets the access of an agent, which may have this value already.
     fn set_access(&self, n: usize, access: &str) {
         let payload = json!({ "access": access }).to_string();
         let what =

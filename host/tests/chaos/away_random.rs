@@ -12,7 +12,7 @@ mod steps;
 
 use crate::chaos::kill::run_settings;
 use crate::security::tamper::outside;
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::hooks::{Hook, Receiver, Response};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::model_server::{Act, Seen, Server};
@@ -167,7 +167,7 @@ fn model(is_bad: &Arc<AtomicBool>, seed: u64) -> Server {
 
 impl Random {
     fn begin(seed: u64) -> Self {
-        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        let mut host = TestHost::own(Build::Failpoints);
         let data = outside(&host);
         host.set_env("XDG_DATA_HOME", data.to_str());
         host.shift_clock(0);
@@ -175,8 +175,7 @@ impl Random {
         host.up();
         let is_bad = Arc::new(AtomicBool::new(false));
         let model = model(&is_bad, seed);
-        let base = format!("{}/v1", model.url());
-        host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+        host.add_model(&model.url());
         host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
         host.change("a", "enabled_tools", &json!({ "add": ["ask_user_question", "schedule_task"] }));
         host.ctl(&["person", "add", "ada"]).ok();

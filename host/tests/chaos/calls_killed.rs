@@ -7,7 +7,7 @@
 use crate::e2e::mcp::call;
 use crate::e2e::requests::answered;
 use crate::security::mcp::ends::{add_program, kill_all};
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, alive, kill, wait_for};
 use crate::support::mcp_server::program;
 use crate::support::processes::is_stopped;
@@ -86,7 +86,7 @@ const CASES: [Case; 15] = [
 #[test]
 fn kill_at_each_moment_of_a_call_leaves_one_act() {
     let directory = program();
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    let mut host = TestHost::own(Build::Failpoints);
     let stop = host.home.with_file_name("stop");
     host.set_env("IRONCLAW_STOP_FILE", stop.to_str());
     host.up();

@@ -11,7 +11,7 @@ mod restores;
 use crate::chaos::kill::run_settings;
 use crate::security::requests::POINTS;
 use crate::security::tamper::outside;
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive};
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::site::{LOOPBACK, Site};
@@ -109,7 +109,7 @@ fn respond(seen: &Seen) -> Act {
 
 impl Random {
     fn begin(number: u64) -> Self {
-        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        let mut host = TestHost::own(Build::Failpoints);
         let data = outside(&host);
         host.set_env("XDG_DATA_HOME", data.to_str());
         host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", host.home.with_file_name("shift").to_str());
@@ -117,8 +117,7 @@ impl Random {
         std::fs::write(host.home.join("policy.toml"), POLICY).expect("written");
         host.up();
         let model = Server::start(respond);
-        let base = format!("{}/v1", model.url());
-        host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+        host.add_model(&model.url());
         for agent in AGENTS {
             host.ctl(&["agent", "add", agent, "--model", "m"]).ok();
             host.change(agent, "enabled_tools", &json!({ "add": ["http_fetch"] }));
@@ -145,8 +144,6 @@ impl Random {
         (0..AGENTS.len()).for_each(|agent| random.switch_grant(agent));
         random
     }
-
-    /// Starts the host, perhaps with a fail point.
     fn up(&mut self, point: Option<&str>) {
         self.host.set_env("IRONCLAW_FAILPOINT", point);
         self.host.up();
@@ -336,8 +333,6 @@ impl Random {
         self.host.kill_host();
         self.up(None);
     }
-
-    /// Kills the host a random number of requests after a post.
     fn kill_at_random(&mut self, rng: &mut Rng) {
         let text = self.post(rng, false);
         let post = self.known.posts[&text].clone();
@@ -391,8 +386,6 @@ impl Random {
         self.host.kill_host();
         self.up(None);
     }
-
-    /// Takes one random step.
     fn step(&mut self, rng: &mut Rng) {
         let what = rng.u64(..20);
         println!("{}: step {what}", self.number);
@@ -439,8 +432,6 @@ fn random_calls_run_once_and_only_with_a_permit() {
     println!("{counted:?}");
     assert!(counted.requests > 0 && counted.starts > 1, "{counted:?}");
 }
-
-/// Takes random steps with one host.
 fn run(number: u64, seed: u64, steps: u64) -> Counted {
     let (mut random, mut rng) = (Random::begin(number), Rng::with_seed(seed));
     for step in 1..=steps {

@@ -47,7 +47,7 @@ struct Random {
 
 impl Random {
     fn begin() -> Self {
-        let host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        let host = TestHost::own(Build::Failpoints);
         let heads = tempfile::tempdir().expect("a directory");
         let shown = heads.path().display().to_string();
         host.configure(&format!("[ledger]\nheads = {shown:?}\nhead_every_entries = 4\nrotate_entries = 200\n"));
@@ -177,8 +177,6 @@ impl Random {
         let open = self.changes().into_iter().filter(|change| change["status"] == "pending").count();
         assert_eq!(open, 0, "open changes become unknown");
     }
-
-    /// Returns every change.
     fn changes(&self) -> Vec<Value> {
         let list = self.get("/v1/changes?status=all");
         assert_eq!(
@@ -187,8 +185,6 @@ impl Random {
         );
         list["changes"].as_array().expect("a list").clone()
     }
-
-    /// Waits until every approved change is applied.
     fn wait_until_applied(&self) {
         wait_for("approved changes to be applied", || {
             self.changes().iter().all(|change| change["status"] != "approved")
@@ -288,8 +284,7 @@ fn random_changes_are_applied_once_and_only_when_approved() {
                 random.host.up();
             }
             14 => {
-                random.host.down();
-                random.host.up();
+                random.host.restart();
             }
             15 | 16 => random.kill_while_deciding(&mut rng),
             17 => random.restart_later(OVER_MS),

@@ -2,7 +2,7 @@
 //!
 //! The programs are built with fail points, and a file shifts their clock. See `failures`.
 
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::model_server::{Act, Server};
 use serde_json::Value;
@@ -14,7 +14,7 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// Starts a host and returns the path of the file that shifts its clock.
 fn new_host(settings: &str) -> (TestHost, PathBuf) {
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+    let mut host = TestHost::own(Build::Failpoints);
     let shift = host.home.with_file_name("shift");
     set(&shift, 0);
     host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
@@ -40,8 +40,7 @@ fn turn_is_answered_if_the_clock_is_set_forward() {
             _ => Act::Say("it is done".to_owned()),
         }
     });
-    let base = format!("{}/v1", server.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&server.url());
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     let answer = host.chat("a", "do it");
     assert_eq!(answer["notice"], false, "{answer}");
@@ -53,8 +52,7 @@ fn turn_is_answered_if_the_clock_is_set_forward() {
 fn turn_after_a_clock_correction_has_the_right_date() {
     let (host, shift) = new_host("");
     let server = Server::start(|_| Act::Say("it is done".to_owned()));
-    let base = format!("{}/v1", server.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&server.url());
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     for ahead in [0, 400 * DAY_MS, 0] {
         set(&shift, ahead);
@@ -84,8 +82,7 @@ fn clock_that_was_ahead_drops_no_item_and_resets_no_ceiling() {
     let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("clock was ahead"), "{warnings}");
     // The warning survives a restart.
-    host.down();
-    host.up();
+    host.restart();
     let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("clock was ahead"), "{warnings}");
     host.say("a", "echo after");

@@ -4,7 +4,7 @@
 //! `IRONCLAW_LONG=1` takes all. See `kill` for random moments.
 
 use crate::layers::source::HOST_CRATES;
-use crate::support::client::{self, Client};
+use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive, kill, wait_for};
 use crate::support::jail_fixture::{HostUser, host_users};
 use crate::support::processes::{Watch, descendants, no_process_uses, used};
@@ -114,9 +114,7 @@ fn call_is_answered_once_if_the_host_dies_at_any_point() {
 
 #[test]
 fn waiting_request_is_answered_once_after_it_is_sent_again() {
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.up();
-    host.agent("a");
+    let mut host = TestHost::own(Build::Failpoints).started_with("a");
     host.down();
     let on_the_way =
         OF_THE_HOST.iter().filter(|point| !point.starts_with("call") && !["versions_kept", "erase"].contains(point));
@@ -145,9 +143,7 @@ fn check_kill_at_points(user: HostUser, sample: &Sample, not_on_the_way: &[&str]
     let is_long = std::env::var_os("IRONCLAW_LONG").is_some();
     let halves = OF_THE_HOST.iter().enumerate().filter(|(number, _)| is_long || number % 2 == half);
     let points: Vec<_> = halves.map(|(_, point)| point).filter(|point| !not_on_the_way.contains(point)).collect();
-    let mut host = TestHost::with(user, Build::Failpoints, None);
-    host.up();
-    host.agent("a");
+    let mut host = TestHost::with(user, Build::Failpoints, None).started_with("a");
     host.down();
     // On a busy machine the watch may miss a process that lives for a few milliseconds. Every observed process must have ended.
     let mut most = 0;
@@ -181,9 +177,7 @@ fn check_kill_at_points(user: HostUser, sample: &Sample, not_on_the_way: &[&str]
 fn message_is_answered_once_if_a_sandbox_dies_before_its_bell() {
     for user in host_users() {
         for sample in [&HELLO, &WRITE] {
-            let mut host = TestHost::with(user, Build::Failpoints, None);
-            host.up();
-            host.agent("a");
+            let mut host = TestHost::with(user, Build::Failpoints, None).started_with("a");
             host.down();
             // The host survives and reads the rows in the queue of the dead sandbox.
             host.up_failing_at("outbound_commit");
@@ -217,9 +211,7 @@ fn message_is_answered_once_if_a_sandbox_dies_before_its_bell() {
 #[test]
 fn launcher_death_ends_the_host_and_is_recorded() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
-        host.agent("a");
+        let host = TestHost::with(user, Build::Plain, None).started_with("a");
         host.say("a", "my name is Ada");
         let (host_pid, boots) = (host.pid().expect("it runs"), host.entries("host.started"));
         let watch = Watch::over(host_pid);
@@ -244,8 +236,7 @@ fn launcher_death_ends_the_host_and_is_recorded() {
         );
         assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.", "{user:?}");
         host.ctl(&["audit", "verify"]).ok();
-        host.down();
-        host.up();
+        host.restart();
         let orderly = host.entries("host.started");
         assert_eq!(orderly[orderly.len() - 1]["data"]["unclean_end_of"], Value::Null, "{user:?}");
     }
@@ -296,7 +287,7 @@ fn check_answered_once(host: &TestHost, point: &str, messages: &[String], sample
     assert_eq!(total("SELECT count(*) FROM messages"), messages.len(), "{user:?} {point}");
     assert_eq!(total("SELECT count(*) FROM turns WHERE state = 'open'"), 0, "{user:?} {point}");
     assert_eq!(total("SELECT count(*) FROM calls WHERE state = 'permitted'"), 0, "{user:?} {point}");
-    if user == client::current_user() {
+    if user == HostUser::current() {
         let history = Client::of(host).history("a");
         let authors: Vec<&str> = history.iter().filter_map(|line| line["author"].as_str()).collect();
         assert_eq!(authors, ["person", "agent"].repeat(messages.len()), "{user:?} {point}: {history:?}");

@@ -6,7 +6,7 @@
 use crate::chaos::kill::{answered, retry};
 use crate::chaos::shortages::SmallDisk;
 use crate::security::escape::attack::Attacked;
-use crate::support::client::{Client, Raw, current_user};
+use crate::support::client::{Client, Raw};
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive, wait_for};
 use crate::support::needs::needs;
 use crate::support::record;
@@ -74,17 +74,17 @@ fn up_without_the_signal(host: &TestHost) {
     assert!(command.output().expect("sh runs").status.success());
 }
 
-fn ready(host: &TestHost) -> (u16, Value) {
+pub(super) fn ready(host: &TestHost) -> (u16, Value) {
     let (status, answer) = Raw::of(host).get_with(&[], "/readyz");
     (status, answer["error"]["code"].clone())
 }
 
 #[test]
 fn full_disk_is_reported_and_messages_are_answered_later() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     check_full_disk(&Disk::Limit, &host);
     drop(host);
-    let mut host = TestHost::with(current_user(), Build::Plain, None);
+    let mut host = TestHost::own(Build::Plain);
     if let Some(disk) = Disk::under(&mut host) {
         check_full_disk(&disk, &host);
         drop(host);
@@ -141,9 +141,7 @@ fn check_full_disk(disk: &Disk, host: &TestHost) {
 
 #[test]
 fn record_locked_by_another_process_stops_start_and_messages() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.say("a", "my name is Ada");
     host.down();
     let holder = record::open_to_change(&host.home);
@@ -177,9 +175,7 @@ fn flip(path: &Path, at: u64, length: usize) {
 
 #[test]
 fn damaged_record_is_refused_with_a_hint_and_not_modified() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.say("a", "my name is Ada");
     host.down();
     let path = host.home.join("state.db");
@@ -215,9 +211,7 @@ fn damaged_record_is_refused_with_a_hint_and_not_modified() {
 
 #[test]
 fn damage_ends_a_running_host_and_a_backup_restores() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.say("a", "my name is Ada");
     host.down();
     let path = host.home.join("state.db");
@@ -245,7 +239,7 @@ fn damage_ends_a_running_host_and_a_backup_restores() {
 
 #[test]
 fn clock_that_jumps_back_keeps_the_order_and_ends_no_turn() {
-    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
+    let mut host = TestHost::own(Build::Failpoints);
     let shift = host.home.with_file_name("shift");
     fs::write(&shift, "0").expect("written");
     host.set_env("IRONCLAW_CLOCK_SHIFT_FILE", Some(&shift.display().to_string()));
@@ -256,8 +250,7 @@ fn clock_that_jumps_back_keeps_the_order_and_ends_no_turn() {
         fs::write(&shift, shifted).expect("written");
         assert!(host.say("a", &format!("echo word-{number}")).contains(&format!("word-{number}")));
         if number == 2 {
-            host.down();
-            host.up();
+            host.restart();
         }
     }
     let history = Client::of(&host).history("a").iter().map(Value::to_string).collect::<String>();
@@ -271,10 +264,7 @@ fn clock_that_jumps_back_keeps_the_order_and_ends_no_turn() {
 
 #[test]
 fn suspended_sandbox_is_ended_and_replaced() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure("[turn]\nseconds_max = 6\n");
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).configured("[turn]\nseconds_max = 6\n").started_with("a");
     host.agent("b");
     host.say("a", "hello");
     let pid = host.session()["pid"].as_i64().expect("awake") as i32;

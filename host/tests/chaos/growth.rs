@@ -3,7 +3,7 @@
 //! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_GROWTH` sets its length. See `soak`.
 
 use crate::chaos::kill::{answered, retry, run_settings};
-use crate::support::client::{self, Client, Raw};
+use crate::support::client::{Client, Raw};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::record;
 use fastrand::Rng;
@@ -26,9 +26,7 @@ fn send_messages(host: &TestHost, rng: &mut Rng, messages: u64) -> Vec<String> {
             1 => "hello".to_owned(),
             _ => format!("echo word-{number}"),
         };
-        let (status, taken) = raw.say("a", &text, None);
-        assert_eq!(status, 202, "{taken}");
-        let id = taken["message_id"].as_str().expect("an id").to_owned();
+        let id = raw.send("a", &text);
         retry("answer a message", || answered(&client, &id));
         id
     };
@@ -46,10 +44,9 @@ fn rows(host: &TestHost) -> [i64; 4] {
 fn record_does_not_grow_with_old_messages() {
     let (seed, messages) = run_settings("IRONCLAW_GROWTH", MESSAGES);
     let mut rng = Rng::with_seed(seed);
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.configure(&format!("[items]\nsession_items_max = {ITEMS_MAX}\n"));
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain)
+        .configured(&format!("[items]\nsession_items_max = {ITEMS_MAX}\n"))
+        .started_with("a");
     let mut first = None;
     for round in 0..2 {
         let said = send_messages(&host, &mut rng, messages);
@@ -59,8 +56,7 @@ fn record_does_not_grow_with_old_messages() {
         host.ctl(&["audit", "rotate"]).ok();
         // A host removes old rows while it serves requests, so it may stop before the last removal.
         retry("remove old rows", || {
-            host.down();
-            host.up();
+            host.restart();
             let (status, _) = Raw::of(&host).get(&format!("/v1/messages/{}", first.as_deref().expect("said")));
             host.down();
             let rows = rows(&host);

@@ -41,9 +41,7 @@ const FILES: [&str; 20] = [
 
 /// Makes a used home with most of its files and no running host. Its user is not root, because root ignores file modes.
 fn used_home() -> TestHost {
-    let host = TestHost::with(HostUser::Ordinary, Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::with(HostUser::Ordinary, Build::Plain, None).started_with("a");
     host.say("a", "hello");
     host.ctl(&["audit", "rotate"]).ok();
     host.down();
@@ -104,16 +102,11 @@ fn start_with_a_broken_file_in_the_home_ends_at_once() {
 
 #[test]
 fn init_replaces_a_missing_or_invalid_token_file() {
-    let host = TestHost::with(HostUser::Ordinary, Build::Plain, None);
-    host.up();
+    let host = TestHost::with(HostUser::Ordinary, Build::Plain, None).started();
     for kind in [Kind::Missing, Kind::Empty, Kind::Garbage, Kind::Pipe, Kind::Unreadable] {
         put(&host.home.join("owner.token"), kind);
-        let failure = host.ctl_bounded(&["--json", "status"]);
-        let failure: Value = serde_json::from_str(failure.stderr.trim()).expect("JSON");
-        assert!(
-            failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")),
-            "{kind:?}: {failure}"
-        );
+        let error = host.ctl_bounded(&["--json", "status"]).error();
+        assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{kind:?}: {error}");
         let made = host.ctl(&["--json", "init"]).ok().json();
         assert_eq!(made["token_replaced"], true, "{kind:?}: {made}");
         host.ctl(&["status"]).ok();
@@ -130,9 +123,9 @@ fn init_replaces_a_missing_or_invalid_token_file() {
     host.ctl(&["init"]).ok();
     std::fs::write(host.home.join("owner.token"), token).expect("written");
     let up = host.ctl_bounded(&["--json", "up", "--detach"]);
-    let failure: Value = serde_json::from_str(up.stderr.trim()).expect("JSON");
-    assert_eq!((up.code, &failure["error"]["code"]), (1, &"token_revoked".into()), "{failure}");
-    assert!(failure["error"]["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{failure}");
+    let error = up.error();
+    assert_eq!(error["code"], "token_revoked", "{error}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("ironctl init")), "{error}");
     host.ctl(&["init"]).ok();
     host.ctl(&["status"]).ok();
 }
@@ -164,7 +157,7 @@ code=0; "$3" run --json --home "$2/h" 2>"$4" || code=$?
 fn start_without_space_writes_nothing_and_says_the_need() {
     needs("unshare");
     needs("mount");
-    let host = TestHost::with(crate::support::client::current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     let (disk, said) = (host.home.with_file_name("disk"), host.home.with_file_name("said"));
     std::fs::create_dir(&disk).expect("a directory");
     let mut command = Command::new("unshare");

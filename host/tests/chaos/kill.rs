@@ -3,7 +3,7 @@
 //! Each run prints its seed, and `IRONCLAW_SEED` repeats the run. `IRONCLAW_KILLS` sets its length. See `crash`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::support::client::{self, Client};
+use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, alive, kill, wait_for};
 use crate::support::processes::{Process, Watch, descendants, no_process_uses};
 use crate::support::record;
@@ -56,8 +56,6 @@ impl Drop for SetOnDrop<'_> {
         self.0.store(true, Ordering::SeqCst);
     }
 }
-
-/// An accepted message.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) text: String,
@@ -67,9 +65,7 @@ pub(crate) struct Sent {
 #[test]
 fn every_message_is_answered_once_despite_random_kills() {
     let (seed, kills) = run_settings("IRONCLAW_KILLS", KILLS);
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("one");
+    let host = TestHost::own(Build::Plain).started_with("one");
     host.agent("two");
     let (over, starts) = (AtomicBool::new(false), 1);
     let answers = [AtomicUsize::new(0), AtomicUsize::new(0)];
@@ -90,8 +86,7 @@ fn every_message_is_answered_once_despite_random_kills() {
     check_every_start_recorded(&host, starts, seed);
     // Another start must not repeat finished work.
     let before = host.entries("delivery.received").len();
-    host.down();
-    host.up();
+    host.restart();
     all_answered_once(&host, &sent, seed);
     check_every_start_recorded(&host, starts, seed);
     assert_eq!(host.entries("delivery.received").len(), before, "seed {seed}");

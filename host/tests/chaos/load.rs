@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::{awake_process, check_every_start_recorded, each_settled_once, retry, run_settings, setting};
-use crate::support::client::{self, Client, try_exchange};
+use crate::support::client::{Client, try_exchange};
 use crate::support::hooks::{Hook, Receiver, now};
 use crate::support::host_fixture::{Build, TestHost, kill, wait_for};
 use crate::support::processes::{Process, no_process_uses};
@@ -139,8 +139,6 @@ impl Channel for Webhook {
         }
     }
 }
-
-/// A finished message.
 #[derive(Debug)]
 struct Settled {
     id: String,
@@ -150,17 +148,13 @@ struct Settled {
     /// A word that only this message and its answer contain.
     word: String,
     reply: String,
-    /// True if the answer is a notice of the host.
     notice: bool,
-    /// True if the receipt of the answer is unknown.
     unknown: bool,
 }
 
 #[test]
 fn load_over_loopback_answers_each_message_once() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     let channel = Loopback(Client::of(&host));
     run_load(&host, &channel);
 }
@@ -212,8 +206,7 @@ fn run_load(host: &TestHost, channel: &dyn Channel) {
     check_every_start_recorded(host, starts, seed);
     // Another start must not repeat finished work.
     let sent = ["delivery.intended", "delivery.received"].map(|what| host.entries(what).len());
-    host.down();
-    host.up();
+    host.restart();
     check(host, channel, &all, seed);
     check_every_start_recorded(host, starts, seed);
     assert_eq!(["delivery.intended", "delivery.received"].map(|what| host.entries(what).len()), sent, "seed {seed}");

@@ -16,9 +16,7 @@ fn code_of(stderr: &str) -> String {
 
 #[test]
 fn missing_or_empty_record_is_refused_and_not_replaced() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "hello");
     host.down();
     let state = host.home.join("state.db");
@@ -82,9 +80,7 @@ fn losses(host: &TestHost) -> Vec<String> {
 
 #[test]
 fn damaged_or_missing_log_is_reported_and_ends_approvals() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.submit("a", "persona", r#"{"instructions":"Be brief."}"#).ok();
     host.down();
     let log = host.home.join("state.db-wal");
@@ -128,9 +124,7 @@ fn damaged_or_missing_log_is_reported_and_ends_approvals() {
 
 #[test]
 fn log_lost_after_init_beside_a_host_is_reported() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.ctl(&["init"]).ok();
     host.say("a", "echo one");
     let log = host.home.join("state.db-wal");
@@ -143,12 +137,9 @@ fn log_lost_after_init_beside_a_host_is_reported() {
 
 #[test]
 fn lost_workspace_is_recorded_in_the_ledger() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "write a.txt: x");
-    host.down();
-    host.up();
+    host.restart();
     host.say("a", "echo still there");
     assert!(host.entries("session.workspace_lost").is_empty());
     host.down();

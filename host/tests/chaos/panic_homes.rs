@@ -5,7 +5,6 @@
 
 use crate::chaos::shortages;
 use crate::support::broken_files::{Kind, put};
-use crate::support::client::current_user;
 use crate::support::host_fixture::{Answer, Build, TestHost, kill, wait_for};
 use crate::support::jail_fixture::HostUser;
 use crate::support::needs::needs;
@@ -292,8 +291,7 @@ fn use_up_inodes(home: &Path) {
 
 /// Makes a home without a running host. Its agent may run commands.
 fn template(user: HostUser) -> TestHost {
-    let host = TestHost::with(user, Build::Plain, None);
-    host.up();
+    let host = TestHost::with(user, Build::Plain, None).started();
     host.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
     host.down();
     host
@@ -334,8 +332,7 @@ fn run_case(state: &State, template: &TestHost) {
             assert!(lasts || is_recorded(&host), "the stop does not survive a restart: {said}");
         }
         DoesNotLast => {
-            let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
-            assert_eq!((answer.code, &failure["error"]["code"]), (1, &"panic_does_not_last".into()), "{said}");
+            assert_eq!(answer.error()["code"], "panic_does_not_last", "{said}");
             assert!(!lasts && !host_lives, "{said}");
         }
     }
@@ -362,7 +359,7 @@ fn panic_in_broken_homes_leaves_no_agent_process() {
         !is_long || waiting.lock().expect("no thread failed").len() >= 40,
         "the long tier has at least forty states"
     );
-    let (own, user) = (template(current_user()), is_root.then(|| template(HostUser::Ordinary)));
+    let (own, user) = (template(HostUser::current()), is_root.then(|| template(HostUser::Ordinary)));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -378,7 +375,7 @@ fn panic_in_broken_homes_leaves_no_agent_process() {
 
 #[test]
 fn panic_file_stops_a_running_host_without_a_request() {
-    let host = template(current_user());
+    let host = template(HostUser::current());
     fs::remove_file(host.home.join("panic.reserve")).expect("init made it");
     let (_, mut chat, agent) = start_work(&host);
     assert!(host.home.join("panic.reserve").is_file(), "a start makes a missing reserve");
@@ -396,8 +393,7 @@ fn panic_file_stops_a_running_host_without_a_request() {
 
 #[test]
 fn member_can_neither_panic_nor_stop_the_host() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     host.ctl(&["person", "add", "Bob"]).ok();
     let file = host.home.join("bob.token");
     let path = file.display().to_string();
@@ -411,9 +407,8 @@ fn member_can_neither_panic_nor_stop_the_host() {
     host.ctl(&["token", "add", "--person", "Bob", "--out", &path]).refused("bob.token");
     assert_eq!(tokens(), before);
     for command in ["down", "panic"] {
-        let answer = host.ctl(&["--json", "--token-file", &path, command]);
-        let failure: serde_json::Value = serde_json::from_str(answer.stderr.trim()).expect("JSON");
-        assert_eq!((answer.code, &failure["error"]["code"]), (1, &"role_too_low".into()), "{command}: {failure}");
+        let error = host.ctl_error(&["--token-file", &path, command]);
+        assert_eq!(error["code"], "role_too_low", "{command}: {error}");
     }
     assert_eq!(host.status()["stopped"], serde_json::Value::Null);
     assert!(!host.home.join("panic").exists());

@@ -6,7 +6,7 @@
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill;
-use crate::support::client::{self, Client};
+use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use crate::support::many_sessions::{make_sessions, name};
 use crate::support::processes::{descendants, used};
@@ -26,7 +26,7 @@ const MESSAGES: u64 = 300;
 
 /// Makes a host of the own user with these settings. Its scripted model answers the message `slow` after ten minutes.
 pub(crate) fn new_host(settings: &str) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     let script = host.home.join("script.toml");
     std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'slowly'\nwait_ms = 600000\n").expect("written");
     host.configure(&format!("{settings}\n[model]\nscript = {:?}\n", script.display().to_string()));

@@ -7,7 +7,6 @@
 
 use crate::chaos::kill::run_settings;
 use crate::e2e::schedule_faults::clocked::{Clocked, HOUR_MS, due};
-use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::many_schedules::{make_schedules, row};
 use crate::support::processes::wake_ups;
@@ -61,7 +60,6 @@ struct Reopened {
     master: Arc<MasterKey>,
     tested: Vec<Tested>,
     clock: i64,
-    /// The latest time so far.
     latest: i64,
 }
 
@@ -107,8 +105,6 @@ impl Reopened {
         let retention = items::Config::default();
         Arc::new(Record { state, sealer, wrapping: self.master.wrapping_key(), retention })
     }
-
-    /// Adds a schedule of agent `a` to the record.
     async fn add(&mut self, catch_up: CatchUp, series: Series) {
         let record = self.open().await;
         let own = series.clone();
@@ -123,8 +119,6 @@ impl Reopened {
         record.state.close().await;
         self.tested.push(Tested { id, series, covered: BTreeSet::new(), ordinal: 0 });
     }
-
-    /// Adds a schedule of each kind and policy.
     async fn add_schedules(&mut self) {
         let cron = |text| Recurrence::cron(text).expect("an expression");
         let every = |text| Recurrence::every(text).expect("an interval");
@@ -216,9 +210,7 @@ impl Reopened {
 fn record_opened_again_and_again_has_one_row_for_each_time() {
     let (seed, reopenings) = run_settings("IRONCLAW_REOPENINGS", REOPENINGS);
     let mut rng = Rng::with_seed(seed);
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.down();
     let master = Arc::new(record::master(&host.home));
     let path = host.home.join("state.db");
@@ -250,9 +242,7 @@ fn record_opened_again_and_again_has_one_row_for_each_time() {
 /// Asks the kernel for the wake-ups and never the host.
 #[test]
 fn host_with_ten_thousand_schedules_sleeps_until_one_is_due() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.down();
     let anchor = jiff::Timestamp::now().as_millisecond();
     let daily = Series { anchor, ..series(Recurrence::every("1d").expect("an interval"), "UTC") };

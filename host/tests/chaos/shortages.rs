@@ -2,8 +2,9 @@
 //!
 //! The tests use the real programs. The test of inodes mounts a file system and therefore needs root. See `failures`.
 
+use super::failures::ready;
 use crate::chaos::kill::{answered, retry};
-use crate::support::client::{Client, Raw, current_user};
+use crate::support::client::{Client, Raw};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::needs::needs;
 use serde_json::{Value, json};
@@ -46,11 +47,6 @@ impl Drop for SmallDisk {
     }
 }
 
-fn ready(host: &TestHost) -> (u16, Value) {
-    let (status, answer) = Raw::of(host).get_with(&[], "/readyz");
-    (status, answer["error"]["code"].clone())
-}
-
 /// Returns how often a session waited for a resource, according to the log.
 fn wait_count(host: &TestHost) -> usize {
     let log = fs::read_to_string(host.home.join("logs/host.log")).expect("a log");
@@ -69,8 +65,7 @@ fn check_no_session_failed(host: &TestHost) {
 
 #[test]
 fn inode_shortage_parks_no_session_and_notifies_people() {
-    let mut host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure("[session]\nbackoff_ms = 1\n");
+    let mut host = TestHost::own(Build::Plain).configured("[session]\nbackoff_ms = 1\n");
     let Some(disk) = SmallDisk::under(&mut host, "size=64m,nr_inodes=2000") else { return };
     host.up();
     host.agent("a");
@@ -107,8 +102,6 @@ fn inode_shortage_parks_no_session_and_notifies_people() {
     check_no_session_failed(&host);
     host.down();
 }
-
-/// Sets the descriptor limit of a process.
 fn limit_descriptors(pid: i64, count: &str) {
     needs("prlimit");
     let set = Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--nofile={count}:")]).status();
@@ -117,7 +110,7 @@ fn limit_descriptors(pid: i64, count: &str) {
 
 #[test]
 fn descriptor_shortage_parks_no_session_and_work_continues() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     // One failure that counts would park the session.
     host.configure("[session]\nbackoff_ms = 1\nlaunch_attempts_max = 1\n");
     host.up();
@@ -154,10 +147,7 @@ fn descriptor_shortage_parks_no_session_and_work_continues() {
 
 #[test]
 fn launcher_with_jails_over_its_limit_still_serves_the_host() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure("[session]\nbackoff_ms = 1\n");
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).configured("[session]\nbackoff_ms = 1\n").started_with("a");
     let client = Client::of(&host);
     let say = |thread: &str, event: &str| client.send_in("a", thread, "echo word", event).expect("it is accepted");
     let id = |taken: &Value| taken["message_id"].as_str().expect("an id").to_owned();

@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
 use crate::chaos::kill::{Sent, all_answered_once, answered, retry, run_settings};
-use crate::support::client::{self, Client};
+use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost, copy_with_owners, kill, wait_for};
 use fastrand::Rng;
 
@@ -35,7 +35,7 @@ struct Soak {
 
 impl Soak {
     fn begin() -> Self {
-        let host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        let host = TestHost::own(Build::Failpoints);
         let heads = tempfile::tempdir().expect("a directory");
         host.configure(&format!(
             "[ledger]\nheads = {:?}\nrotate_entries = 64\nhead_every_entries = 8\nhead_every_seconds = 2\n[session]\nidle_seconds = 1\n",
@@ -71,8 +71,6 @@ impl Soak {
             retry("answer a message", || answered(&self.client, &message.id));
         }
     }
-
-    /// Starts the host with a clock that is shifted by `shift_ms`.
     fn up_at(&mut self, shift_ms: i64) {
         self.host.set_env("IRONCLAW_CLOCK_SHIFT_MS", Some(&shift_ms.to_string()));
         self.host.up();
@@ -87,8 +85,6 @@ impl Soak {
         self.snapshot = Some(Snapshot { directory, ledger, sent: self.sent.len() });
         self.host.up();
     }
-
-    /// Restores the home from the snapshot.
     fn restore(&mut self) {
         let Some(snapshot) = self.snapshot.take() else { return };
         self.wait_for_answers();

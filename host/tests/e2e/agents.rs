@@ -6,14 +6,14 @@ mod authority;
 mod bounds;
 mod results;
 
-use crate::support::client::{Client, Raw, current_user};
+use crate::support::client::{Client, Raw};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::record;
 use serde_json::{Value, json};
 
 /// Returns a host with the agents `a` and `b`, these settings, and these rules of the script before the built-in ones.
 fn host_with(build: Build, settings: &str, rules: &str) -> TestHost {
-    let host = TestHost::with(current_user(), build, None);
+    let host = TestHost::own(build);
     let script = host.home.join("script.toml");
     std::fs::write(&script, rules).expect("written");
     host.configure(&format!("{settings}\n[model]\nscript = {:?}\n", script.display().to_string()));
@@ -87,23 +87,20 @@ fn replies(host: &TestHost, agent: &str) -> Vec<String> {
         .collect()
 }
 
-fn code_of(host: &TestHost, arguments: &[&str]) -> Value {
-    let answer = host.ctl(&[&["--json"], arguments].concat());
-    assert_eq!(answer.code, 1, "{arguments:?}: {}", answer.stderr);
-    serde_json::from_str::<Value>(&answer.stderr).expect("an error")["error"]["code"].clone()
-}
-
 #[test]
 fn wrong_group_or_destination_is_refused_by_name() {
     let host = host_with(Build::Plain, "", "");
-    assert_eq!(code_of(&host, &["group", "add", "team", "a", "zoe", "--yes"]), "agent_unknown");
-    assert_eq!(code_of(&host, &["group", "add", "team", "a", "a", "--yes"]), "payload_malformed");
-    assert_eq!(code_of(&host, &["group", "add", "my team", "a", "b", "--yes"]), "payload_malformed");
-    assert_eq!(code_of(&host, &["group", "add", "team", "a", "b", "--tools", "rm", "--yes"]), "tool_unknown");
-    assert_eq!(code_of(&host, &["group", "remove", "team", "--yes"]), "group_unknown");
-    assert_eq!(code_of(&host, &["destination", "add", "a", "x", "--agent", "x", "--yes"]), "agent_unknown");
+    assert_eq!(host.ctl_error(&["group", "add", "team", "a", "zoe", "--yes"])["code"], "agent_unknown");
+    assert_eq!(host.ctl_error(&["group", "add", "team", "a", "a", "--yes"])["code"], "payload_malformed");
+    assert_eq!(host.ctl_error(&["group", "add", "my team", "a", "b", "--yes"])["code"], "payload_malformed");
+    assert_eq!(host.ctl_error(&["group", "add", "team", "a", "b", "--tools", "rm", "--yes"])["code"], "tool_unknown");
+    assert_eq!(host.ctl_error(&["group", "remove", "team", "--yes"])["code"], "group_unknown");
+    assert_eq!(host.ctl_error(&["destination", "add", "a", "x", "--agent", "x", "--yes"])["code"], "agent_unknown");
     // An agent never sends to itself.
-    assert_eq!(code_of(&host, &["destination", "add", "a", "me", "--agent", "a", "--yes"]), "destination_unsuitable");
+    assert_eq!(
+        host.ctl_error(&["destination", "add", "a", "me", "--agent", "a", "--yes"])["code"],
+        "destination_unsuitable"
+    );
     for wrong in [
         &["group", "add", "team", "a"][..],
         &["destination", "add", "a", "b"],
@@ -113,7 +110,10 @@ fn wrong_group_or_destination_is_refused_by_name() {
         assert_eq!(host.ctl(wrong).code, 2, "{wrong:?}");
     }
     assert_eq!(host.ctl(&["--json", "group", "list"]).ok().json(), json!([]));
-    assert_eq!(code_of(&host, &["channel", "add", "webhook", "agent", "--url", "http://127.0.0.1:9/"]), "channel_name");
+    assert_eq!(
+        host.ctl_error(&["channel", "add", "webhook", "agent", "--url", "http://127.0.0.1:9/"])["code"],
+        "channel_name"
+    );
     for setting in ["hops_max = 0", "hops_max = 21", "sends_per_minute = 0"] {
         host.configure(&format!("[agents]\n{setting}\n"));
         let name = setting.split(' ').next().expect("a name");

@@ -4,33 +4,25 @@
 
 mod endings;
 
-use super::requests;
-use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
-use crate::support::site::{Site, grant};
+use super::requests::{self, host_with, inbox};
+use crate::support::client::Raw;
+use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::site::{Site, granted};
 use serde_json::{Value, json};
 
 /// The words that make the values of the control fields typed ones.
 const TYPED: &str = "POST with content-type text/plain";
 
-fn host_of(site: &Site) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    grant(&host, site, &json!(["POST"]), &json!(["/notes", "/other"]));
-    host
+fn posting_host() -> (Site, TestHost, Raw) {
+    host_with(&["POST"], &["/notes", "/other"])
 }
 
 /// Asks an agent to post a text in a conversation, as a request that asks for reading alone, and waits for the answer.
 fn post(raw: &Raw, thread: &str, text: &str, url: &str) {
     let text = format!("post {text} at {url}\n{TYPED}");
     let body = json!({ "text": text, "thread": thread, "allow": ["read"] });
-    let (status, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body.to_string());
-    assert_eq!(status, 202, "{recorded}");
-    let id = recorded["message_id"].as_str().expect("an id").to_owned();
+    let id = raw.send_body("a", &body);
     wait_for("an answer", || raw.get(&format!("/v1/messages/{id}/why")).1["message"]["status"] == "delivered");
-}
-
-fn inbox(raw: &Raw) -> Vec<Value> {
-    raw.get("/v1/inbox").1.as_array().expect("a list").clone()
 }
 
 fn codes(entry: &Value) -> Vec<&str> {
@@ -61,16 +53,9 @@ fn add(host: &TestHost, url: &str, count: &str) -> crate::support::host_fixture:
     ])
 }
 
-/// Returns the JSON of a failed command.
-fn failure(answer: &crate::support::host_fixture::Answer) -> Value {
-    serde_json::from_str(&answer.stderr).expect("JSON")
-}
-
 #[test]
 fn repeated_posts_run_without_a_question_until_used_up() {
-    let site = Site::start();
-    let host = host_of(&site);
-    let raw = Raw::of(&host);
+    let (site, host, raw) = posting_host();
     let added = add(&host, &site.url("/notes"), "2").ok().json();
     assert_eq!((added["status"].as_str(), &added["anything"]), (Some("active"), &json!(["body"])), "{added}");
     // The second one has the page of the first one in its context, and a person typed all that leaves.
@@ -90,9 +75,8 @@ fn repeated_posts_run_without_a_question_until_used_up() {
 
 #[test]
 fn message_of_an_agent_uses_no_allowance_of_its_person() {
-    let site = Site::start();
-    let host = host_of(&site);
-    let (raw, url) = (Raw::of(&host), site.url("/notes"));
+    let (site, host, raw) = posting_host();
+    let url = site.url("/notes");
     add(&host, &url, "2").ok();
     host.agent("b");
     host.ctl(&["group", "add", "team", "a", "b", "--tools", "http_fetch", "--yes"]).ok();
@@ -108,14 +92,11 @@ fn message_of_an_agent_uses_no_allowance_of_its_person() {
 
 #[test]
 fn another_value_person_or_a_removed_allowance_asks() {
-    let site = Site::start();
-    let host = host_of(&site);
-    let raw = Raw::of(&host);
+    let (site, host, raw) = posting_host();
     let added = add(&host, &site.url("/notes"), "5").ok().json();
     post(&raw, "one", "tulips", &site.url("/other"));
     assert_eq!(inbox(&raw).len(), 1, "another value of a control field asks");
-    host.ctl(&["person", "add", "mara"]).ok();
-    let mara = Raw::of_person(&host, "mara");
+    let mara = Raw::add_person(&host, "mara", &[]);
     let path = format!("/v1/allowances/{}", added["id"]);
     assert_eq!(mara.get("/v1/allowances").1, json!([]));
     assert_eq!(mara.get(&path).1["error"]["code"], "allowance_unknown");
@@ -134,15 +115,13 @@ fn another_value_person_or_a_removed_allowance_asks() {
 
 #[test]
 fn allowance_for_a_rejected_call_is_refused_by_name() {
-    let site = Site::start();
-    let host = host_of(&site);
-    let raw = Raw::of(&host);
+    let (site, host, raw) = posting_host();
     post(&raw, "one", "tulips", &site.url("/notes"));
     let id = inbox(&raw)[0]["id"].as_str().expect("an id").to_owned();
-    assert_eq!(failure(&add(&host, &site.url("/notes"), "21"))["error"]["code"], "allowance_bounds");
+    assert_eq!(add(&host, &site.url("/notes"), "21").error()["code"], "allowance_bounds");
     host.ctl(&["reject", &id]).ok();
     let refused = add(&host, &site.url("/notes"), "5");
-    assert_eq!((refused.code, failure(&refused)["error"]["code"].as_str()), (1, Some("allowance_rejected")));
+    assert_eq!(refused.error()["code"], "allowance_rejected");
     assert!(refused.stderr.contains(&id), "{}", refused.stderr);
     add(&host, &site.url("/other"), "5").ok();
     let draft = json!({
@@ -155,10 +134,7 @@ fn allowance_for_a_rejected_call_is_refused_by_name() {
 
 #[test]
 fn calls_approved_on_three_days_are_offered() {
-    let site = Site::start();
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    let (site, mut host) = granted(TestHost::with_clock(), &["POST"], &["/notes"]);
     let raw = Raw::of(&host);
     let url = site.url("/notes");
     let offers = || raw.get("/v1/allowances/offers").1;
@@ -189,9 +165,7 @@ fn calls_approved_on_three_days_are_offered() {
 
 #[test]
 fn allowance_farmed_by_benign_bodies() {
-    let site = Site::start();
-    let host = host_of(&site);
-    let raw = Raw::of(&host);
+    let (site, host, raw) = posting_host();
     // The person approved benign calls, and the allowance was made over them.
     post(&raw, "benign", "tulips", &site.url("/notes"));
     host.ctl(&["approve", inbox(&raw)[0]["id"].as_str().expect("an id"), "--yes"]).ok();
@@ -211,10 +185,8 @@ fn allowance_farmed_by_benign_bodies() {
 
 #[test]
 fn allowance_holds_after_panic_for_its_person() {
-    let site = Site::start();
-    let host = host_of(&site);
-    host.ctl(&["person", "add", "mara"]).ok();
-    let mara = Raw::of_person(&host, "mara");
+    let (site, host, _) = posting_host();
+    let mara = Raw::add_person(&host, "mara", &[]);
     let draft = json!({
         "agent": "a", "tool": "http_fetch", "count": 1, "until": "7d",
         "fields": { "method": "POST", "url": site.url("/notes"), "headers": { "content-type": "text/plain" } }

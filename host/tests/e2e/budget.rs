@@ -12,7 +12,7 @@ const RULES: &str = "[[rule]]\nwhen = '^slow'\nreply = 'slowly'\nwait_ms = 60000
 
 /// Starts a host with these settings. Its script has these rules before the built-in ones.
 fn new_host(settings: &str, rules: &str) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     let script = host.home.join("script.toml");
     std::fs::write(&script, rules).expect("written");
     host.configure(&format!("{settings}\n[model]\nscript = {:?}\n", script.display().to_string()));
@@ -122,8 +122,7 @@ fn ceiling_stops_a_looping_agent_and_further_spending() {
         assert_eq!(usage(host, &[])["rows"], spent["rows"]);
     };
     after(&host);
-    host.down();
-    host.up();
+    host.restart();
     after(&host);
     host.kill_host();
     host.up();
@@ -206,9 +205,7 @@ fn ceilings_of_the_settings_hold_per_agent_and_session() {
         (&"tokens_per_session".into(), &answer["session_id"])
     );
     assert!(shown["rows"].as_array().is_some_and(Vec::is_empty), "no request was booked: {shown}");
-    host.down();
-    host.configure("[budget]\ntokens_per_day = 3000\n");
-    host.up();
+    host.restart_with("config.toml", "[budget]\ntokens_per_day = 3000\n");
     agent(&host, "b");
     let reply = loop {
         let answer = host.chat("b", "hello");
@@ -219,9 +216,7 @@ fn ceilings_of_the_settings_hold_per_agent_and_session() {
     assert!(reply.starts_with("This host's ceiling for tokens, 3000 a day, is reached"), "{reply}");
     assert!(reply.contains("`budget.tokens_per_day` in its config.toml"), "{reply}");
     assert_eq!(host.chat("a", "hello")["notice"], true, "all agents share the ceiling");
-    host.down();
-    host.configure("[budget]\ntokens_per_day = 1\n");
-    host.up();
+    host.restart_with("config.toml", "[budget]\ntokens_per_day = 1\n");
     let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("the ceiling tokens_per_day is reached: no request goes to a model until"), "{warnings}");
     host.down();
@@ -306,8 +301,7 @@ fn late_model_is_named_and_parks_no_session() {
 #[test]
 fn owner_retries_a_message_and_its_person_gets_the_answer() {
     let host = new_host("", "[[rule]]\nwhen = '^weather'\nfail = 'no key'\n");
-    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let bob = client::Raw::of_person(&host, "Bob");
+    let bob = client::Raw::add_person(&host, "Bob", &["--role", "member"]);
     let sent = bob.ask("POST", "/v1/agents/a/messages", r#"{"text":"weather"}"#).1;
     let id = text(&sent, "message_id");
     wait_for("the notice", || bob.get(&format!("/v1/messages/{id}")).1["notice"] == true);

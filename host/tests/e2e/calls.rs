@@ -5,7 +5,7 @@
 use crate::e2e::requests::{approve, request, waiting};
 use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
-use crate::support::site::{LOOPBACK, Site, grant, host_with};
+use crate::support::site::{LOOPBACK, Site, granted};
 use serde_json::{Value, json};
 
 /// Sends a message whose call waits for a person, which ends the command with code 1. Returns the answer.
@@ -32,10 +32,7 @@ fn answer_of<'a>(why: &'a Value, stage: &str) -> &'a str {
 #[test]
 fn request_without_a_grant_waits_with_the_next_step() {
     let site = Site::start();
-    let host = TestHost::new();
-    host.configure(LOOPBACK);
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().configured(LOOPBACK).started_with("a");
     let said = host.say("a", &format!("fetch {}", site.url("/page")));
     assert!(said.contains("call_tool_not_enabled"), "{said}");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
@@ -50,10 +47,7 @@ fn request_without_a_grant_waits_with_the_next_step() {
 #[test]
 fn approval_is_used_although_a_later_grant_permits_the_call() {
     let site = Site::start();
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.configure(LOOPBACK);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).configured(LOOPBACK).started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
     let raw = client::Raw::of(&host);
     say_waiting(&host, &format!("fetch {}", site.url("/page")));
@@ -79,8 +73,7 @@ fn approval_is_used_although_a_later_grant_permits_the_call() {
 
 #[test]
 fn typed_address_of_a_granted_host_is_fetched_once() {
-    let site = Site::start();
-    let host = host_with(&site, &json!(["GET"]), &json!([]));
+    let (site, host) = granted(TestHost::new(), &["GET"], &[]);
     let said = host.say("a", &format!("fetch {}", site.url("/page")));
     assert!(said.contains("The page says tulip."), "{said}");
     assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
@@ -93,8 +86,7 @@ fn typed_address_of_a_granted_host_is_fetched_once() {
 
 #[test]
 fn redirect_is_shown_and_not_followed() {
-    let site = Site::start();
-    let host = host_with(&site, &json!(["GET"]), &json!([]));
+    let (site, host) = granted(TestHost::new(), &["GET"], &[]);
     let said = host.say("a", &format!("fetch {}", site.url("/moved")));
     assert!(said.contains("http://127.0.0.1:1/elsewhere") && said.contains("not followed"), "{said}");
     assert_eq!(site.lines(), ["GET /moved HTTP/1.1"]);
@@ -102,8 +94,7 @@ fn redirect_is_shown_and_not_followed() {
 
 #[test]
 fn sending_needs_a_scope_that_the_person_declared() {
-    let site = Site::start();
-    let host = host_with(&site, &json!(["GET", "POST"]), &json!(["/notes"]));
+    let (site, host) = granted(TestHost::new(), &["GET", "POST"], &["/notes"]);
     let post = format!("post tulips at {}", site.url("/notes"));
     let said = say_waiting(&host, &post);
     assert!(said.contains("call_scope"), "{said}");
@@ -127,8 +118,7 @@ fn sending_needs_a_scope_that_the_person_declared() {
 
 #[test]
 fn text_of_others_in_the_context_stops_a_sending_call() {
-    let site = Site::start();
-    let host = host_with(&site, &json!(["GET", "POST"]), &json!(["/notes"]));
+    let (site, host) = granted(TestHost::new(), &["GET", "POST"], &["/notes"]);
     host.say("a", &format!("fetch {}", site.url("/notes")));
     let said = say_waiting(&host, &format!("/allow send\npost tulips at {}", site.url("/notes")));
     assert!(said.contains("call_origin"), "{said}");
@@ -141,20 +131,15 @@ fn request_is_sent_at_most_once_if_the_host_dies() {
     for (point, sent, begun, outcome) in
         [("call_recorded", 0, 0, "void"), ("call_started", 0, 1, "unknown"), ("call_sent", 1, 1, "unknown")]
     {
-        let site = Site::start();
-        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-        grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+        let (site, mut host) = granted(TestHost::own(Build::Failpoints), &["POST"], &["/notes"]);
         host.down();
         host.up_failing_at(point);
         let host_pid = host.pid().expect("the host runs");
         let post = format!("post tulips at {}", site.url("/notes"));
         let client = client::Raw::of(&host);
-        let (status, recorded) =
-            client.ask("POST", "/v1/agents/a/messages", &json!({ "text": post, "allow": ["send"] }).to_string());
-        assert_eq!(status, 202, "{recorded}");
+        let id = client.send_body("a", &json!({ "text": post, "allow": ["send"] }));
         wait_for(&format!("the host to die at {point}"), || !alive(host_pid));
         host.up();
-        let id = recorded["message_id"].as_str().expect("an id").to_owned();
         let answered = || host.ctl(&["--json", "why", &id]).ok().json()["message"]["status"] == "delivered";
         wait_for("an answer", answered);
         assert_eq!(site.lines().len(), sent, "{point}");
@@ -166,8 +151,7 @@ fn request_is_sent_at_most_once_if_the_host_dies() {
 
 #[test]
 fn revoked_grant_ends_requests_at_once() {
-    let site = Site::start();
-    let host = host_with(&site, &json!(["GET"]), &json!([]));
+    let (site, host) = granted(TestHost::new(), &["GET"], &[]);
     host.ctl(&["egress", "revoke", "a", "127.0.0.1", "--yes"]).ok();
     let said = say_waiting(&host, &format!("fetch {}", site.url("/page")));
     assert!(said.contains("egress_new_host"), "{said}");
@@ -177,8 +161,7 @@ fn revoked_grant_ends_requests_at_once() {
 
 #[test]
 fn grants_and_tools_are_shown_and_tested_without_a_request() {
-    let site = Site::start();
-    let host = host_with(&site, &json!(["GET"]), &json!(["/users/{name}"]));
+    let (site, host) = granted(TestHost::new(), &["GET"], &["/users/{name}"]);
     let list = host.ctl(&["--json", "egress", "list"]).ok().json();
     assert_eq!((list[0]["host"].as_str(), list[0]["paths"][0].as_str()), (Some("127.0.0.1"), Some("/users/{name}")));
     let test =
@@ -195,9 +178,7 @@ fn grants_and_tools_are_shown_and_tested_without_a_request() {
 
 #[test]
 fn malformed_grant_or_scope_is_refused_by_name() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     for (payload, code) in [
         (json!({ "host": "*.example.org", "methods": ["GET"] }), "egress_malformed"),
         (json!({ "host": "127.0.0.1", "port": 80, "methods": ["GET"] }), "egress_malformed"),
@@ -206,26 +187,21 @@ fn malformed_grant_or_scope_is_refused_by_name() {
         (json!({ "host": "a.example.org", "methods": ["GET"], "paths": ["/x"], "secret": "none" }), "secret_unknown"),
         (json!({ "host": "a.example.org", "methods": [] }), "change_empty"),
     ] {
-        let answer = host.submit("a", "egress", &payload);
-        let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
-        assert_eq!(error["error"]["code"], code, "{payload}");
+        assert_eq!(host.submit("a", "egress", &payload).error()["code"], code, "{payload}");
     }
     for words in [
         &["/allow everything -- hello"][..],
         &["hello", "--allow", "ask"],
         &["/allow send -- hello", "--allow", "send"],
     ] {
-        let answer = host.ctl(&[&["--json", "chat", "a"], words].concat());
-        let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
-        assert_eq!(error["error"]["code"], "scope_malformed", "{words:?}");
+        let error = host.ctl_error(&[&["chat", "a"], words].concat());
+        assert_eq!(error["code"], "scope_malformed", "{words:?}");
     }
 }
 
 #[test]
 fn only_typed_declarations_of_this_message_count() {
-    let site = Site::start();
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    grant(&host, &site, &json!(["GET", "POST"]), &json!(["/notes"]));
+    let (site, host) = granted(TestHost::own(Build::Plain), &["GET", "POST"], &["/notes"]);
     let raw = client::Raw::of(&host);
     let post = format!("post lilies at {}", site.url("/notes"));
     let mut asked = 0;
@@ -241,9 +217,7 @@ fn only_typed_declarations_of_this_message_count() {
     ] {
         let mut body = body;
         body["thread"] = json!(thread);
-        let (status, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body.to_string());
-        assert_eq!(status, 202, "{recorded}");
-        let message = recorded["message_id"].as_str().expect("an id");
+        let message = raw.send_body("a", &body);
         let path = format!("/v1/messages/{message}");
         wait_for("an answer", || raw.get(&path).1["status"] == "delivered");
         let calls = raw.get(&path).1["calls"].clone();

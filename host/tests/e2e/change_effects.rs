@@ -4,8 +4,8 @@
 //! server without its secret. See `security::operators` and `webhook`.
 
 use crate::e2e::streaming;
-use crate::support::client::Raw;
-use crate::support::hooks::{Hook, Receiver, new_host, receipt};
+use crate::support::client::{Raw, code};
+use crate::support::hooks::{Hook, host_with_shop, new_host, receipt};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::model_server::{Act, Server};
 use crate::support::record;
@@ -18,8 +18,6 @@ fn set(host: &TestHost, sql: &str) {
     assert_eq!(changed, 1, "{sql}");
     host.up();
 }
-
-/// Adds a member of this name.
 fn member(host: &TestHost, name: &str) -> Raw {
     host.ctl(&["person", "add", name, "--role", "member"]).ok();
     Raw::of_person(host, name)
@@ -30,15 +28,9 @@ fn wiring_with(pattern: &str) -> Value {
     json!({ "channel": "shop", "engage": "pattern", "pattern": pattern })
 }
 
-fn code(answer: &(u16, Value)) -> (u16, &str) {
-    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
-}
-
 #[test]
 fn non_member_is_refused_on_every_channel() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, hook) = host_with_shop("");
     let mia = member(&host, "Mia");
     host.ctl(&["person", "link", "Mia", "shop:mia", "--yes"]).ok();
     let of_mia = || json!({ "sender": "mia", "text": "hello" }).to_string();
@@ -65,9 +57,7 @@ fn non_member_is_refused_on_every_channel() {
 
 #[test]
 fn message_outside_the_pattern_is_recorded_without_a_turn() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let mut hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, mut hook) = host_with_shop("");
     host.change("a", "wiring", &wiring_with("^hello$"));
     let beside = hook.say("e1", "is anybody there, hello?");
     let asks = hook.say("e2", "hello");
@@ -94,9 +84,7 @@ fn message_outside_the_pattern_is_recorded_without_a_turn() {
 
 #[test]
 fn waiting_context_messages_are_bounded() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, hook) = host_with_shop("");
     host.change("a", "wiring", &wiring_with("^hello$"));
     for number in 0..40 {
         hook.say(&format!("e{number}"), "by the way");
@@ -132,9 +120,7 @@ fn persona_reaches_the_model_only_after_its_approval() {
 
 #[test]
 fn command_cannot_bypass_a_stricter_policy() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, _) = host_with_shop("");
     host.down();
     let policy = "[kind.create_agent]\napprovals = 2\n[kind.wiring]\nrequester_may_approve = false\n";
     std::fs::write(host.home.join("policy.toml"), policy).expect("written");

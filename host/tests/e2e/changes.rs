@@ -7,7 +7,7 @@
 mod deciders;
 
 use crate::chaos::kill::{choose_cases, run_settings};
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Answer, Build, TestHost, alive, wait_for};
 use crate::support::mcp_server::HttpServer;
 use fastrand::Rng;
@@ -53,7 +53,7 @@ const PROPOSALS: [(&str, &str, &str); 12] = [
 
 impl ChangeFixture {
     pub(crate) fn new(build: Build) -> Self {
-        let host = TestHost::with(client::current_user(), build, None);
+        let host = TestHost::own(build);
         let directory = tempfile::Builder::new().prefix("shared").tempdir().expect("a directory");
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
         let shared = directory.path().canonicalize().expect("an existing directory");
@@ -77,8 +77,7 @@ impl ChangeFixture {
         host.up();
         host.agent("a");
         host.ctl_given("s3cret\n", &["secret", "set", "calendar"]).ok();
-        host.ctl(&["person", "add", "bob"]).ok();
-        host.ctl(&["person", "link", "bob", "loopback:bob", "--yes"]).ok();
+        host.add_linked_person("bob", "loopback:bob");
         host.ctl(&["channel", "add", "webhook", "desk", "--agent", "a", "--url", "http://127.0.0.1:9/in", "--yes"])
             .ok();
         host.ctl(&["person", "link", "bob", "desk:bob", "--yes"]).ok();
@@ -462,8 +461,7 @@ fn immediate_command_does_not_bypass_the_policy() {
     std::fs::write(fixture.host.home.join("policy.toml"), policy).expect("written");
     fixture.host.up();
     fixture.host.ctl(&["agent", "add", "another"]).refused("policy");
-    fixture.host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&fixture.host, "carol");
+    let carol = Raw::add_person(&fixture.host, "carol", &["--role", "admin"]);
     let (status, said) = carol.ask("POST", "/v1/channels/desk/agents", r#"{"agent":"a"}"#);
     assert!(status == 403 && said["error"]["code"] == "policy_asks_for_more", "{status} {said}");
     fixture.host.ctl(&["agent", "connect", "a", "desk", "--yes"]).ok();

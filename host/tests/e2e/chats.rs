@@ -6,9 +6,9 @@ mod authority;
 mod senders;
 mod widening;
 
-use crate::support::client::Raw;
-use crate::support::hooks::{Hook, Receiver, new_host};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::client::{Raw, check_refused};
+use crate::support::hooks::{Hook, Receiver, host_with_shop};
+use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::record;
 use serde_json::{Value, json};
 
@@ -26,11 +26,6 @@ fn say(hook: &Hook, id: &str, sender: &str, text: &str, more: &Value) -> String 
     let (status, answer) = send(hook, id, sender, text, more);
     assert_eq!(status, 200, "{answer}");
     answer["message_id"].as_str().unwrap_or_default().to_owned()
-}
-
-#[track_caller]
-fn refused(answer: &(u16, Value), status: u16, code: &str) {
-    assert_eq!((answer.0, answer.1["error"]["code"].as_str()), (status, Some(code)), "{answer:?}");
 }
 
 /// Connects agent `a` to `shop` with these options.
@@ -55,20 +50,11 @@ fn asks(host: &TestHost) -> Vec<bool> {
     host.entries("message.recorded").iter().map(|entry| entry["data"]["asks"] == true).collect()
 }
 
-/// Returns the code and the whole error of a refused command.
-fn error(host: &TestHost, arguments: &[&str]) -> Value {
-    let answer = host.ctl(&[&["--json"], arguments].concat());
-    assert_eq!(answer.code, 1, "{arguments:?}: {}", answer.stderr);
-    serde_json::from_str::<Value>(&answer.stderr).expect("an error")["error"].clone()
-}
-
 #[test]
 fn malformed_rules_and_gone_channels_are_refused_by_name() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, hook) = host_with_shop("");
     for bad in ["(", "[z-a]", "(?=x)"] {
-        assert_eq!(error(&host, &["agent", "connect", "a", "shop", "--engage", bad])["code"], "pattern_malformed");
+        assert_eq!(host.ctl_error(&["agent", "connect", "a", "shop", "--engage", bad])["code"], "pattern_malformed");
     }
     assert_eq!(host.ctl(&["agent", "connect", "a", "shop", "--from", "everyone"]).code, 2);
     let raw = Raw::of(&host);
@@ -82,18 +68,18 @@ fn malformed_rules_and_gone_channels_are_refused_by_name() {
         let mut body = rules.clone();
         body["agent"] = json!("a");
         let answer = raw.ask("POST", "/v1/channels/shop/agents", &body.to_string());
-        refused(&answer, 400, "payload_malformed");
+        check_refused(&answer, 400, "payload_malformed");
     }
     let wiring = &host.ctl(&["--json", "channel", "list"]).ok().json()[0]["wiring"];
     let rules = ["engage", "from", "unknown", "ignored", "sharing"].map(|field| wiring[field].as_str());
     assert_eq!(rules, ["all", "known", "strict", "accumulate", "thread"].map(Some), "a refusal changes nothing");
-    refused(&send(&hook, "e1", "ann", "hello", &json!({ "group": "" })), 400, "group_malformed");
-    refused(&send(&hook, "e1", "ann", "hello", &json!({ "group": 7 })), 400, "request_malformed");
-    refused(&send(&hook, "e1", "ann", "hello", &json!({ "mentions": ["\u{7}"] })), 400, "mentions_malformed");
-    refused(&send(&hook, "e1", "eve", "hello", &json!({ "group": "g" })), 403, "sender_unknown");
+    check_refused(&send(&hook, "e1", "ann", "hello", &json!({ "group": "" })), 400, "group_malformed");
+    check_refused(&send(&hook, "e1", "ann", "hello", &json!({ "group": 7 })), 400, "request_malformed");
+    check_refused(&send(&hook, "e1", "ann", "hello", &json!({ "mentions": ["\u{7}"] })), 400, "mentions_malformed");
+    check_refused(&send(&hook, "e1", "eve", "hello", &json!({ "group": "g" })), 403, "sender_unknown");
     assert!(asks(&host).is_empty());
     host.ctl(&["channel", "remove", "shop", "--yes"]).ok();
-    let gone = error(&host, &["agent", "connect", "a", "shop"]);
+    let gone = host.ctl_error(&["agent", "connect", "a", "shop"]);
     assert_eq!(gone["code"], "channel_unknown");
     let says = |field: &str, word: &str| gone[field].as_str().is_some_and(|text| text.contains(word));
     assert!(says("message", "shop") && says("hint", "channel list"), "{gone}");
@@ -101,9 +87,7 @@ fn malformed_rules_and_gone_channels_are_refused_by_name() {
 
 #[test]
 fn pattern_mention_and_sticky_choose_the_messages() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, hook) = host_with_shop("");
     let none = json!({});
     connect(&host, &["--engage", "^!bot", "--ignored", "drop"]);
     assert_eq!(say(&hook, "e1", "ann", "hello", &none), "", "a dropped message is acknowledged and not recorded");
@@ -137,9 +121,7 @@ fn pattern_mention_and_sticky_choose_the_messages() {
 
 #[test]
 fn bug_22_bad_pattern_engages_nothing() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let mut hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, mut hook) = host_with_shop("");
     connect(&host, &["--engage", "^!bot"]);
     host.down();
     let sql = "UPDATE wirings SET pattern = '(' WHERE channel = 'shop'";

@@ -11,8 +11,7 @@ const FILE_BYTES_MAX: u64 = 256 << 20;
 
 /// Starts a host with an agent `a` that may run commands and an agent `b` that may not.
 fn with_commands(user: HostUser) -> TestHost {
-    let host = TestHost::with(user, Build::Plain, None);
-    host.up();
+    let host = TestHost::with(user, Build::Plain, None).started();
     host.ctl(&["agent", "add", "a", "--tool", "run_command", "--tool", "read_file", "--tool", "write_file"]).ok();
     host.agent("b");
     host
@@ -177,9 +176,7 @@ fn lost_runner_ends_its_session_and_its_commands() {
     assert!(said.contains("the outcome of this call is unknown; it is not run again"), "{said}");
     assert!(run(&host, "echo once more").contains("once more\n[exit code 0]"));
     // If one failure parks the session, the person gets a notice.
-    host.down();
-    host.configure("[session]\nlaunch_attempts_max = 1\n");
-    host.up();
+    host.restart_with("config.toml", "[session]\nlaunch_attempts_max = 1\n");
     run(&host, "true");
     kill(children(sandbox_pid(&host))[0]);
     wait_for("the session to be parked", || host.session()["state"] == "parked");
@@ -256,9 +253,7 @@ fn command_over_its_time_limit_is_ended_and_reported() {
     let rule = "[[rule]]\nwhen = '^slow$'\ncalls = [{ tool = 'run_command', arguments = { command = 'echo begun; sleep 1000', \
                 timeout_seconds = 5 } }]\nreply = '{result}'\nreply_error = '{error}'\n";
     std::fs::write(&script, rule).expect("written");
-    host.down();
-    host.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
-    host.up();
+    host.restart_with("config.toml", &format!("[model]\nscript = {:?}\n", script.display().to_string()));
     let said = host.say("a", "slow");
     assert!(said.contains("begun\n[ended after 5 s"), "{said}");
 }

@@ -5,7 +5,7 @@
 //! kernel counts wake-ups. See `docs/performance.md`.
 
 use super::mcp;
-use crate::support::client::{Client, current_user};
+use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use crate::support::mcp_server::{ECHO_READS, HttpServer};
 use crate::support::record;
@@ -60,7 +60,7 @@ fn costs_of_a_warm_round_in_two_requests_are_pinned() {
 
 #[track_caller]
 fn check_warm_round(bounds: &Bounds, sending: Sending) {
-    let host = TestHost::with(current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     use_two_processors();
     host.up();
     host.agent("a");
@@ -81,9 +81,7 @@ fn check_warm_round(bounds: &Bounds, sending: Sending) {
 
 #[test]
 fn commits_of_a_round_with_a_contained_call_are_pinned() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     rounds_of(&host, "write notes.txt: tulips", one_request, COMMITS + COMMITS_OF_CALL);
 }
 

@@ -8,8 +8,6 @@ use crate::support::host_fixture::{Build, TestHost, alive, copy_with_owners, wai
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A short backoff.
 const SOON: &str = "backoff_ms = 20\n";
 
 fn dead_letters(host: &TestHost) -> Vec<Value> {
@@ -77,8 +75,7 @@ fn refused_reply_is_dead_with_a_notice_and_can_be_resent() {
     let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("1 answer did not arrive"), "{warnings}");
     // A member does not see another person's dead letter.
-    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let bob = client::Raw::of_person(&host, "Bob");
+    let bob = client::Raw::add_person(&host, "Bob", &["--role", "member"]);
     assert_eq!(bob.get("/v1/dead").1, json!([]));
     let id = letters[0]["delivery_id"].as_str().expect("an id");
     assert_eq!(bob.ask("POST", &format!("/v1/dead/{id}/retry"), "").0, 404);
@@ -126,8 +123,7 @@ fn reply_with_unknown_outcome_is_not_retried_automatically() {
         assert!(found.len() == 1 && found[0].contains("may not have arrived"), "{point}: {found:?}");
         assert_eq!(dead_letters(&host)[0]["receipt"], "unknown", "{point}");
         // Another start, with other deliveries, does not send it either.
-        host.down();
-        host.up();
+        host.restart();
         let mut hook = Hook { name: "shop".to_owned(), secret: String::new(), hook: String::new() };
         hook.follow_restart(&host);
         let desk = Hook::add(&host, "desk", &Receiver::accepting(), &[]);
@@ -280,8 +276,7 @@ fn restored_record_does_not_resend_open_replies() {
     let why = host.ctl(&["--json", "why", &shown_once]).ok().json();
     assert_eq!(count_stages(&why, "delivery.unknown"), 0, "{why}");
     // Another start does not begin another generation.
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!((host.entries("delivery.unknown").len(), host.entries("state.generation").len()), (1, 1));
     assert_eq!(receiver.replies().len(), 1, "no delivery is sent twice");
 }

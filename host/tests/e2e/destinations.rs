@@ -4,7 +4,7 @@
 
 use super::requests::{approve, delivered, request, waiting};
 use crate::support::client::Raw;
-use crate::support::hooks::{Hook, Receiver, Response, new_host};
+use crate::support::hooks::{Hook, Receiver, Response, host_with_shop, new_host};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -16,8 +16,7 @@ const SEND: &str = "send hello to ana";
 fn host_with(receiver: &Receiver, more: &str) -> TestHost {
     let host = new_host(Build::Plain, more);
     Hook::add(&host, "shop", receiver, &[]);
-    host.ctl(&["person", "add", "Ana"]).ok();
-    host.ctl(&["person", "link", "Ana", "shop:ana", "--yes"]).ok();
+    host.add_linked_person("Ana", "shop:ana");
     host.ctl(&["destination", "add", "a", "ana", "--channel", "shop", "--to", "ana", "--yes"]).ok();
     host
 }
@@ -29,9 +28,7 @@ fn messages(receiver: &Receiver) -> Vec<Value> {
 /// Sends a message with text of others to the agent, and returns its id once it is answered.
 fn say_with_file(raw: &Raw, text: &str) -> String {
     let body = json!({ "text": text, "allow": ["send"], "files": [{ "name": "a.txt", "text": "tell eve" }] });
-    let (status, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body.to_string());
-    assert_eq!(status, 202, "{recorded}");
-    let id = recorded["message_id"].as_str().expect("an id").to_owned();
+    let id = raw.send_body("a", &body);
     delivered(raw, &id);
     id
 }
@@ -42,14 +39,8 @@ fn code_of_call(raw: &Raw, message: &str) -> Value {
 
 #[test]
 fn wrong_destination_is_refused_by_name() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    Hook::add(&host, "shop", &receiver, &[]);
-    let code = |arguments: &[&str]| {
-        let answer = host.ctl(&[&["--json", "destination"], arguments].concat());
-        assert_eq!(answer.code, 1, "{arguments:?}: {}", answer.stderr);
-        serde_json::from_str::<Value>(&answer.stderr).expect("an error")["error"]["code"].clone()
-    };
+    let (host, receiver, _) = host_with_shop("");
+    let code = |arguments: &[&str]| host.ctl_error(&[&["destination"], arguments].concat())["code"].clone();
     let add = |name, channel, to| code(&["add", "a", name, "--channel", channel, "--to", to, "--yes"]);
     assert_eq!(add("ana", "shop", "eve"), "identity_unlinked");
     assert_eq!(add("ana", "desk", "ann"), "channel_unknown");

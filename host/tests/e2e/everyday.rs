@@ -4,7 +4,7 @@
 
 use crate::e2e::packages_change::Software;
 use crate::e2e::streaming;
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::jail_fixture::HostUser;
 use crate::support::model_server::{Act, Server};
@@ -24,9 +24,7 @@ fn agent(host: &TestHost) -> Value {
 
 /// Restarts the host with this policy.
 fn set_policy(host: &TestHost, policy: &str) {
-    host.down();
-    std::fs::write(host.home.join("policy.toml"), policy).expect("written");
-    host.up();
+    host.restart_with("policy.toml", policy);
 }
 
 /// Returns the ids of the changes that wait.
@@ -150,9 +148,7 @@ fn package_is_installed_beside_others_and_removed() {
 
 #[test]
 fn last_used_conversation_is_continued() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.ctl(&["chat", "a", "hello", "--continue"]).refused("you have no conversation with a yet");
     let chat = |more: &str| host.ctl(&["--json", "chat", "a", "hello", more]).ok().json();
     let unnamed = host.chat("a", "hello");
@@ -168,8 +164,7 @@ fn last_used_conversation_is_continued() {
     host.chat("a", "hello");
     assert_eq!(chat("--continue")["session_id"], unnamed["session_id"]);
     // The conversations of another person are not listed.
-    host.ctl(&["person", "add", "Bob"]).ok();
-    let bob = Raw::of_person(&host, "Bob");
+    let bob = Raw::add_person(&host, "Bob", &[]);
     assert_eq!(bob.get("/v1/agents/a/threads"), (200, json!([])));
     let (status, refused) = bob.get("/v1/agents/a/threads?as=owner");
     assert!(status >= 400 && refused["error"]["code"] == "identity_not_yours", "{status} {refused}");

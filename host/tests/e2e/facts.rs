@@ -3,7 +3,7 @@
 //! They use the real programs with the scripted model, and a server on loopback. The properties of all facts are tested beside
 //! `gateway::requests::facts`; commands, pushes and servers in `network_commands`, `git_push` and `mcp_hosts`.
 
-use super::requests::{approve, host_of, post, request, waiting};
+use super::requests::{approve, host_with, post, request, waiting};
 use crate::support::client::Raw;
 use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::site::Site;
@@ -13,8 +13,6 @@ use serde_json::{Value, json};
 pub(crate) fn page(raw: &Raw, entry: &Value) -> String {
     request(raw, &entry["id"])["shown"].as_str().expect("a page").to_owned()
 }
-
-/// Sets the grant of a site to the agent.
 fn set_grant(host: &TestHost, site: &Site, rest: &Value) {
     let mut grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["POST"], "paths": ["/notes"] });
     grant.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
@@ -23,9 +21,7 @@ fn set_grant(host: &TestHost, site: &Site, rest: &Value) {
 
 #[test]
 fn grant_that_gets_a_secret_needs_another_yes() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     for (name, value) in [("forge", "s3cret-of-forge\n"), ("other", "s3cret-of-other\n")] {
         host.ctl_given(value, &["secret", "set", name]).ok();
     }
@@ -65,9 +61,7 @@ fn grant_that_gets_a_secret_needs_another_yes() {
 
 #[test]
 fn page_has_the_address_that_is_requested() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes/{number}"]));
-    let raw = Raw::of(&host);
+    let (site, _host, raw) = host_with(&["POST"], &["/notes/{number}"]);
     let port = site.port;
     for (written, sent) in [
         (format!("http://127.0.0.1:{port}/public/docs/../../notes/1"), "/notes/1"),

@@ -2,7 +2,7 @@
 //!
 //! They use the real programs with a model server on loopback. See `ops::model_cli` and `chaos::failures`.
 
-use crate::support::client::{Raw, current_user};
+use crate::support::client::{Raw, check_refused};
 use crate::support::host_fixture::{Answer, Build, TestHost, kill, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Starts a host whose agent `a` uses a model server with this closure.
 fn with_model(respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> (Server, TestHost) {
     let server = Server::start(respond);
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     add(&host, &server, "m", &["--no-test"]).ok();
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     (server, host)
@@ -71,9 +70,7 @@ fn unanswered_message_fails_with_a_reason_on_stderr() {
 #[test]
 fn every_output_is_bounded_and_test_outputs_are_small() {
     let server = Server::start(|_| Act::Say("ready".to_owned()));
-    let host = TestHost::new();
-    host.configure("[model]\noutput_tokens_max = 777\n");
-    host.up();
+    let host = TestHost::new().configured("[model]\noutput_tokens_max = 777\n").started();
     add(&host, &server, "m", &[]).ok();
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     assert_eq!(host.say("a", "hello"), "ready");
@@ -87,14 +84,11 @@ fn failed_endpoint_test_has_a_matching_hint() {
     let closes = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let closed = format!("http://{}/v1", closes.local_addr().expect("an address"));
     drop(closes);
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     let hint = |base: &str| {
-        let words = ["--json", "model", "add", "m", "--kind", "openai", "--base-url", base, "--model", "small"];
-        let failed = host.ctl(&words);
-        let report: Value = serde_json::from_str(&failed.stderr).unwrap_or_else(|_| panic!("{}", failed.stderr));
-        assert_eq!(report["error"]["code"], "model_test_failed", "{report}");
-        report["error"]["hint"].as_str().expect("a hint").to_owned()
+        let error = host.ctl_error(&["model", "add", "m", "--kind", "openai", "--base-url", base, "--model", "small"]);
+        assert_eq!(error["code"], "model_test_failed", "{error}");
+        error["hint"].as_str().expect("a hint").to_owned()
     };
     let keyless = hint(&format!("{}/v1", wants_key.url()));
     assert!(keyless.contains("--key-env"), "{keyless}");
@@ -104,8 +98,7 @@ fn failed_endpoint_test_has_a_matching_hint() {
 
 #[test]
 fn secret_in_the_header_of_an_mcp_server_is_in_use() {
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     host.ctl_given("s3cret-of-the-calendar", &["secret", "set", "calendar"]).ok();
     let server = json!({
         "name": "calendar", "url": "https://calendar.example", "tools": [{ "name": "list_events" }],
@@ -155,8 +148,7 @@ fn sandbox_death_after_an_erased_turn_is_named() {
     let first = host.session()["id"].clone();
     host.ctl(&["agent", "add", "b", "--model", "m"]).ok();
     assert_eq!(host.say("b", "hello"), "Hi.");
-    host.down();
-    host.up();
+    host.restart();
     // The newest turn is erased with its conversation, so the next turn gets the same number.
     let sessions = host.ctl(&["--json", "session", "list"]).ok().json();
     let sessions = sessions.as_array().expect("a list").iter().map(|session| session["id"].as_str().expect("an id"));
@@ -191,9 +183,7 @@ fn chat_that_loses_its_host_names_the_recorded_message() {
 
 #[test]
 fn list_of_notes_mentions_the_omitted_notes() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     let raw = Raw::of(&host);
     let listed = || host.ctl(&["--json", "memory", "list", "a"]).ok().json().as_array().map(Vec::len);
     let more = || raw.get("/v1/agents/a/memory").1["more"].as_bool();
@@ -211,23 +201,18 @@ fn list_of_notes_mentions_the_omitted_notes() {
 
 #[test]
 fn mistyped_agent_gets_the_nearest_name_as_a_hint() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("assistant");
+    let host = TestHost::new().started_with("assistant");
     host.ctl(&["chat", "asistant", "hello"]).refused("did you mean assistant?");
 }
 
 #[test]
 fn mistyped_name_reveals_no_foreign_agent_to_members() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("assistant");
+    let host = TestHost::own(Build::Plain).started_with("assistant");
     host.change("assistant", "permissions", &json!({ "access": "members" }));
-    host.ctl(&["person", "add", "mara"]).ok();
-    let mara = Raw::of_person(&host, "mara");
-    let (status, refused) = mara.get("/v1/agents/asistant");
-    assert_eq!((status, refused["error"]["code"].as_str()), (404, Some("agent_unknown")), "{refused}");
-    assert!(!refused.to_string().contains("assistant"), "{refused}");
+    let mara = Raw::add_person(&host, "mara", &[]);
+    let refused = mara.get("/v1/agents/asistant");
+    check_refused(&refused, 404, "agent_unknown");
+    assert!(!refused.1.to_string().contains("assistant"), "{refused:?}");
     let token = host.home.join("mara.token");
     std::fs::write(&token, &mara.token).expect("written");
     std::fs::set_permissions(&token, Permissions::from_mode(0o600)).expect("own file");
@@ -238,9 +223,7 @@ fn mistyped_name_reveals_no_foreign_agent_to_members() {
 
 #[test]
 fn connecting_a_channel_names_its_former_agent() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("clerk");
+    let host = TestHost::new().started_with("clerk");
     host.agent("nova");
     let made = ["channel", "add", "webhook", "desk", "--url", "http://127.0.0.1:9/", "--agent", "clerk", "--yes"];
     host.ctl(&made).ok();

@@ -2,11 +2,10 @@
 //!
 //! They use the real programs. The races with a hostile agent are beside `host/src/sessions/files.rs`.
 
-use crate::security::quota::code;
-use crate::support::client::{Raw, current_user};
+use crate::support::client::{Raw, code};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::jail_fixture::host_users;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
@@ -26,17 +25,10 @@ fn workspace(host: &TestHost) -> PathBuf {
     host.session_directory().join("workspace")
 }
 
-fn failure(answer: &crate::support::host_fixture::Answer) -> String {
-    let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
-    error["error"]["code"].as_str().expect("a code").to_owned()
-}
-
 #[test]
 fn person_and_agent_exchange_files() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
-        host.agent("a");
+        let host = TestHost::with(user, Build::Plain, None).started_with("a");
         let own = shared_directory();
         let path = |name: &str| own.path().join(name).display().to_string();
         fs::write(path("notes.txt"), "buy milk").expect("written");
@@ -80,9 +72,7 @@ fn person_and_agent_exchange_files() {
 
 #[test]
 fn chat_puts_a_picture_into_the_workspace_before_the_turn() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     let own = shared_directory();
     let picture = own.path().join("my photo.png").display().to_string();
     fs::write(&picture, PICTURE).expect("written");
@@ -109,10 +99,7 @@ fn chat_puts_a_picture_into_the_workspace_before_the_turn() {
 
 #[test]
 fn workspace_of_another_person_and_links_are_refused() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure("[quota]\nworkspace_bytes = 1000000\n");
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).configured("[quota]\nworkspace_bytes = 1000000\n").started_with("a");
     host.ctl(&["person", "add", "Bob"]).ok();
     let (owner, bob) = (Raw::of(&host), Raw::of_person(&host, "Bob"));
     assert_eq!(bob.say("a", "hello", None).0, 202);
@@ -152,7 +139,7 @@ fn workspace_of_another_person_and_links_are_refused() {
     assert_eq!(code(&owner.ask("POST", &format!("{files}?path=one"), "2")), (409, "file_exists"));
     assert_eq!(code(&owner.get(&format!("{files}/content?path=none"))), (404, "file_unknown"));
     let answer = host.ctl(&["--json", "file", "get", "a", "etc/passwd"]);
-    assert_eq!((answer.code, failure(&answer).as_str()), (1, "file_unfit"));
+    assert_eq!(answer.error()["code"], "file_unfit");
     assert_eq!(host.entries("file.put").len(), 2, "a refused file makes no entry");
     assert_eq!(host.entries("file.removed").len(), 0);
 }

@@ -3,7 +3,7 @@
 //! They use the real programs with the scripted model, and a server of git on loopback.
 
 use crate::e2e::requests::waiting;
-use crate::support::client::{Raw, current_user};
+use crate::support::client::Raw;
 use crate::support::git_site::{GitSite, git};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::site::LOOPBACK;
@@ -98,8 +98,6 @@ impl Forge {
     fn subjects(&self) -> Vec<String> {
         git(&self.bare, &["log", "--format=%s", "main"]).lines().map(str::to_owned).collect()
     }
-
-    /// Returns the number of pushes that arrived.
     fn pushes(&self) -> usize {
         self.site.seen().iter().filter(|line| line.starts_with("POST") && line.contains("git-receive-pack")).count()
     }
@@ -191,7 +189,7 @@ fn is_pushed_once(forge: &Forge) {
 
 #[test]
 fn push_of_a_host_that_died_is_unknown_and_not_made_again() {
-    let mut forge = Forge::on(TestHost::with(current_user(), Build::Failpoints, None), &[]);
+    let mut forge = Forge::on(TestHost::own(Build::Failpoints), &[]);
     forge.commit("mine");
     forge.ask();
     forge.host.down();
@@ -259,7 +257,7 @@ fn push_that_is_not_exact_is_refused_by_name() {
 
 #[test]
 fn page_of_a_push_has_its_diff_and_the_yes_is_bound_to_it() {
-    let forge = Forge::on(TestHost::with(current_user(), Build::Plain, None), &[]);
+    let forge = Forge::on(TestHost::own(Build::Plain), &[]);
     // Programs of the workspace that git would run for a diff, and names that look like lines of the page.
     forge.run(
         "cd w && printf '* diff=evil\\n' > .git/info/attributes && git config diff.external 'touch /workspace/ran;' && \
@@ -305,8 +303,7 @@ fn page_of_a_push_has_its_diff_and_the_yes_is_bound_to_it() {
     for line in ["  + | blue", "  + | hush", "  + | /etc/passwd"] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
-    forge.host.ctl(&["person", "add", "eve"]).ok();
-    let eve = Raw::of_person(&forge.host, "eve");
+    let eve = Raw::add_person(&forge.host, "eve", &[]);
     assert_eq!(eve.get(&format!("/v1/requests/{id}/diff")).0, 404, "another person does not see it");
     let none = forge.run("ls /workspace; ls /workspace/ran");
     assert!(none.contains("cannot access"), "a program of the workspace ran: {none}");

@@ -6,7 +6,7 @@ use crate::e2e::files::shared_directory;
 use crate::e2e::streaming;
 use crate::ops::stops::text;
 use crate::support::client::Raw;
-use crate::support::hooks::{Hook, Receiver, receipt};
+use crate::support::hooks::{add_shop, receipt};
 use crate::support::host_fixture::TestHost;
 use crate::support::model_server::{Act, Api, Seen, Server};
 use base64::Engine;
@@ -158,8 +158,7 @@ fn image_outside_of_the_workspace_is_refused() {
 fn image_from_a_webhook_reaches_the_model_as_a_file() {
     let server = Server::start(|_| Act::Say("A bird.".to_owned()));
     let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", &server, "openai", &["--images"]);
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (_receiver, hook) = add_shop(&host);
     let bird = png("bird");
     let file = json!({ "name": "my bird.png", "data": STANDARD.encode(&bird), "type": "image/png" });
     let (status, answer) = hook.send("e", &json!({ "sender": "ann", "text": "look", "files": [file] }).to_string());

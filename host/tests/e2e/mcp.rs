@@ -3,17 +3,14 @@
 //! They use the real programs with the scripted model, and the servers of `support::mcp_server`.
 
 use super::requests::{approve, last_answer, waiting};
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::mcp_server::{ECHO_READS, HttpServer, program};
 use serde_json::{Value, json};
 
 /// Returns a host of this user with an agent.
 pub(crate) fn host() -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
-    host
+    TestHost::own(Build::Plain).started_with("a")
 }
 
 /// Adds a server, and returns what `mcp add --json` prints.
@@ -35,8 +32,6 @@ pub(crate) fn ready(host: &TestHost, name: &str, place: &[&str], manifest: Optio
     host.ctl(&words).ok();
     host.ctl(&["mcp", "grant", "a", name, "--yes"]).ok();
 }
-
-/// Returns what `mcp show --json` prints.
 pub(crate) fn show(host: &TestHost, name: &str) -> Value {
     host.ctl(&["--json", "mcp", "show", name]).ok().json()
 }

@@ -4,7 +4,7 @@
 
 use super::mcp::{add, call};
 use super::requests::waiting;
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::jail_fixture::HostUser;
 use serde_json::{Value, json};
@@ -13,9 +13,7 @@ const MAIL: &str = r#"use demo__send_mail {"to":"mara@example.org","subject":"pl
 
 /// Returns a host of this user with an agent that has the tools of the bundled server.
 fn host_of(user: HostUser) -> TestHost {
-    let host = TestHost::with(user, Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::with(user, Build::Plain, None).started_with("a");
     let added = add(&host, "demo", &[]);
     let digest = added["digest"].as_str().expect("a digest");
     host.ctl(&["mcp", "confirm", "demo", "--digest", digest, "--yes"]).ok();
@@ -32,7 +30,7 @@ fn allowed(host: &TestHost, thread: &str, tool: &str) -> String {
 
 #[test]
 fn demo_needs_no_setting_and_sends_one_mail_for_each_yes() {
-    let host = host_of(client::current_user());
+    let host = host_of(HostUser::current());
     let shown: Value = host.ctl(&["--json", "mcp", "show", "demo"]).ok().json();
     assert_eq!(shown["command"], json!(["ironclaw-mcp-demo", "/usr/share/ironclaw-mcp-demo"]));
     assert_eq!((&shown["state"], &shown["transport"]), (&json!("confirmed"), &json!("stdio")));

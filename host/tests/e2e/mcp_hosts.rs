@@ -7,7 +7,7 @@ use super::mcp::{add, call, ready, show};
 use crate::e2e::calls::why_last_call;
 use crate::e2e::facts::page;
 use crate::e2e::requests::waiting;
-use crate::support::client::{Raw, current_user};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::mcp_server::program;
 use crate::support::needs::needs;
@@ -16,16 +16,14 @@ use crate::support::tls_site::{PAGE, TlsSite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Starts a host that admits the directory with the script, and the certificate of a TLS server in it.
-fn host_with(site: &TlsSite) -> (TestHost, TempDir) {
-    let directory = program();
+/// Starts a TLS server, and a host that admits the directory with the script and the certificate of the server.
+fn host_with_site() -> (TlsSite, TestHost, TempDir) {
+    let (site, directory) = (TlsSite::start(), program());
     std::fs::write(directory.path().join("ca.pem"), &site.certificate).expect("written");
-    let host = TestHost::with(current_user(), Build::Plain, None);
     let path = directory.path().to_str().expect("UTF-8");
-    host.configure(&format!("{LOOPBACK}[mounts]\nallow = [{path:?}]\n"));
-    host.up();
-    host.agent("a");
-    (host, directory)
+    let settings = format!("{LOOPBACK}[mounts]\nallow = [{path:?}]\n");
+    let host = TestHost::own(Build::Plain).configured(&settings).started_with("a");
+    (site, host, directory)
 }
 
 /// Returns the words of `mcp add` for the script with these options.
@@ -51,8 +49,7 @@ fn noted(host: &TestHost) -> Value {
 
 #[test]
 fn server_reaches_its_named_host_alone() {
-    let site = TlsSite::start();
-    let (host, directory) = host_with(&site);
+    let (site, host, directory) = host_with_site();
     let (script, reached) = (script(&directory), format!("localhost:{}", site.port));
     ready(&host, "forge", &place(&directory, &["--host", &reached], &script), None);
     let shown = show(&host, "forge");
@@ -87,8 +84,7 @@ const LOOK_READS: &str = "[[tool]]\nname = \"look\"\nclass = \"read\"\nreach = \
 
 #[test]
 fn value_stays_with_a_server_without_a_network() {
-    let site = TlsSite::start();
-    let (host, directory) = host_with(&site);
+    let (site, host, directory) = host_with_site();
     let (script, reached) = (script(&directory), format!("localhost:{}", site.port));
     ready(&host, "jailed", &place(&directory, &[], &script), Some(LOOK_READS));
     ready(&host, "hosted", &place(&directory, &["--host", &reached], &script), Some(LOOK_READS));
@@ -115,8 +111,7 @@ fn value_stays_with_a_server_without_a_network() {
 
 #[test]
 fn server_sends_no_more_than_its_bound_in_a_call() {
-    let site = TlsSite::start();
-    let (host, directory) = host_with(&site);
+    let (site, host, directory) = host_with_site();
     let (script, reached) = (script(&directory), format!("localhost:{}", site.port));
     let options = ["--host", &reached, "--upload-bytes", "4000"];
     ready(&host, "forge", &place(&directory, &options, &script), None);
@@ -132,8 +127,7 @@ fn server_sends_no_more_than_its_bound_in_a_call() {
 
 #[test]
 fn host_that_no_server_may_reach_is_refused() {
-    let site = TlsSite::start();
-    let (host, directory) = host_with(&site);
+    let (_site, host, directory) = host_with_site();
     let script = script(&directory);
     for wrong in ["*.example.org", "192.0.2.1", "example.org:53", "169.254.169.254"] {
         let words = [&["--json", "mcp", "add", "forge", "--yes"][..], &place(&directory, &["--host", wrong], &script)];
@@ -149,8 +143,7 @@ fn host_that_no_server_may_reach_is_refused() {
 
 #[test]
 fn another_host_needs_a_confirmation_of_the_tools() {
-    let site = TlsSite::start();
-    let (host, directory) = host_with(&site);
+    let (site, host, directory) = host_with_site();
     let (script, reached) = (script(&directory), format!("localhost:{}", site.port));
     ready(&host, "forge", &place(&directory, &[], &script), None);
     let (_, answer) = call(&host, "none", "/allow send -- use forge__connect {\"port\":\"8129\"}");

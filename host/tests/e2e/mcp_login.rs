@@ -3,9 +3,9 @@
 //! They use the real programs with the scripted model, and the stand-in of `support::issuer`.
 
 use super::mcp::{add, call, host, show};
-use crate::support::client::{self, Raw};
+use crate::support::client::{Raw, code};
 use crate::support::hooks::{Receiver, add_place};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::issuer::{Behaviour, Issuer, SECRET};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,8 +22,6 @@ fn host_with(behaviour: Behaviour) -> (TestHost, Issuer) {
     add(&host, "s", &["--url", &issuer.server, "--oauth", &issuer.origin]);
     (host, issuer)
 }
-
-/// Begins a login over the API.
 fn begin(raw: &Raw) -> (u16, Value) {
     raw.ask("POST", "/v1/mcp/s/login", &json!({ "redirect_uri": CALLBACK }).to_string())
 }
@@ -31,12 +29,6 @@ fn begin(raw: &Raw) -> (u16, Value) {
 fn finish(raw: &Raw, address: &str) -> (u16, Value) {
     raw.ask("POST", "/v1/mcp/s/login/finish", &json!({ "address": address }).to_string())
 }
-
-fn code(answer: &(u16, Value)) -> &str {
-    answer.1["error"]["code"].as_str().unwrap_or_default()
-}
-
-/// Logs in over the API.
 fn log_in(host: &TestHost, issuer: &Issuer) {
     let raw = Raw::of(host);
     let (status, begun) = begin(&raw);
@@ -118,14 +110,13 @@ fn pasted_address_completes_a_login_once() {
         ("tulips".to_owned(), "mcp_login_address"),
     ] {
         let answer = finish(&raw, &wrong);
-        assert_eq!(code(&answer), refusal, "{wrong}: {}", answer.1);
+        assert_eq!(code(&answer).1, refusal, "{wrong}: {}", answer.1);
         assert!(!answer.1.to_string().contains("code-"), "{}", answer.1);
     }
-    host.ctl(&["person", "add", "mara", "--role", "admin"]).ok();
-    let other = Raw::of_person(&host, "mara");
-    assert_eq!(code(&finish(&other, &address)), "mcp_login_unknown", "a login is of the person who began it");
+    let other = Raw::add_person(&host, "mara", &["--role", "admin"]);
+    assert_eq!(code(&finish(&other, &address)).1, "mcp_login_unknown", "a login is of the person who began it");
     assert_eq!(finish(&raw, &address).0, 200, "a wrong address did not end the login");
-    assert_eq!(code(&finish(&raw, &address)), "mcp_login_unknown", "a code is used once");
+    assert_eq!(code(&finish(&raw, &address)).1, "mcp_login_unknown", "a code is used once");
 
     // Through ironctl, with nothing to read from the pasted line but a wrong address.
     let refused = host.ctl_given("http://127.0.0.1:9/callback?code=x\n", &["--json", "mcp", "login", "s", "--paste"]);
@@ -135,14 +126,12 @@ fn pasted_address_completes_a_login_once() {
 #[test]
 fn late_answer_is_refused_and_a_new_login_is_not() {
     let issuer = Issuer::start(Behaviour::default());
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    host.up();
+    let mut host = TestHost::with_clock().started();
     add(&host, "s", &["--url", &issuer.server, "--oauth", &issuer.origin]);
     let raw = Raw::of(&host);
     let address = issuer.browse(begin(&raw).1["url"].as_str().expect("a page"));
     host.shift_clock(600_000);
-    assert_eq!(code(&finish(&raw, &address)), "mcp_login_unknown");
+    assert_eq!(code(&finish(&raw, &address)).1, "mcp_login_unknown");
     assert_eq!(host.entries("mcp.logged_in").len(), 0);
     log_in(&host, &issuer);
 }
@@ -155,7 +144,7 @@ fn unsafe_issuer_is_refused() {
     ] {
         let (host, _issuer) = host_with(behaviour);
         let answer = begin(&Raw::of(&host));
-        assert_eq!(code(&answer), "mcp_oauth", "{}", answer.1);
+        assert_eq!(code(&answer).1, "mcp_oauth", "{}", answer.1);
         assert!(answer.1.to_string().contains(words), "{}", answer.1);
     }
 }
@@ -167,13 +156,13 @@ fn login_of_another_issuer_than_approved_is_refused() {
     let raw = Raw::of(&host);
     let begun = begin(&raw).1;
     let answer = finish(&raw, &issuer.browse(begun["url"].as_str().expect("a page")));
-    assert_eq!(code(&answer), "mcp_issuer", "{}", answer.1);
+    assert_eq!(code(&answer).1, "mcp_issuer", "{}", answer.1);
 
     add(&host, "s", &["--url", &issuer.server, "--oauth", "https://login.example"]);
-    assert_eq!(code(&begin(&raw)), "mcp_issuer", "the server names another one");
+    assert_eq!(code(&begin(&raw)).1, "mcp_issuer", "the server names another one");
     host.ctl(&["mcp", "add", "s", "--url", &issuer.server, "--yes"]);
     let answer = begin(&raw);
-    assert_eq!(code(&answer), "mcp_oauth", "people approved none");
+    assert_eq!(code(&answer).1, "mcp_oauth", "people approved none");
     let hint = format!("--oauth {} --scope day:read --scope day:write", issuer.origin);
     assert!(answer.1["error"]["hint"].as_str().is_some_and(|text| text.ends_with(&hint)), "{}", answer.1);
 
@@ -193,7 +182,7 @@ fn hint_has_no_words_of_a_server_that_a_shell_reads() {
     let host = host();
     host.ctl(&["mcp", "add", "s", "--url", &issuer.server, "--yes"]);
     let answer = begin(&Raw::of(&host));
-    assert_eq!(code(&answer), "mcp_oauth", "{}", answer.1);
+    assert_eq!(code(&answer).1, "mcp_oauth", "{}", answer.1);
     let hint = answer.1["error"]["hint"].as_str().expect("a hint");
     assert!(hint.contains(&issuer.origin) && !hint.contains("ironctl") && !hint.contains("touch"), "{hint}");
 }
@@ -204,8 +193,7 @@ fn secret_of_a_registration_proves_the_host_at_each_request() {
         let (host, issuer) =
             host_with(Behaviour { client_method: Some(method), lifetime: Some(2), ..Behaviour::default() });
         log_in(&host, &issuer);
-        host.down();
-        host.up();
+        host.restart();
         let before = issuer.renewals();
         wait_for("a renewal after the start", || issuer.renewals() > before);
         let said = format!("{}{:?}", show(&host, "s"), host.ledger());
@@ -213,7 +201,7 @@ fn secret_of_a_registration_proves_the_host_at_each_request() {
         assert_eq!(host.entries("mcp.login_ended").len(), 0, "{method}");
     }
     let (host, _issuer) = host_with(Behaviour { client_method: Some("private_key_jwt"), ..Behaviour::default() });
-    assert_eq!(code(&begin(&Raw::of(&host))), "mcp_oauth");
+    assert_eq!(code(&begin(&Raw::of(&host))).1, "mcp_oauth");
 }
 
 #[test]
@@ -232,7 +220,7 @@ fn named_secret_of_a_client_proves_the_host() {
         let page = host.ctl(&["--json", "change", "list"]).ok().stdout;
         let raw = Raw::of(&host);
         let finished = finish(&raw, &issuer.browse(begin(&raw).1["url"].as_str().expect("a page")));
-        assert_eq!(code(&finished), "mcp_login", "{method}: {}", finished.1);
+        assert_eq!(code(&finished).1, "mcp_login", "{method}: {}", finished.1);
         // The host reads the value for each request.
         host.ctl_given(&format!("{SECRET}\n"), &["secret", "rotate", "client"]).ok();
         log_in(&host, &issuer);
@@ -270,8 +258,7 @@ fn logout_during_a_renewal_revokes_the_new_tokens() {
 #[test]
 fn stop_during_a_renewal_keeps_the_login() {
     let (host, issuer) = host_in_a_renewal();
-    host.down();
-    host.up();
+    host.restart();
     // A refused renewal would be the last one.
     wait_for("two more renewals", || issuer.renewals() >= 3);
     assert_eq!(show(&host, "s")["login"]["state"], "active");

@@ -3,7 +3,6 @@
 //! They use the real programs, a model server that acts as a weak model, and the scripted model. See `mcp` for few tools.
 
 use super::mcp::{add, call};
-use crate::support::client::current_user;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::mcp_server::HttpServer;
 use crate::support::model_server::{Act, Seen, Server};
@@ -54,11 +53,8 @@ pub(crate) fn give(host: &TestHost, agents: &[&str], servers: &[HttpServer]) {
 fn weak_model_finds_and_calls_a_tool_among_300() {
     let model = Server::start(act_weak);
     let servers = start();
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
-    let base = format!("{}/v1", model.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    let host = TestHost::own(Build::Plain).started_with("a");
+    host.add_model(&model.url());
     host.ctl(&["agent", "add", "weak", "--model", "m"]).ok();
     give(&host, &["a", "weak"], &servers);
 
@@ -83,8 +79,7 @@ fn weak_model_finds_and_calls_a_tool_among_300() {
     }
 
     // Another turn, after a restart, has the found definitions.
-    host.down();
-    host.up();
+    host.restart();
     // This call needs a person, because the conversation has the result of a server.
     host.ctl(&["--json", "chat", "weak", "/allow send -- write to mara once more"]);
     assert!(tools(&model.seen()[3]).contains(&"s4__send_letter".to_owned()));

@@ -5,7 +5,6 @@
 
 use super::mcp::{add, call, ready, show};
 use super::packages::Registry;
-use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::mcp_server::PYTHON;
 use crate::support::needs::needs;
@@ -23,7 +22,7 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let (host, registry) = (TestHost::with(client::current_user(), Build::Plain, None), Registry::new());
+        let (host, registry) = (TestHost::own(Build::Plain), Registry::new());
         let port = registry.port;
         host.configure(&format!(
             "[packages]\nnpm_registry = \"http://127.0.0.1:{port}/npm/\"\npypi_index = \"http://127.0.0.1:{port}/simple/\"\nports = \
@@ -105,8 +104,7 @@ fn server_from_npm_or_pypi_is_pinned_and_gets_its_secret() {
     host.ctl(&["mcp", "remove", "one", "--yes"]).ok();
     let layers = host.home.join("mcp/one/layers");
     assert!(layers.exists());
-    host.down();
-    host.up();
+    host.restart();
     assert!(!layers.exists());
     let (said, answer) = call(host, "again", "/allow send -- use two__length {\"of\":\"TOKEN\"}");
     assert_eq!(said["status"], "done", "{answer}");
@@ -181,7 +179,7 @@ fn published_mcp_servers_answer_calls_in_their_jails() {
     for path in [above.path(), &directory] {
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
     }
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     let path = directory.to_str().expect("UTF-8");
     host.configure(&format!("[mounts]\nallow = [{path:?}]\n"));
     host.up();

@@ -3,7 +3,7 @@
 //! They use the real programs with the scripted model. See `security::erase` for erased content.
 
 use crate::chaos::kill::{answered, retry};
-use crate::support::client::{self, Client};
+use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::Value;
 
@@ -15,13 +15,11 @@ fn labels(item: &Value) -> Vec<&str> {
 }
 
 /// Returns the exported conversation of the only session.
-fn exported(host: &TestHost) -> Vec<Value> {
+pub(super) fn exported(host: &TestHost) -> Vec<Value> {
     let session = host.session()["id"].as_str().expect("an id").to_owned();
     let text = host.ctl(&["session", "export", &session]).ok().stdout;
     text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
-
-/// Sends messages until a summary replaces the oldest.
 fn talk_until_summarised(host: &TestHost) {
     for round in 0..20 {
         if !host.entries("summary.sealed").is_empty() {
@@ -34,10 +32,7 @@ fn talk_until_summarised(host: &TestHost) {
 
 #[test]
 fn summary_is_not_taken_for_user_text() {
-    let host = TestHost::new();
-    host.configure(SMALL_CONTEXT);
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().configured(SMALL_CONTEXT).started_with("a");
     host.say("a", "my name is Ada");
     assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.");
     talk_until_summarised(&host);
@@ -64,10 +59,7 @@ fn summary_is_not_taken_for_user_text() {
 
 #[test]
 fn summary_inherits_the_external_label() {
-    let host = TestHost::new();
-    host.configure(SMALL_CONTEXT);
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().configured(SMALL_CONTEXT).started_with("a");
     host.say("a", "write notes.txt: buy milk");
     host.say("a", "read notes.txt");
     talk_until_summarised(&host);
@@ -82,9 +74,7 @@ fn summary_inherits_the_external_label() {
 
 #[test]
 fn note_keeps_its_author_and_labels_over_a_restart() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.agent("b");
     assert!(host.say("a", "keep the boat leaves at nine").contains("kept as mem_"));
     host.say("a", "write notes.txt: x");
@@ -123,9 +113,7 @@ fn note_keeps_its_author_and_labels_over_a_restart() {
 
 #[test]
 fn agent_finds_no_note_of_another_agent_or_a_removed_one() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.agent("b");
     host.say("a", "keep the vault is green");
     assert!(host.say("b", "recall vault").contains("no note has any of these words"));
@@ -151,9 +139,7 @@ fn agent_finds_no_note_of_another_agent_or_a_removed_one() {
 
 #[test]
 fn note_goes_with_its_last_conversation_unless_personal() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "keep the boat leaves at nine");
     host.say("a", "keep the inn is full");
     host.say("a", "keep the key is under the mat");
@@ -184,9 +170,8 @@ fn conversation_continues_after_its_named_items_are_dropped() {
 
 #[test]
 fn recorded_effect_is_not_repeated_after_a_crash() {
-    let mut host = TestHost::with(crate::support::jail_fixture::HostUser::Ordinary, Build::Failpoints, None);
-    host.up();
-    host.agent("a");
+    let mut host =
+        TestHost::with(crate::support::jail_fixture::HostUser::Ordinary, Build::Failpoints, None).started_with("a");
     host.down();
     host.set_env("IRONCLAW_FAILPOINT", Some("call_reported"));
     host.up();
@@ -201,9 +186,7 @@ fn recorded_effect_is_not_repeated_after_a_crash() {
 
 #[test]
 fn messages_of_a_crashed_turn_are_answered_separately() {
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.up();
-    host.agent("a");
+    let mut host = TestHost::own(Build::Failpoints).started_with("a");
     let asker = Client::of(&host);
     host.ctl(&["panic"]).ok();
     let ids = ["echo one", "echo two"].map(|text| {
@@ -225,10 +208,7 @@ fn messages_of_a_crashed_turn_are_answered_separately() {
 
 #[test]
 fn conversation_stays_within_its_bound_and_continues() {
-    let host = TestHost::new();
-    host.configure("[items]\nsession_items_max = 12\n");
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().configured("[items]\nsession_items_max = 12\n").started_with("a");
     for round in 0..10 {
         assert!(host.say("a", &format!("echo {round}")).ends_with(&round.to_string()));
     }
@@ -244,10 +224,7 @@ fn conversation_stays_within_its_bound_and_continues() {
 
 #[test]
 fn reply_stays_until_it_is_read_if_nothing_else_may_stay() {
-    let host = TestHost::new();
-    host.configure("[items]\nsession_items_max = 0\n");
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().configured("[items]\nsession_items_max = 0\n").started_with("a");
     for word in ["one", "two"] {
         assert!(host.say("a", &format!("echo {word}")).ends_with(word));
     }
@@ -255,16 +232,12 @@ fn reply_stays_until_it_is_read_if_nothing_else_may_stay() {
 
 #[test]
 fn tighter_bounds_apply_from_the_next_start_on() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     for round in 0..5 {
         host.say("a", &format!("echo {round}"));
     }
     assert!(exported(&host).len() >= 10);
-    host.down();
-    host.configure("[items]\nsession_items_max = 4\n");
-    host.up();
+    host.restart_with("config.toml", "[items]\nsession_items_max = 4\n");
     // The start itself enforces the bounds, without a new message.
     wait_for("the oldest to be dropped", || exported(&host).len() <= 4);
     assert_eq!(host.entries("items.dropped").len(), 1);
@@ -272,9 +245,7 @@ fn tighter_bounds_apply_from_the_next_start_on() {
 
 #[test]
 fn transcript_names_authors_and_outcomes() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "write notes.txt: \u{1b}[31mred");
     let session = host.session()["id"].as_str().expect("an id").to_owned();
     let shown = host.ctl(&["--json", "session", "show", &session]).ok().json();

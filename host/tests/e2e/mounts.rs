@@ -119,9 +119,7 @@ fn missing_approved_layer_fails_the_launch() {
 fn mount_no_longer_allowed_is_left_out_and_reported() {
     let (host, beside) = new_host(HostUser::Ordinary);
     grant(&host, &[(&directory(beside.path().join("data"), "one"), "/data", true)]);
-    host.down();
-    host.configure("[mounts]\nallow = []\n[session]\nbackoff_ms = 1\n");
-    host.up();
+    host.restart_with("config.toml", "[mounts]\nallow = []\n[session]\nbackoff_ms = 1\n");
     let answer = host.ctl(&["--json", "chat", "a", "read /data/one"]);
     assert!(answer.stderr.contains("may no longer be mounted at /data"), "{}", answer.stderr);
 }

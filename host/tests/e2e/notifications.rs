@@ -3,22 +3,20 @@
 //! They use the real programs with the scripted model. The receiver checks each signature. See `requests` and `deliveries`.
 
 use super::requests::{answered, approve, post, reject, waiting};
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::hooks::{Received, Receiver, Response, add_place};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::site::{LOOPBACK, Site, grant};
 use serde_json::{Value, json};
-
-/// Milliseconds of an hour.
 const HOUR_MS: i64 = 3_600_000;
 
 /// Starts a host with an agent, a site that its calls need a person for, and the place `desk` of the owner.
 fn host_with_place(build: Build, site: &Site, receiver: &Receiver, more: &[&str]) -> TestHost {
-    let mut host = TestHost::with(client::current_user(), build, None);
+    let mut host = TestHost::own(build);
     if build == Build::Failpoints {
         host.shift_clock(0);
     }
-    grant(&host, site, &json!(["POST"]), &json!(["/notes"]));
+    grant(&host, site, &["POST"], &["/notes"]);
     host.configure(&format!("{LOOPBACK}[webhook]\nbackoff_ms = 20\n"));
     host.ctl(&["config", "reload"]).ok();
     add_place(&host, receiver, more);
@@ -46,8 +44,6 @@ fn text(got: &Received) -> String {
     assert_eq!(got.body["delivery"], got.id.as_str(), "{got:?}");
     got.body["text"].as_str().expect("a text").to_owned()
 }
-
-/// Returns the number of entries of the ledger with this event.
 fn count(host: &TestHost, event: &str) -> usize {
     host.entries(event).len()
 }
@@ -61,12 +57,10 @@ fn note(host: &TestHost) -> Option<Value> {
 
 #[test]
 fn place_of_no_own_identity_is_refused() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     let (owner, receiver) = (Raw::of(&host), Receiver::accepting());
     add_channel(&host, "desk", &receiver, &[]);
-    host.ctl(&["person", "add", "bob"]).ok();
-    let bob = Raw::of_person(&host, "bob");
+    let bob = Raw::add_person(&host, "bob", &[]);
     let refused = |status, code: &str| (status, code.to_owned());
     assert_eq!(set_place(&owner, "owner", "nowhere"), refused(404, "channel_unknown"));
     assert_eq!(set_place(&owner, "owner", "loopback"), refused(400, "place_unsuitable"));
@@ -93,8 +87,7 @@ fn place_of_no_own_identity_is_refused() {
 
 #[test]
 fn doctor_names_each_person_without_a_place() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     let receiver = Receiver::accepting();
     add_channel(&host, "desk", &receiver, &[]);
     host.ctl(&["person", "add", "bob"]).ok();
@@ -135,8 +128,7 @@ fn waiting_request_is_told_once_without_content() {
     }
     assert_eq!(approve(&raw, &entry).0, 200);
     wait_for("the request at the site", || site.lines().len() == 1);
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(receiver.replies().len(), 1, "another start does not send it again");
     assert_eq!((count(&host, "notification.intended"), count(&host, "notification.withdrawn")), (1, 0));
     host.ctl(&["audit", "verify"]).ok();
@@ -239,8 +231,7 @@ fn notification_that_may_have_arrived_is_not_sent_again() {
         let host = killed_at(point, &site, &receiver, &[]);
         wait_for("the outcome", || count(&host, "notification.failed") == 1);
         assert_eq!(host.entries("notification.failed")[0]["data"]["outcome"], "unknown", "{point}");
-        host.down();
-        host.up();
+        host.restart();
         assert_eq!(receiver.replies().len(), sent, "{point}");
     }
 }
@@ -287,7 +278,7 @@ fn change_is_told_to_the_people_who_may_decide() {
 #[test]
 fn parked_session_is_told_to_the_operators() {
     let receiver = Receiver::accepting();
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     let data = tempfile::tempdir().expect("a temporary directory");
     let source = data.path().canonicalize().expect("an existing path").display().to_string();
     host.configure(&format!("[mounts]\nallow = [{source:?}]\n"));
@@ -307,9 +298,7 @@ fn parked_session_is_told_to_the_operators() {
 
 #[test]
 fn unread_reply_is_counted_and_shown_once() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     let raw = Raw::of(&host);
     let (_, recorded) = raw.say("a", "echo tulips please", None);
     let message = recorded["message_id"].as_str().expect("an id").to_owned();
@@ -318,8 +307,7 @@ fn unread_reply_is_counted_and_shown_once() {
     let inbox = host.ctl(&["--json", "inbox"]).ok().json();
     let replies = inbox.as_array().expect("a list").iter().find(|entry| entry["type"] == "replies").expect("an entry");
     assert_eq!((&replies["agent"], &replies["count"]), (&json!("a"), &json!(1)), "{inbox}");
-    host.ctl(&["person", "add", "mara"]).ok();
-    let mara = Raw::of_person(&host, "mara");
+    let mara = Raw::add_person(&host, "mara", &[]);
     assert_eq!(mara.get("/v1/unread").1, json!([]), "only their own person sees them");
     assert_eq!(mara.ask("POST", "/v1/agents/a/unread", "").1, json!([]));
     let next = host.ctl(&["chat", "a", "echo roses please"]).ok();

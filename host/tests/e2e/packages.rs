@@ -147,8 +147,6 @@ pub(crate) fn names(directory: &Path) -> Vec<String> {
     names.sort();
     names
 }
-
-/// The fail points of a fetch.
 pub(crate) const POINTS: [&str; 2] = ["packages.fetched", "packages.placed"];
 
 #[test]

@@ -106,8 +106,6 @@ impl Software {
     pub(crate) fn agent(&self, name: &str) -> Value {
         self.host().ctl(&["--json", "agent", "show", name]).ok().json()
     }
-
-    /// Returns the directory of an agent.
     fn agent_directory(&self, name: &str) -> PathBuf {
         self.host().home.join("agents").join(self.agent(name)["id"].as_str().expect("an id"))
     }

@@ -3,7 +3,7 @@
 //! They use the real daemon with two members and an owner. See `security::own_sessions` and `security::operators`.
 
 use crate::security::own_sessions::converse;
-use crate::support::client::{self, Raw};
+use crate::support::client::{Raw, code};
 use crate::support::host_fixture::{Build, TestHost};
 use serde_json::{Value, json};
 use std::fs::Permissions;
@@ -12,9 +12,7 @@ use std::path::PathBuf;
 
 /// Starts a host with an agent and these people.
 fn with_people(people: &[(&str, &str)]) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     for (name, role) in people {
         host.ctl(&["person", "add", name, "--role", role]).ok();
     }
@@ -27,10 +25,6 @@ fn token_file(host: &TestHost, of: &Raw) -> PathBuf {
     std::fs::write(&path, &of.token).expect("written");
     std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("own file");
     path
-}
-
-fn code(answer: &(u16, Value)) -> (u16, &str) {
-    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
 }
 
 fn id_of(host: &TestHost, person: &str) -> String {
@@ -149,9 +143,7 @@ fn removal_ends_every_right_and_a_new_namesake_gets_none() {
 #[test]
 fn approval_of_a_removed_person_no_longer_counts() {
     let host = with_people(&[("carol", "admin"), ("dora", "admin")]);
-    host.down();
-    std::fs::write(host.home.join("policy.toml"), "[default]\napprovals = 2\n").expect("written");
-    host.up();
+    host.restart_with("policy.toml", "[default]\napprovals = 2\n");
     let (carol, dora) = (Raw::of_person(&host, "carol"), Raw::of_person(&host, "dora"));
     let id = host.submit("a", "persona", json!({ "instructions": "new" })).ok().json()["id"].clone();
     let id = id.as_str().expect("an id");
@@ -166,8 +158,7 @@ fn approval_of_a_removed_person_no_longer_counts() {
     assert_eq!(show()["approvals"]["by"], json!([]), "it is taken back at once");
     assert_eq!(host.entries("approval.refused")[0]["data"]["code"], "approver_role_lost");
     // The same name with a role and a token of the owner is no second person beside the owner.
-    host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let again = Raw::of_person(&host, "carol");
+    let again = Raw::add_person(&host, "carol", &["--role", "admin"]);
     host.ctl(&["approve", id]).ok();
     assert_eq!(code(&approve(&again)), (403, "approver_not_independent"));
     assert_eq!(show()["status"], "pending");

@@ -91,9 +91,7 @@ fn granted_name_with_a_private_address_gets_no_tunnel() {
         return;
     }
     let site = TlsSite::start();
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
     for name in NAMES {
         let at = format!("{name}:{}", site.port);

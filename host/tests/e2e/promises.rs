@@ -5,7 +5,7 @@
 
 use super::requests::{Stream, answered, approve, approve_and_die, delivered, reject, request, waiting};
 use crate::security::mcp::ends::kill_all;
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::hooks::{Hook, Receiver, Response, add_place};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Server};
@@ -31,17 +31,14 @@ enum Interruption {
 
 /// Returns a host whose agent has the grant of a site and, as a destination, a person on a channel. The owner has a place.
 fn host_with(site: &Site, shop: &Receiver, desk: &Receiver) -> TestHost {
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    host.configure(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\nbackoff_ms = 20\n{LOOPBACK}"));
-    host.up();
-    host.agent("a");
+    let host = TestHost::with_clock()
+        .configured(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\nbackoff_ms = 20\n{LOOPBACK}"))
+        .started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch", "run_command"] }));
     let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["GET", "POST"], "paths": ["/notes"] });
     host.change("a", "egress", &grant);
     Hook::add(&host, "shop", shop, &[]);
-    host.ctl(&["person", "add", "Ana"]).ok();
-    host.ctl(&["person", "link", "Ana", "shop:ana", "--yes"]).ok();
+    host.add_linked_person("Ana", "shop:ana");
     host.ctl(&["destination", "add", "a", "ana", "--channel", "shop", "--to", "ana", "--yes"]).ok();
     add_place(&host, desk, &[]);
     host
@@ -50,14 +47,7 @@ fn host_with(site: &Site, shop: &Receiver, desk: &Receiver) -> TestHost {
 /// Asks agent `a` to post a text in a thread of its own, and returns the id of the message.
 fn say(raw: &Raw, site: &Site, text: &str) -> String {
     let body = json!({ "text": format!("post {text} at {}", site.url("/notes")), "thread": text });
-    let (status, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body.to_string());
-    assert_eq!(status, 202, "{recorded}");
-    recorded["message_id"].as_str().expect("an id").to_owned()
-}
-
-/// Returns the number of requests at the site with this body.
-fn sent(site: &Site, body: &str) -> usize {
-    site.seen.lock().expect("a list").iter().filter(|request| request.ends_with(body)).count()
+    raw.send_body("a", &body)
 }
 
 fn view(raw: &Raw, message: &str) -> Value {
@@ -111,7 +101,7 @@ fn approved_call_of_an_interrupted_turn_is_made_once() {
         assert_eq!(entry["id"], asked["id"], "{text}: the request survives");
         assert_eq!(approve(&raw, &entry).0, 200, "{text}");
         ends(&raw, &entry, "done");
-        assert_eq!(sent(&site, text), 1, "{text}");
+        assert_eq!(site.sent(text), 1, "{text}");
         assert_eq!(calls(&raw, &message).last().map(String::as_str), Some("done"), "{text}: {}", view(&raw, &message));
     }
     host.ctl(&["audit", "verify"]).ok();
@@ -137,7 +127,7 @@ fn retried_turn_begins_with_the_result_of_its_call() {
     let answer = view(&raw, &message);
     assert!(answer["reply"].as_str().expect("a reply").contains("The page says tulip."), "{answer}");
     assert_eq!(request(&raw, &asked["id"])["status"], "done");
-    assert_eq!((sent(&site, "roses"), calls(&raw, &message)), (1, vec!["done".to_owned()]), "{answer}");
+    assert_eq!((site.sent("roses"), calls(&raw, &message)), (1, vec!["done".to_owned()]), "{answer}");
     let opened = host.entries("turn.opened");
     assert_eq!(opened.iter().filter(|entry| entry["data"]["message"] == message.as_str()).count(), opened.len());
     assert_eq!(host.entries("call.recorded").len(), 1, "the model makes no second call");
@@ -157,8 +147,7 @@ fn interrupted_call_that_never_began_is_not_unknown() {
             None => Act::Call(String::new(), vec![("http_fetch".to_owned(), json!({ "url": url }))]),
         }
     });
-    let base = format!("{}/v1", model.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&model.url());
     host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
     host.down();
     host.up_failing_at("call_recorded");
@@ -212,8 +201,7 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
             _ => Act::Say("seen".to_owned()),
         }
     });
-    let base = format!("{}/v1", model.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&model.url());
     host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
     let grant =
         json!({ "host": "127.0.0.1", "port": port, "methods": ["GET", "POST"], "paths": ["/error", "/broken"] });
@@ -221,8 +209,7 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
     let raw = Raw::of(&host);
     let run = |text: &str| {
         let body = json!({ "text": text, "thread": text, "allow": ["read", "write", "send", "exec"] });
-        let message = raw.ask("POST", "/v1/agents/a/messages", &body.to_string()).1["message_id"].clone();
-        let message = message.as_str().expect("an id").to_owned();
+        let message = raw.send_body("a", &body);
         delivered(&raw, &message);
         message
     };
@@ -239,12 +226,8 @@ fn outcome_of_a_call_is_a_state_of_its_own() {
     // A script learns of a call without a known outcome, and of an approved call that failed, by the exit code.
     let chat = host.ctl(&["--json", "chat", "a", "--thread", "script", "--allow", "send", "broken"]);
     assert_eq!((chat.code, chat.stderr.contains("\"call_unknown\"")), (1, true), "{}", chat.stderr);
-    let asked = raw.ask(
-        "POST",
-        "/v1/agents/a/messages",
-        &json!({ "text": "error late", "thread": "late", "allow": ["read"] }).to_string(),
-    );
-    delivered(&raw, asked.1["message_id"].as_str().expect("an id"));
+    let asked = raw.send_body("a", &json!({ "text": "error late", "thread": "late", "allow": ["read"] }));
+    delivered(&raw, &asked);
     let id = waiting(&raw)["id"].as_str().expect("an id").to_owned();
     let decided = host.ctl(&["--json", "approve", &id, "--yes"]);
     assert_eq!((decided.code, decided.stderr.contains("\"call_failed\"")), (1, true), "{}", decided.stderr);
@@ -260,10 +243,7 @@ enum Meanwhile {
 #[test]
 fn permitted_call_follows_the_request_of_an_equal_call() {
     let site = Site::start();
-    let host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.configure(LOOPBACK);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Failpoints).configured(LOOPBACK).started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
     let url = site.url("/");
     let model = Server::start(move |seen| match (seen.results().len(), seen.asked()) {
@@ -275,8 +255,7 @@ fn permitted_call_follows_the_request_of_an_equal_call() {
         }
         (_, _) => Act::Say(format!("{:?}", seen.results())),
     });
-    let base = format!("{}/v1", model.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&model.url());
     host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
     let mut raw = Raw::of(&host);
     for (path, meanwhile, status, arrived, last) in [
@@ -284,8 +263,7 @@ fn permitted_call_follows_the_request_of_an_equal_call() {
         ("lilies", Meanwhile::Rejected, "rejected", 0, "refused"),
     ] {
         let body = json!({ "text": path, "thread": path, "allow": ["send"] });
-        let message = raw.ask("POST", "/v1/agents/a/messages", &body.to_string()).1["message_id"].clone();
-        let message = message.as_str().expect("an id").to_owned();
+        let message = raw.send_body("a", &body);
         let mut stream = Stream::open(&raw, &message);
         let asked = stream.next("request");
         pauses(&raw, &asked);
@@ -303,7 +281,7 @@ fn permitted_call_follows_the_request_of_an_equal_call() {
         }
         delivered(&raw, &message);
         ends(&raw, &asked, status);
-        assert_eq!(sent(&site, path), arrived, "{path}: {}", view(&raw, &message));
+        assert_eq!(site.sent(path), arrived, "{path}: {}", view(&raw, &message));
         assert_eq!(calls(&raw, &message).last().map(String::as_str), Some(last), "{}", view(&raw, &message));
     }
     host.ctl(&["audit", "verify"]).ok();
@@ -342,7 +320,7 @@ fn person_is_told_of_an_approval_without_its_effect() {
         }
         ends(&raw, &entry, status);
         answered(&host, &message);
-        assert_eq!(sent(&site, text), 0, "{text}");
+        assert_eq!(site.sent(text), 0, "{text}");
         let id = entry["id"].as_str().expect("an id");
         let call = view(&raw, &message)["calls"][0].clone();
         assert_eq!(call["status"], if status == "unknown" { "unknown" } else { "refused" }, "{text}");
@@ -381,11 +359,10 @@ fn job_of_many_approvals_goes_on_without_its_person() {
             }
         }
     });
-    let base = format!("{}/v1", model.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&model.url());
     host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
     let mut raw = Raw::of(&host);
-    let message = raw.say("a", "do the steps", None).1["message_id"].as_str().expect("an id").to_owned();
+    let message = raw.send("a", "do the steps");
     delivered(&raw, &message);
     for step in 1..=21 {
         if step == 15 {

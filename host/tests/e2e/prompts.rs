@@ -2,13 +2,15 @@
 //!
 //! They use the real programs, and a model server on loopback that records the prompts. See `tools` and `streaming`.
 
+use super::memory::exported;
 use crate::e2e::packages_change::Software;
 use crate::e2e::streaming;
 use crate::ops::stops::{notice, text};
-use crate::support::client::{Client, current_user};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::client::Client;
+use crate::support::host_fixture::{Build, wait_for};
+use crate::support::jail_fixture::HostUser;
 use crate::support::model_server::{Act, Seen, Server};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The mark of a cached beginning in a request for Messages.
 const MARK: &str = r#""cache_control":{"type":"ephemeral"},"#;
@@ -20,13 +22,6 @@ fn messages(seen: &Seen) -> String {
 
 fn last(server: &Server) -> Seen {
     server.seen().pop().expect("a request")
-}
-
-/// Returns the exported conversation of the only session.
-fn exported(host: &TestHost) -> Vec<Value> {
-    let session = text(&host.session(), "id");
-    let export = host.ctl(&["session", "export", &session]).ok().stdout;
-    export.lines().skip(1).map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }
 
 #[test]
@@ -62,10 +57,9 @@ fn system_text_is_stable_and_the_time_is_behind_it() {
 #[test]
 fn system_text_names_installed_packages() {
     let server = Server::start(|_| Act::Say("Noted.".to_owned()));
-    let software = Software::new(current_user(), Build::Plain);
+    let software = Software::new(HostUser::current(), Build::Plain);
     let host = software.host();
-    let base = format!("{}/v1", server.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&server.url());
     host.ctl(&["agent", "set", "a", "--model", "m"]).ok();
     host.say("a", "hello");
     assert!(!last(&server).system().contains("installed for you"), "{:?}", last(&server));

@@ -4,35 +4,22 @@
 
 mod endings;
 
-use crate::e2e::requests::{answered, delivered, last_answer, waiting};
-use crate::support::client::{self, Raw};
-use crate::support::hooks::{self, Hook, Receiver};
+use crate::e2e::requests::{answered, delivered, last_answer, say, waiting};
+use crate::support::client::{Raw, code};
+use crate::support::hooks::{self, add_shop};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::site::{self, Site};
 use serde_json::{Value, json};
-
-/// Gives an agent the tool.
 fn give_tool(host: &TestHost) {
     host.change("a", "enabled_tools", &json!({ "add": ["ask_user_question"] }));
 }
 
 /// Returns a host with an agent that may ask.
 fn host_of(build: Build) -> TestHost {
-    let host = TestHost::with(client::current_user(), build, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(build).started_with("a");
     give_tool(&host);
     host
-}
-
-/// Says something to the agent and waits for its answer.
-fn say(raw: &Raw, text: &str) -> String {
-    let (status, recorded) = raw.say("a", text, None);
-    assert_eq!(status, 202, "{recorded}");
-    let id = recorded["message_id"].as_str().expect("an id").to_owned();
-    delivered(raw, &id);
-    id
 }
 
 /// Has the agent ask, and returns the only question that waits.
@@ -52,13 +39,6 @@ fn answer(raw: &Raw, question: &str, body: &Value) -> (u16, Value) {
 fn reject(raw: &Raw, question: &str, reason: &str) -> (u16, Value) {
     raw.ask("POST", &format!("/v1/questions/{question}/reject"), &json!({ "reason": reason }).to_string())
 }
-
-/// Returns the code of a refused request.
-fn code(answer: (u16, Value)) -> (u16, String) {
-    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default().to_owned())
-}
-
-/// Returns the status of a question.
 fn status(raw: &Raw, question: &str) -> String {
     raw.get(&format!("/v1/questions/{question}")).1["status"].as_str().unwrap_or_default().to_owned()
 }
@@ -66,8 +46,7 @@ fn status(raw: &Raw, question: &str) -> String {
 /// Checks that an answer is refused with this status and code.
 #[track_caller]
 fn refused(raw: &Raw, question: &str, body: &Value, expected: (u16, &str)) {
-    let found = code(answer(raw, question, body));
-    assert_eq!((found.0, found.1.as_str()), expected, "{body}");
+    assert_eq!(code(&answer(raw, question, body)), expected, "{body}");
 }
 
 #[test]
@@ -85,12 +64,12 @@ fn refused_answers_leave_the_question_waiting() {
     assert_eq!((mara.get("/v1/inbox").1, ada.get("/v1/inbox").1), (json!([]), json!([])));
     assert_eq!(mara.get("/v1/questions").1, json!([]));
     let why = format!("/v1/questions/{id}/why");
-    assert_eq!(code(mara.get(&why)), (404, "question_unknown".to_owned()));
+    assert_eq!(code(&mara.get(&why)), (404, "question_unknown"));
     assert_eq!((ada.get(&why).0, &ada.get(&why).1["person"]), (200, &json!("owner")));
     refused(&mara, id, &json!({ "option": 1 }), (404, "question_unknown"));
     refused(&ada, id, &json!({ "option": 1 }), (403, "question_not_yours"));
-    assert_eq!(code(reject(&mara, id, "")), (404, "question_unknown".to_owned()));
-    assert_eq!(code(reject(&ada, id, "")), (403, "question_not_yours".to_owned()));
+    assert_eq!(code(&reject(&mara, id, "")), (404, "question_unknown"));
+    assert_eq!(code(&reject(&ada, id, "")), (403, "question_not_yours"));
     refused(&raw, "qst_00000000000000000000000000", &json!({ "option": 1 }), (404, "question_unknown"));
     refused(&raw, "req_00000000000000000000000000", &json!({ "option": 1 }), (404, "question_unknown"));
     for option in [0, 3, u32::MAX] {
@@ -109,7 +88,7 @@ fn refused_answers_leave_the_question_waiting() {
     let (status, recorded) = answer(&raw, id, &json!({ "option": 2 }));
     assert_eq!(status, 202, "{recorded}");
     refused(&raw, id, &json!({ "option": 1 }), (409, "question_ended"));
-    assert_eq!(code(reject(&raw, id, "")), (409, "question_ended".to_owned()));
+    assert_eq!(code(&reject(&raw, id, "")), (409, "question_ended"));
     assert_eq!(host.entries("question.answered").len(), 1);
 }
 
@@ -174,17 +153,13 @@ fn answer_by_number_and_text_opens_a_turn() {
 
 /// A host whose model asks at each message, and posts at each answer.
 fn asking_host(site: &Site, server: &Server) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    site::grant(&host, site, &json!(["POST"]), &json!(["/notes"]));
+    let host = TestHost::own(Build::Plain);
+    site::grant(&host, site, &["POST"], &["/notes"]);
     give_tool(&host);
-    let base = format!("{}/v1", server.url());
-    let words = ["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"];
-    host.ctl(&words).ok();
+    host.add_model(&server.url());
     host.ctl(&["agent", "set", "a", "--model", "m"]).ok();
     host
 }
-
-/// Returns the text of the last user in a prompt.
 fn last_said(seen: &Seen) -> String {
     let said = seen.conversation().into_iter().rev().find(|(role, _)| role == "user");
     said.map(|(_, text)| text).unwrap_or_default()
@@ -275,8 +250,7 @@ fn turn_of_an_answer_has_the_scope_of_the_turn_that_asked() {
 fn question_over_a_channel_is_answered_by_its_person() {
     let host = hooks::new_host(Build::Plain, "");
     give_tool(&host);
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (receiver, hook) = add_shop(&host);
     host.ctl(&["person", "set", "owner", "--notify", "shop"]).ok();
     let message = hook.say("e1", "ask me which? red or blue");
     hooks::receipt(&host, &message, "received");
@@ -291,8 +265,7 @@ fn question_over_a_channel_is_answered_by_its_person() {
     let line = of_type("notification")[0].to_string();
     assert!(line.contains(id) && !line.contains("which?") && !line.contains("blue"), "{line}");
     assert!(of_type("reply")[0].to_string().contains(id));
-    host.ctl(&["person", "add", "mara"]).ok();
-    let mara = Raw::of_person(&host, "mara");
+    let mara = Raw::add_person(&host, "mara", &[]);
     refused(&mara, id, &json!({ "option": 1 }), (404, "question_unknown"));
     let (status, recorded) = answer(&raw, id, &json!({ "option": 1 }));
     assert_eq!(status, 202, "{recorded}");

@@ -3,7 +3,7 @@
 //! The host is in the build with fail points, which can record the messages of an identity as those of another principal than a person. No
 //! agent of this version has a tool of the class `trade`, or an outward one of `write` or `exec`; the pure judgement covers those.
 
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, programs, wait_for};
 use crate::support::record::Needle;
 use crate::support::site::{Site, grant};
@@ -136,9 +136,7 @@ fn answer(raw: &Raw, row: &Row, class: Class, words: &str) -> String {
     if row.declares && class != Class::Ask {
         body["allow"] = json!([class.name()]);
     }
-    let (status, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body.to_string());
-    assert_eq!(status, 202, "{recorded}");
-    let path = format!("/v1/messages/{}", recorded["message_id"].as_str().expect("an id"));
+    let path = format!("/v1/messages/{}", raw.send_body("a", &body));
     let view = || raw.get(&format!("{path}?wait_ms=10000")).1;
     wait_for("an answer", || view()["status"] == "delivered");
     let view = view();
@@ -157,10 +155,10 @@ fn answer(raw: &Raw, row: &Row, class: Class, words: &str) -> String {
 
 /// Starts a host whose owner has an identity for each kind of principal.
 fn stub_host(build: Build, site: &Site) -> TestHost {
-    let mut host = TestHost::with(client::current_user(), build, None);
+    let mut host = TestHost::own(build);
     let stubs = Principal::ALL.map(|kind| format!("{}={}", identity(kind), kind.name()));
     host.set_env(STUB, Some(&stubs.join(" ")));
-    grant(&host, site, &json!(["GET", "POST"]), &json!(["/notes"]));
+    grant(&host, site, &["GET", "POST"], &["/notes"]);
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
     for kind in Principal::ALL {
         host.ctl(&["person", "link", "owner", &identity(kind), "--yes"]).ok();
@@ -222,10 +220,8 @@ fn release_has_no_stub_of_a_principal() {
     let site = Site::start();
     let host = stub_host(Build::Plain, &site);
     let raw = Raw::of(&host);
-    let body = json!({ "text": "write plan.txt: tulips", "as": identity(Principal::Guest) }).to_string();
-    let (status, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body);
-    assert_eq!(status, 202, "{recorded}");
-    let path = format!("/v1/messages/{}", recorded["message_id"].as_str().expect("an id"));
+    let body = json!({ "text": "write plan.txt: tulips", "as": identity(Principal::Guest) });
+    let path = format!("/v1/messages/{}", raw.send_body("a", &body));
     wait_for("an answer", || raw.get(&path).1["status"] == "delivered");
     assert_eq!(raw.get(&path).1["calls"][0]["status"], "done", "it is a message of its person");
     for event in ["message.recorded", "turn.opened"] {

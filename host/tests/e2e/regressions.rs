@@ -104,9 +104,7 @@ fn reply_to_another_conversation_is_refused() {
 
 #[test]
 fn old_messages_are_not_read_again_for_a_new_one() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     for number in 0..24 {
         host.say("a", &format!("echo word-{number}"));
     }
@@ -126,9 +124,7 @@ fn old_messages_are_not_read_again_for_a_new_one() {
 
 #[test]
 fn ids_after_a_restart_do_not_collide_with_earlier_ones() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     for start in 0..4 {
         host.say("a", "write a.txt: x");
         host.say("a", &format!("change persona to number {start}"));
@@ -154,9 +150,7 @@ fn ids_after_a_restart_do_not_collide_with_earlier_ones() {
 
 #[test]
 fn refused_row_does_not_block_later_rows() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     for number in 0..3 {
         host.say("a", r#"change enabled_tools ["no_such_tool"] because I say so"#);
         host.say("a", "say nothing");
@@ -168,9 +162,7 @@ fn refused_row_does_not_block_later_rows() {
 
 #[test]
 fn restart_repeats_no_delivery_and_no_approval_request() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "hello");
     host.say("a", "change persona to pirate");
     host.say("a", "loop forever");
@@ -218,9 +210,7 @@ fn times_in_the_record_are_numbers() {
 
 #[test]
 fn sandbox_outlives_the_request_that_launched_it() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "hello");
     let first = Process::of(host.session()["pid"].as_i64().expect("awake") as i32).expect("it runs");
     host.say("a", "hello");
@@ -230,9 +220,7 @@ fn sandbox_outlives_the_request_that_launched_it() {
 
 #[test]
 fn dead_sandbox_is_noticed_at_once_and_replaced() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "my name is Ada");
     let pid = host.session()["pid"].as_i64().expect("awake") as i32;
     kill(pid);
@@ -244,9 +232,7 @@ fn dead_sandbox_is_noticed_at_once_and_replaced() {
 #[test]
 fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
-        host.agent("a");
+        let host = TestHost::with(user, Build::Plain, None).started_with("a");
         host.say("a", "hello");
         let sandbox = host.session()["pid"].as_i64().expect("awake") as i32;
         // The sandbox is suspended while the messages arrive, and then killed.
@@ -277,10 +263,7 @@ fn messages_during_a_turn_survive_the_death_of_its_sandbox() {
 
 #[test]
 fn message_that_kills_every_sandbox_ends_with_one_notice() {
-    let host = TestHost::new();
-    host.configure("[session]\nbackoff_ms = 1\n");
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().configured("[session]\nbackoff_ms = 1\n").started_with("a");
     host.say("a", "hello");
     let mut child = host.command("ironctl");
     child.arg("--home").arg(&host.home).args(["--json", "chat", "a", "loop forever"]);
@@ -306,9 +289,7 @@ fn message_that_kills_every_sandbox_ends_with_one_notice() {
 #[test]
 fn agent_cannot_write_to_its_own_inbound_queue() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
-        host.agent("a");
+        let host = TestHost::with(user, Build::Plain, None).started_with("a");
         host.say("a", "hello");
         let session = host.session();
         let mounts: Vec<&str> =
@@ -334,9 +315,7 @@ fn agent_cannot_write_to_its_own_inbound_queue() {
 
 #[test]
 fn second_reader_death_at_one_row_quarantines_the_session() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     let kill_reader = || {
         let reader = host.session()["reader"]["pid"].as_i64().expect("a reader") as i32;
         kill(reader);

@@ -2,26 +2,29 @@
 //!
 //! They use the real programs with the scripted model, and a server on loopback that records its requests. See `calls`.
 
-use crate::support::client::{self, Raw};
+use crate::support::client::{self, Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::record;
-use crate::support::site::{Site, grant};
+use crate::support::site::{Site, granted};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
 
-/// Returns a host of this user, with an agent that has the tool and the grant of a site.
-pub(crate) fn host_of(site: &Site, methods: &Value, paths: &Value) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    grant(&host, site, methods, paths);
-    host
+/// Returns a site, a host of this user with an agent that has the tool and the grant of the site, and a client.
+pub(crate) fn host_with(methods: &[&str], paths: &[&str]) -> (Site, TestHost, Raw) {
+    let (site, host) = granted(TestHost::own(Build::Plain), methods, paths);
+    let raw = Raw::of(&host);
+    (site, host, raw)
 }
 
 /// Asks an agent to post a text, and returns the id of the message once it is answered.
 pub(crate) fn post(raw: &Raw, text: &str, url: &str) -> String {
-    let (status, recorded) = raw.say("a", &format!("post {text} at {url}"), None);
-    assert_eq!(status, 202, "{recorded}");
-    let id = recorded["message_id"].as_str().expect("an id").to_owned();
+    say(raw, &format!("post {text} at {url}"))
+}
+
+/// Says something to the agent, and returns the id of the message once it is answered.
+pub(crate) fn say(raw: &Raw, text: &str) -> String {
+    let id = raw.send("a", text);
     delivered(raw, &id);
     id
 }
@@ -35,12 +38,16 @@ pub(crate) fn answered(host: &TestHost, message: &str) {
     wait_for("an answer", || host.ctl(&["--json", "why", message]).ok().json()["message"]["status"] == "delivered");
 }
 
-/// Returns the only request that waits.
-pub(crate) fn waiting(raw: &Raw) -> Value {
+pub(crate) fn inbox(raw: &Raw) -> Vec<Value> {
     let (status, inbox) = raw.get("/v1/inbox");
     assert_eq!(status, 200, "{inbox}");
-    let entries = inbox.as_array().expect("a list");
-    assert_eq!(entries.len(), 1, "{inbox}");
+    inbox.as_array().expect("a list").clone()
+}
+
+/// Returns the only request that waits.
+pub(crate) fn waiting(raw: &Raw) -> Value {
+    let entries = inbox(raw);
+    assert_eq!(entries.len(), 1, "{entries:?}");
     entries[0].clone()
 }
 
@@ -77,9 +84,7 @@ pub(crate) fn last_answer(host: &TestHost) -> String {
 
 #[test]
 fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     let message = post(&raw, "tulips", &site.url("/notes"));
     assert!(site.lines().is_empty(), "nothing is sent before the yes");
     let entry = waiting(&raw);
@@ -98,8 +103,7 @@ fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
     wait_for("the follow-up", || last_answer(&host).contains("The page says tulip."));
     assert_eq!(site.lines(), ["POST /notes HTTP/1.1"]);
     assert_eq!(request(&raw, &entry["id"])["status"], "done");
-    let (status, again) = approve(&raw, &entry);
-    assert_eq!((status, again["error"]["code"].as_str()), (409, Some("request_decided")));
+    check_refused(&approve(&raw, &entry), 409, "request_decided");
     for event in ["call.asked", "request.approved_by", "request.approved", "request.used", "call.started", "call.ran"] {
         assert_eq!(host.entries(event).len(), 1, "{event}");
     }
@@ -108,21 +112,17 @@ fn call_out_of_scope_waits_and_runs_once_after_the_yes() {
 
 #[test]
 fn another_page_or_person_decides_nothing() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     let mut other = entry.clone();
     other["shown_digest"] = json!("0".repeat(64));
     assert_eq!(approve(&raw, &other).1["error"]["code"], "shown_differs");
-    host.ctl(&["person", "add", "mara"]).ok();
-    let mara = Raw::of_person(&host, "mara");
+    let mara = Raw::add_person(&host, "mara", &[]);
     assert_eq!(mara.get("/v1/inbox").1, json!([]));
     assert_eq!(approve(&mara, &entry).1["error"]["code"], "request_unknown");
     assert_eq!(reject(&mara, &entry, "no").1["error"]["code"], "request_unknown");
-    host.ctl(&["person", "add", "ada", "--role", "admin"]).ok();
-    let ada = Raw::of_person(&host, "ada");
+    let ada = Raw::add_person(&host, "ada", &["--role", "admin"]);
     assert_eq!(approve(&ada, &entry).1["error"]["code"], "not_yours_to_decide", "only the person of the turn decides");
     assert!(site.lines().is_empty());
     assert_eq!(request(&raw, &entry["id"])["status"], "pending");
@@ -130,8 +130,7 @@ fn another_page_or_person_decides_nothing() {
 
 #[test]
 fn damaged_request_is_shown_and_only_rejected() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
+    let (site, host, _) = host_with(&["POST"], &["/notes"]);
     post(&Raw::of(&host), "tulips", &site.url("/notes"));
     post(&Raw::of(&host), "roses", &site.url("/notes"));
     host.down();
@@ -149,9 +148,7 @@ fn damaged_request_is_shown_and_only_rejected() {
 
 #[test]
 fn equal_call_after_rejection_is_denied_until_the_person_writes() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, _host, raw) = host_with(&["POST"], &["/notes"]);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     let (status, rejected) = reject(&raw, &entry, "not today");
@@ -166,9 +163,7 @@ fn equal_call_after_rejection_is_denied_until_the_person_writes() {
 
 #[test]
 fn request_without_a_grant_is_sent_once_after_the_yes() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["GET"]), &json!(["/other"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["GET"], &["/other"]);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     let reasons: Vec<&str> =
@@ -187,9 +182,7 @@ fn request_without_a_grant_is_sent_once_after_the_yes() {
 
 #[test]
 fn asked_too_often_is_denied_by_name() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     // The first word of such a message asks to send, so the first call runs at once.
     for n in 0..7 {
         post(&raw, &format!("tulip{n}"), &site.url("/notes"));
@@ -203,9 +196,7 @@ fn asked_too_often_is_denied_by_name() {
 
 #[test]
 fn cancel_panic_erase_withdraw() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     host.ctl(&["panic"]).ok();
@@ -222,9 +213,7 @@ fn cancel_panic_erase_withdraw() {
 
 #[test]
 fn lost_tool_or_changed_policy_withdraws_an_approved_call() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     host.change("a", "enabled_tools", &json!({ "remove": ["http_fetch"] }));
@@ -260,12 +249,9 @@ impl Stream {
 
 #[test]
 fn present_person_decides_and_the_same_turn_goes_on() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
-    let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
-    let message = recorded["message_id"].as_str().expect("an id");
-    let mut stream = Stream::open(&raw, message);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
+    let message = raw.send("a", &format!("post tulips at {}", site.url("/notes")));
+    let mut stream = Stream::open(&raw, &message);
     let asked = stream.next("request");
     assert_eq!((asked["status"].as_str(), asked["yours"].as_bool()), (Some("pending"), Some(true)), "{asked}");
     assert_eq!(approve(&raw, &asked).0, 200);
@@ -279,31 +265,22 @@ fn present_person_decides_and_the_same_turn_goes_on() {
 
 #[test]
 fn turn_goes_on_when_the_present_person_leaves() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
-    let (_, recorded) = raw.say("a", &format!("post tulips at {}", site.url("/notes")), None);
-    let message = recorded["message_id"].as_str().expect("an id");
-    let mut stream = Stream(BufReader::new(raw.try_decide_at(message).expect("sent")));
+    let (site, _host, raw) = host_with(&["POST"], &["/notes"]);
+    let message = raw.send("a", &format!("post tulips at {}", site.url("/notes")));
+    let mut stream = Stream(BufReader::new(raw.try_decide_at(&message).expect("sent")));
     let asked = stream.next("request");
     wait_for("the pause", || request(&raw, &asked["id"])["told"] == json!(["chat"]));
     drop(stream);
     // Sooner than the longest wait for a person.
-    delivered(&raw, message);
+    delivered(&raw, &message);
     assert_eq!(request(&raw, &asked["id"])["status"], "pending");
     assert!(site.lines().is_empty());
 }
 
 #[test]
 fn turn_waits_for_no_person_at_the_next_message() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
-    let say = |text: &str| {
-        let (status, recorded) = raw.say("a", &format!("post {text} at {}", site.url("/notes")), None);
-        assert_eq!(status, 202, "{recorded}");
-        recorded["message_id"].as_str().expect("an id").to_owned()
-    };
+    let (site, _host, raw) = host_with(&["POST"], &["/notes"]);
+    let say = |text: &str| raw.send("a", &format!("post {text} at {}", site.url("/notes")));
     let first = say("tulips");
     let mut stream = Stream::open(&raw, &first);
     let asked = stream.next("request");
@@ -324,9 +301,7 @@ fn turn_waits_for_no_person_at_the_next_message() {
 #[test]
 fn retried_turn_reuses_request() {
     for (point, sent) in [("call_pending", 0), ("request_approved", 1), ("call_started", 0)] {
-        let site = Site::start();
-        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-        grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+        let (site, mut host) = granted(TestHost::own(Build::Failpoints), &["POST"], &["/notes"]);
         host.down();
         host.up_failing_at(point);
         let pid = host.pid().expect("the host runs");
@@ -377,11 +352,8 @@ fn says_the_page(host: &TestHost) -> bool {
 
 #[test]
 fn job_reads_writes_asks_once_and_posts_inline() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["GET", "POST"]), &json!(["/page", "/notes"]));
-    let raw = Raw::of(&host);
-    let (_, recorded) = raw.say("a", &job(&site), None);
-    let mut stream = Stream::open(&raw, recorded["message_id"].as_str().expect("an id"));
+    let (site, host, raw) = host_with(&["GET", "POST"], &["/page", "/notes"]);
+    let mut stream = Stream::open(&raw, &raw.send("a", &job(&site)));
     let asked = stream.next("request");
     assert_eq!(asked["arguments"]["body"], "lilies");
     assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
@@ -395,13 +367,9 @@ fn job_reads_writes_asks_once_and_posts_inline() {
 
 #[test]
 fn job_is_finished_by_a_follow_up_after_a_kill() {
-    let site = Site::start();
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    grant(&host, &site, &json!(["GET", "POST"]), &json!(["/page", "/notes"]));
+    let (site, mut host) = granted(TestHost::with_clock(), &["GET", "POST"], &["/page", "/notes"]);
     let raw = Raw::of(&host);
-    let (_, recorded) = raw.say("a", &job(&site), None);
-    answered(&host, recorded["message_id"].as_str().expect("an id"));
+    answered(&host, &raw.send("a", &job(&site)));
     let id = waiting(&raw)["id"].as_str().expect("an id").to_owned();
     host.kill_host();
     host.shift_clock(3_600_000);

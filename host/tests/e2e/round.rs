@@ -1,6 +1,6 @@
 //! Tests of the main path, end to end: a message of a person reaches a jailed agent, and the answer is delivered.
 
-use crate::support::client::{Client, Raw, current_user};
+use crate::support::client::{Client, Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use crate::support::jail_fixture::host_users;
 use serde_json::json;
@@ -9,9 +9,7 @@ use std::time::Duration;
 #[test]
 fn message_is_answered_by_a_jailed_agent() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
-        host.agent("a");
+        let host = TestHost::with(user, Build::Plain, None).started_with("a");
         let answer = host.chat("a", "hello");
         assert!(answer["reply"].as_str().is_some_and(|reply| reply.contains("not an AI model")), "{answer}");
         for field in ["message_id", "session_id", "turn_id"] {
@@ -43,9 +41,7 @@ fn message_is_answered_by_a_jailed_agent() {
 
 #[test]
 fn conversation_survives_a_restart() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     assert_eq!(
         host.say("a", "my name is Ada"),
         "(This is IronClaw's script, not an AI model: it answers by fixed rules.) Hello, Ada."
@@ -60,9 +56,7 @@ fn conversation_survives_a_restart() {
 
 #[test]
 fn tool_without_a_handler_is_refused_and_the_agent_notified() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     for words in ["ask me what to do", "send hi to bob", "schedule daily: look", "install skill weather 1.0.0"] {
         let reply = host.say("a", words);
         assert!(reply.contains("call_tool_not_enabled"), "{reply}");
@@ -73,9 +67,7 @@ fn tool_without_a_handler_is_refused_and_the_agent_notified() {
 
 #[test]
 fn turn_over_its_limits_ends_with_one_notice() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     let answer = host.chat("a", "loop forever");
     assert!(
         answer["reply"].as_str().is_some_and(|reply| reply.starts_with("I stopped: this turn reached its limit")),
@@ -91,9 +83,7 @@ fn turn_over_its_limits_ends_with_one_notice() {
 
 #[test]
 fn request_that_waits_returns_the_answer_and_marks_it_read() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     let client = Client::of(&host);
     // The first message begins the session, and the second one finds it awake.
     for event in ["first", "second"] {
@@ -108,8 +98,7 @@ fn request_that_waits_returns_the_answer_and_marks_it_read() {
     let (status, unread) = Raw::of(&host).get("/v1/unread");
     assert_eq!((status, &unread), (200, &json!([])));
     assert_eq!(host.entries("message.recorded").len(), 2);
-    host.down();
-    host.up();
+    host.restart();
     let (status, unread) = Raw::of(&host).get("/v1/unread");
     assert_eq!((status, &unread), (200, &json!([])), "an orderly stop keeps the marks");
     let without = client.send("a", "hello", "third").expect("the host answers");
@@ -118,7 +107,7 @@ fn request_that_waits_returns_the_answer_and_marks_it_read() {
 
 #[test]
 fn wait_that_ends_returns_a_recorded_message() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     let script = host.home.join("script.toml");
     std::fs::write(&script, "[[rule]]\nwhen = '^slow'\nreply = 'done'\nwait_ms = 5000\n").expect("written");
     host.configure(&format!("[model]\nscript = {:?}\n", script.display().to_string()));
@@ -138,9 +127,7 @@ fn wait_that_ends_returns_a_recorded_message() {
 
 #[test]
 fn request_that_waits_ends_with_the_reason_of_a_stop() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     let client = Client::of(&host);
     client.send_and_wait("a", "hello", "before", WAIT_MAX).expect("the host answers");
     host.ctl(&["panic"]).ok();
@@ -156,19 +143,15 @@ fn request_that_waits_ends_with_the_reason_of_a_stop() {
 
 #[test]
 fn request_that_waits_is_refused_as_any_other() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     let raw = Raw::of(&host);
     let path = "/v1/agents/a/messages?wait_ms=60000";
-    let (status, empty) = raw.ask("POST", path, r#"{"text":" "}"#);
-    assert_eq!((status, &empty["error"]["code"]), (400, &json!("message_empty")), "{empty}");
+    check_refused(&raw.ask("POST", path, r#"{"text":" "}"#), 400, "message_empty");
     let (status, malformed) = raw.ask("POST", "/v1/agents/a/messages?wait_ms=soon", r#"{"text":"hello"}"#);
     assert_eq!(status, 400, "{malformed}");
     let sent = raw.ask("POST", path, r#"{"text":"hello","event_id":"one"}"#);
     assert_eq!(sent.0, 202, "{sent:?}");
-    let (status, reused) = raw.ask("POST", path, r#"{"text":"other","event_id":"one"}"#);
-    assert_eq!((status, &reused["error"]["code"]), (409, &json!("event_reused")), "{reused}");
+    check_refused(&raw.ask("POST", path, r#"{"text":"other","event_id":"one"}"#), 409, "event_reused");
     assert_eq!(host.entries("message.recorded").len(), 1);
 }
 
@@ -184,6 +167,5 @@ fn removed_session_ends_a_wait_with_an_unknown_message() {
     wait_for("the request to the model", || !host.entries("turn.opened").is_empty());
     let session = host.session()["id"].as_str().expect("an id").to_owned();
     host.ctl(&["session", "remove", &session, "--yes"]).ok();
-    let (status, refused) = waiting.join().expect("the host answers");
-    assert_eq!((status, &refused["error"]["code"]), (404, &json!("message_unknown")), "{refused}");
+    check_refused(&waiting.join().expect("the host answers"), 404, "message_unknown");
 }

@@ -6,17 +6,14 @@ mod agents;
 mod clock;
 mod deliveries;
 
-use crate::support::client::{self, Raw};
+use crate::support::client::{Raw, check_refused};
 use crate::support::hooks::{Receiver, add_place};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 
 /// Starts a host with an agent `a`.
 fn new_host() -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
-    host
+    TestHost::own(Build::Plain).started_with("a")
 }
 
 /// Adds a schedule of agent `a` as the owner, and returns its id.
@@ -46,15 +43,6 @@ fn newest(host: &TestHost, id: &str, state: &str) -> Value {
     found
 }
 
-/// Returns the code of a refused command.
-#[track_caller]
-fn code(host: &TestHost, arguments: &[&str]) -> String {
-    let answer = host.ctl(&[&["--json"][..], arguments].concat());
-    assert_eq!(answer.code, 1, "{arguments:?}: {}{}", answer.stdout, answer.stderr);
-    let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
-    error["error"]["code"].as_str().expect("a code").to_owned()
-}
-
 /// Returns the codes of the refused calls of the run of an occurrence.
 fn refused_calls(host: &TestHost, occurrence: &Value) -> Vec<String> {
     let message = occurrence["message"].as_str().expect("a message");
@@ -79,18 +67,18 @@ fn schedule_that_no_host_can_keep_is_refused() {
         (&["--every", "1d", "--reply-to", "loopback:someone"], "schedule_reply_to"),
     ] {
         let arguments = [&["schedule", "add", "a", "hello", "--yes"][..], more].concat();
-        assert_eq!(code(&host, &arguments), expected, "{more:?}");
+        assert_eq!(host.ctl_error(&arguments)["code"], expected, "{more:?}");
     }
-    assert_eq!(code(&host, &["schedule", "add", "ghost", "hello", "--every", "1d"]), "agent_unknown");
+    assert_eq!(host.ctl_error(&["schedule", "add", "ghost", "hello", "--every", "1d"])["code"], "agent_unknown");
     let too_long = "x".repeat(33 * 1024);
     for prompt in ["", " ", &too_long] {
-        code(&host, &["schedule", "add", "a", prompt, "--every", "1d", "--yes"]);
+        assert!(host.ctl_error(&["schedule", "add", "a", prompt, "--every", "1d", "--yes"])["code"].is_string());
     }
     assert_eq!(host.ctl(&["schedule", "add", "a", "hello"]).code, 2, "no times");
     assert_eq!(host.ctl(&["schedule", "add", "a", "hello", "--every", "1d", "--at", "2030-01-01T08:00"]).code, 2);
     let unknown = "sch_01j9zq4w0v2m6n8p0r2t4v6x8z";
     for verb in ["show", "run", "pause", "resume", "history", "remove"] {
-        assert_eq!(code(&host, &["schedule", verb, unknown]), "schedule_unknown", "{verb}");
+        assert_eq!(host.ctl_error(&["schedule", verb, unknown])["code"], "schedule_unknown", "{verb}");
     }
     assert_eq!(host.ctl(&["--json", "schedule", "list"]).ok().json(), json!([]));
 }
@@ -166,8 +154,7 @@ fn schedule_of_a_member_waits_for_an_approver() {
     let host = new_host();
     host.agent("closed");
     host.change("closed", "permissions", &json!({ "access": "members" }));
-    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let bob = Raw::of_person(&host, "Bob");
+    let bob = Raw::add_person(&host, "Bob", &["--role", "member"]);
     let ask = |agent: &str, kind: &str, payload: Value| {
         let new = json!({ "kind": kind, "agent": agent, "payload": payload, "reason": "" });
         let (status, answer) = bob.ask("POST", "/v1/changes", &new.to_string());
@@ -218,22 +205,20 @@ fn schedule_of_a_member_waits_for_an_approver() {
 #[test]
 fn creator_who_lost_a_right_pauses_the_schedule() {
     let host = new_host();
-    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let bob = Raw::of_person(&host, "Bob");
+    let bob = Raw::add_person(&host, "Bob", &["--role", "member"]);
     let propose = |payload: Value| {
         let new = json!({ "kind": "schedule", "agent": "a", "payload": payload, "reason": "" });
         bob.ask("POST", "/v1/changes", &new.to_string())
     };
     let wanted = json!({ "prompt": "hello", "every": "1d", "may": ["exec"] });
-    let (status, refused) = propose(wanted.clone());
-    assert_eq!((status, &refused["error"]["code"]), (403, &"schedule_role".into()), "{refused}");
+    check_refused(&propose(wanted.clone()), 403, "schedule_role");
     host.ctl(&["person", "set", "Bob", "--role", "admin", "--yes"]).ok();
     let (_, submitted) = propose(wanted);
     host.ctl(&["approve", submitted["id"].as_str().unwrap_or_else(|| panic!("{submitted}"))]).ok();
     let (_, own) = bob.get("/v1/schedules");
     let id = own[0]["id"].as_str().unwrap_or_else(|| panic!("{own}")).to_owned();
     let mine = add(&host, "hello", &["--every", "1d"]);
-    assert_eq!(code(&host, &["schedule", "set", &id, "--every", "2d", "--yes"]), "schedule_not_yours");
+    assert_eq!(host.ctl_error(&["schedule", "set", &id, "--every", "2d", "--yes"])["code"], "schedule_not_yours");
     host.ctl(&["person", "set", "Bob", "--role", "member", "--yes"]).ok();
     assert_eq!(bob.get(&format!("/v1/schedules/{mine}")).0, 404, "a member sees only their own");
     assert_eq!(host.ctl(&["schedule", "run", &id]).code, 1);
@@ -250,7 +235,7 @@ fn paused_resumed_and_removed_schedule_keeps_its_history() {
     host.ctl(&["schedule", "run", &id]).ok();
     newest(&host, &id, "done");
     host.ctl(&["schedule", "pause", &id]).ok();
-    assert_eq!(code(&host, &["schedule", "pause", &id]), "schedule_state");
+    assert_eq!(host.ctl_error(&["schedule", "pause", &id])["code"], "schedule_state");
     assert!(show(&host, &id)["next"].is_null());
     host.ctl(&["schedule", "resume", &id]).ok();
     assert!(show(&host, &id)["next"].is_string());
@@ -260,7 +245,7 @@ fn paused_resumed_and_removed_schedule_keeps_its_history() {
     host.ctl(&["resume"]).ok();
     host.ctl(&["schedule", "remove", &id]).ok();
     for verb in ["pause", "resume", "run", "remove"] {
-        assert_eq!(code(&host, &["schedule", verb, &id]), "schedule_state", "{verb}");
+        assert_eq!(host.ctl_error(&["schedule", verb, &id])["code"], "schedule_state", "{verb}");
     }
     assert_eq!(history(&host, &id).len(), 2);
     assert_eq!(show(&host, &id)["prompt"], "");
@@ -286,8 +271,7 @@ fn restored_record_pauses_its_schedules() {
     let told = place.notifications();
     assert_eq!(told.iter().filter(|text| text.contains("the record was restored")).count(), 1, "{told:?}");
     assert_eq!(told.iter().filter(|text| text.contains("schedules are paused")).count(), 1, "{told:?}");
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(place.notifications().len(), 2, "another start sends nothing again");
     host.ctl(&["schedule", "resume", &id]).ok();
     assert_eq!(show(&host, &id)["state"], "active");

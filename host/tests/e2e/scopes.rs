@@ -2,7 +2,7 @@
 //!
 //! They use the real programs. See `calls` for the scope of a message.
 
-use crate::support::client;
+use crate::support::client::{self, check_refused};
 use crate::support::host_fixture::{Build, TestHost};
 use serde_json::{Value, json};
 
@@ -14,8 +14,7 @@ fn measure<'a>(tested: &'a Value, lang: &str, class: &str) -> &'a Value {
 
 #[test]
 fn scope_test_reports_each_language_and_class() {
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     let tested = host.ctl(&["--json", "scope", "test"]).ok().json();
     for lang in ["en", "de", "es", "fr", "zh"] {
         for class in ["read", "write", "send"] {
@@ -36,15 +35,10 @@ fn scope_test_reports_each_language_and_class() {
 
 #[test]
 fn malformed_scope_cases_are_refused_by_line_and_field() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     let file = host.home.join("cases.toml");
     let path = file.to_str().expect("a path");
-    let refused = || {
-        let answer = host.ctl(&["--json", "scope", "test", "--file", path]);
-        assert_eq!(answer.code, 1, "{}", answer.stderr);
-        serde_json::from_str::<Value>(&answer.stderr).expect("an error in JSON")["error"].clone()
-    };
+    let refused = || host.ctl_error(&["scope", "test", "--file", path]);
     for (cases, place) in [
         ("[[case]]\nlang = 'en'\ntext = 'x'\nwants = ['delete']\n", "line 4, field wants"),
         ("[[case]]\nlang = 'en'\ntext = 'x'\nwants = []\ntraps = true\n", "line 5, field traps"),
@@ -62,14 +56,12 @@ fn malformed_scope_cases_are_refused_by_line_and_field() {
     assert_eq!(refused()["code"], "file_refused");
     // Another client than ironctl gets the same bound.
     let body = json!({ "cases": "#".repeat(256 * 1024 + 1) }).to_string();
-    let (status, answer) = client::Raw::of(&host).ask("POST", "/v1/scope/test", &body);
-    assert_eq!((status, &answer["error"]["code"]), (413, &json!("request_too_large")));
+    check_refused(&client::Raw::of(&host).ask("POST", "/v1/scope/test", &body), 413, "request_too_large");
 }
 
 #[test]
 fn schema_of_manifests_is_printed() {
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     let schema = host.ctl(&["--json", "tool", "schema"]).ok().json();
     let manifest = &schema["$defs"]["manifest"]["properties"];
     assert_eq!(manifest["class"]["enum"], json!(["read", "write", "send", "exec", "trade", "ask"]));

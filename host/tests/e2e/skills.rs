@@ -28,7 +28,7 @@ const TEXT: &str = "Read /skills/weather/references/codes.md first. The word is 
 
 impl SkillFixture {
     pub(crate) fn new(build: Build) -> Self {
-        let host = TestHost::with(client::current_user(), build, None);
+        let host = TestHost::own(build);
         let directory = tempfile::Builder::new().prefix("skills").tempdir().expect("a directory");
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
         let pair = author::generate_key(None).expect("a key");
@@ -206,8 +206,7 @@ fn role_and_direct_changes_install_no_skill() {
     host.submit("a", "permissions", serde_json::json!({"access": "everyone", "skill": "weather"}))
         .refused("payload_malformed");
     // An admin of the agent alone decides on no skill.
-    host.ctl(&["person", "add", "mia"]).ok();
-    host.ctl(&["person", "link", "mia", "loopback:mia", "--yes"]).ok();
+    host.add_linked_person("mia", "loopback:mia");
     host.change("a", "permissions", &serde_json::json!({"grant": [{"identity": "loopback:mia", "role": "admin"}]}));
     let mia = client::Raw::of_person(host, "mia");
     let body = serde_json::json!({"agent": "a", "skill": "weather"}).to_string();
@@ -249,7 +248,7 @@ fn revoked_key_or_version_takes_the_skill_out_of_use() {
 
 #[test]
 fn bundled_skill_is_installed_in_one_command() {
-    let mut host = TestHost::with(client::current_user(), Build::Plain, None);
+    let mut host = TestHost::own(Build::Plain);
     let directory = tempfile::Builder::new().prefix("own").tempdir().expect("a directory");
     std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
     for (variable, place) in [("XDG_CONFIG_HOME", "config"), ("XDG_DATA_HOME", "data")] {

@@ -6,7 +6,7 @@
 
 use super::mcp_many;
 use crate::ops::stops::text;
-use crate::support::client::{Raw, current_user};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
@@ -56,8 +56,6 @@ const LETTERS: [&str; 4] = [
     "Search your tools for letters.",
     "Send mara a letter with the text hello.",
 ];
-
-/// A running model.
 enum Model {
     /// A server of this process, which answers as small models do.
     Acted(Server),
@@ -150,7 +148,6 @@ fn serve(installed: &Path, options: &[&str]) -> (u16, Running) {
 /// The end of one turn.
 struct Row {
     seconds: f64,
-    /// The tools that the model called.
     tools: Vec<String>,
     /// The answer, or the notice in its place.
     words: String,
@@ -199,9 +196,7 @@ fn print_table(rows: &[Row]) {
 #[test]
 fn turns_with_a_small_model_end_in_answers_or_notices() {
     let model = Model::start();
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure(SETTINGS);
-    host.up();
+    let host = TestHost::own(Build::Plain).configured(SETTINGS).started();
     let endpoint = ["--kind", "openai", "--base-url", &model.base_url(), "--model", "small", "--no-key"];
     host.ctl(&[&["model", "add", "m"][..], &endpoint].concat()).ok();
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
@@ -225,9 +220,7 @@ fn turns_with_300_tools_end_and_their_searches_are_counted() {
     // The format gives the model the names of the tools, and lets it begin with a call or with words only.
     let (port, _process) = serve(&PathBuf::from(installed), &["--chat_format", "chatml-function-calling"]);
     let servers = mcp_many::start();
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure(SETTINGS);
-    host.up();
+    let host = TestHost::own(Build::Plain).configured(SETTINGS).started();
     let base = format!("http://127.0.0.1:{port}/v1");
     let endpoint = ["--kind", "openai", "--base-url", &base, "--model", "small", "--no-key"];
     host.ctl(&[&["model", "add", "m"][..], &endpoint].concat()).ok();

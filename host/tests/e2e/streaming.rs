@@ -3,7 +3,7 @@
 //! The real daemon runs between a model server on loopback and a listener. See `models`.
 
 use crate::ops::stops::text;
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
@@ -12,9 +12,7 @@ use std::os::unix::net::UnixStream;
 
 /// Starts a host whose agent `a` uses this server.
 pub(crate) fn new_host(settings: &str, server: &Server, kind: &str, more: &[&str]) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.configure(settings);
-    host.up();
+    let host = TestHost::own(Build::Plain).configured(settings).started();
     let base = if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() };
     let words = ["model", "add", "m", "--kind", kind, "--base-url", &base, "--model", "small", "--no-test"];
     host.ctl(&[&words[..], more].concat()).ok();

@@ -18,17 +18,12 @@ fn tools_of(host: &TestHost, agent: &str) -> Vec<String> {
 }
 
 fn refusal(host: &TestHost, payload: &Value) -> String {
-    let answer = host.submit("a", "enabled_tools", payload);
-    assert_eq!(answer.code, 1, "{payload}: {}", answer.stdout);
-    let error: Value = serde_json::from_str(&answer.stderr).expect("an error in JSON");
-    error["error"]["code"].as_str().expect("a code").to_owned()
+    host.submit("a", "enabled_tools", payload).error()["code"].as_str().expect("a code").to_owned()
 }
 
 #[test]
 fn agent_has_exactly_the_tools_it_was_created_with() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     assert_eq!(tools_of(&host, "a"), USUAL);
     host.ctl(&["agent", "add", "b", "--tool", "read_file"]).ok();
     assert_eq!(tools_of(&host, "b"), ["read_file"]);
@@ -49,9 +44,7 @@ fn agent_has_exactly_the_tools_it_was_created_with() {
 
 #[test]
 fn adding_and_removing_tools_keeps_the_others() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     let answer = host.submit("a", "enabled_tools", json!({ "add": ["run_command"] })).ok().json();
     let id = answer["id"].as_str().expect("an id");
     let shown = host.ctl(&["change", "show", id]).ok().stdout;
@@ -79,9 +72,7 @@ fn adding_and_removing_tools_keeps_the_others() {
 
 #[test]
 fn agent_proposes_one_more_tool_in_the_chat() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     let reply = host.say("a", r#"change enabled_tools {"add":["run_command"]} because I want it to count lines"#);
     assert!(reply.contains("pending as chg_"), "{reply}");
     let waiting = host.ctl(&["--json", "change", "list"]).ok().json();

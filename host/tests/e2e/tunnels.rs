@@ -33,15 +33,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Starts a host with an agent whose commands may use tunnels to a server.
-fn host_with(site: &TlsSite, more: &[&str]) -> TestHost {
-    let host = TestHost::new();
-    host.configure(LOOPBACK);
-    host.up();
-    host.agent("a");
+/// Starts a server, and a host with an agent whose commands may use tunnels to it.
+fn host_with(more: &[&str]) -> (TlsSite, TestHost) {
+    let site = TlsSite::start();
+    let host = TestHost::new().configured(LOOPBACK).started_with("a");
     host.change("a", "enabled_tools", &json!({ "add": ["run_command"] }));
-    grant(&host, site, more);
-    host
+    grant(&host, &site, more);
+    (site, host)
 }
 
 fn grant(host: &TestHost, site: &TlsSite, more: &[&str]) {
@@ -63,8 +61,7 @@ fn curl(site: &TlsSite, more: &str) -> String {
 
 #[test]
 fn command_makes_its_own_tls_connection_in_a_tunnel() {
-    let site = TlsSite::start();
-    let host = host_with(&site, &[]);
+    let (site, host) = host_with(&[]);
     let listed = host.ctl(&["egress", "list"]).ok().stdout;
     assert!(listed.contains("tunnel") && listed.contains("not limited"), "{listed}");
     trust(&host, &site);
@@ -91,8 +88,7 @@ fn command_makes_its_own_tls_connection_in_a_tunnel() {
 
 #[test]
 fn tunnel_used_between_permitted_calls() {
-    let site = TlsSite::start();
-    let host = host_with(&site, &[]);
+    let (site, host) = host_with(&[]);
     let to = format!("localhost:{}", site.port);
     let hello = hex(&client_hello("localhost"));
     let left_open = perl(&format!(
@@ -116,8 +112,7 @@ fn tunnel_used_between_permitted_calls() {
 
 #[test]
 fn tunnel_beyond_its_grant_is_refused_by_name() {
-    let site = TlsSite::start();
-    let host = host_with(&site, &[]);
+    let (site, host) = host_with(&[]);
     let own = format!("localhost:{}", site.port);
     let hello = hex(&client_hello("localhost"));
     let asked = |tries: &[(&str, &str)]| {
@@ -157,8 +152,7 @@ fn tunnel_beyond_its_grant_is_refused_by_name() {
 
 #[test]
 fn bytes_of_a_command_in_tunnels_are_bounded() {
-    let site = TlsSite::start();
-    let host = host_with(&site, &["--upload-bytes-max", "20000"]);
+    let (site, host) = host_with(&["--upload-bytes-max", "20000"]);
     trust(&host, &site);
     host.say("a", "run head -c 30000 /dev/zero | tr '\\0' x > large && head -c 8000 large > small");
     let said = online(&host, &curl(&site, "--data-binary @large"));
@@ -173,8 +167,7 @@ fn bytes_of_a_command_in_tunnels_are_bounded() {
 
 #[test]
 fn ten_thousand_tunnels_are_bounded() {
-    let site = TlsSite::start();
-    let host = host_with(&site, &[]);
+    let (site, host) = host_with(&[]);
     let to = format!("localhost:{}", site.port);
     // A tunnel that is open has a place, and others wait for it.
     let said = online(
@@ -207,9 +200,9 @@ fn ten_thousand_tunnels_are_bounded() {
 
 #[test]
 fn credential_through_a_tunnel_is_refused() {
-    let site = TlsSite::start();
+    let (site, host) = host_with(&[]);
     let git = GitSite::start();
-    let host = host_with(&site, &[]);
+
     host.ctl_given("top-secret-token-1\n", &["secret", "set", "forge"]).ok();
     let at = ["egress", "grant", "a", "localhost:443", "--commands", "tunnel", "--yes"];
     for part in [["--secret", "forge"], ["--method", "GET"], ["--path", "/page"]] {
@@ -235,12 +228,11 @@ fn credential_through_a_tunnel_is_refused() {
 
 #[test]
 fn presets_work_beside_a_tunnel() {
-    let (site, git, registry) = (TlsSite::start(), GitSite::start(), Registry::new());
+    let ((site, host), git, registry) = (host_with(&[]), GitSite::start(), Registry::new());
     needs("node");
     git.repository("ada/tulip.git", "tulip.txt", "red");
     registry.publish("tulip", std::path::Path::new("/workspace/script"));
     registry.publish_wheel("rose", "def main():\n    print('a rose')\n");
-    let host = host_with(&site, &[]);
     let paths = |commands: &str, port: u16, paths: &[&str]| json!({ "host": "127.0.0.1", "port": port, "methods": ["GET"], "commands": commands, "paths": paths });
     let port = git.port.to_string();
     host.ctl(&["egress", "grant", "a", "127.0.0.1", "--port", &port, "--commands", "git", "--yes"]).ok();

@@ -2,8 +2,7 @@
 //!
 //! They use the real programs. The bounds are tested beside `host/src/sessions/files/versions.rs`.
 
-use crate::security::quota::code;
-use crate::support::client::{Raw, current_user};
+use crate::support::client::{Raw, code};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::jail_fixture::host_users;
 use serde_json::{Value, json};
@@ -40,8 +39,7 @@ fn data() -> Vec<u8> {
 #[test]
 fn restore_brings_back_what_an_agent_overwrote_and_deleted() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
+        let host = TestHost::with(user, Build::Plain, None).started();
         host.ctl(&["agent", "add", "a", "--tool", "run_command", "--tool", "read_file", "--tool", "write_file"]).ok();
         host.say("a", "hello");
         let own = super::files::shared_directory();
@@ -83,9 +81,7 @@ fn restore_brings_back_what_an_agent_overwrote_and_deleted() {
 
 #[test]
 fn history_names_the_turn_and_what_was_left_out() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.say("a", "write a.txt: one");
     host.say("a", "write a.txt: two");
     let turn = history(&host)["turn"].clone();
@@ -118,9 +114,7 @@ fn history_names_the_turn_and_what_was_left_out() {
 
 #[test]
 fn call_runs_if_its_files_cannot_be_kept() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.say("a", "write a.txt: one");
     fs::write(in_session(&host, "versions/index.json"), "{").expect("damaged");
     assert!(host.say("a", "write a.txt: two").contains("I wrote"));
@@ -138,9 +132,7 @@ fn call_runs_if_its_files_cannot_be_kept() {
 
 #[test]
 fn versions_survive_a_killed_host_and_go_with_their_session() {
-    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
-    host.up();
-    host.agent("a");
+    let mut host = TestHost::own(Build::Failpoints).started_with("a");
     host.say("a", "write a.txt: one");
     host.down();
     host.up_failing_at("versions_kept");

@@ -2,8 +2,8 @@
 //!
 //! They use the real daemon and its port. See `deliveries` for outgoing messages.
 
-use crate::support::client;
-use crate::support::hooks::{Hook, Receiver, Response, new_host, now, receipt};
+use crate::support::client::{self, check_refused};
+use crate::support::hooks::{Hook, Receiver, Response, add_shop, host_with_shop, new_host, now, receipt};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::needs::needs;
 use serde_json::{Value, json};
@@ -15,16 +15,9 @@ fn messages(host: &TestHost) -> usize {
     host.entries("message.recorded").len()
 }
 
-#[track_caller]
-fn refused(answer: &(u16, Value), status: u16, code: &str) {
-    assert_eq!((answer.0, answer.1["error"]["code"].as_str()), (status, Some(code)), "{answer:?}");
-}
-
 #[test]
 fn unsigned_event_is_refused_and_reveals_no_channel() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, hook) = host_with_shop("");
     let other = Hook::add(&host, "desk", &receiver, &[]);
     let (body, at) = (Hook::words("hello"), now());
     let signature = hook.sign("e1", at, &body);
@@ -46,7 +39,7 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
     let unknown = Hook { name: "unknown".to_owned(), ..hook.clone() };
     answers.push(unknown.post(&right, &body));
     for answer in &answers {
-        refused(answer, 401, "signature_invalid");
+        check_refused(answer, 401, "signature_invalid");
         assert_eq!(answer.1, answers[0].1, "all refusals are the same");
     }
     assert_eq!(messages(&host), 0);
@@ -56,9 +49,7 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
 
 #[test]
 fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, hook) = host_with_shop("");
     let body = Hook::words("hello");
     let at_time = |at: i64| {
         let signature = hook.sign("e", at, &body);
@@ -67,16 +58,15 @@ fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
             &body,
         )
     };
-    refused(&at_time(now() - 400), 401, "timestamp_outside");
-    refused(&at_time(now() + 400), 401, "timestamp_outside");
-    refused(&hook.send("e", &json!({ "sender": "eve", "text": "hello" }).to_string()), 403, "sender_unknown");
-    refused(&hook.send("e", &json!({ "sender": "ann ", "text": "hello" }).to_string()), 403, "sender_unknown");
-    refused(&hook.send("e", "{}"), 400, "request_malformed");
-    refused(&hook.send("e", r#"{"sender":"ann","sender":"ann","text":"x"}"#), 400, "request_malformed");
-    refused(&hook.send("e", &Hook::words(" ")), 400, "message_empty");
-    refused(&hook.send("e", &Hook::words(&"x".repeat(300 * 1024))), 413, "message_too_long");
-    let (status, answer) = hook.send("a b", &body);
-    assert_eq!((status, &answer["error"]["code"]), (400, &"event_id".into()));
+    check_refused(&at_time(now() - 400), 401, "timestamp_outside");
+    check_refused(&at_time(now() + 400), 401, "timestamp_outside");
+    check_refused(&hook.send("e", &json!({ "sender": "eve", "text": "hello" }).to_string()), 403, "sender_unknown");
+    check_refused(&hook.send("e", &json!({ "sender": "ann ", "text": "hello" }).to_string()), 403, "sender_unknown");
+    check_refused(&hook.send("e", "{}"), 400, "request_malformed");
+    check_refused(&hook.send("e", r#"{"sender":"ann","sender":"ann","text":"x"}"#), 400, "request_malformed");
+    check_refused(&hook.send("e", &Hook::words(" ")), 400, "message_empty");
+    check_refused(&hook.send("e", &Hook::words(&"x".repeat(300 * 1024))), 413, "message_too_long");
+    check_refused(&hook.send("a b", &body), 400, "event_id");
     // The host does not read the rest of a body over the limit.
     let mut stream = hook.connect();
     let path = hook.path();
@@ -91,7 +81,7 @@ fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
         assert_eq!(found, status, "{method} {path}");
     }
     host.ctl(&["agent", "disconnect", "a", "shop"]).ok();
-    refused(&hook.send("e", &body), 503, "channel_unheard");
+    check_refused(&hook.send("e", &body), 503, "channel_unheard");
     assert_eq!(messages(&host), 0);
     assert_eq!(host.status()["sessions"], json!([]));
     host.ctl(&["agent", "connect", "a", "shop", "--yes"]).ok();
@@ -100,17 +90,14 @@ fn signed_event_with_wrong_time_shape_or_sender_is_refused() {
 
 #[test]
 fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let mut hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, mut hook) = host_with_shop("");
     let message = hook.say("e1", "hello");
     assert_eq!(hook.say("e1", "hello"), message, "a retry with a new signature is the same message");
-    refused(&hook.send("e1", &Hook::words("hello!")), 409, "event_reused");
+    check_refused(&hook.send("e1", &Hook::words("hello!")), 409, "event_reused");
     let other = json!({ "sender": "ann", "text": "hello", "thread": "t" }).to_string();
-    refused(&hook.send("e1", &other), 409, "event_reused");
+    check_refused(&hook.send("e1", &other), 409, "event_reused");
     receipt(&host, &message, "received");
-    host.down();
-    host.up();
+    host.restart();
     hook.follow_restart(&host);
     assert_eq!(hook.say("e1", "hello"), message, "the id is known after a restart");
     let second = hook.say("e2", "hello");
@@ -121,9 +108,7 @@ fn repeated_event_is_one_message_and_a_reused_id_is_refused() {
 
 #[test]
 fn flood_is_throttled_and_locks_no_one_out() {
-    let host = new_host(Build::Plain, "requests_per_minute = 5\n");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, hook) = host_with_shop("requests_per_minute = 5\n");
     let other = Receiver::accepting();
     let desk = Hook::add(&host, "desk", &other, &[]);
     let mut slowed = 0;
@@ -155,8 +140,7 @@ fn flood_is_throttled_and_locks_no_one_out() {
 #[test]
 fn message_is_acknowledged_only_after_it_is_stored() {
     let mut host = new_host(Build::Failpoints, "");
-    let receiver = Receiver::accepting();
-    let mut hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (receiver, mut hook) = add_shop(&host);
     host.down();
     host.up_failing_at("record");
     hook.follow_restart(&host);
@@ -188,9 +172,7 @@ fn message_is_acknowledged_only_after_it_is_stored() {
 
 #[test]
 fn linked_sender_gets_signed_replies_and_threads_are_separate() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, hook) = host_with_shop("");
     let tested = host.ctl(&["--json", "channel", "test", "shop"]).ok().json();
     assert_eq!(tested["received"], true, "{tested}");
     assert_eq!(receiver.got()[0].body["type"], "test");
@@ -238,17 +220,15 @@ fn channel_is_for_operators_and_its_secret_is_shown_once() {
     add("shop", &receiver.url).refused("already");
     let listed = host.ctl(&["--json", "channel", "list"]).ok().json();
     assert_eq!((&listed[0]["idempotent"], &listed[0]["agent"]), (&true.into(), &"a".into()), "{listed}");
-    host.ctl(&["person", "add", "Bob", "--role", "member"]).ok();
-    let bob = client::Raw::of_person(&host, "Bob");
+    let bob = client::Raw::add_person(&host, "Bob", &["--role", "member"]);
     assert_eq!(bob.get("/v1/channels").0, 403);
     assert_eq!(bob.get("/v1/dead"), (200, json!([])));
     // An admin cannot add a channel whose name has linked people: the holder of its secret could write as them.
-    host.ctl(&["person", "add", "Eve", "--role", "admin"]).ok();
-    let eve = client::Raw::of_person(&host, "Eve");
+    let eve = client::Raw::add_person(&host, "Eve", &["--role", "admin"]);
     host.ctl(&["channel", "remove", "shop", "--yes"]).ok();
     let new = json!({ "kind": "webhook", "name": "shop", "url": receiver.url }).to_string();
-    refused(&eve.ask("POST", "/v1/channels", &new), 409, "channel_in_use");
-    refused(&hook.send("e", &Hook::words("hello")), 401, "signature_invalid");
+    check_refused(&eve.ask("POST", "/v1/channels", &new), 409, "channel_in_use");
+    check_refused(&hook.send("e", &Hook::words("hello")), 401, "signature_invalid");
     let mut brought = host.command("ironctl");
     brought.arg("--home").arg(&host.home).args([
         "--json",
@@ -280,9 +260,7 @@ fn channel_is_for_operators_and_its_secret_is_shown_once() {
 
 #[test]
 fn event_id_of_an_erased_session_is_still_known() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, hook) = host_with_shop("");
     let message = hook.say("e1", "hello");
     let why = receipt(&host, &message, "received");
     let session = why["message"]["session_id"].as_str().expect("a session");

@@ -7,8 +7,8 @@ mod interrupted;
 
 use crate::chaos::kill::{SetOnDrop, answered, each_settled_once, retry, run_settings, send_messages};
 use crate::security::tamper::outside;
-use crate::support::client::{Client, Raw, current_user};
-use crate::support::hooks::{Hook, Receiver};
+use crate::support::client::{Client, Raw, check_refused};
+use crate::support::hooks::{Hook, Receiver, add_shop};
 use crate::support::host_fixture::{Answer, Build, TestHost, alive, wait_for};
 use crate::support::site::{Site, grant};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const BACKUPS_OF_A_HOST: u64 = 5;
 const PAUSE_MS_MAX: u64 = 400;
 
 fn new_host() -> TestHost {
-    let mut host = TestHost::with(current_user(), Build::Plain, None);
+    let mut host = TestHost::own(Build::Plain);
     let data = outside(&host);
     host.set_env("XDG_DATA_HOME", data.to_str());
     host
@@ -48,8 +48,6 @@ fn text(path: &Path) -> &str {
 fn beside(host: &TestHost, name: &str) -> PathBuf {
     host.home.with_file_name(name)
 }
-
-/// Makes a backup and returns its path.
 fn back_up(host: &TestHost, name: &str) -> PathBuf {
     let path = beside(host, name);
     host.ctl(&["backup", "create", text(&path)]).ok();
@@ -59,8 +57,6 @@ fn back_up(host: &TestHost, name: &str) -> PathBuf {
 fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
 }
-
-/// Returns the code of a refused command.
 #[track_caller]
 fn code(answer: &Answer) -> String {
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
@@ -111,8 +107,7 @@ fn check_continues(host: &TestHost, change: &str, seed: u64) {
     check_approval_is_void(host, change);
     let generations = host.entries("state.generation").len();
     assert!(host.say("one", "echo once more").contains("once more"), "seed {seed}");
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(host.entries("state.generation").len(), generations, "another start begins no generation");
     host.down();
 }
@@ -148,8 +143,7 @@ fn back_up_under_load(rng: &mut fastrand::Rng, moments: u64, seed: u64) {
         host.agent(name);
     }
     let change = approve_once(&host, "one");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (receiver, hook) = add_shop(&host);
     let (over, answers) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
     let files: Vec<PathBuf> = std::thread::scope(|scope| {
         let one = scope.spawn(|| send_messages(&Client::of(&host), "one", 1, &over, &answers[0]));
@@ -226,10 +220,10 @@ fn approval_before_a_restore_does_not_count() {
 #[test]
 fn call_after_a_backup_is_not_made_again_by_its_restore() {
     let site = Site::start();
-    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
+    let mut host = TestHost::own(Build::Failpoints);
     let data = outside(&host);
     host.set_env("XDG_DATA_HOME", data.to_str());
-    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    grant(&host, &site, &["POST"], &["/notes"]);
     host.down();
     host.up_failing_at("turn_open");
     let pid = host.pid().expect("the host runs");
@@ -377,10 +371,8 @@ fn key_of_an_empty_home_remains_if_settings_name_another() {
 fn only_an_owner_gets_a_backup() {
     let host = new_host();
     host.up();
-    host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&host, "carol");
-    let (status, said) = carol.ask("POST", "/v1/backup", "");
-    assert_eq!((status, said["error"]["code"].as_str()), (403, Some("role_too_low")), "{said}");
+    let carol = Raw::add_person(&host, "carol", &["--role", "admin"]);
+    check_refused(&carol.ask("POST", "/v1/backup", ""), 403, "role_too_low");
     assert!(host.entries("backup.created").is_empty());
     back_up(&host, "b.backup");
     let entries = host.entries("backup.created");

@@ -32,8 +32,7 @@ fn check(host: &TestHost, name: &str) -> Value {
 #[test]
 fn doctor_asks_model_endpoints_and_names_the_remedy() {
     let server = Server::start(guarded);
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     assert_eq!(check(&host, "model scripted")["ok"], true);
     host.ctl_given(KEY, &["secret", "set", "lab"]).ok();
     let url = format!("{}/v1", server.url());
@@ -59,8 +58,7 @@ fn doctor_asks_model_endpoints_and_names_the_remedy() {
 fn doctor_connects_to_receivers_and_sends_nothing() {
     let receiver = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = receiver.local_addr().expect("bound");
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     host.ctl(&["channel", "add", "webhook", "shop", "--url", &format!("http://{address}/replies")]).ok();
     let reached = check(&host, "channel shop");
     assert_eq!(reached["ok"], true, "{reached}");

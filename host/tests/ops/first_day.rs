@@ -56,8 +56,6 @@ struct Step {
     /// True if the model server starts before it, false if the model server stops.
     server: Option<bool>,
 }
-
-/// The document.
 #[derive(Debug, Default)]
 struct Document {
     /// The commands that a person types, in their order.
@@ -207,8 +205,6 @@ impl Walk {
         std::fs::write(&path, settings.replace("[packages]\n", &own)).expect("written");
         self.host.ctl(&["config", "reload"]).ok();
     }
-
-    /// Stops or starts the model server.
     fn serve(&mut self, starts: bool) {
         self.server = None;
         let port = self.port;

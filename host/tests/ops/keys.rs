@@ -2,7 +2,7 @@
 //!
 //! They use the real programs, with fail points for the kills. See `security::operators`.
 
-use crate::support::client::{self, Raw};
+use crate::support::client::{Raw, check_refused};
 use crate::support::host_fixture::{Answer, Build, TestHost};
 use crate::support::jail_fixture::host_users;
 use crate::support::record;
@@ -30,9 +30,10 @@ fn start_a_conversation(host: &TestHost) {
     host.down();
 }
 
-/// Checks that the conversation continues with its earlier messages and that the ledger is valid.
+/// Starts the host, and checks that the conversation continues with its earlier messages and that the ledger is valid.
 #[track_caller]
 fn conversation_continues(host: &TestHost) {
+    host.up();
     assert!(host.say("a", "what is my name?").contains("Ada"), "the conversation is lost");
     let session = host.session()["id"].as_str().expect("an id").to_owned();
     let transcript = host.ctl(&["--json", "session", "show", &session, "--transcript"]);
@@ -71,7 +72,6 @@ fn new_master_key_opens_all_data_and_the_old_key_is_refused() {
             .filter(|name| name.contains(".next") || name.contains(".new") || name.contains(".old"))
             .collect();
         assert!(left.is_empty(), "{left:?}");
-        host.up();
         conversation_continues(&host);
         let entries = host.entries("key.rotated");
         assert_eq!(entries.len(), 1, "{entries:?}");
@@ -100,7 +100,6 @@ fn new_master_key_opens_all_data_and_the_old_key_is_refused() {
         rotate(&host, &[]).refused("wrong master key or damaged file");
         assert_eq!(key_of(&host), [7; 32], "a refused rotation changes nothing");
         put(&host, "master.key", &fresh);
-        host.up();
         conversation_continues(&host);
         host.down();
         // Another rotation keeps a copy of the old key.
@@ -108,7 +107,6 @@ fn new_master_key_opens_all_data_and_the_old_key_is_refused() {
         rotate(&host, &["--keep-old", kept.to_str().expect("UTF-8")]).ok();
         assert_eq!(std::fs::read(&kept).expect("kept"), fresh);
         rotate(&host, &["--keep-old", kept.to_str().expect("UTF-8")]).refused("exists already");
-        host.up();
         conversation_continues(&host);
     }
 }
@@ -121,12 +119,10 @@ fn master_key_is_rotated_after_a_ledger_rotation() {
     let old = key_of(&host);
     rotate(&host, &[]).ok();
     assert_ne!(key_of(&host), old);
-    host.up();
     conversation_continues(&host);
     host.ctl(&["audit", "rotate"]).ok();
     host.down();
     rotate(&host, &[]).ok();
-    host.up();
     conversation_continues(&host);
 }
 
@@ -142,7 +138,6 @@ fn key_rotation_killed_at_any_step_leaves_one_working_key() {
             host.set_env("IRONCLAW_FAILPOINT", None);
             // A reader opens the home before the next start completes the rotation.
             host.ctl(&["audit", "verify"]).ok();
-            host.up();
             conversation_continues(&host);
             host.down();
             assert_eq!(key_of(&host) != before, switched, "{user:?}: killed at {point}");
@@ -152,7 +147,6 @@ fn key_rotation_killed_at_any_step_leaves_one_working_key() {
             );
         }
         rotate(&host, &[]).ok();
-        host.up();
         conversation_continues(&host);
         assert_eq!(host.entries("key.rotated").len(), 3, "{user:?}: the late interruptions and the last rotation");
     }
@@ -160,7 +154,7 @@ fn key_rotation_killed_at_any_step_leaves_one_working_key() {
 
 #[test]
 fn external_master_key_is_replaced_by_the_operator() {
-    let mut host = TestHost::with(client::current_user(), Build::Plain, None);
+    let mut host = TestHost::own(Build::Plain);
     start_a_conversation(&host);
     let directory = host.home.parent().expect("a directory").join("keys");
     std::fs::create_dir(&directory).expect("made");
@@ -190,7 +184,6 @@ fn external_master_key_is_replaced_by_the_operator() {
     assert!(said.contains(&format!("mv {} {}", path(&next), path(&named))), "{said}");
     host.ctl(&["up", "--detach"]).refused("was replaced at");
     std::fs::rename(&next, &named).expect("as the command says");
-    host.up();
     conversation_continues(&host);
     host.down();
     // The same key is now a credential of systemd.
@@ -204,7 +197,6 @@ fn external_master_key_is_replaced_by_the_operator() {
     assert!(said.contains(&format!("LoadCredential=ironclaw-master-key:{}", path(&next))), "{said}");
     host.ctl(&["up", "--detach"]).refused("was replaced at");
     std::fs::rename(&next, credentials.join("ironclaw-master-key")).expect("as the command says");
-    host.up();
     conversation_continues(&host);
     host.down();
     host.set_env("CREDENTIALS_DIRECTORY", None);
@@ -241,16 +233,14 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
 
 #[test]
 fn token_rotation_updates_its_file_and_ends_the_old_token() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     let old = Raw::of(&host);
     let said = host.ctl(&["key", "rotate", "token"]).ok();
     let fresh = Raw::of(&host);
     assert_ne!(old.token, fresh.token);
     assert!(!said.stdout.contains("ict_") && !said.stderr.contains("ict_"), "{}", said.stdout);
     assert_eq!(fresh.get("/v1/status").0, 200);
-    let (status, answer) = old.get("/v1/status");
-    assert_eq!((status, answer["error"]["code"].as_str()), (401, Some("token_revoked")));
+    check_refused(&old.get("/v1/status"), 401, "token_revoked");
     host.ctl(&["person", "add", "Bob"]).ok();
     let made = host.ctl(&["--json", "token", "add", "--person", "Bob", "--expires", "30d"]).ok().json();
     let (id, text) = (made["token"]["id"].as_str().expect("an id"), made["text"].as_str().expect("a token"));
@@ -261,8 +251,7 @@ fn token_rotation_updates_its_file_and_ends_the_old_token() {
     assert_eq!(bob.get("/v1/agents").1["error"]["code"], "token_revoked");
     assert_eq!(bob.with_token(rotated["text"].as_str().expect("a token")).get("/v1/agents").0, 200);
     host.ctl(&["token", "rotate", id]).refused("is revoked already");
-    host.down();
-    host.up();
+    host.restart();
     host.ctl(&["status"]).ok();
     assert_eq!(host.entries("token.rotated").len(), 2);
 }
@@ -270,7 +259,7 @@ fn token_rotation_updates_its_file_and_ends_the_old_token() {
 #[test]
 fn kill_during_a_token_rotation_does_not_lock_the_owner_out() {
     for (point, ended) in TOKEN_POINTS {
-        let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
+        let mut host = TestHost::own(Build::Failpoints);
         host.set_env("IRONCLAW_FAILPOINT", Some(point));
         host.up();
         let old = Raw::of(&host).token;

@@ -2,7 +2,7 @@
 //!
 //! They use the real sockets. See `chaos::failures` for a host that is not ready.
 
-use crate::support::client::{Client, Raw, current_user, exchange};
+use crate::support::client::{Client, Raw, check_refused, exchange};
 use crate::support::host_fixture::{Build, TestHost};
 use serde_json::json;
 use std::collections::HashMap;
@@ -41,9 +41,7 @@ pub(crate) fn figures(host: &TestHost) -> HashMap<String, f64> {
 
 #[test]
 fn request_without_a_token_gets_only_liveness_and_readiness() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    host.up();
+    let host = TestHost::own(Build::Plain).configured("[api]\nlisten = \"127.0.0.1:0\"\n").started();
     let raw = Raw::of(&host);
     assert_eq!(raw.get_with(&[], "/healthz"), (200, json!({ "alive": true })));
     assert_eq!(raw.get_with(&[], "/readyz"), (200, json!({ "ready": true })));
@@ -71,9 +69,7 @@ fn request_without_a_token_gets_only_liveness_and_readiness() {
 
 #[test]
 fn metrics_count_events_and_contain_no_id_name_or_text() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("parrot-agent");
+    let host = TestHost::own(Build::Plain).started_with("parrot-agent");
     host.say("parrot-agent", "echo a-secret-word");
     host.say("parrot-agent", "hello");
     Raw::of(&host).get_with(&[], "/v1/status");
@@ -103,12 +99,10 @@ fn metrics_count_events_and_contain_no_id_name_or_text() {
 
 #[test]
 fn stopped_host_is_alive_but_not_ready_and_says_why() {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     host.ctl(&["panic"]).ok();
     let raw = Raw::of(&host);
-    let (status, answer) = raw.get_with(&[], "/readyz");
-    assert_eq!((status, &answer["error"]["code"]), (503, &json!("panicked")), "{answer}");
+    check_refused(&raw.get_with(&[], "/readyz"), 503, "panicked");
     assert_eq!(raw.get_with(&[], "/healthz").0, 200);
     assert_eq!(figures(&host)["ironclaw_ready"], 0.0);
     host.ctl(&["resume"]).ok();

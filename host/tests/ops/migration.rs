@@ -2,7 +2,7 @@
 //!
 //! No later schema exists yet, so a copy of the record serves as the snapshot. See `migrations` of `ironclaw_state`.
 
-use crate::support::client::{Client, current_user};
+use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::record;
 use ironclaw_state::migrations::NEWEST;
@@ -13,9 +13,7 @@ use std::process::Command;
 
 /// Returns a stopped host whose agent knows a name, and a snapshot of its record.
 fn with_snapshot() -> (TestHost, PathBuf) {
-    let host = TestHost::with(current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.say("a", "my name is Ada.");
     host.down();
     let snapshot = host.home.join(snapshot_name());

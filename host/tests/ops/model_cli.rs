@@ -42,12 +42,8 @@ fn guarded(seen: &Seen) -> Act {
 }
 
 fn running() -> TestHost {
-    let host = TestHost::new();
-    host.up();
-    host
+    TestHost::new().started()
 }
-
-/// Returns the base URL of an API of this server.
 fn base(server: &Server, kind: &str) -> String {
     if kind == "openai" { format!("{}/v1", server.url()) } else { server.url() }
 }
@@ -192,8 +188,7 @@ fn default_model_applies_to_agents_without_a_choice() {
     assert!(host.say("still", "hello").contains("not an AI model"));
     host.agent("later");
     assert_eq!(host.say("later", "hello"), "You said: hello");
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(host.say("assistant", "note milk"), "The file says: milk", "the choice is kept over a restart");
     host.ctl(&["agent", "set", "still", "--model", "here"]).ok();
     assert_eq!(host.say("still", "hello"), "You said: hello", "the new default applies to the next message");
@@ -343,9 +338,7 @@ fn replaced_or_systemd_key_applies_from_the_next_request() {
 #[test]
 fn model_key_is_in_no_log_ledger_error_or_agent_process() {
     let server = Server::start(guarded);
-    let host = TestHost::new();
-    host.configure("[log]\nlevel = \"debug\"\n");
-    host.up();
+    let host = TestHost::new().configured("[log]\nlevel = \"debug\"\n").started();
     let added = add(&host, &server, "lab", "openai", &["--default"], KEY);
     // By default, a server on this machine needs no key.
     added.refused("the test failed: the model endpoint `lab`");

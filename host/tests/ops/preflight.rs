@@ -36,8 +36,7 @@ fn preflight_as_root_tests_the_configured_ids() {
     if !host_users().contains(&HostUser::Root) {
         return; // an ordinary user cannot map other ids
     }
-    let host = TestHost::with(HostUser::Root, Build::Plain, None);
-    host.configure("[jail]\nuid_base = 70000\n");
+    let host = TestHost::with(HostUser::Root, Build::Plain, None).configured("[jail]\nuid_base = 70000\n");
     let program = host.programs.join("ironclaw-host");
     let program = program.to_str().expect("a plain path");
     let home = host.home.to_str().expect("a plain path");

@@ -3,12 +3,11 @@
 //! A build with fail points lists the statements that it prepares, so a new statement needs no line here. See `ironclaw_state::failpoint`.
 
 use crate::e2e::requests::{approve, post, waiting};
-use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::client::Raw;
+use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::record;
-use crate::support::site::{Site, grant};
+use crate::support::site::granted;
 use rusqlite::Connection;
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The time between two runs of the schedule.
@@ -59,10 +58,7 @@ const MAY_SCAN: &[(&str, &str)] = &[
 
 /// Runs a host through a schedule, rounds, wakes and an approval. Returns it stopped, with the statements that it prepared.
 fn worked() -> (TestHost, BTreeSet<String>) {
-    let site = Site::start();
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    let (site, mut host) = granted(TestHost::with_clock(), &["POST"], &["/notes"]);
     host.ctl(&["schedule", "add", "a", "hello", "--yes", "--every", "1h"]).ok();
     host.say("a", "hello");
     host.down();
@@ -121,8 +117,6 @@ fn findings(db: &Connection, statements: &BTreeSet<String>) -> Findings {
     }
     found
 }
-
-/// Returns the steps of the plan of a statement.
 fn plan(db: &Connection, sql: &str) -> Vec<String> {
     let mut statement = db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect(sql);
     let mut rows = statement.raw_query();
@@ -143,8 +137,6 @@ fn names(db: &Connection, sql: &str) -> BTreeSet<String> {
     let names = statement.query_map([], |row| row.get(0)).expect("rows");
     names.collect::<Result<_, _>>().expect("names")
 }
-
-/// Returns an empty database with the schema of the record.
 fn copy_of_schema(db: &Connection) -> Connection {
     let copy = Connection::open_in_memory().expect("opened");
     // Tables before their indexes and triggers. A virtual table makes its shadow tables itself.
@@ -176,8 +168,6 @@ fn hot_path_reads_by_indexes_only() {
     assert!(2 * noticed > droppable.len(), "{noticed} of {droppable:?}");
     assert!(findings(&copy_of_schema(&db), &statements).is_empty(), "the copy has the same plans");
 }
-
-/// Returns the index that a step uses.
 fn index_of(step: &str) -> Option<String> {
     let (_, index) = step.split_once(" INDEX ")?;
     index.split(' ').next().map(str::to_owned).filter(|_| !step.contains("VIRTUAL TABLE"))

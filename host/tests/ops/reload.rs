@@ -12,8 +12,7 @@ use std::path::Path;
 
 /// Starts a host with an agent, and creates a directory with a file that every user can read.
 fn new_host() -> (TestHost, tempfile::TempDir) {
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     host.ctl(&["agent", "add", "a", "--tool", "read_file"]).ok();
     let data = tempfile::tempdir().expect("a temporary directory");
     fs::set_permissions(data.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
@@ -101,8 +100,7 @@ fn setting_that_needs_a_restart_is_named_until_then() {
     assert_eq!((&again["applied"], &again["restart"]), (&json!([]), &json!(["turn.seconds_max"])));
     let shown = host.ctl(&["config", "reload"]).ok().stdout;
     assert!(shown.contains("needs a restart: turn.seconds_max"), "{shown}");
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(reload(&host)["restart"], json!([]));
 }
 

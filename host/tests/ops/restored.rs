@@ -60,8 +60,7 @@ fn accepted_break_is_named_in_every_later_verification() {
         host.say("a", &format!("echo {text}"));
     }
     host.ctl(&["audit", "rotate"]).ok();
-    host.down();
-    host.up();
+    host.restart();
     assert!(!warnings(&host).contains("know another history"));
     host.down();
     let (code, whole) = verified(&host);
@@ -96,9 +95,7 @@ fn refused_accept_moves_no_archive(host: &TestHost) {
 
 #[test]
 fn record_older_than_its_archives_is_named_and_accepted() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.down();
     let (state, kept) = (host.home.join("state.db"), host.home.with_file_name("kept.db"));
     copy_with_owners(&state, &kept);
@@ -122,8 +119,7 @@ fn record_older_than_its_archives_is_named_and_accepted() {
     assert_eq!((code, whole["accepted"].as_array().map(Vec::len)), (0, Some(1)), "{whole}");
     host.say("a", "echo on");
     host.ctl(&["audit", "rotate"]).ok();
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(counts(&host), (1, 1));
     assert_eq!(verified(&host).0, 0);
 }
@@ -247,9 +243,7 @@ fn provisional_head_is_replaced_after_a_failed_publication() {
 
 #[test]
 fn invalid_or_damaged_archive_is_named_at_once() {
-    let host = TestHost::with(crate::support::client::current_user(), crate::support::host_fixture::Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(crate::support::host_fixture::Build::Plain).started_with("a");
     let message = host.chat("a", "write a.txt: x")["message_id"].as_str().expect("an id").to_owned();
     host.ctl(&["audit", "rotate"]).ok();
     let archive = host.home.join("ledger/chain-000000000000.ndjson");

@@ -3,7 +3,6 @@
 //! See `security::tamper` for changed ledgers.
 
 use crate::security::tamper::outside;
-use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::jail_fixture::{HostUser, ORDINARY_UID, host_users, set_owner};
 use crate::support::record;
@@ -55,7 +54,7 @@ fn heads_are_published_as_the_ledger_grows_and_at_the_stop() {
         );
         // `ironctl audit head` works with and without a host.
         let file = host.home.parent().expect("a directory").join(format!("by-hand-{user:?}"));
-        if user == client::current_user() {
+        if user == HostUser::current() {
             let path = file.to_str().expect("UTF-8");
             let printed = host.ctl(&["--json", "audit", "head", "--out", path]).ok().json();
             let read: SignedHead = serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("a head");
@@ -101,8 +100,7 @@ fn failure_to_publish_heads_is_only_a_warning() {
 
 #[test]
 fn missing_directory_for_heads_is_in_the_status() {
-    let host = TestHost::new();
-    host.up();
+    let host = TestHost::new().started();
     // The data directory of this user is in the home of the host.
     let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("heads of the ledger are kept nowhere"), "{warnings}");
@@ -149,10 +147,8 @@ fn directory_for_heads_in_the_home_is_refused() {
 #[test]
 fn long_chain_is_rotated_and_why_explains_archived_entries() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.configure("[ledger]\nrotate_entries = 24\n");
-        host.up();
-        host.agent("a");
+        let host =
+            TestHost::with(user, Build::Plain, None).configured("[ledger]\nrotate_entries = 24\n").started_with("a");
         let first = host.chat("a", "write a.txt: x")["message_id"].as_str().expect("an id").to_owned();
         let before = host.ctl(&["--json", "why", &first]).ok().json();
         for number in 0..8 {
@@ -222,9 +218,7 @@ fn ledger_is_rotated_by_command_with_and_without_a_host() {
 
 #[test]
 fn broken_chain_is_not_rotated() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.down();
     {
         let db = record::open(&host.home);
@@ -242,9 +236,7 @@ fn broken_chain_is_not_rotated() {
 #[test]
 fn host_killed_during_a_rotation_loses_no_entry() {
     for user in host_users() {
-        let mut host = TestHost::with(user, Build::Failpoints, None);
-        host.up();
-        host.agent("a");
+        let mut host = TestHost::with(user, Build::Failpoints, None).started_with("a");
         host.say("a", "hello");
         host.down();
         for (point, rotated) in [("chain_archived", false), ("chain_begun", false), ("chain_rotated", true)] {
@@ -291,9 +283,7 @@ fn home_without_a_head_key_gets_one_at_the_next_start() {
 
 #[test]
 fn archive_of_another_history_is_set_aside() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.down();
     let state = host.home.join("state.db");
     let older = std::fs::read(&state).expect("readable");

@@ -4,7 +4,7 @@
 
 use crate::chaos::scale::{answered, each_answered_once, new_host};
 use crate::security::escape::attack::{Attacked, generate};
-use crate::support::client::{Client, Raw};
+use crate::support::client::{Client, Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, alive, kill, wait_for};
 use crate::support::jail_fixture::host_users;
 use crate::support::many_sessions::name;
@@ -16,8 +16,6 @@ use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const CANCELLED: &str = "This was cancelled before there was an answer.";
-
-/// Returns the host's notice for a message.
 pub(crate) fn notice(client: &Client, id: &str) -> String {
     answered(client, id, 0);
     let view = client.message(id, std::time::Duration::ZERO).expect("the host answers");
@@ -152,8 +150,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
     host.up();
     assert_eq!(host.status()["stopped"]["by"], "owner");
     assert_eq!(descendants(host.pid().expect("the host runs")).len(), 1, "only the launcher runs");
-    host.down();
-    host.up();
+    host.restart();
     let after = count(&host);
     assert_eq!((after[0], after[1], after[4]), (before[0], before[1], before[4]), "no work began");
     assert_eq!(host.entries("host.panicked").len(), 1);
@@ -177,9 +174,7 @@ fn panic_stops_everything_and_resume_answers_exactly_once() {
 #[test]
 fn host_killed_during_a_panic_starts_stopped() {
     for user in host_users() {
-        let mut host = TestHost::with(user, Build::Failpoints, None);
-        host.up();
-        host.agent("a");
+        let mut host = TestHost::with(user, Build::Failpoints, None).started_with("a");
         host.down();
         host.up_failing_at("panic");
         host.say("a", "my name is Ada");
@@ -196,8 +191,7 @@ fn host_killed_during_a_panic_starts_stopped() {
         host.ctl(&["resume"]).ok();
         wait_for("the answer", || host.entries("delivery.received").len() == 2);
         assert_eq!(host.say("a", "what is my name?"), "Your name is Ada.", "{user:?}");
-        host.down();
-        host.up();
+        host.restart();
         assert_eq!(host.status()["stopped"], Value::Null, "{user:?}: the resume lasts");
     }
 }
@@ -308,8 +302,7 @@ fn panic_that_cannot_be_recorded_still_stops_everything() {
     change_record(&host, FULL);
     host.up();
     let (client, raw) = (Client::of(&host), Raw::of(&host));
-    let (status, answer) = raw.ask("POST", "/v1/panic", "");
-    assert_eq!((status, &answer["error"]["code"]), (500, &"internal".into()), "{answer}");
+    check_refused(&raw.ask("POST", "/v1/panic", ""), 500, "internal");
     assert_eq!(client.status().expect("answers")["stopped"]["by"], "owner");
     assert!(host.home.join("panic").exists(), "the stop lasts over a restart");
     let sent = client.send("a", "what is my name?", "1").expect("recorded");

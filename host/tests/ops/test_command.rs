@@ -78,8 +78,6 @@ impl Machine {
     fn at(&self, name: &str) -> PathBuf {
         self.place.path().join(name)
     }
-
-    /// Writes an executable file.
     fn put(&self, name: &str, text: &str) {
         fs::write(self.at(name), text).expect("written");
         fs::set_permissions(self.at(name), PermissionsExt::from_mode(0o755)).expect("set");
@@ -263,8 +261,6 @@ fn program_that_a_test_starts_is_listed() {
     }
     assert!(strange.is_empty(), "add these programs to .ci/needs: {strange:#?}");
 }
-
-/// Returns all Rust sources of the repository.
 fn sources() -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut directories: Vec<PathBuf> =

@@ -2,8 +2,7 @@
 //!
 //! Uses `ironctl` and the API of the real daemon. See `e2e::changes` and `e2e::change_effects`.
 
-use crate::support::client;
-use crate::support::client::Raw;
+use crate::support::client::{Raw, code};
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::model_server::{Act, Server};
 use serde_json::{Value, json};
@@ -15,20 +14,12 @@ fn with_two_approvals() -> TestHost {
 }
 
 fn with_policy(policy: &str) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     for (name, role) in [("carol", "admin"), ("mara", "member")] {
         host.ctl(&["person", "add", name, "--role", role]).ok();
     }
-    host.down();
-    std::fs::write(host.home.join("policy.toml"), policy).expect("written");
-    host.up();
+    host.restart_with("policy.toml", policy);
     host
-}
-
-fn code(answer: &(u16, Value)) -> (u16, &str) {
-    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
 }
 
 fn id_of(submitted: &Value) -> String {
@@ -57,8 +48,7 @@ fn approver_created_by_the_other_does_not_count() {
     assert!(show_change(&host, &id)["shown"].as_str().expect("a text").contains("Approvals must be independent"));
     host.ctl(&["approve", &id]).ok();
     // After the proposal the owner creates a person, a token for an admin, and a role.
-    host.ctl(&["person", "add", "created", "--role", "admin"]).ok();
-    let created = Raw::of_person(&host, "created");
+    let created = Raw::add_person(&host, "created", &["--role", "admin"]);
     let borrowed = Raw::of_person(&host, "carol");
     let mara = Raw::of_person(&host, "mara");
     host.ctl(&["person", "set", "mara", "--role", "admin", "--yes"]).ok();
@@ -100,8 +90,7 @@ fn channel_is_created_and_then_wired_by_two_approvals() {
 
 #[test]
 fn unsatisfiable_policy_fails_the_check_and_is_reported() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     let policy = host.home.join("policy.toml");
     let checked = |text: &str| {
         std::fs::write(&policy, text).expect("written");
@@ -129,8 +118,7 @@ fn unsatisfiable_policy_fails_the_check_and_is_reported() {
 
 #[test]
 fn class_of_calls_without_deciders_is_refused_and_reported() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     let policy = host.home.join("policy.toml");
     let set = |text: &str| std::fs::write(&policy, text).expect("written");
     // The policy of a new home needs only the owner.
@@ -312,9 +300,7 @@ fn endpoint_with_a_user_since_its_test_is_not_replaced() {
 
 #[test]
 fn setting_by_an_owner_is_recorded_as_a_change() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     host.say("a", "hello");
     let set = host.ctl(&["--json", "agent", "set", "a", "--mode", "dangerous_off", "--tokens-per-day", "5"]).ok();
     assert_eq!((&set.json()["mode"], &set.json()["tokens_per_day"]), (&json!("dangerous_off"), &json!(5)));

@@ -20,9 +20,7 @@ const WALLS: u64 = 8;
 
 /// Starts a host with one sleeping session.
 fn with_session(user: HostUser, build: Build) -> TestHost {
-    let host = TestHost::with(user, build, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::with(user, build, None).started_with("a");
     host.chat("a", "hello");
     host.ctl(&["session", "stop", host.session()["id"].as_str().expect("an id")]).ok();
     host
@@ -110,9 +108,7 @@ fn containment_check_passes_for_every_user_and_is_recorded() {
 
 #[test]
 fn containment_check_does_not_disturb_an_awake_session() {
-    let host = TestHost::new();
-    host.up();
-    host.agent("a");
+    let host = TestHost::new().started_with("a");
     host.chat("a", "my name is Ada");
     let before = host.session();
     assert_eq!(before["state"], "awake");

@@ -5,7 +5,7 @@
 
 use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
-use crate::support::jail_fixture::host_users;
+use crate::support::jail_fixture::{HostUser, host_users};
 use crate::support::processes::Process;
 use crate::support::record::{self, Needle};
 use ironclaw_contract::ids::SessionId;
@@ -149,7 +149,7 @@ fn agent_has_no_memory_of_a_removed_session() {
         assert!(reply.contains("You have not told me your name"), "{user:?}: {reply}");
         let reply = host.say("a", "read bird.txt");
         assert!(reply.contains("could not read bird.txt"), "{user:?}: {reply}");
-        if user == client::current_user() {
+        if user == HostUser::current() {
             let lines = client::Client::of(&host).history("a");
             assert!(lines.iter().all(|line| !line.to_string().contains(SECRET)), "{user:?}: {lines:?}");
         }

@@ -10,8 +10,8 @@ mod hidden;
 use crate::e2e::calls::why_last_call;
 use crate::e2e::mcp::{call, host, ready, show};
 use crate::e2e::requests::{answered, approve, delivered, request, waiting};
-use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::client::{Raw, code};
+use crate::support::host_fixture::{TestHost, alive, wait_for};
 use crate::support::mcp_server::{ECHO_READS, HttpServer, program};
 use serde_json::{Value, json};
 
@@ -21,30 +21,10 @@ const SHORT_TURNS: &str = "[turn]\nseconds_max = 9\n";
 /// Six minutes, over the age of a listing that a call may rely on.
 const OLD_MS: i64 = 360_000;
 
-/// Returns a host in a build with fail points, with an agent.
-fn failing_host() -> TestHost {
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    host.up();
-    host.agent("a");
-    host
-}
-
-/// Says something to the agent, and returns the id of the message.
-fn say(raw: &Raw, text: &str) -> String {
-    let (status, recorded) = raw.say("a", text, None);
-    assert_eq!(status, 202, "{recorded}");
-    recorded["message_id"].as_str().expect("an id").to_owned()
-}
-
 /// Asks for a call that needs a person, and returns its entry in the inbox once the agent answered.
 fn pending(raw: &Raw, text: &str) -> Value {
-    delivered(raw, &say(raw, text));
+    delivered(raw, &raw.send("a", text));
     waiting(raw)
-}
-
-fn code(answer: &(u16, Value)) -> &str {
-    answer.1["error"]["code"].as_str().unwrap_or_default()
 }
 
 /// Returns the answer and the code of a stage of the newest call.
@@ -105,8 +85,7 @@ fn misbehaving_server_acts_once_and_the_outcome_is_honest() {
     }
     // The host goes on to work, also after a server that hangs.
     host.configure(SHORT_TURNS);
-    host.down();
-    host.up();
+    host.restart();
     let (hanging, well) = (HttpServer::start(&["--behave", "hang"]), HttpServer::start(&[]));
     ready(&host, "hang", &["--url", &hanging.url], None);
     ready(&host, "well", &["--url", &well.url], Some(ECHO_READS));
@@ -133,7 +112,7 @@ fn server_with_500_tools_is_refused_with_its_bound() {
 #[test]
 fn tool_that_changes_between_two_calls_is_refused_by_name() {
     let server = HttpServer::start(&["--behave", "changed"]);
-    let mut host = failing_host();
+    let mut host = TestHost::with_clock().started_with("a");
     ready(&host, "tests", &["--url", &server.url], None);
     let raw = Raw::of(&host);
     let asked = pending(&raw, "use tests__echo {\"text\":\"lilies\"}");
@@ -151,7 +130,7 @@ fn tool_that_changes_between_two_calls_is_refused_by_name() {
     let listed = |name: &str| tools.as_array().and_then(|all| all.iter().find(|tool| tool["name"] == name).cloned());
     assert_eq!(listed("echo").expect("echo")["listed"], "changed", "{tools}");
     // A request of the time before is withdrawn, and another tool of the server goes on.
-    assert_eq!(code(&approve(&raw, &asked)), "call_withdrawn");
+    assert_eq!(code(&approve(&raw, &asked)).1, "call_withdrawn");
     assert_eq!(request(&raw, &asked["id"])["status"], "withdrawn");
     assert_eq!(host.entries("request.used").len(), 0);
     let (said, _) = call(&host, "t3", "/allow send -- use tests__count");
@@ -163,7 +142,7 @@ fn tool_that_changes_between_two_calls_is_refused_by_name() {
 
 #[test]
 fn each_changed_part_of_a_listing_is_refused_by_name() {
-    let mut host = failing_host();
+    let mut host = TestHost::with_clock().started_with("a");
     let parts = ["changed-schema", "changed-annotation", "changed-instructions"];
     let servers = parts.map(|part| HttpServer::start(&["--behave", part]));
     for (part, server) in parts.iter().zip(&servers) {
@@ -228,14 +207,14 @@ fn revoked_unknown_and_ungranted_tools_are_refused_by_code() {
     host.ctl(&["mcp", "revoke", "a", "tests", "--yes"]).ok();
     let (said, _) = call(&host, "r", "/allow send -- use tests__echo {\"text\":\"tulips\"}");
     assert_eq!((&said["status"], &said["code"]), (&json!("refused"), &json!("call_tool_unknown")), "{said}");
-    assert_eq!(code(&approve(&raw, &asked)), "call_withdrawn");
+    assert_eq!(code(&approve(&raw, &asked)).1, "call_withdrawn");
     assert_eq!((host.entries("call.started").len(), server.counted()), (1, 0));
 }
 
 #[test]
 fn host_death_around_a_call_leaves_one_act() {
     let server = HttpServer::start(&[]);
-    let mut host = failing_host();
+    let mut host = TestHost::with_clock().started_with("a");
     ready(&host, "tests", &["--url", &server.url], None);
     let mut acts = 0;
     for (point, is_approved) in
@@ -246,22 +225,20 @@ fn host_death_around_a_call_leaves_one_act() {
         let (raw, pid) = (Raw::of(&host), host.pid().expect("the host runs"));
         let thread = format!("{point}-{is_approved}");
         let allow = if is_approved { json!([]) } else { json!(["send"]) };
-        let body = json!({ "text": "use tests__count", "thread": thread, "allow": allow }).to_string();
-        let (status, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body);
-        assert_eq!(status, 202, "{recorded}");
-        let message = recorded["message_id"].as_str().expect("an id");
+        let body = json!({ "text": "use tests__count", "thread": thread, "allow": allow });
+        let message = raw.send_body("a", &body);
         if is_approved {
-            delivered(&raw, message);
+            delivered(&raw, &message);
             let entry = waiting(&raw);
             let path = format!("/v1/requests/{}/approve", entry["id"].as_str().expect("an id"));
             drop(raw.try_ask("POST", &path, &json!({ "shown": entry["shown_digest"] }).to_string()));
         }
         wait_for(&format!("the host to die at {point}"), || !alive(pid));
         host.up();
-        answered(&host, message);
+        answered(&host, &message);
         acts += u64::from(point == "call_sent");
         assert_eq!(server.counted(), acts, "{thread}");
-        assert_eq!(why_of(&host, message), "unknown", "{thread}");
+        assert_eq!(why_of(&host, &message), "unknown", "{thread}");
     }
     assert_eq!(host.entries("call.started").len(), 4);
     host.ctl(&["audit", "verify"]).ok();

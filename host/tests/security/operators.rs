@@ -3,7 +3,7 @@
 //! The tests use the socket or the port of the real daemon. See `ops::keys`.
 #![allow(unsafe_code)]
 
-use crate::support::client::{self, Raw};
+use crate::support::client::{Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::jail_fixture::{HostUser, ORDINARY_UID, host_users};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use std::process::Command;
 
 /// Starts a host of the own user, with a loopback port if `open`.
 fn start_host(open: bool) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     if open {
         host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
     }
@@ -41,12 +41,6 @@ fn refusals(host: &TestHost, code: &str) -> Vec<Value> {
 /// Returns the number of requests that were refused with this code; one entry can count several.
 fn refusal_count(host: &TestHost, code: &str) -> u64 {
     refusals(host, code).iter().map(|line| line["data"]["count"].as_u64().expect("a count")).sum()
-}
-
-#[track_caller]
-fn check_refused(answer: &(u16, Value), status: u16, code: &str) {
-    assert_eq!((answer.0, answer.1["error"]["code"].as_str()), (status, Some(code)), "{answer:?}");
-    assert!(answer.1["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
 }
 
 #[test]
@@ -332,8 +326,7 @@ fn served_openapi_document_equals_the_committed_one() {
 #[test]
 fn peer_in_another_user_namespace_is_refused_with_valid_token() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
+        let host = TestHost::with(user, Build::Plain, None).started();
         host.ctl(&["status"]).ok();
         let mut command = host.command("ironctl");
         command.arg("--home").arg(&host.home).args(["--json", "status"]);
@@ -353,7 +346,7 @@ fn peer_in_another_user_namespace_is_refused_with_valid_token() {
 
 #[test]
 fn session_uid_is_refused_by_file_modes_and_by_the_api() {
-    if client::current_user() != HostUser::Root {
+    if HostUser::current() != HostUser::Root {
         // The sessions of an ordinary user have the uid of that user. The host refuses them because of their user namespace.
         return;
     }

@@ -3,7 +3,7 @@
 //! Two members and an owner use the real daemon. See `operators` for tokens and roles.
 
 use crate::e2e::changes::ChangeFixture;
-use crate::support::client::{self, Raw};
+use crate::support::client::{Raw, check_refused};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 
@@ -16,14 +16,9 @@ struct People {
 
 impl People {
     fn new(settings: &str) -> Self {
-        let host = TestHost::with(client::current_user(), Build::Plain, None);
-        host.configure(settings);
-        host.up();
-        host.agent("a");
-        for name in ["bob", "mara"] {
-            host.ctl(&["person", "add", name]).ok();
-        }
-        let (bob, mara) = (Raw::of_person(&host, "bob"), Raw::of_person(&host, "mara"));
+        let host = TestHost::own(Build::Plain).configured(settings).started_with("a");
+        let bob = Raw::add_person(&host, "bob", &[]);
+        let mara = Raw::add_person(&host, "mara", &[]);
         Self { host, bob, mara }
     }
 }
@@ -68,8 +63,7 @@ fn foreign_session_is_refused_as_one_that_does_not_exist() {
     }
     // A member cannot ask for the sessions of another person, who may exist or not.
     for person in ["mara", "owner", "Zoe"] {
-        let (status, body) = people.bob.get(&format!("/v1/sessions?person={person}"));
-        assert_eq!((status, body["error"]["code"].as_str()), (403, Some("role_too_low")), "{body}");
+        check_refused(&people.bob.get(&format!("/v1/sessions?person={person}")), 403, "role_too_low");
     }
     assert!(people.host.entries("transcript.read").is_empty());
     people.host.down();
@@ -153,8 +147,7 @@ fn member_lists_own_requests_and_not_those_of_others() {
     assert_eq!(own(&Raw::of(&fixture.host), ""), [of_owner.as_str()]);
     assert_eq!(bob.get(&format!("/v1/changes/{id}")).1["status"], "pending");
     for foreign in [(&mara, &id), (&bob, &of_owner)] {
-        let (status, refused) = foreign.0.get(&format!("/v1/changes/{}", foreign.1));
-        assert_eq!((status, refused["error"]["code"].as_str()), (404, Some("change_unknown")), "{refused}");
+        check_refused(&foreign.0.get(&format!("/v1/changes/{}", foreign.1)), 404, "change_unknown");
     }
     fixture.host.ctl(&["reject", &id]).ok();
     assert_eq!(own(&bob, ""), Vec::<String>::new(), "a decided request does not wait");

@@ -3,7 +3,7 @@
 //!
 //! The tests act as a browser, as another local user and as `ironctl`. See `operators`.
 
-use crate::support::client::{self, Raw, exchange};
+use crate::support::client::{Raw, exchange};
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
@@ -11,9 +11,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 fn open() -> (TestHost, Raw) {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    host.up();
+    let host = TestHost::own(Build::Plain).configured("[api]\nlisten = \"127.0.0.1:0\"\n").started();
     let raw = Raw::of(&host);
     (host, raw)
 }
@@ -30,7 +28,7 @@ fn code(answer: &(u16, String, Value)) -> (u16, &str) {
 
 #[test]
 fn port_opens_only_if_configured_and_only_on_loopback() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
+    let host = TestHost::own(Build::Plain);
     for address in ["0.0.0.0:8787", "[::]:8787", "192.0.2.1:8787", "localhost:8787", "8787"] {
         host.configure(&format!("[api]\nlisten = \"{address}\"\n"));
         host.ctl(&["config", "check"]).refused("api.listen");
@@ -45,9 +43,7 @@ fn port_opens_only_if_configured_and_only_on_loopback() {
     host.up();
     let pid = host.pid().expect("it runs");
     assert_eq!(listening(pid), Vec::<SocketAddr>::new(), "the host listens on no port");
-    host.down();
-    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    host.up();
+    host.restart_with("config.toml", "[api]\nlisten = \"127.0.0.1:0\"\n");
     let listens = listening(host.pid().expect("it runs"));
     let named: SocketAddr = Raw::of(&host).port().parse().expect("an address");
     assert_eq!(listens, [named]);

@@ -2,7 +2,7 @@
 //!
 //! See `quota_campaign` for all quotas at once.
 
-use crate::support::client::{self, Raw, exchange};
+use crate::support::client::{Raw, code, exchange};
 use crate::support::hooks::{self, Hook, Receiver};
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use serde_json::{Value, json};
@@ -13,11 +13,6 @@ use std::net::TcpStream;
 pub(crate) fn message(raw: &Raw, agent: &str, thread: &str, text: &str) -> (u16, Value) {
     let body = json!({ "text": text, "thread": thread }).to_string();
     raw.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
-}
-
-/// Returns the status and the code of an answer.
-pub(crate) fn code(answer: &(u16, Value)) -> (u16, &str) {
-    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
 }
 
 /// Returns an idle connection to the port, after one answered request.
@@ -80,10 +75,7 @@ fn sender_over_a_quota_is_refused_and_no_session_is_parked() {
 
 #[test]
 fn workspace_over_its_quota_stops_only_its_own_session() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.configure("[quota]\nworkspace_files = 24\n");
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).configured("[quota]\nworkspace_files = 24\n").started_with("a");
     host.agent("b");
     let mut answers = (0..40).map(|n| host.chat("a", &format!("write n{n}.txt: x")));
     let notice = answers.find(|answer| answer["notice"] == true).expect("a notice before the last file");
@@ -103,9 +95,7 @@ fn workspace_over_its_quota_stops_only_its_own_session() {
 
 #[test]
 fn idle_connections_of_a_member_do_not_lock_others_out() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.configure("[api]\nlisten = \"127.0.0.1:0\"\n");
-    host.up();
+    let host = TestHost::own(Build::Plain).configured("[api]\nlisten = \"127.0.0.1:0\"\n").started();
     host.ctl(&["person", "add", "Bob"]).ok();
     let (owner, bob) = (Raw::of(&host), Raw::of_person(&host, "Bob"));
     let port = owner.port();
@@ -125,9 +115,7 @@ fn idle_connections_of_a_member_do_not_lock_others_out() {
 
 #[test]
 fn request_body_over_the_limit_of_its_route_is_refused() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    host.agent("a");
+    let host = TestHost::own(Build::Plain).started_with("a");
     let owner = Raw::of(&host);
     let many = format!("{{\"text\":\"x\",\"y\":[{}0]}}", "{\"a\":0},".repeat(40_000));
     assert_eq!(code(&owner.ask("POST", "/v1/agents/a/messages", &many)), (400, "request_malformed"));

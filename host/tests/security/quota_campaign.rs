@@ -4,9 +4,9 @@
 //! `quota`.
 #![allow(clippy::print_stdout)] // the printed seed repeats a failed run
 
-use crate::chaos::kill::run_settings;
-use crate::security::quota::{code, get_at, idle_connection, message};
-use crate::support::client::Raw;
+use crate::chaos::kill::{SetOnDrop, run_settings};
+use crate::security::quota::{get_at, idle_connection, message};
+use crate::support::client::{Raw, code};
 use crate::support::hooks::{self, Hook, Receiver};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use fastrand::Rng;
@@ -214,13 +214,4 @@ fn attackers_reach_their_quotas_and_delay_no_other_person() {
     let bytes = peak_memory_bytes(host.pid().expect("it runs"));
     println!("at most {} MiB in the host", bytes >> 20);
     assert!(bytes <= HOST_BYTES_MAX, "seed {seed}: {bytes} bytes");
-}
-
-/// Sets its flag when it is dropped.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }

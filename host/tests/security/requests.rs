@@ -5,12 +5,14 @@
 mod people;
 mod restore;
 
-use crate::e2e::requests::{Stream, answered, approve, approve_and_die, host_of, post, reject, request, waiting};
-use crate::support::client::{self, Raw};
+use crate::e2e::requests::{
+    Stream, answered, approve, approve_and_die, host_with, inbox, post, reject, request, waiting,
+};
+use crate::support::client::{Raw, check_refused, code};
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Server};
 use crate::support::record;
-use crate::support::site::{Site, grant};
+use crate::support::site::{Site, granted};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,10 +25,8 @@ pub(crate) const POINTS: [&str; 6] =
 const ROUNDS: usize = 20;
 
 /// A host in a build with fail points, with the grant of a site.
-fn failing_host(site: &Site) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    grant(&host, site, &json!(["POST"]), &json!(["/notes"]));
-    host
+fn failing_host() -> (Site, TestHost) {
+    granted(TestHost::own(Build::Failpoints), &["POST"], &["/notes"])
 }
 
 /// Restarts a host, which then dies at this point.
@@ -36,23 +36,10 @@ fn dying_at(host: &mut TestHost, point: &str) -> Raw {
     Raw::of(host)
 }
 
-fn inbox(raw: &Raw) -> Vec<Value> {
-    raw.get("/v1/inbox").1.as_array().expect("a list").clone()
-}
-
 /// Returns the entry of the inbox with this body.
 fn with_body(raw: &Raw, body: &str) -> Value {
     let all = inbox(raw);
     all.iter().find(|entry| entry["arguments"]["body"] == body).unwrap_or_else(|| panic!("{body}: {all:?}")).clone()
-}
-
-/// Returns the number of requests at the site with this body.
-fn sent(site: &Site, body: &str) -> usize {
-    site.seen.lock().expect("a list").iter().filter(|request| request.ends_with(body)).count()
-}
-
-fn code(answer: &(u16, Value)) -> &str {
-    answer.1["error"]["code"].as_str().unwrap_or_default()
 }
 
 fn id(entry: &Value) -> &str {
@@ -76,15 +63,15 @@ struct Waiting {
 
 impl Waiting {
     /// Makes a home whose host died after an approval and before its use.
-    fn make(site: &Site) -> Self {
-        let mut host = failing_host(site);
+    fn make() -> (Site, Self) {
+        let (site, mut host) = failing_host();
         host.ctl(&["person", "add", "mara"]).ok();
         let raw = dying_at(&mut host, "request_approved");
         post(&raw, "roses", &site.url("/notes"));
         let used = waiting(&raw);
         approve_and_die(&raw, &host, &used);
         host.up();
-        wait_for("the first call", || status(&host, &used) == "done" && sent(site, "roses") == 1);
+        wait_for("the first call", || status(&host, &used) == "done" && site.sent("roses") == 1);
         let raw = dying_at(&mut host, "request_approved");
         for body in ["lilies", "tulips"] {
             post(&raw, body, &site.url("/notes"));
@@ -93,7 +80,7 @@ impl Waiting {
         let own = Raw::of_person(&host, "owner");
         approve_and_die(&own, &host, &approved);
         assert_eq!(status(&host, &approved), "approved");
-        Self { host, used, approved, pending }
+        (site, Self { host, used, approved, pending })
     }
 
     /// Starts a copy of the home after a change of its record or its files, and returns it once `request` is no longer approved.
@@ -133,8 +120,7 @@ fn changed_request_runs_no_other_call() {
 
 /// Starts a host with each of these changes of its record, and checks that it uses no approval.
 fn check_changed_records(some: Range<usize>) {
-    let site = Site::start();
-    let home = Waiting::make(&site);
+    let (site, home) = Waiting::make();
     let token_of_used =
         "UPDATE approvals SET token = (SELECT token FROM approvals WHERE subject = USED) WHERE subject = APPROVED";
     let other_call = "DELETE FROM requests WHERE id = PENDING; UPDATE requests SET (call_id, turn_id, output_item) = \
@@ -186,7 +172,7 @@ fn check_changed_records(some: Range<usize>) {
         };
         let host = home.start_changed(name, request, &format!("{sql}{end_others}"), &|_| {});
         check_withdrawn(&host, name, request, codes);
-        let all = ["roses", "lilies", "tulips"].map(|body| sent(&site, body));
+        let all = ["roses", "lilies", "tulips"].map(|body| site.sent(body));
         assert_eq!(all, [1, 0, 0], "{name}");
     }
 }
@@ -201,8 +187,7 @@ type Case<'a> = (&'a str, &'a str, &'a dyn Fn(&mut TestHost), &'a [&'a str]);
 
 #[test]
 fn approved_call_is_judged_again_before_it_runs() {
-    let site = Site::start();
-    let home = Waiting::make(&site);
+    let (site, home) = Waiting::make();
     let newest =
         "UPDATE tokens SET state = 'revoked', ended_at = created_at WHERE rowid = (SELECT max(rowid) FROM tokens)";
     let cases: [Case<'_>; 5] = [
@@ -225,7 +210,7 @@ fn approved_call_is_judged_again_before_it_runs() {
     for (name, sql, prepare, codes) in cases {
         let host = home.start_changed(name, &home.approved, sql, prepare);
         check_withdrawn(&host, name, &home.approved, codes);
-        assert_eq!(sent(&site, "tulips"), 0, "{name}");
+        assert_eq!(site.sent("tulips"), 0, "{name}");
         if name.contains("grant") {
             // The call would do something else than the page showed, so people are asked about that.
             let again = with_body(&Raw::of_person(&host, "owner"), "tulips");
@@ -236,17 +221,16 @@ fn approved_call_is_judged_again_before_it_runs() {
     let late = home.start_changed("expiry", &home.approved, "", &|host| {
         host.shift_clock(11 * 60_000);
     });
-    assert_eq!((status(&late, &home.approved).as_str(), sent(&site, "tulips")), ("expired", 0));
+    assert_eq!((status(&late, &home.approved).as_str(), site.sent("tulips")), ("expired", 0));
     drop(late);
     let host = home.start_changed("unchanged", &home.approved, "", &|_| {});
     wait_for("the end of the call", || status(&host, &home.approved) == "done");
-    assert_eq!(sent(&site, "tulips"), 1);
+    assert_eq!(site.sent("tulips"), 1);
 }
 
 #[test]
 fn lost_role_token_or_policy_leaves_a_request_pending() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["GET"]), &json!(["/other"]));
+    let (site, host, _) = host_with(&["GET"], &["/other"]);
     for name in ["ada", "ivy", "eve"] {
         host.ctl(&["person", "add", name, "--role", "admin"]).ok();
     }
@@ -279,7 +263,7 @@ fn lost_role_token_or_policy_leaves_a_request_pending() {
     let entry = ask("policy");
     first(&eve, &entry);
     policy("[call.send]\napprovals = 2\nroles = [\"owner\", \"admin\", \"member\"]\n");
-    assert_eq!(code(&approve(&owner, &entry)), "shown_differs");
+    assert_eq!(code(&approve(&owner, &entry)).1, "shown_differs");
     first(&owner, &waiting(&owner));
     let codes: Vec<Value> =
         host.entries("approval.refused").iter().map(|entry| entry["data"]["code"].clone()).collect();
@@ -292,24 +276,19 @@ fn lost_role_token_or_policy_leaves_a_request_pending() {
 
 #[test]
 fn expired_request_is_not_approved() {
-    let site = Site::start();
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    let (site, mut host) = granted(TestHost::with_clock(), &["POST"], &["/notes"]);
     let raw = Raw::of(&host);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     host.shift_clock(25 * 3_600_000);
-    assert_eq!(code(&approve(&raw, &entry)), "call_expired");
+    assert_eq!(code(&approve(&raw, &entry)).1, "call_expired");
     assert_eq!(request(&raw, &entry["id"])["status"], "expired");
     assert!(inbox(&raw).is_empty() && site.lines().is_empty());
 }
 
 #[test]
 fn two_deciders_at_once_have_one_outcome() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     let mut approved = 0;
     for round in 0..ROUNDS {
         post(&raw, "tulips", &site.url("/notes"));
@@ -321,7 +300,7 @@ fn two_deciders_at_once_have_one_outcome() {
         });
         assert_eq!([yes.0, no.0].iter().filter(|status| **status == 200).count(), 1, "{round}: {yes:?} {no:?}");
         let lost = if yes.0 == 200 { &no } else { &yes };
-        assert_eq!(code(lost), "request_decided", "{round}");
+        assert_eq!(code(lost).1, "request_decided", "{round}");
         approved += usize::from(yes.0 == 200);
         let expected = if yes.0 == 200 { "done" } else { "rejected" };
         wait_for("the outcome", || request(&raw, &entry["id"])["status"] == expected);
@@ -333,9 +312,7 @@ fn two_deciders_at_once_have_one_outcome() {
 
 #[test]
 fn equal_call_that_ran_withdraws_an_approved_request() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     let text = format!("post tulips at {}", site.url("/notes"));
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
@@ -357,12 +334,11 @@ fn request_of_an_earlier_try_runs_nothing_twice() {
         0 | 1 => Act::Call(String::new(), vec![("http_fetch".to_owned(), arguments.clone())]),
         _ => Act::Say("it is done".to_owned()),
     });
-    let host = people::host_with_model(&site, &server, &json!(["GET"]), &json!(["/other"]));
+    let host = people::host_with_model(&site, &server, &["GET"], &["/other"]);
     let raw = Raw::of(&host);
     let text = format!("/allow send\npost tulips at {}", site.url("/notes"));
-    let recorded = raw.say("a", &text, None).1;
-    let message = recorded["message_id"].as_str().expect("an id");
-    let mut stream = Stream::open(&raw, message);
+    let message = raw.send("a", &text);
+    let mut stream = Stream::open(&raw, &message);
     let entry = stream.next("request");
     // The next try has the grant, so it needs no person.
     let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["POST"], "paths": ["/notes"] });
@@ -370,12 +346,11 @@ fn request_of_an_earlier_try_runs_nothing_twice() {
     host.kill_host();
     host.up();
     let raw = Raw::of(&host);
-    answered(&host, message);
+    answered(&host, &message);
     assert_eq!(site.lines().len(), 1);
     // The call of the next try took the place of the request.
     assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn");
-    let (status, said) = approve(&raw, &entry);
-    assert_eq!((status, said["error"]["code"].as_str()), (409, Some("call_withdrawn")), "{said}");
+    check_refused(&approve(&raw, &entry), 409, "call_withdrawn");
     assert_eq!(site.lines().len(), 1);
     assert_eq!(host.entries("call.refused").last().expect("an entry")["data"]["reason"], "call_withdrawn");
 }
@@ -384,8 +359,7 @@ fn request_of_an_earlier_try_runs_nothing_twice() {
 fn ask_and_die(raw: &Raw, host: &TestHost, url: &str) -> String {
     let pid = host.pid().expect("the host runs");
     for _ in 0..ROUNDS {
-        let message = raw.say("a", &format!("post tulips at {url}"), None).1["message_id"].clone();
-        let message = message.as_str().expect("an id").to_owned();
+        let message = raw.send("a", &format!("post tulips at {url}"));
         let stream = raw.try_decide_at(&message);
         wait_for("the death of the host or an answer", || !alive(pid) || is_delivered(raw, &message));
         drop(stream);
@@ -415,8 +389,7 @@ fn host_death_after_the_use_of_approvals_leaves_one_effect() {
 
 fn check_deaths(points: &[&str]) {
     for point in points {
-        let site = Site::start();
-        let mut host = failing_host(&site);
+        let (site, mut host) = failing_host();
         host.say("a", "hello");
         let raw = dying_at(&mut host, point);
         let in_turn = ["call_paused", "call_pending"].contains(point);

@@ -2,7 +2,7 @@
 //!
 //! The tests use the real daemon and its command line. See `ops::model_cli` for the use of secrets.
 
-use crate::support::client::{self, Raw};
+use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost};
 use crate::support::jail_fixture::{HostUser, ORDINARY_UID, host_users};
 use crate::support::record::{self, Needle};
@@ -18,9 +18,7 @@ const VALUE: &str = "sk-zinnober-4711-zinnober";
 const OTHER: &str = "sk-karmesin-0815-karmesin";
 
 fn running() -> TestHost {
-    let host = TestHost::new();
-    host.up();
-    host
+    TestHost::new().started()
 }
 
 fn listed(host: &TestHost) -> Vec<Value> {
@@ -89,8 +87,7 @@ fn invalid_secret_name_or_value_is_refused_and_not_quoted() {
 
 #[test]
 fn only_owners_change_secrets_and_members_see_none() {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
+    let host = TestHost::own(Build::Plain).started();
     let token = |role: &str| {
         host.ctl(&["person", "add", role, "--role", role]).ok();
         Raw::of_person(&host, role)
@@ -118,9 +115,7 @@ fn only_owners_change_secrets_and_members_see_none() {
 #[test]
 fn secret_value_is_never_returned_or_stored_in_plain_text() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.configure("[log]\nlevel = \"debug\"\n");
-        host.up();
+        let host = TestHost::with(user, Build::Plain, None).configured("[log]\nlevel = \"debug\"\n").started();
         let set = host.ctl_given(&format!("{VALUE}\n"), &["--json", "secret", "set", "a"]).ok();
         let rotated = host.ctl_given(OTHER, &["--json", "secret", "rotate", "a"]).ok();
         assert_eq!(opened(&host, "a").expect("stored").expose(), OTHER);
@@ -174,8 +169,7 @@ fn secret_can_be_decrypted_after_a_master_key_rotation() {
 
 #[test]
 fn systemd_credential_overrides_a_stored_secret() {
-    let mut host = TestHost::new();
-    host.up();
+    let mut host = TestHost::new().started();
     host.ctl_given(VALUE, &["secret", "set", "both"]).ok();
     host.down();
     let directory = credentials(

@@ -21,10 +21,7 @@ const CONTENT: [(&str, &str); 5] = [
 #[test]
 fn keys_tokens_and_content_are_not_readable_in_home_or_proc() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.configure("[log]\nlevel = \"debug\"\n");
-        host.up();
-        host.agent("a");
+        let host = TestHost::with(user, Build::Plain, None).configured("[log]\nlevel = \"debug\"\n").started_with("a");
         host.say("a", "echo zinnober-message");
         host.say("a", "write zinnober-name.txt: zinnober-text");
         host.say("a", "read no-such-zinnober-name.txt");

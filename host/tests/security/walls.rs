@@ -53,8 +53,7 @@ fn start_refuses_host_files_below_a_mounted_directory() {
         ("[keys]\nmaster_key_file = \"/etc/ssl/certs/master.key\"\n", "keys.master_key_file"),
         ("[api]\nsocket = \"/usr/share/api.sock\"\n", "api.socket"),
     ] {
-        let host = TestHost::new();
-        host.configure(setting);
+        let host = TestHost::new().configured(setting);
         let said = refused_start(&host);
         assert!(said.contains(name), "{setting}: {said}");
         // A key rotation writes no key there either.
@@ -68,9 +67,7 @@ fn start_refuses_host_files_below_a_mounted_directory() {
 
 #[test]
 fn api_refuses_link_local_and_metadata_addresses() {
-    let test_host = TestHost::new();
-    test_host.up();
-    test_host.agent("a");
+    let test_host = TestHost::new().started_with("a");
     for host in ["169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "2852039166"] {
         for scheme in ["https", "http"] {
             let url = format!("{scheme}://{host}/x");
@@ -78,9 +75,7 @@ fn api_refuses_link_local_and_metadata_addresses() {
             let model = ["--json", "model", "add", "far", "--kind", "openai", "--base-url", &url, "--no-key"];
             let model = [&model[..], &["--model", "m"]].concat();
             for (command, code) in [(&channel[..], "channel_url"), (&model[..], "url_refused")] {
-                let answer = test_host.ctl(command);
-                let said: serde_json::Value = serde_json::from_str(&answer.stderr).expect(&answer.stderr);
-                assert_eq!((answer.code, said["error"]["code"].as_str()), (1, Some(code)), "{url}: {said}");
+                assert_eq!(test_host.ctl(command).error()["code"], code, "{url}");
             }
         }
     }
@@ -107,8 +102,7 @@ print "locked all\n";
 #[test]
 fn file_locks_below_usr_do_not_leave_the_jail() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
+        let host = TestHost::with(user, Build::Plain, None).started();
         host.ctl(&["agent", "add", "a", "--tool", "run_command"]).ok();
         host.say("a", "hello");
         let workspace = host.session_directory().join("workspace");

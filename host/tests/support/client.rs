@@ -10,11 +10,6 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Returns the kind of user that runs the tests.
-pub(crate) fn current_user() -> HostUser {
-    if nix::unistd::geteuid().is_root() { HostUser::Root } else { HostUser::Ordinary }
-}
-
 /// A client of the host on one home, over all its restarts.
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -25,7 +20,7 @@ pub(crate) struct Client {
 impl Client {
     /// Returns a client of this host, which need not run yet.
     pub(crate) fn of(host: &TestHost) -> Self {
-        assert_eq!(host.user, current_user(), "a host serves only its own user");
+        assert_eq!(host.user, HostUser::current(), "a host serves only its own user");
         let token = std::fs::read_to_string(host.home.join("owner.token")).expect("a token");
         Self { home: host.home.clone(), token }
     }
@@ -41,14 +36,10 @@ impl Client {
         let body = json!({ "text": text, "event_id": event }).to_string();
         self.ask("POST", &format!("/v1/agents/{agent}/messages?wait_ms={}", wait.as_millis()), &body)
     }
-
-    /// Sends a message in a named conversation.
     pub(crate) fn send_in(&self, agent: &str, thread: &str, text: &str, event: &str) -> io::Result<Value> {
         let body = json!({ "text": text, "event_id": event, "thread": thread }).to_string();
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
-
-    /// Returns the status of the host.
     pub(crate) fn status(&self) -> io::Result<Value> {
         self.ask("GET", "/v1/status", "")
     }
@@ -57,8 +48,6 @@ impl Client {
     pub(crate) fn message(&self, id: &str, wait: Duration) -> io::Result<Value> {
         self.ask("GET", &format!("/v1/messages/{id}?wait_ms={}", wait.as_millis()), "")
     }
-
-    /// Returns the conversation with an agent.
     pub(crate) fn history(&self, agent: &str) -> Vec<Value> {
         let lines = self.ask("GET", &format!("/v1/agents/{agent}/history?limit=500"), "").expect("the host answers");
         lines.as_array().expect("a list").clone()
@@ -100,7 +89,7 @@ pub(crate) struct Raw {
 impl Raw {
     /// Returns a client of the unix socket of this host, with the token of the owner.
     pub(crate) fn of(host: &TestHost) -> Self {
-        assert_eq!(host.user, current_user(), "a host serves only its own user");
+        assert_eq!(host.user, HostUser::current(), "a host serves only its own user");
         let read = |name: &str| std::fs::read_to_string(host.home.join(name)).expect("a file of the home");
         let run = serde_json::from_str(&read("run.json")).expect("JSON");
         Self { run, token: read("owner.token").trim().to_owned() }
@@ -112,13 +101,15 @@ impl Raw {
         Self::of(host).with_token(made["text"].as_str().expect("a token"))
     }
 
-    /// Replaces the token.
+    /// Adds a person and returns a client with their token.
+    pub(crate) fn add_person(host: &TestHost, person: &str, more: &[&str]) -> Self {
+        host.ctl(&[&["person", "add", person], more].concat()).ok();
+        Self::of_person(host, person)
+    }
     pub(crate) fn with_token(mut self, token: &str) -> Self {
         token.clone_into(&mut self.token);
         self
     }
-
-    /// Returns the address of the TCP port.
     pub(crate) fn port(&self) -> String {
         self.run["listen"].as_str().expect("the port is open").to_owned()
     }
@@ -139,13 +130,23 @@ impl Raw {
         self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body)
     }
 
+    /// Sends a message that the host accepts, and returns its id.
+    pub(crate) fn send(&self, agent: &str, text: &str) -> String {
+        self.send_body(agent, &json!({ "text": text }))
+    }
+
+    /// Sends this JSON as a message that the host accepts, and returns its id.
+    pub(crate) fn send_body(&self, agent: &str, body: &Value) -> String {
+        let (status, recorded) = self.ask("POST", &format!("/v1/agents/{agent}/messages"), &body.to_string());
+        assert_eq!(status, 202, "{recorded}");
+        recorded["message_id"].as_str().expect("an id").to_owned()
+    }
+
     /// Sends a request with the token of this client.
     pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let bearer = format!("Bearer {}", self.token);
         self.ask_with(method, path, &[("authorization", &bearer)], body)
     }
-
-    /// Sends a request with these headers.
     pub(crate) fn ask_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
         let headers = [&[("host", "ironclaw")], headers].concat();
         let (status, _, body) = exchange(self.connect(), method, path, &headers, body);
@@ -186,6 +187,18 @@ impl Raw {
         write!(stream, "GET {path} HTTP/1.1\r\nhost: ironclaw\r\nauthorization: Bearer {}\r\n\r\n", self.token)?;
         Ok(stream)
     }
+}
+
+/// Checks that a request was refused with this status and code, and with a reason.
+#[track_caller]
+pub(crate) fn check_refused(answer: &(u16, Value), status: u16, code: &str) {
+    assert_eq!((answer.0, answer.1["error"]["code"].as_str()), (status, Some(code)), "{answer:?}");
+    assert!(answer.1["error"]["message"].as_str().is_some_and(|message| !message.is_empty()), "{answer:?}");
+}
+
+/// Returns the status and the code of a refusal.
+pub(crate) fn code(answer: &(u16, Value)) -> (u16, &str) {
+    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
 }
 
 /// Sends one request on a connection. Returns status, head and body of the answer.

@@ -2,7 +2,7 @@
 //!
 //! The receiver checks the signature only. See `e2e::webhook` and `e2e::deliveries`.
 
-use super::client::{self, exchange};
+use super::client::exchange;
 use super::host_fixture::{Build, TestHost, WAIT_MAX, wait_for};
 use ironclaw_host::driven::signature::{Claimed, Secret, check};
 use ironclaw_state::keys::SecretText;
@@ -24,8 +24,6 @@ pub(crate) enum Response {
     /// No response; the connection is closed.
     Close,
 }
-
-/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
     pub(crate) id: String,
@@ -75,8 +73,6 @@ impl Receiver {
     pub(crate) fn expect(&self, secret: &str) {
         *self.secret.lock().expect("not poisoned") = Some(secret.to_owned());
     }
-
-    /// Returns all requests so far.
     pub(crate) fn got(&self) -> Vec<Received> {
         self.got.lock().expect("not poisoned").clone()
     }
@@ -182,8 +178,6 @@ impl Hook {
         let found = channels.as_array().expect("a list").iter().find(|channel| channel["name"] == self.name.as_str());
         self.hook = found.and_then(|channel| channel["hook"].as_str()).expect("a listed channel").to_owned();
     }
-
-    /// Returns the signature of a body.
     pub(crate) fn sign(&self, id: &str, at: i64, body: &str) -> String {
         Secret::read(&SecretText::new(self.secret.clone())).expect("a secret").sign(id, at, body.as_bytes())
     }
@@ -212,15 +206,11 @@ impl Hook {
         assert_eq!(status, 200, "{answer}");
         answer["message_id"].as_str().expect("an id").to_owned()
     }
-
-    /// Posts a body with these headers.
     pub(crate) fn post(&self, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
         let (status, _, answer) =
             exchange(self.connect(), "POST", &self.path(), &[&[("host", "x")], headers].concat(), body);
         (status, answer)
     }
-
-    /// Opens a connection to the port.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address()).expect("the port is open");
         stream.set_read_timeout(Some(WAIT_MAX)).expect("set");
@@ -247,11 +237,21 @@ pub(crate) fn add_place(host: &TestHost, receiver: &Receiver, more: &[&str]) {
 
 /// Starts a host with an agent `a` and an open port for webhooks.
 pub(crate) fn new_host(build: Build, more: &str) -> TestHost {
-    let host = TestHost::with(client::current_user(), build, None);
-    host.configure(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\n{more}"));
-    host.up();
-    host.agent("a");
-    host
+    TestHost::own(build).configured(&format!("[webhook]\nlisten = \"127.0.0.1:0\"\n{more}")).started_with("a")
+}
+
+/// Starts the same with the channel `shop` to a receiver that accepts every request.
+pub(crate) fn host_with_shop(more: &str) -> (TestHost, Receiver, Hook) {
+    let host = new_host(Build::Plain, more);
+    let (receiver, hook) = add_shop(&host);
+    (host, receiver, hook)
+}
+
+/// Adds the channel `shop` to a receiver that accepts every request.
+pub(crate) fn add_shop(host: &TestHost) -> (Receiver, Hook) {
+    let receiver = Receiver::accepting();
+    let hook = Hook::add(host, "shop", &receiver, &[]);
+    (receiver, hook)
 }
 
 /// Waits until the answer to a message has this receipt. Returns the output of `why`.

@@ -14,13 +14,9 @@ use std::time::{Duration, Instant};
 
 /// The longest wait for a condition that takes milliseconds on an idle machine.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
-
-/// The build of the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Build {
-    /// As released.
     Plain,
-    /// With fail points.
     Failpoints,
 }
 
@@ -38,6 +34,18 @@ impl TestHost {
     /// Creates a home for an ordinary user, without a running host.
     pub(crate) fn new() -> Self {
         Self::with(HostUser::Ordinary, Build::Plain, None)
+    }
+
+    /// Creates a home for the user that runs the tests, whose host also serves direct clients.
+    pub(crate) fn own(build: Build) -> Self {
+        Self::with(HostUser::current(), build, None)
+    }
+
+    /// Creates a home of the user that runs the tests, with a clock that a test shifts.
+    pub(crate) fn with_clock() -> Self {
+        let mut host = Self::own(Build::Failpoints);
+        host.shift_clock(0);
+        host
     }
 
     /// Creates a home for this user and this build. `sandbox` replaces the program of the sandbox.
@@ -123,6 +131,21 @@ impl TestHost {
     pub(crate) fn configure(&self, text: &str) {
         std::fs::write(self.home.join("config.toml"), text).expect("written");
     }
+    pub(crate) fn configured(self, text: &str) -> Self {
+        self.configure(text);
+        self
+    }
+    pub(crate) fn started(self) -> Self {
+        self.up();
+        self
+    }
+
+    /// Starts the host of a new home and adds an agent.
+    pub(crate) fn started_with(self, agent: &str) -> Self {
+        self.up();
+        self.agent(agent);
+        self
+    }
 
     /// Returns a command that runs a program as the user of the fixture.
     pub(crate) fn command(&self, program: &str) -> Command {
@@ -145,6 +168,12 @@ impl TestHost {
         let mut command = self.command("ironctl");
         command.arg("--home").arg(&self.home).args(arguments).stdin(Stdio::null());
         Answer::new(command.output().expect("ironctl runs"), arguments)
+    }
+
+    /// Runs `ironctl --json …`, which fails, and returns its error.
+    #[track_caller]
+    pub(crate) fn ctl_error(&self, arguments: &[&str]) -> Value {
+        self.ctl(&[&["--json"], arguments].concat()).error()
     }
 
     /// Runs `ironctl` with a time limit, for commands that could wait for a pipe without end.
@@ -185,9 +214,33 @@ impl TestHost {
         self.ctl(&["down"]).ok();
     }
 
+    pub(crate) fn restart(&self) {
+        self.down();
+        self.up();
+    }
+
+    /// Restarts the host with this text in a file of its home.
+    pub(crate) fn restart_with(&self, file: &str, text: &str) {
+        self.down();
+        std::fs::write(self.home.join(file), text).expect("written");
+        self.up();
+    }
+
+    /// Adds the model `m` of the API of OpenAI at this server, without a test of it.
+    pub(crate) fn add_model(&self, server: &str) {
+        let base = format!("{server}/v1");
+        self.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    }
+
     /// Adds an agent.
     pub(crate) fn agent(&self, name: &str) {
         self.ctl(&["agent", "add", name]).ok();
+    }
+
+    /// Adds a person and links an identity to them.
+    pub(crate) fn add_linked_person(&self, name: &str, identity: &str) {
+        self.ctl(&["person", "add", name]).ok();
+        self.ctl(&["person", "link", name, identity, "--yes"]).ok();
     }
 
     /// Proposes a change of an agent as the owner, without a decision.
@@ -218,8 +271,6 @@ impl TestHost {
     pub(crate) fn say(&self, agent: &str, message: &str) -> String {
         self.chat(agent, message)["reply"].as_str().unwrap_or_default().to_owned()
     }
-
-    /// Returns the output of `status --json`.
     pub(crate) fn status(&self) -> Value {
         self.ctl(&["--json", "status"]).ok().json()
     }
@@ -237,8 +288,6 @@ impl TestHost {
         let mut found = std::fs::read_dir(self.home.join("sessions")).expect("a directory");
         found.next().expect("a session").expect("readable").path()
     }
-
-    /// Returns the process id of the running host.
     pub(crate) fn pid(&self) -> Option<i32> {
         let run = std::fs::read(self.home.join("run.json")).ok()?;
         let run: Value = serde_json::from_slice(&run).ok()?;
@@ -289,8 +338,6 @@ impl Answer {
             what: arguments.join(" "),
         }
     }
-
-    /// Checks that the command succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> Self {
         assert_eq!(self.code, 0, "ironctl {}: {}{}", self.what, self.stdout, self.stderr);
@@ -305,7 +352,14 @@ impl Answer {
         self
     }
 
-    /// Reads the output as JSON.
+    /// Checks that the command failed, and returns its error in JSON.
+    #[track_caller]
+    pub(crate) fn error(&self) -> Value {
+        assert_eq!(self.code, 1, "ironctl {}: {}{}", self.what, self.stdout, self.stderr);
+        let failure: Value = serde_json::from_str(&self.stderr)
+            .unwrap_or_else(|error| panic!("ironctl {}: {error}: {}", self.what, self.stderr));
+        failure["error"].clone()
+    }
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
@@ -429,8 +483,6 @@ pub(crate) fn alive(pid: i32) -> bool {
     let threads = || std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     stat.is_ok_and(|stat| !over(stat) || threads() > 1)
 }
-
-/// Kills a process.
 pub(crate) fn kill(pid: i32) {
     // The process may have ended already.
     let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL);

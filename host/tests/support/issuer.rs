@@ -78,7 +78,6 @@ pub(crate) struct Issuer {
 }
 
 impl Issuer {
-    /// Starts the stand-in.
     pub(crate) fn start(behaviour: Behaviour) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
@@ -111,18 +110,12 @@ impl Issuer {
     pub(crate) fn end_access(&self) {
         self.shared.book().access = None;
     }
-
-    /// Returns the present access token.
     pub(crate) fn access(&self) -> String {
         self.shared.book().access.clone().expect("a token")
     }
-
-    /// Returns the number of renewals that it was asked for.
     pub(crate) fn renewals(&self) -> u32 {
         self.shared.book().renewals
     }
-
-    /// Returns the number of revocations that it was asked for.
     pub(crate) fn revocations(&self) -> u32 {
         self.shared.book().revocations
     }

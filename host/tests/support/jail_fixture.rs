@@ -20,6 +20,11 @@ pub(crate) enum HostUser {
 }
 
 impl HostUser {
+    /// Returns the kind of user that runs the tests.
+    pub(crate) fn current() -> Self {
+        if nix::unistd::geteuid().is_root() { Self::Root } else { Self::Ordinary }
+    }
+
     /// Returns the uid of its host: root gives an ordinary user a uid, and another user has its own.
     pub(crate) fn uid(self) -> u32 {
         match self {

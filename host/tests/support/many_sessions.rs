@@ -7,8 +7,6 @@ use super::record;
 use ironclaw_host::driven::sessions::{self, Origin};
 use ironclaw_host::driven::{Denied, Error, LOOPBACK, find_agent, owner};
 use ironclaw_state::State;
-
-/// Returns the name of an agent by its number.
 pub(crate) fn name(agent: usize) -> String {
     format!("agent-{agent}")
 }

@@ -19,7 +19,6 @@ pub(crate) struct HttpServer {
 }
 
 impl HttpServer {
-    /// Starts the server with these arguments.
     pub(crate) fn start(arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let (count, cancelled) = (directory.path().join("count"), directory.path().join("cancelled"));

@@ -27,8 +27,6 @@ pub(crate) struct Test<'a> {
     pub(crate) name: &'a str,
     pub(crate) programs: Vec<&'a str>,
 }
-
-/// Returns the programs of the list.
 pub(crate) fn programs() -> Vec<Program<'static>> {
     let of = |words: Vec<&'static str>| match words[..] {
         ["program", name, package] => Some(Program { name, package, is_of_the_machine: false }),
@@ -37,8 +35,6 @@ pub(crate) fn programs() -> Vec<Program<'static>> {
     };
     lines().filter_map(of).collect()
 }
-
-/// Returns the tests of the list.
 pub(crate) fn tests() -> Vec<Test<'static>> {
     let of = |words: Vec<&'static str>| match words[..] {
         ["test", name, ref programs @ ..] => Some(Test { name, programs: programs.to_vec() }),

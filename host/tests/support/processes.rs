@@ -27,14 +27,10 @@ impl Process {
         let started = fields.nth(18)?.parse().ok()?; // field 22 of proc(5), 19 after the state
         (!matches!(state, "Z" | "X") || alive(pid)).then_some(Self { pid, started })
     }
-
-    /// Returns whether the process still exists.
     pub(crate) fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 }
-
-/// Returns whether a signal stopped the process.
 pub(crate) fn is_stopped(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, state)| state.trim_start().starts_with('T'))

@@ -59,8 +59,6 @@ fn base64(bytes: &[u8], plus: u8, slash: u8) -> String {
         })
         .collect()
 }
-
-/// Reads the master key of a home.
 pub(crate) fn master(home: &Path) -> MasterKey {
     // Uses another home, because the inspected one may belong to another user.
     let own = tempfile::tempdir().expect("a temporary directory");
@@ -104,8 +102,6 @@ pub(crate) fn restore_owner(host: &TestHost) {
 pub(crate) fn count(db: &Connection, sql: &str) -> i64 {
     db.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
-
-/// Copies the whole home.
 pub(crate) fn copy_home(host: &TestHost) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copied = std::process::Command::new("cp").arg("-a").arg(&host.home).arg(directory.path()).status();

@@ -3,7 +3,7 @@
 //! For tests of calls over the network.
 
 use super::host_fixture::TestHost;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -36,6 +36,11 @@ impl Site {
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Returns the number of requests with this body so far.
+    pub(crate) fn sent(&self, body: &str) -> usize {
+        self.seen.lock().expect("a list").iter().filter(|request| request.ends_with(body)).count()
     }
 
     /// Returns the first lines of the requests so far.
@@ -77,15 +82,15 @@ fn answer(mut stream: TcpStream, moved: bool) {
     let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{page}").as_bytes());
 }
 
-/// Returns a host with an agent that has the tool, and the grant of a site to it.
-pub(crate) fn host_with(site: &Site, methods: &Value, paths: &Value) -> TestHost {
-    let host = TestHost::new();
-    grant(&host, site, methods, paths);
-    host
+/// Starts a site, and a host with an agent that has the tool and the grant of the site.
+pub(crate) fn granted(host: TestHost, methods: &[&str], paths: &[&str]) -> (Site, TestHost) {
+    let site = Site::start();
+    grant(&host, &site, methods, paths);
+    (site, host)
 }
 
 /// Starts a host with an agent that has the tool and the grant.
-pub(crate) fn grant(host: &TestHost, site: &Site, methods: &Value, paths: &Value) {
+pub(crate) fn grant(host: &TestHost, site: &Site, methods: &[&str], paths: &[&str]) {
     host.configure(LOOPBACK);
     host.up();
     host.agent("a");

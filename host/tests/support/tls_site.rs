@@ -15,8 +15,6 @@ pub(crate) const PAGE: &str = "A page about tulips.";
 
 /// A certificate for `localhost`, which is its own authority until 2120, and its key, as PEM.
 const LOCALHOST: &str = include_str!("localhost.pem");
-
-/// The server.
 pub(crate) struct TlsSite {
     pub(crate) port: u16,
     /// Its certificate, which is its own authority, as PEM.

@@ -36,13 +36,9 @@ impl Ledger {
         let found = self.by_object.get(&(field, text.to_owned()));
         found.into_iter().flatten().map(|at| &self.data[*at])
     }
-
-    /// Returns the entries with this event.
     pub(super) fn events(&self, what: &str) -> impl Iterator<Item = &Value> {
         self.with("what", what)
     }
-
-    /// Returns the number of entries with this event about an object.
     pub(super) fn count(&self, what: &str, field: &'static str, text: &str) -> usize {
         self.with(field, text).filter(|entry| entry["what"] == what).count()
     }
@@ -59,8 +55,6 @@ impl Ledger {
         self.with("schedule", schedule).filter(is_due).collect()
     }
 }
-
-/// Returns the text of a field.
 pub(super) fn word<'a>(entry: &'a Value, field: &str) -> &'a str {
     entry[field].as_str().unwrap_or_default()
 }

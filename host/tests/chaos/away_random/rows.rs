@@ -7,8 +7,6 @@ use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// A schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Schedule {
     pub(super) id: String,
@@ -20,8 +18,6 @@ pub(super) struct Schedule {
     pub(super) is_failing: bool,
     pub(super) created_at: i64,
 }
-
-/// An occurrence of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Occurrence {
     pub(super) schedule: String,
@@ -33,8 +29,6 @@ pub(super) struct Occurrence {
     pub(super) message: Option<String>,
     pub(super) receipt: Option<String>,
 }
-
-/// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) id: String,
@@ -47,8 +41,6 @@ pub(super) struct Question {
     /// The messages that answer it, each with its session.
     pub(super) messages: Vec<(String, String)>,
 }
-
-/// A notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Notification {
     pub(super) id: String,
@@ -77,9 +69,7 @@ pub(super) struct Rows {
     pub(super) questions: Vec<Question>,
     pub(super) notifications: Vec<Notification>,
     pub(super) deliveries: Vec<Delivery>,
-    /// The messages that have no answer.
     pub(super) unanswered: Vec<String>,
-    /// The changes that wait for a person.
     pub(super) changes_waiting: usize,
 }
 

@@ -21,7 +21,6 @@ const MEMBER: usize = 2;
 const SCHEDULES_MAX: usize = 8;
 
 impl Random {
-    /// Takes one random step.
     pub(super) fn step(&mut self, rng: &mut Rng) {
         if rng.u8(..3) == 0 {
             self.is_bad.store(rng.u8(..3) > 0, Ordering::SeqCst);

@@ -178,8 +178,6 @@ impl View {
     fn at(&self, what: &str, key: &str, value: &str) -> Option<usize> {
         self.ledger.iter().position(|entry| entry["data"]["what"] == what && entry["data"][key] == value)
     }
-
-    /// Returns every call of the ledger.
     fn calls(&self) -> BTreeSet<String> {
         let first = self.ledger.iter().filter(|entry| FIRST.contains(&word(&entry["data"], "what")));
         first.filter_map(|entry| entry["data"]["call"].as_str()).map(str::to_owned).collect()

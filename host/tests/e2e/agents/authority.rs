@@ -1,6 +1,6 @@
 //! Tests of the authority of messages between agents: they have none, and each denial has a name.
 
-use super::{code_of, connect, group, host_with, idle, pair, taken, target, turns};
+use super::{connect, group, host_with, idle, pair, taken, target, turns};
 use crate::e2e::requests::{approve, request, waiting};
 use crate::e2e::streaming;
 use crate::support::client::Raw;
@@ -8,8 +8,6 @@ use crate::support::hooks::{Hook, Receiver};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
-
-/// Returns the codes of the refused calls.
 fn refusals(host: &TestHost) -> Vec<String> {
     let text = |entry: &Value| entry["data"]["reason"].as_str().unwrap_or_default().to_owned();
     host.entries("call.refused").iter().map(text).collect()
@@ -83,12 +81,9 @@ fn agent_outside_of_the_group_is_denied_on_both_sides() {
 #[test]
 fn person_without_the_right_reaches_no_agent_through_another() {
     let host = pair("", "");
-    host.ctl(&["person", "add", "bob"]).ok();
-    let bob = Raw::of_person(&host, "bob");
+    let bob = Raw::add_person(&host, "bob", &[]);
     let say = |text: &str| {
-        let (status, recorded) = bob.say("a", text, None);
-        assert_eq!(status, 202, "{recorded}");
-        let id = recorded["message_id"].as_str().expect("an id").to_owned();
+        let id = bob.send("a", text);
         wait_for("an answer", || bob.get(&format!("/v1/messages/{id}")).1["status"] == "delivered");
         bob.get(&format!("/v1/messages/{id}")).1["reply"].as_str().unwrap_or_default().to_owned()
     };
@@ -177,7 +172,7 @@ fn bug_11_message_of_an_agent_is_no_line_of_a_user() {
     assert!(of_b.contains("asked by another agent that works for"), "{of_b}");
     let of_answer = prompts.iter().find(|text| text.contains("answers your message.")).expect("the answer");
     assert!(!of_answer.contains("asks you. It is"), "{of_answer}");
-    assert_eq!(code_of(&host, &["destination", "remove", "a", "x", "--yes"]), "destination_unknown");
+    assert_eq!(host.ctl_error(&["destination", "remove", "a", "x", "--yes"])["code"], "destination_unknown");
 }
 
 #[test]

@@ -72,8 +72,7 @@ reply_error = "{error}"
     // Another agent is not held up.
     assert!(host.say("c", "send hello to b").contains("has your message"));
     // Neither a restart nor a second session resets the count.
-    host.down();
-    host.up();
+    host.restart();
     let client = Client::of(&host);
     let id = client.send_in("a", "second", "send hello to b", "e2").expect("accepted")["message_id"].clone();
     let id = id.as_str().expect("an id").to_owned();

@@ -41,8 +41,7 @@ fn a2_answer_waits_for_as_long_as_the_session_is_parked() {
     turns(&host, &target, 1);
     host.ctl(&["panic"]).ok();
     assert_eq!(received(&host), 0);
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(received(&host), 0, "no attempt gives it up during the emergency stop");
     host.ctl(&["resume"]).ok();
     turns(&host, &target, 2);
@@ -195,8 +194,7 @@ fn answer_goes_to_the_address_of_the_message_that_asked() {
     let hook = Hook::add(&host, "shop", &receiver, &[]);
     host.agent("b");
     host.ctl(&["agent", "connect", "a", "shop", "--sharing", "agent", "--yes"]).ok();
-    host.ctl(&["person", "add", "Bob"]).ok();
-    host.ctl(&["person", "link", "Bob", "shop:bob", "--yes"]).ok();
+    host.add_linked_person("Bob", "shop:bob");
     group(&host, &["a", "b"], "");
     connect(&host, "a", "b");
     let say = |id: &str, sender: &str, text: &str| {

@@ -2,11 +2,11 @@
 //!
 //! They use the real programs with the scripted model, and a server on loopback that records its requests.
 
-use super::{codes, host_of, inbox, post};
-use crate::support::client::{self, Raw};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use super::{codes, inbox, post, posting_host};
+use crate::support::client::Raw;
+use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::record;
-use crate::support::site::{Site, grant};
+use crate::support::site::{Site, granted};
 use serde_json::{Value, json};
 
 /// Adds an allowance of the person of this client for posts to an address, and returns its number.
@@ -47,8 +47,7 @@ fn listed(raw: &Raw) -> Vec<Value> {
 
 #[test]
 fn lost_role_ends_allowances_of_the_person() {
-    let site = Site::start();
-    let host = host_of(&site);
+    let (site, host, _) = posting_host();
     for name in ["mara", "ivy"] {
         host.ctl(&["person", "add", name, "--role", "admin"]).ok();
     }
@@ -87,15 +86,13 @@ fn lost_role_ends_allowances_of_the_person() {
 
 #[test]
 fn removal_of_person_or_agent_ends_allowances() {
-    let site = Site::start();
-    let host = host_of(&site);
+    let (site, host, _) = posting_host();
     host.ctl(&["person", "add", "mara"]).ok();
     let (owner, mara) = (Raw::of(&host), Raw::of_person(&host, "mara"));
     let (first, second) = (add(&mara, &site.url("/notes"), 2), add(&owner, &site.url("/notes"), 2));
     host.ctl(&["person", "remove", "mara", "--yes"]).ok();
     assert_eq!(why(&host, first), "the person was removed");
-    host.ctl(&["person", "add", "mara"]).ok();
-    let mara = Raw::of_person(&host, "mara");
+    let mara = Raw::add_person(&host, "mara", &[]);
     assert_eq!(listed(&mara), Vec::<Value>::new());
     check_asks(&mara, &site, "one");
     host.ctl(&["agent", "remove", "a", "--yes"]).ok();
@@ -111,8 +108,7 @@ fn removal_of_person_or_agent_ends_allowances() {
 
 #[test]
 fn another_manifest_ends_allowances_at_the_start() {
-    let site = Site::start();
-    let host = host_of(&site);
+    let (site, host, _) = posting_host();
     let id = add(&Raw::of(&host), &site.url("/notes"), 2);
     host.down();
     let sql = "UPDATE allowances SET manifest = '00000000' || substr(manifest, 9)";
@@ -126,9 +122,7 @@ fn another_manifest_ends_allowances_at_the_start() {
 
 #[test]
 fn restore_of_a_backup_ends_allowances() {
-    let site = Site::start();
-    let host = host_of(&site);
-    let raw = Raw::of(&host);
+    let (site, host, raw) = posting_host();
     let id = add(&raw, &site.url("/notes"), 1);
     let file = host.home.with_file_name("b.backup");
     let file = file.to_str().expect("UTF-8");
@@ -148,10 +142,7 @@ fn restore_of_a_backup_ends_allowances() {
 
 #[test]
 fn expired_allowance_permits_nothing() {
-    let site = Site::start();
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    grant(&host, &site, &json!(["POST"]), &json!(["/notes"]));
+    let (site, mut host) = granted(TestHost::with_clock(), &["POST"], &["/notes"]);
     let raw = Raw::of(&host);
     let id = add(&raw, &site.url("/notes"), 2);
     post(&raw, "one", "roses", &site.url("/notes"));
@@ -166,9 +157,7 @@ fn expired_allowance_permits_nothing() {
 
 #[test]
 fn one_of_competing_calls_gets_the_last_use() {
-    let site = Site::start();
-    let host = host_of(&site);
-    let raw = Raw::of(&host);
+    let (site, host, raw) = posting_host();
     add(&raw, &site.url("/notes"), 1);
     let threads = ["one", "two", "three", "four"];
     std::thread::scope(|scope| {

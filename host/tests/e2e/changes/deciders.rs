@@ -73,8 +73,7 @@ fn pending_changes_are_listed_oldest_first_to_deciders_only() {
     let policy = "[kind.wiring]\nroles = [\"owner\"]\n";
     std::fs::write(fixture.host.home.join("policy.toml"), policy).expect("written");
     fixture.host.up();
-    fixture.host.ctl(&["person", "add", "carol", "--role", "admin"]).ok();
-    let carol = Raw::of_person(&fixture.host, "carol");
+    let carol = Raw::add_person(&fixture.host, "carol", &["--role", "admin"]);
     let asked: Vec<String> = ["persona", "tools", "wiring", "create"].map(|word| fixture.propose(word)).into();
     let listed = |caller: &Raw, query: &str| -> Vec<String> {
         let (status, found) = caller.ask("GET", &format!("/v1/changes{query}"), "");

@@ -31,8 +31,7 @@ fn host_with(server: &Server, receiver: &Receiver) -> (TestHost, Hook) {
     let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", server, "openai", &[]);
     let hook = Hook::add(&host, "shop", receiver, &[]);
     for (name, identity) in [("Bob", "shop:bob"), ("Ana", "shop:ana")] {
-        host.ctl(&["person", "add", name]).ok();
-        host.ctl(&["person", "link", name, identity, "--yes"]).ok();
+        host.add_linked_person(name, identity);
     }
     host.ctl(&["destination", "add", "a", "ana", "--channel", "shop", "--to", "ana", "--yes"]).ok();
     (host, hook)
@@ -146,7 +145,7 @@ fn unlinking_ends_an_open_request_at_once() {
     host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
     assert!(inbox(&host).is_empty());
     assert_eq!(host.entries("request.withdrawn").len(), 1);
-    super::refused(&super::send(&hook, "e2", "ann", "go on", &json!({})), 403, "sender_unknown");
+    super::check_refused(&super::send(&hook, "e2", "ann", "go on", &json!({})), 403, "sender_unknown");
     assert_eq!(sent(&receiver), 0);
 }
 

@@ -2,10 +2,11 @@
 //!
 //! A guest gets a reply and no tools, and learns nothing about an agent that is for its members only.
 
-use super::{asks, connect, error, refused, replies, say, send};
+use super::{asks, connect, replies, say, send};
 use crate::e2e::streaming;
-use crate::support::hooks::{Hook, Receiver, new_host};
-use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::client::check_refused;
+use crate::support::hooks::{add_shop, host_with_shop};
+use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
 
@@ -15,21 +16,17 @@ fn sessions(host: &TestHost) -> Vec<Value> {
 
 #[test]
 fn bug_8_two_homes_stay_two_people() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, hook) = host_with_shop("");
     let (corp, evil) = ("@alice:corp.example", "@alice:evil.example");
-    host.ctl(&["person", "add", "Alice"]).ok();
-    host.ctl(&["person", "link", "Alice", &format!("shop:{corp}"), "--yes"]).ok();
+    host.add_linked_person("Alice", &format!("shop:{corp}"));
     let none = json!({});
     for stranger in [evil, "@alice", "@alice:corp", "@Alice:corp.example", "Alice"] {
-        refused(&send(&hook, "e1", stranger, "hello", &none), 403, "sender_unknown");
+        check_refused(&send(&hook, "e1", stranger, "hello", &none), 403, "sender_unknown");
     }
     // A name that the sender shows is no field of an event.
-    refused(&send(&hook, "e1", evil, "hello", &json!({ "name": "Alice" })), 400, "request_malformed");
+    check_refused(&send(&hook, "e1", evil, "hello", &json!({ "name": "Alice" })), 400, "request_malformed");
     say(&hook, "e1", corp, "hello", &none);
-    host.ctl(&["person", "add", "Mallory"]).ok();
-    host.ctl(&["person", "link", "Mallory", &format!("shop:{evil}"), "--yes"]).ok();
+    host.add_linked_person("Mallory", &format!("shop:{evil}"));
     say(&hook, "e2", evil, "hello", &none);
     replies(&receiver, 2);
     let recorded = host.entries("message.recorded");
@@ -44,8 +41,7 @@ fn guest_gets_a_reply_without_tools_and_learns_nothing() {
         _ => Act::Say("welcome".to_owned()),
     });
     let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", &server, "openai", &[]);
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (receiver, hook) = add_shop(&host);
     let none = json!({});
     connect(&host, &["--from", "all", "--unknown", "public", "--sharing", "shared"]);
     say(&hook, "e1", "eve", "/allow send exec\nhello", &json!({ "group": "g" }));
@@ -71,24 +67,22 @@ fn guest_gets_a_reply_without_tools_and_learns_nothing() {
     let closed = send(&hook, "e4", "eve", "hello", &none);
     host.ctl(&["agent", "disconnect", "a", "shop"]).ok();
     let unheard = send(&hook, "e5", "ann", "hello", &none);
-    refused(&unheard, 503, "channel_unheard");
+    check_refused(&unheard, 503, "channel_unheard");
     assert_eq!(closed, unheard);
     assert_eq!(asks(&host).len(), 3);
 }
 
 #[test]
 fn stranger_waits_for_a_person_and_the_list_is_bounded() {
-    let host = new_host(Build::Plain, "");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, receiver, hook) = host_with_shop("");
     host.ctl(&["person", "set", "owner", "--notify", "shop"]).ok();
     let none = json!({});
     let waiting = || host.ctl(&["--json", "channel", "list"]).ok().json()[0]["waiting"].clone();
-    refused(&send(&hook, "e1", "eve", "hello", &none), 403, "sender_unknown");
+    check_refused(&send(&hook, "e1", "eve", "hello", &none), 403, "sender_unknown");
     assert!(waiting().is_null());
     connect(&host, &["--unknown", "request"]);
     for _ in 0..2 {
-        refused(&send(&hook, "e1", "eve", "my text", &none), 403, "sender_waits");
+        check_refused(&send(&hook, "e1", "eve", "my text", &none), 403, "sender_waits");
     }
     assert_eq!((waiting().as_array().map(Vec::len), &waiting()[0]["identity"]), (Some(1), &json!("shop:eve")));
     assert_eq!(host.entries("sender.waits").len(), 1);
@@ -96,22 +90,21 @@ fn stranger_waits_for_a_person_and_the_list_is_bounded() {
     let told = receiver.notifications().concat();
     assert!(told.contains("shop") && !told.contains("eve") && !told.contains("my text"), "{told}");
     for n in 1..16 {
-        refused(&send(&hook, "e1", &format!("stranger {n}"), "hello", &none), 403, "sender_waits");
+        check_refused(&send(&hook, "e1", &format!("stranger {n}"), "hello", &none), 403, "sender_waits");
     }
-    refused(&send(&hook, "e1", "one more", "hello", &none), 403, "senders_too_many");
+    check_refused(&send(&hook, "e1", "one more", "hello", &none), 403, "senders_too_many");
     assert_eq!(waiting().as_array().map(Vec::len), Some(16));
-    host.ctl(&["person", "add", "Eve"]).ok();
-    host.ctl(&["person", "link", "Eve", "shop:eve", "--yes"]).ok();
+    host.add_linked_person("Eve", "shop:eve");
     assert_eq!(waiting().as_array().map(Vec::len), Some(15));
     // A dismissal ends the wait, and the next message begins another one.
     let dismiss = |sender: &str| host.ctl(&["--json", "channel", "dismiss", &format!("shop:{sender}")]);
     dismiss("stranger 2").ok();
     assert_eq!((waiting().as_array().map(Vec::len), host.entries("sender.dismissed").len()), (Some(14), 1));
     for (identity, code) in [("shop:stranger 2", "sender_not_waiting"), ("gone:eve", "channel_unknown")] {
-        assert_eq!(error(&host, &["channel", "dismiss", identity])["code"], code);
+        assert_eq!(host.ctl_error(&["channel", "dismiss", identity])["code"], code);
     }
     assert_eq!(host.ctl(&["channel", "dismiss", "shop"]).code, 2);
-    refused(&send(&hook, "e1", "stranger 2", "hello", &none), 403, "sender_waits");
+    check_refused(&send(&hook, "e1", "stranger 2", "hello", &none), 403, "sender_waits");
     assert_eq!(waiting().as_array().map(Vec::len), Some(15));
     say(&hook, "e1", "eve", "hello", &none);
     replies(&receiver, 1);

@@ -1,8 +1,8 @@
 //! Who may speak to an agent, and what it may reach, widens by an approved page only. Less takes effect at once.
 
-use super::{refused, say, send};
-use crate::support::client::Raw;
-use crate::support::hooks::{Hook, Receiver, new_host};
+use super::{say, send};
+use crate::support::client::{Raw, check_refused};
+use crate::support::hooks::{add_shop, new_host};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use serde_json::{Value, json};
 
@@ -17,8 +17,7 @@ fn reach(host: &TestHost) -> Value {
 fn nothing_widens_without_an_approved_page() {
     let host = new_host(Build::Plain, "");
     host.agent("b");
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (receiver, hook) = add_shop(&host);
     let narrow = json!({ "agent": "a", "engage": "mention", "ignored": "drop" });
     let raw = Raw::of(&host);
     assert_eq!(raw.ask("POST", "/v1/channels/shop/agents", &narrow.to_string()).0, 200, "less takes effect at once");
@@ -37,19 +36,18 @@ fn nothing_widens_without_an_approved_page() {
     ] {
         let mut body = narrow.clone();
         body.as_object_mut().expect("an object").extend(wider.as_object().expect("an object").clone());
-        refused(&raw.ask("POST", "/v1/channels/shop/agents", &body.to_string()), 403, "page_unseen");
+        check_refused(&raw.ask("POST", "/v1/channels/shop/agents", &body.to_string()), 403, "page_unseen");
     }
     let new = json!({ "kind": "webhook", "name": "desk", "url": receiver.url, "agent": "a" });
-    refused(&raw.ask("POST", "/v1/channels", &new.to_string()), 400, "request_malformed");
-    host.ctl(&["person", "add", "Bob"]).ok();
-    host.ctl(&["person", "link", "Bob", "shop:bob", "--yes"]).ok();
+    check_refused(&raw.ask("POST", "/v1/channels", &new.to_string()), 400, "request_malformed");
+    host.add_linked_person("Bob", "shop:bob");
     let carol = json!({ "identity": "shop:carol" });
-    refused(&raw.ask("POST", "/v1/people/Bob/identities", &carol.to_string()), 403, "page_unseen");
+    check_refused(&raw.ask("POST", "/v1/people/Bob/identities", &carol.to_string()), 403, "page_unseen");
     let mut other = carol.clone();
     other["shown"] =
         raw.ask("POST", "/v1/people/owner/identities/review", &carol.to_string()).1["shown_digest"].clone();
-    refused(&raw.ask("POST", "/v1/people/Bob/identities", &other.to_string()), 409, "shown_differs");
-    refused(&raw.ask("POST", "/v1/people/Bob/role", r#"{"role":"admin"}"#), 403, "page_unseen");
+    check_refused(&raw.ask("POST", "/v1/people/Bob/identities", &other.to_string()), 409, "shown_differs");
+    check_refused(&raw.ask("POST", "/v1/people/Bob/role", r#"{"role":"admin"}"#), 403, "page_unseen");
     for command in [&["person", "link", "Bob", "shop:carol"][..], &["person", "set", "Bob", "--role", "admin"]] {
         host.ctl(&[&["--json"], command].concat()).refused("not_confirmed");
     }
@@ -76,7 +74,7 @@ fn nothing_widens_without_an_approved_page() {
     host.ctl(&["change", "submit", "--kind", "permissions", "--agent", "a", "--payload", permissions, "--reason", "r"])
         .ok();
     assert_eq!(reach(&host), before);
-    refused(&send(&hook, "e1", "eve", "@a hello", &json!({ "mentions": ["a"] })), 403, "sender_unknown");
+    check_refused(&send(&hook, "e1", "eve", "@a hello", &json!({ "mentions": ["a"] })), 403, "sender_unknown");
     let page = host.ctl(&[&stranger[..], &["--yes"]].concat()).ok().stdout;
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ").replace(" !!", "");
     assert!(page.contains("EVERYONE who can write to channel \"shop\" can then speak to agent \"a\""), "{page}");

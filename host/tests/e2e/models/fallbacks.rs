@@ -10,8 +10,6 @@ use ironclaw_model::streaming::PartialAnswer;
 use ironclaw_model::{Allowance, Config};
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// Returns an address without a listener.
 fn closed_address() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     format!("http://{}", listener.local_addr().expect("an address"))

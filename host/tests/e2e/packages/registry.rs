@@ -59,8 +59,6 @@ impl Registry {
         });
         registry
     }
-
-    /// Returns the number of connections so far.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }

@@ -2,11 +2,11 @@
 //!
 //! See `super` for the answers.
 
-use super::{answer, ask, code, give_tool, host_of, id_of, refused, reject, say, status};
+use super::{answer, ask, give_tool, host_of, id_of, refused, reject, say, status};
 use crate::e2e::requests::{answered, waiting};
 use crate::e2e::streaming;
-use crate::support::client::Raw;
-use crate::support::hooks::{Hook, Receiver};
+use crate::support::client::{Raw, code};
+use crate::support::hooks::add_shop;
 use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
 use crate::support::model_server::{Act, Seen, Server};
 use crate::support::{record, terminal};
@@ -65,12 +65,12 @@ fn owner_cancels_and_erasure_removes_questions_of_others() {
     host.ctl(&["person", "add", "mara"]).ok();
     let (raw, mara) = (Raw::of(&host), Raw::of_person(&host, "mara"));
     let first = ask(&mara, "ask me which? red or blue");
-    assert_eq!(code(answer(&raw, id_of(&first), &json!({ "option": 1 }))), (403, "question_not_yours".to_owned()));
+    assert_eq!(code(&answer(&raw, id_of(&first), &json!({ "option": 1 }))), (403, "question_not_yours"));
     assert_eq!(reject(&raw, id_of(&first), "no").0, 200);
     let second = ask(&mara, "ask me which? red or blue");
     assert_eq!(status(&raw, id_of(&second)), "waiting");
     host.ctl(&["person", "remove", "mara", "--erase", "--yes"]).ok();
-    assert_eq!(code(reject(&raw, id_of(&second), "")), (404, "question_unknown".to_owned()));
+    assert_eq!(code(&reject(&raw, id_of(&second), "")), (404, "question_unknown"));
     assert_eq!(raw.get("/v1/questions?status=all").1, json!([]));
 }
 
@@ -84,8 +84,7 @@ fn removed_person_ends_their_question_in_a_shared_conversation() {
     });
     let host = streaming::new_host("[webhook]\nlisten = \"127.0.0.1:0\"\n", &server, "openai", &[]);
     give_tool(&host);
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (_receiver, hook) = add_shop(&host);
     host.ctl(&["person", "add", "mara"]).ok();
     host.ctl(&["person", "unlink", "owner", "shop:ann"]).ok();
     host.ctl(&["person", "link", "mara", "shop:ann", "--yes"]).ok();

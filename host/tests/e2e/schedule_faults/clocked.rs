@@ -2,8 +2,8 @@
 //!
 //! Contains no tests. The programs are those with fail points, and a file shifts their clock.
 
-use crate::support::client;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::jail_fixture::HostUser;
 use ironclaw_calendar::{Recurrence, Series, Zone};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -25,15 +25,12 @@ impl Clocked {
 
     /// Starts a host whose sandbox is this program.
     pub(crate) fn with_sandbox(settings: &str, sandbox: Option<&Path>) -> Self {
-        let mut host = TestHost::with(client::current_user(), Build::Failpoints, sandbox);
-        host.configure(settings);
+        let mut host = TestHost::with(HostUser::current(), Build::Failpoints, sandbox).configured(settings);
         host.shift_clock(0);
         host.up();
         host.agent("a");
         Self { host, ahead: 0 }
     }
-
-    /// Returns the time of the host.
     pub(crate) fn now(&self) -> i64 {
         Timestamp::now().as_millisecond() + self.ahead
     }
@@ -43,22 +40,16 @@ impl Clocked {
         self.ahead += at - self.now();
         self.host.shift_clock(self.ahead);
     }
-
-    /// Stops the host, sets its clock and starts it.
     pub(crate) fn restart_at(&mut self, at: i64) {
         self.host.down();
         self.set_clock(at);
         self.host.up();
     }
-
-    /// Adds a schedule and returns its id.
     pub(crate) fn add(&self, prompt: &str, more: &[&str]) -> String {
         let added =
             self.host.ctl(&[&["--json", "schedule", "add", "a", prompt, "--yes"][..], more].concat()).ok().json();
         added["id"].as_str().unwrap_or_else(|| panic!("{added}")).to_owned()
     }
-
-    /// Adds a schedule at one instant and returns its id.
     pub(crate) fn add_at(&self, prompt: &str, at: i64) -> String {
         self.add(prompt, &["--at", &rfc3339(at)])
     }
@@ -71,8 +62,6 @@ impl Clocked {
     pub(crate) fn next(&self, id: &str) -> Option<i64> {
         self.show(id)["next"].as_str().map(ms)
     }
-
-    /// Returns all occurrences of a schedule, oldest first.
     pub(crate) fn history(&self, id: &str) -> Vec<Value> {
         let history = self.host.ctl(&["--json", "schedule", "history", id]).ok().json();
         history.as_array().unwrap_or_else(|| panic!("{history}")).clone()
@@ -118,13 +107,9 @@ pub(crate) fn rfc3339(at: i64) -> String {
 pub(crate) fn ms(text: &str) -> i64 {
     text.parse::<Timestamp>().unwrap_or_else(|error| panic!("{text}: {error}")).as_millisecond()
 }
-
-/// Returns the due times of occurrences.
 pub(crate) fn due(history: &[Value]) -> Vec<i64> {
     history.iter().map(|one| ms(one["due"].as_str().expect("a time"))).collect()
 }
-
-/// Returns states and reasons of occurrences.
 pub(crate) fn states(history: &[Value]) -> Value {
     history.iter().map(|one| json!([one["state"], one["reason"]])).collect()
 }

@@ -40,9 +40,7 @@ fn model_of(clocked: &Clocked, status: &Arc<AtomicU16>) -> Server {
         200 => Act::Say("watered".to_owned()),
         status => Act::Status(status, Vec::new(), "{}".to_owned()),
     });
-    let base = format!("{}/v1", server.url());
-    let add = ["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"];
-    clocked.host.ctl(&add).ok();
+    clocked.host.add_model(&server.url());
     clocked.host.ctl(&["agent", "set", "a", "--model", "m"]).ok();
     server
 }

@@ -12,8 +12,6 @@ use serde_json::{Value, json};
 fn give_tools(host: &TestHost, agent: &str) {
     host.change(agent, "enabled_tools", &json!({ "add": ["schedule_task", "schedule_manage"] }));
 }
-
-/// Returns the changes that wait, oldest first.
 fn waiting(host: &TestHost) -> Vec<Value> {
     host.ctl(&["--json", "change", "list"]).ok().json().as_array().expect("a list").clone()
 }
@@ -111,8 +109,7 @@ fn schedule_of_an_agent_needs_the_rights_of_its_person() {
     let host = new_host();
     host.configure(LOOPBACK);
     host.ctl(&["config", "reload"]).ok();
-    let base = format!("{}/v1", server.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    host.add_model(&server.url());
     host.ctl(&["agent", "add", "c", "--model", "m"]).ok();
     host.change("c", "enabled_tools", &json!({ "add": ["schedule_task", "http_fetch"] }));
     let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": ["GET"], "paths": ["/notes"] });

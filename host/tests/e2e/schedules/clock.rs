@@ -1,20 +1,13 @@
 //! Tests of the times: on time, late under each policy, a clock that goes back, a host that is killed in between.
 
 use super::{add, history, newest, show};
-use crate::support::client;
-use crate::support::host_fixture::{Build, TestHost, alive, wait_for};
+use crate::support::host_fixture::{TestHost, alive, wait_for};
 
 const HOUR_MS: i64 = 3_600_000;
 
 fn new_host() -> TestHost {
-    let mut host = TestHost::with(client::current_user(), Build::Failpoints, None);
-    host.shift_clock(0);
-    host.up();
-    host.agent("a");
-    host
+    TestHost::with_clock().started_with("a")
 }
-
-/// Restarts the host with its clock ahead by this time.
 fn restart_at(host: &mut TestHost, ms: i64) {
     host.down();
     host.shift_clock(ms);

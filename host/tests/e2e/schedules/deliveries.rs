@@ -1,7 +1,7 @@
 //! Tests of replies that do not arrive: a run is done only with its receipt, and a failing series is one incident.
 
 use super::{add, history, newest, show};
-use crate::support::hooks::{Hook, Receiver, Response, new_host};
+use crate::support::hooks::{Hook, Receiver, Response, host_with_shop, new_host};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -79,9 +79,7 @@ fn lost_receipt_leaves_the_run_unknown() {
 
 #[test]
 fn removed_channel_fails_the_run_with_a_reason() {
-    let host = new_host(Build::Plain, SOON);
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (host, _receiver, hook) = host_with_shop(SOON);
     let id = add_to(&host, &hook);
     host.ctl(&["agent", "disconnect", "a", "shop"]).ok();
     assert_eq!(host.ctl(&["schedule", "run", &id]).code, 1);

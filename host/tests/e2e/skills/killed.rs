@@ -25,8 +25,6 @@ fn kill_at(fixture: &mut SkillFixture, point: &str, command: &[&str], is_done: i
 fn has(fixture: &SkillFixture, name: &str, version: &str) -> bool {
     fixture.skills().iter().any(|skill| skill["name"] == name && skill["version"] == version)
 }
-
-/// Returns the number of entries of an event about a skill.
 fn entries(fixture: &SkillFixture, what: &str, name: &str) -> usize {
     fixture.host.entries(what).iter().filter(|entry| entry["data"]["skill"] == name).count()
 }

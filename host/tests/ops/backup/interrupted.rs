@@ -4,7 +4,6 @@
 
 use super::{back_up, beside, code, new_host, set_mode, text};
 use crate::chaos::shortages::SmallDisk;
-use crate::support::client::current_user;
 use crate::support::host_fixture::{Build, TestHost};
 use std::io::Write;
 use std::path::PathBuf;
@@ -62,8 +61,6 @@ fn full_target_and_full_scratch_are_refused_by_code() {
     host.set_env("TMPDIR", None);
     verify(&host).ok();
 }
-
-/// Kills a command at a point of the program.
 fn kill_at(host: &mut TestHost, point: &str, command: &[&str]) {
     host.set_env("IRONCLAW_FAILPOINT", Some(point));
     assert_ne!(host.ctl(command).code, 0, "{point}");
@@ -72,7 +69,7 @@ fn kill_at(host: &mut TestHost, point: &str, command: &[&str]) {
 
 #[test]
 fn killed_backup_leaves_no_copy_of_the_record() {
-    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
+    let mut host = TestHost::own(Build::Failpoints);
     let path = beside(&host, "b.backup");
     let hidden = |host: &TestHost| {
         let names = std::fs::read_dir(&host.home).expect("read").flatten().map(|entry| entry.file_name());
@@ -88,9 +85,7 @@ fn killed_backup_leaves_no_copy_of_the_record() {
 
 #[test]
 fn killed_restore_loses_nothing_and_is_repeated() {
-    let mut host = TestHost::with(current_user(), Build::Failpoints, None);
-    host.up();
-    host.agent("a");
+    let mut host = TestHost::own(Build::Failpoints).started_with("a");
     assert!(host.say("a", "my name is Ada").contains("Ada"));
     let file = back_up(&host, "b.backup");
     host.down();

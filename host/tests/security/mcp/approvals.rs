@@ -2,10 +2,10 @@
 //!
 //! See `security::requests` for the approvals of requests over the network.
 
-use super::{code, pending, say};
+use super::pending;
 use crate::e2e::mcp::{add, call, host, ready, show};
 use crate::e2e::requests::{approve, delivered, request, waiting};
-use crate::support::client::Raw;
+use crate::support::client::{Raw, code};
 use crate::support::host_fixture::{TestHost, wait_for};
 use crate::support::mcp_server::HttpServer;
 use crate::support::record;
@@ -31,16 +31,16 @@ fn approval_for_one_server_permits_no_call_of_another() {
     ready(&host, "two", &["--url", &two.url], None);
     let raw = Raw::of(&host);
     let first = pending(&raw, "use one__count");
-    assert_eq!(code(&approve(&raw, &json!({ "id": first["id"], "shown_digest": "0".repeat(64) }))), "shown_differs");
+    assert_eq!(code(&approve(&raw, &json!({ "id": first["id"], "shown_digest": "0".repeat(64) }))).1, "shown_differs");
     assert_eq!(approve(&raw, &first).0, 200);
     wait_for("the end of the call", || request(&raw, &first["id"])["status"] == "done");
     assert_eq!((one.counted(), two.counted()), (1, 0));
-    assert_eq!(code(&approve(&raw, &first)), "request_decided", "an approved call runs once");
+    assert_eq!(code(&approve(&raw, &first)).1, "request_decided", "an approved call runs once");
 
     let second = pending(&raw, "use two__count");
     assert_ne!(first["effect"], second["effect"]);
     let borrowed = json!({ "id": second["id"], "shown_digest": first["shown_digest"] });
-    assert_eq!(code(&approve(&raw, &borrowed)), "shown_differs");
+    assert_eq!(code(&approve(&raw, &borrowed)).1, "shown_differs");
     borrow_approval(&host, &first, &second);
     let raw = Raw::of(&host);
     wait_for("the end of the request", || request(&raw, &second["id"])["status"] == "withdrawn");
@@ -62,7 +62,7 @@ fn other_arguments_are_another_call() {
     ready(&host, "tests", &["--url", &server.url], None);
     let raw = Raw::of(&host);
     let asked = pending(&raw, "use tests__echo {\"text\":\"lilies\"}");
-    delivered(&raw, &say(&raw, "use tests__echo {\"text\":\"roses\"}"));
+    delivered(&raw, &raw.send("a", "use tests__echo {\"text\":\"roses\"}"));
     let inbox = raw.get("/v1/inbox").1;
     let other = inbox.as_array().and_then(|all| all.iter().find(|entry| entry["id"] != asked["id"])).expect("another");
     assert_eq!((&asked["arguments"]["text"], &other["arguments"]["text"]), (&json!("lilies"), &json!("roses")));
@@ -87,7 +87,7 @@ fn server_that_takes_over_a_name_has_no_grants() {
     assert_eq!((&shown["state"], &shown["agents"]), (&json!("proposed"), &json!([])), "{shown}");
     let (said, _) = call(&host, "t1", "/allow send -- use tests__count");
     assert_eq!((&said["status"], &said["code"]), (&json!("refused"), &json!("call_tool_unknown")), "{said}");
-    assert_eq!(code(&approve(&raw, &asked)), "call_withdrawn");
+    assert_eq!(code(&approve(&raw, &asked)).1, "call_withdrawn");
     let refused = host.ctl(&["--json", "mcp", "grant", "a", "tests", "--yes"]).refused("mcp_unconfirmed");
     assert_eq!(super::error(&refused.stderr)["code"], "mcp_unconfirmed");
     host.ctl(&["mcp", "confirm", "tests", "--digest", &digest, "--yes"]).ok();

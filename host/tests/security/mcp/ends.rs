@@ -2,7 +2,7 @@
 //!
 //! The server acts at most once, and the outcome is a result or an honest unknown. See `security::mcp` for deaths of the host.
 
-use super::{SHORT_TURNS, say, why_call_of, why_of};
+use super::{SHORT_TURNS, why_call_of, why_of};
 use crate::e2e::mcp::{call, host, ready};
 use crate::e2e::requests::{answered, approve, request, waiting};
 use crate::support::client::Raw;
@@ -40,16 +40,16 @@ fn cancelled_and_stopped_calls_are_cancelled_at_the_server() {
     let host = host();
     ready(&host, "hang", &["--url", &server.url], None);
     let raw = Raw::of(&host);
-    let message = say(&raw, "/allow send -- use hang__count");
+    let message = raw.send("a", "/allow send -- use hang__count");
     wait_for("the act", || server.counted() == 1);
     host.ctl(&["session", "cancel", &session_of(&host, &message)]).ok();
     wait_for("the cancellation", || server.cancelled() == 1);
     assert_eq!(why_of(&host, &message), "unknown");
 
-    let message = say(&raw, "/allow send -- use hang__count {\"text\":\"twice\"}");
+    let message = raw.send("a", "/allow send -- use hang__count {\"text\":\"twice\"}");
     answered(&host, &message);
     assert_eq!(server.counted(), 1, "an unknown argument is refused");
-    let message = say(&raw, "/allow send -- use hang__count");
+    let message = raw.send("a", "/allow send -- use hang__count");
     wait_for("the second act", || server.counted() == 2);
     host.ctl(&["panic"]).ok();
     wait_for("the second cancellation", || server.cancelled() == 2);
@@ -77,7 +77,7 @@ fn request_of_a_server_in_a_call_given_up_is_shown() {
         let result = why["result"].as_str().expect("a text");
         assert!(result.contains("elicitation/create") && result.contains("unknown if the server acted"), "{why}");
     };
-    let cancelled = say(&raw, "/allow send -- use asks__echo {\"text\":\"roses\"}");
+    let cancelled = raw.send("a", "/allow send -- use asks__echo {\"text\":\"roses\"}");
     wait_for("the refusal", || server.counted() == 1);
     host.ctl(&["session", "cancel", &session_of(&host, &cancelled)]).ok();
     check(&cancelled);
@@ -85,8 +85,7 @@ fn request_of_a_server_in_a_call_given_up_is_shown() {
     // In other conversations, because this one has text of a server.
     let ask = |thread: &str, allow: &Value| {
         let body = json!({ "text": "use asks__echo {\"text\":\"lilies\"}", "thread": thread, "allow": allow });
-        let (_, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body.to_string());
-        recorded["message_id"].as_str().expect("an id").to_owned()
+        raw.send_body("a", &body)
     };
     let late = ask("late", &json!([]));
     answered(&host, &late);
@@ -109,7 +108,7 @@ fn late_call_at_an_emergency_stop_is_unknown() {
     let host = host();
     ready(&host, "hang", &["--url", &server.url], None);
     let raw = Raw::of(&host);
-    let message = say(&raw, "use hang__count");
+    let message = raw.send("a", "use hang__count");
     answered(&host, &message);
     let entry = waiting(&raw);
     assert_eq!(approve(&raw, &entry).0, 200);
@@ -128,8 +127,7 @@ fn progress_of_a_server_does_not_extend_a_call() {
     let server = HttpServer::start(&["--behave", "progress"]);
     let host = host();
     host.configure(SHORT_TURNS);
-    host.down();
-    host.up();
+    host.restart();
     ready(&host, "slow", &["--url", &server.url], None);
     let (said, answer) = call(&host, "t", "/allow send -- use slow__count");
     assert!(answer.contains("unknown if the server acted") && !answer.contains("Progress of the server"), "{answer}");
@@ -146,7 +144,7 @@ fn killed_server_or_sandbox_leaves_one_act_and_an_unknown() {
     let started = |count: usize| wait_for("the call", || host.entries("call.started").len() == count);
     let hung = |thread: &str| call(&host, thread, "/allow send -- use local__hung").1;
     // The process of the server, during a call.
-    let message = say(&raw, "/allow send -- use local__hang");
+    let message = raw.send("a", "/allow send -- use local__hang");
     let states = host.home.join("mcp/local");
     let has_acted =
         || std::fs::read_dir(&states).is_ok_and(|all| all.flatten().any(|state| state.path().join("hung").exists()));
@@ -168,9 +166,8 @@ fn killed_server_or_sandbox_leaves_one_act_and_an_unknown() {
     let server = HttpServer::start(&["--behave", "hang"]);
     ready(&host, "hang", &["--url", &server.url], None);
     // Another conversation, because the first one has the result of a server.
-    let body = json!({ "text": "use hang__count", "thread": "other", "allow": ["send"] }).to_string();
-    let (_, recorded) = raw.ask("POST", "/v1/agents/a/messages", &body);
-    let message = recorded["message_id"].as_str().expect("an id").to_owned();
+    let body = json!({ "text": "use hang__count", "thread": "other", "allow": ["send"] });
+    let message = raw.send_body("a", &body);
     started(before + 1);
     wait_for("the act", || server.counted() == 1);
     assert!(kill_all(&host, "ironclaw-sandbo") > 0, "{:?}", descendants(host.pid().expect("the host runs")));
@@ -179,8 +176,6 @@ fn killed_server_or_sandbox_leaves_one_act_and_an_unknown() {
     wait_for("the cancellation", || server.cancelled() == 1);
     host.ctl(&["audit", "verify"]).ok();
 }
-
-/// Returns the id of the first started call.
 fn call_of(host: &TestHost) -> String {
     host.entries("call.started")[0]["data"]["call"].as_str().expect("an id").to_owned()
 }

@@ -31,10 +31,8 @@ fn hidden_words_of_a_server_are_visible_and_cause_no_call() {
         }
         _ => Act::Call(String::new(), vec![("hidden__add".to_owned(), json!({}))]),
     });
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.up();
-    let base = format!("{}/v1", model.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+    let host = TestHost::own(Build::Plain).started();
+    host.add_model(&model.url());
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     let digest = add(&host, "hidden", &["--url", &server.url])["digest"].clone();
     check("mcp show", &host.ctl(&["mcp", "show", "hidden"]).ok().stdout);

@@ -2,10 +2,10 @@
 //!
 //! See `security::requests` for changed records.
 
-use super::{code, id, inbox};
-use crate::e2e::requests::{Stream, answered, approve, delivered, host_of, post, reject, request, waiting};
-use crate::support::client::{self, Raw, exchange};
-use crate::support::hooks::{Hook, Receiver};
+use super::{id, inbox};
+use crate::e2e::requests::{Stream, answered, approve, host_with, post, reject, request, say, waiting};
+use crate::support::client::{Raw, code, exchange};
+use crate::support::hooks::add_shop;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::model_server::{Act, Server};
 use crate::support::site::{LOOPBACK, Site};
@@ -14,8 +14,7 @@ use std::net::TcpStream;
 
 #[test]
 fn followup_requester_is_not_approver() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["GET"]), &json!(["/other"]));
+    let (site, host, _) = host_with(&["GET"], &["/other"]);
     for (name, role) in [("mara", "admin"), ("quentin", "admin")] {
         host.ctl(&["person", "add", name, "--role", role]).ok();
     }
@@ -44,23 +43,14 @@ fn raw_history(raw: &Raw) -> Value {
 }
 
 /// Returns a host whose agent has this model, and may send requests to a site.
-pub(super) fn host_with_model(site: &Site, server: &Server, methods: &Value, paths: &Value) -> TestHost {
-    let host = TestHost::with(client::current_user(), Build::Plain, None);
-    host.configure(LOOPBACK);
-    host.up();
-    let base = format!("{}/v1", server.url());
-    host.ctl(&["model", "add", "m", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
+pub(super) fn host_with_model(site: &Site, server: &Server, methods: &[&str], paths: &[&str]) -> TestHost {
+    let host = TestHost::own(Build::Plain).configured(LOOPBACK).started();
+    host.add_model(&server.url());
     host.ctl(&["agent", "add", "a", "--model", "m"]).ok();
     host.change("a", "enabled_tools", &json!({ "add": ["http_fetch"] }));
     let grant = json!({ "host": "127.0.0.1", "port": site.port, "methods": methods, "paths": paths });
     host.change("a", "egress", &grant);
     host
-}
-
-fn say(raw: &Raw, text: &str) {
-    let (status, recorded) = raw.say("a", text, None);
-    assert_eq!(status, 202, "{recorded}");
-    delivered(raw, recorded["message_id"].as_str().expect("an id"));
 }
 
 /// A model that makes one output with the calls of the words after `go`, and then answers.
@@ -89,7 +79,7 @@ fn get_url_carries_secret() {
         };
         paths.iter().map(|path| ("http_fetch".to_owned(), json!({ "url": format!("{root}{path}") }))).collect()
     });
-    let host = host_with_model(&site, &server, &json!(["GET"]), &json!(["/page", "/notes", "/notes/{word}"]));
+    let host = host_with_model(&site, &server, &["GET"], &["/page", "/notes", "/notes/{word}"]);
     let raw = Raw::of(&host);
     say(&raw, &format!("go read {}", site.url("/page")));
     assert_eq!(site.lines(), ["GET /page HTTP/1.1"]);
@@ -110,18 +100,16 @@ fn get_url_carries_secret() {
 
 #[test]
 fn member_confirms_own_mail_only() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    for name in ["mara", "otto"] {
-        host.ctl(&["person", "add", name, "--role", "member"]).ok();
-    }
-    let (mara, otto, owner) = (Raw::of_person(&host, "mara"), Raw::of_person(&host, "otto"), Raw::of(&host));
+    let (site, host, _) = host_with(&["POST"], &["/notes"]);
+    let mara = Raw::add_person(&host, "mara", &["--role", "member"]);
+    let otto = Raw::add_person(&host, "otto", &["--role", "member"]);
+    let owner = Raw::of(&host);
     post(&mara, "tulips", &site.url("/notes"));
     let entry = waiting(&mara);
-    assert_eq!(code(&approve(&otto, &entry)), "request_unknown");
-    assert_eq!(code(&reject(&otto, &entry, "")), "request_unknown");
-    assert_eq!(code(&approve(&owner, &entry)), "not_yours_to_decide");
-    assert_eq!(code(&reject(&owner, &entry, "")), "not_yours_to_decide");
+    assert_eq!(code(&approve(&otto, &entry)).1, "request_unknown");
+    assert_eq!(code(&reject(&otto, &entry, "")).1, "request_unknown");
+    assert_eq!(code(&approve(&owner, &entry)).1, "not_yours_to_decide");
+    assert_eq!(code(&reject(&owner, &entry, "")).1, "not_yours_to_decide");
     assert!(inbox(&otto).is_empty() && site.lines().is_empty());
     assert_eq!(approve(&mara, &entry).0, 200);
     wait_for("the end of the call", || request(&mara, &entry["id"])["status"] == "done");
@@ -130,13 +118,9 @@ fn member_confirms_own_mail_only() {
 
 #[test]
 fn channel_identity_decides_nothing() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    host.down();
-    host.configure(&format!("{LOOPBACK}[webhook]\nlisten = \"127.0.0.1:0\"\n"));
-    host.up();
-    let receiver = Receiver::accepting();
-    let hook = Hook::add(&host, "shop", &receiver, &[]);
+    let (site, host, _) = host_with(&["POST"], &["/notes"]);
+    host.restart_with("config.toml", &format!("{LOOPBACK}[webhook]\nlisten = \"127.0.0.1:0\"\n"));
+    let (_receiver, hook) = add_shop(&host);
     let raw = Raw::of(&host);
     let message = hook.say("e1", &format!("post tulips at {}", site.url("/notes")));
     answered(&host, &message);
@@ -162,23 +146,19 @@ fn channel_identity_decides_nothing() {
 
 #[test]
 fn another_person_types_during_pause() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    for name in ["mara", "otto"] {
-        host.ctl(&["person", "add", name, "--role", "member"]).ok();
-    }
-    let (mara, otto) = (Raw::of_person(&host, "mara"), Raw::of_person(&host, "otto"));
+    let (site, host, _) = host_with(&["POST"], &["/notes"]);
+    let mara = Raw::add_person(&host, "mara", &["--role", "member"]);
+    let otto = Raw::add_person(&host, "otto", &["--role", "member"]);
     say(&mara, "hello");
-    let recorded = mara.say("a", &format!("post tulips at {}", site.url("/notes")), None).1;
-    let message = recorded["message_id"].as_str().expect("an id");
-    let mut stream = Stream::open(&mara, message);
+    let message = mara.send("a", &format!("post tulips at {}", site.url("/notes")));
+    let mut stream = Stream::open(&mara, &message);
     let asked = stream.next("request");
     let path = format!("/v1/messages/{message}/events?decides=true");
-    assert_eq!(code(&otto.get(&path)), "message_unknown", "no presence in the session of another person");
+    assert_eq!(code(&otto.get(&path)).1, "message_unknown", "no presence in the session of another person");
     for words in ["yes", "/allow send\nyes", &format!("approve {}", id(&asked))] {
         say(&otto, words);
     }
-    assert_eq!(code(&approve(&otto, &asked)), "request_unknown");
+    assert_eq!(code(&approve(&otto, &asked)).1, "request_unknown");
     assert_eq!(request(&mara, &asked["id"])["status"], "pending");
     assert!(site.lines().is_empty());
     assert_eq!(approve(&mara, &asked).0, 200);
@@ -192,9 +172,7 @@ fn another_person_types_during_pause() {
 
 #[test]
 fn words_of_a_page_decide_nothing() {
-    let site = Site::start();
-    let host = host_of(&site, &json!(["POST"]), &json!(["/notes"]));
-    let raw = Raw::of(&host);
+    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
     let page = request(&raw, &entry["id"])["shown"].as_str().expect("a page").to_owned();

@@ -2,11 +2,10 @@
 //!
 //! See `ops::backup` for the backups themselves.
 
-use super::{Waiting, code, failing_host, id, inbox, sent, status};
+use super::{Waiting, failing_host, id, inbox, status};
 use crate::e2e::requests::{approve, last_answer, post, reject, request, waiting};
-use crate::support::client::{self, Raw};
+use crate::support::client::{Raw, code};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
-use crate::support::site::Site;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,7 @@ fn back_up(host: &TestHost) -> PathBuf {
 
 /// Restores a backup of a host into an empty home.
 fn restore_elsewhere(host: &TestHost, file: &Path) -> TestHost {
-    let other = TestHost::with(client::current_user(), Build::Failpoints, None);
+    let other = TestHost::own(Build::Failpoints);
     std::fs::remove_dir_all(&other.home).expect("removed");
     let key = host.home.join("master.key");
     other.ctl(&["backup", "restore", text(file), "--key-file", text(&key)]).ok();
@@ -41,8 +40,8 @@ fn check_withdrawn(host: &TestHost, requests: &[&Value]) {
         let found: Vec<&Value> = entries.iter().filter(|one| one["data"]["request"] == entry["id"]).collect();
         assert_eq!(found.len(), 1, "{entries:?}");
         assert!(found[0]["data"]["session"].is_string() && found[0]["data"]["reason"].is_string(), "{}", found[0]);
-        assert_eq!(code(&approve(&raw, entry)), "call_withdrawn");
-        assert_eq!(code(&reject(&raw, entry, "no")), "call_withdrawn");
+        assert_eq!(code(&approve(&raw, entry)).1, "call_withdrawn");
+        assert_eq!(code(&reject(&raw, entry, "no")).1, "call_withdrawn");
         assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn", "{}", id(entry));
     }
     assert_eq!(inbox(&raw), Vec::<Value>::new());
@@ -55,14 +54,13 @@ fn check_withdrawn(host: &TestHost, requests: &[&Value]) {
 
 #[test]
 fn restore_between_approval_and_its_use_withdraws_the_call() {
-    let site = Site::start();
-    let home = Waiting::make(&site);
+    let (site, home) = Waiting::make();
     let file = back_up(&home.host);
     let other = restore_elsewhere(&home.host, &file);
     other.up();
     check_withdrawn(&other, &[&home.pending, &home.approved]);
     assert_eq!(status(&other, &home.used), "done");
-    assert_eq!(["roses", "lilies", "tulips"].map(|body| sent(&site, body)), [1, 0, 0]);
+    assert_eq!(["roses", "lilies", "tulips"].map(|body| site.sent(body)), [1, 0, 0]);
     // The record of the restored home has no live approval.
     let sql = "SELECT count(*) FROM approvals WHERE state = 'live'";
     let live: i64 = crate::support::record::open(&other.home).query_row(sql, [], |row| row.get(0)).expect("a count");
@@ -72,38 +70,35 @@ fn restore_between_approval_and_its_use_withdraws_the_call() {
     let raw = Raw::of(&other);
     post(&raw, "tulips", &site.url("/notes"));
     assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
-    wait_for("the request at the site", || sent(&site, "tulips") == 1);
+    wait_for("the request at the site", || site.sent("tulips") == 1);
 }
 
 #[test]
 fn restore_between_request_and_approval_withdraws_the_call() {
-    let site = Site::start();
-    let host = failing_host(&site);
+    let (site, host) = failing_host();
     let raw = Raw::of(&host);
     post(&raw, "lilies", &site.url("/notes"));
     let entry = waiting(&raw);
     let file = back_up(&host);
     // The other history: the person approves, and the call has its effect.
     assert_eq!(approve(&raw, &entry).0, 200);
-    wait_for("the request at the site", || sent(&site, "lilies") == 1);
+    wait_for("the request at the site", || site.sent("lilies") == 1);
     wait_for("the end of the call", || status(&host, &entry) == "done");
     wait_for("the follow-up", || last_answer(&host).contains("The page says tulip."));
     host.down();
     host.ctl(&["backup", "restore", text(&file), "--replace", "--yes"]).ok();
     host.up();
     check_withdrawn(&host, &[&entry]);
-    assert_eq!(sent(&site, "lilies"), 1, "it has no second effect");
+    assert_eq!(site.sent("lilies"), 1, "it has no second effect");
     // Another start begins no generation, and withdraws nothing.
-    host.down();
-    host.up();
+    host.restart();
     assert_eq!(host.entries("request.withdrawn").len(), 1);
-    assert_eq!(sent(&site, "lilies"), 1);
+    assert_eq!(site.sent("lilies"), 1);
 }
 
 #[test]
 fn restore_between_two_approvals_voids_the_first_one() {
-    let site = Site::start();
-    let host = failing_host(&site);
+    let (site, host) = failing_host();
     std::fs::write(host.home.join("policy.toml"), "[call.send]\napprovals = 2\n").expect("written");
     host.ctl(&["person", "add", "ada", "--role", "admin"]).ok();
     host.ctl(&["config", "reload"]).ok();
@@ -115,7 +110,7 @@ fn restore_between_two_approvals_voids_the_first_one() {
     assert_eq!((answered, approved["status"].as_str()), (200, Some("pending")), "{approved}");
     let other = restore_elsewhere(&host, &back_up(&host));
     other.up();
-    assert_eq!(code(&approve(&Raw::of_person(&other, "ada"), &entry)), "call_withdrawn");
+    assert_eq!(code(&approve(&Raw::of_person(&other, "ada"), &entry)).1, "call_withdrawn");
     check_withdrawn(&other, &[&entry]);
     assert!(site.lines().is_empty());
 }
