@@ -2,26 +2,14 @@
 //!
 //! They use the host as a library. `chaos::crash` kills a host between a deferred change and its commit.
 
+use super::state::{KEY, with_record};
 use crate::support::host_fixture::WAIT_MAX;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, State, WriteTx};
-use std::path::Path;
 
 const NOTES: &str = "SELECT count(*) FROM meta WHERE key LIKE 'note %'";
-
-fn run<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
-}
-
-async fn new_record(directory: &Path) -> State {
-    let path = directory.join("state.db");
-    State::create(&path).expect("made");
-    let state = State::open(&path, &SessionKey::new([7; 32])).expect("it opens");
-    state.write(|tx| Entry::new(LedgerEvent::LedgerOpened).append(tx).map(drop)).await.expect("written");
-    state
-}
 
 fn note(tx: &mut WriteTx<'_>, key: &str) -> Result<(), Error> {
     tx.set_meta(&format!("note {key}"), "x")?;
@@ -39,9 +27,7 @@ fn count(tx: &ReadTx<'_>) -> Result<i64, Error> {
 
 #[test]
 fn deferred_change_is_found_by_every_kind_of_work() {
-    let directory = tempfile::tempdir().expect("a directory");
-    run(async {
-        let state = new_record(directory.path()).await;
+    with_record(async |state, path| {
         state.write(|tx| deferred(tx, "1")).await.expect("written");
         assert_eq!(state.read(count).await.expect("read"), 1);
         state.write(|tx| deferred(tx, "2")).await.expect("written");
@@ -53,7 +39,7 @@ fn deferred_change_is_found_by_every_kind_of_work() {
         assert_eq!(state.read_committed(count).await.expect("read"), 4);
         state.write(|tx| deferred(tx, "5")).await.expect("written");
         state.close().await;
-        let state = State::open(&directory.path().join("state.db"), &SessionKey::new([7; 32])).expect("it opens");
+        let state = State::open(&path, &SessionKey::new(KEY)).expect("it opens");
         assert_eq!(state.read(count).await.expect("read"), 5, "a stop keeps a deferred change");
         state.close().await;
     });
@@ -61,9 +47,7 @@ fn deferred_change_is_found_by_every_kind_of_work() {
 
 #[test]
 fn deferred_change_is_committed_without_another_change() {
-    let directory = tempfile::tempdir().expect("a directory");
-    run(async {
-        let state = new_record(directory.path()).await;
+    with_record(async |state, _| {
         let mut events = state.events();
         state.write(|tx| deferred(tx, "1")).await.expect("written");
         let entry = tokio::time::timeout(WAIT_MAX, events.recv()).await.expect("it is committed").expect("an entry");
@@ -75,9 +59,7 @@ fn deferred_change_is_committed_without_another_change() {
 
 #[test]
 fn failed_change_does_not_undo_a_deferred_one() {
-    let directory = tempfile::tempdir().expect("a directory");
-    run(async {
-        let state = new_record(directory.path()).await;
+    with_record(async |state, _| {
         state.write(|tx| deferred(tx, "1")).await.expect("written");
         let failed = state.write(|tx| {
             deferred(tx, "2")?;
@@ -91,9 +73,7 @@ fn failed_change_does_not_undo_a_deferred_one() {
 
 #[test]
 fn lost_deferred_change_is_reported_and_the_record_continues() {
-    let directory = tempfile::tempdir().expect("a directory");
-    run(async {
-        let state = new_record(directory.path()).await;
+    with_record(async |state, _| {
         // SQLite checks such a reference at the commit.
         let table = "CREATE TABLE broken (of TEXT REFERENCES sessions (id) DEFERRABLE INITIALLY DEFERRED)";
         state.write(move |tx| tx.execute(table, []).map(drop)).await.expect("made");

@@ -10,11 +10,12 @@ use ironclaw_contract::seam::crypt::SessionKey;
 use ironclaw_ledger::{Entry, chain};
 use ironclaw_state::{Error, ReadTx, State, View, WriteTx};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::task::JoinHandle;
 
-const KEY: [u8; 32] = [7; 32];
+pub(super) const KEY: [u8; 32] = [7; 32];
 /// Counts the rows that the tests wrote, without the mark that the record is open.
 const NOTES: &str = "SELECT count(*) FROM meta WHERE key <> 'log'";
 
@@ -25,6 +26,31 @@ fn open(path: &Path) -> Result<State, Error> {
 
 fn look(path: &Path) -> rusqlite::Connection {
     ironclaw_state::open_to_look(path, &SessionKey::new(KEY)).expect("the record opens")
+}
+
+/// Runs the work with a new record, and with the path of its file.
+pub(super) fn with_record(work: impl AsyncFnOnce(State, PathBuf)) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state.db");
+    run(async { work(new_record(&path).await, path).await });
+}
+
+/// Writes a note once the other side sends a word.
+fn held_write(state: &State, wait: mpsc::Receiver<()>, key: &'static str) -> JoinHandle<Result<(), Error>> {
+    let state = state.clone();
+    let held = move |tx: &mut WriteTx<'_>| {
+        wait.recv().map_err(|_| Error::Closed)?;
+        note(tx, key)
+    };
+    tokio::spawn(async move { state.write(held).await })
+}
+
+/// Sets the times of the ledger a day ahead, as a run with such a clock does, and returns the latest.
+async fn set_ahead(state: &State) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
+    let ahead = now + 86_400_000;
+    state.write(move |tx| tx.execute("UPDATE ledger SET at = ?1", [ahead]).map(drop)).await.expect("written");
+    ahead
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
@@ -46,9 +72,7 @@ async fn new_record(path: &Path) -> State {
 
 #[test]
 fn waiting_searches_share_no_snapshot() {
-    let directory = tempfile::tempdir().expect("a directory");
-    run(async {
-        let state = new_record(&directory.path().join("state.db")).await;
+    with_record(async |state, _| {
         let count = |tx: &ReadTx<'_>| tx.get(NOTES, [], |row| row.get::<_, i64>(0));
         let search = |hold: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>| {
             let state = state.clone();
@@ -83,23 +107,11 @@ fn waiting_searches_share_no_snapshot() {
 
 #[test]
 fn failed_write_is_rolled_back_alone_in_its_group() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("state.db");
-    run(async {
-        let state = new_record(&path).await;
+    with_record(async |state, path| {
         let mut listener = state.events();
         // The first write waits until all are queued, so that one commit contains them all.
         let (go, wait) = mpsc::channel::<()>();
-        let mut group = vec![tokio::spawn({
-            let state = state.clone();
-            async move {
-                let held = move |tx: &mut WriteTx<'_>| {
-                    wait.recv().map_err(|_| Error::Closed)?;
-                    note(tx, "0")
-                };
-                state.write(held).await
-            }
-        })];
+        let mut group = vec![held_write(&state, wait, "0")];
         for number in 1..10 {
             let state = state.clone();
             group.push(tokio::spawn(async move {
@@ -141,26 +153,14 @@ fn failed_write_is_rolled_back_alone_in_its_group() {
 
 #[test]
 fn exclusive_write_sees_only_committed_state_and_commits_alone() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("state.db");
-    run(async {
-        let state = new_record(&path).await;
+    with_record(async |state, path| {
         let mut listener = state.events();
         let (go, wait) = mpsc::channel::<()>();
         let spawn = |key: &'static str| {
             let state = state.clone();
             tokio::spawn(async move { state.write(move |tx| note(tx, key)).await })
         };
-        let held = tokio::spawn({
-            let state = state.clone();
-            async move {
-                let held = move |tx: &mut WriteTx<'_>| {
-                    wait.recv().map_err(|_| Error::Closed)?;
-                    note(tx, "first")
-                };
-                state.write(held).await
-            }
-        });
+        let held = held_write(&state, wait, "first");
         tokio::task::yield_now().await;
         let before = spawn("before");
         tokio::task::yield_now().await;
@@ -193,10 +193,7 @@ fn exclusive_write_sees_only_committed_state_and_commits_alone() {
 
 #[test]
 fn closed_state_keeps_accepted_writes_and_refuses_others() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("state.db");
-    run(async {
-        let state = new_record(&path).await;
+    with_record(async |state, path| {
         let before = (0..20).map(|number| {
             let state = state.clone();
             tokio::spawn(async move { state.write(move |tx| note(tx, &number.to_string())).await })
@@ -224,7 +221,7 @@ fn damage_stops_commits_and_closing_writes_nothing() {
         let state = new_record(&path).await;
         state.write(|tx| note(tx, "before")).await.expect("written");
         let file = std::fs::read(&path).expect("readable");
-        let log = std::fs::read(directory.path().join("state.db-wal")).expect("readable");
+        let log = std::fs::read(path.with_file_name("state.db-wal")).expect("readable");
         let damage = || rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), None);
         // The write that finds the damage shares its commit with an earlier write. A later write follows.
         let (go, wait) = mpsc::channel::<()>();
@@ -243,7 +240,7 @@ fn damage_stops_commits_and_closing_writes_nothing() {
         assert!(matches!(state.write(|tx| note(tx, "later")).await, Err(Error::Closed)));
         state.close().await;
         assert_eq!(std::fs::read(&path).expect("readable"), file);
-        assert_eq!(std::fs::read(directory.path().join("state.db-wal")).expect("the log stays"), log);
+        assert_eq!(std::fs::read(path.with_file_name("state.db-wal")).expect("the log stays"), log);
     });
     assert_eq!(record::count(&look(&path), NOTES), 1, "earlier writes are kept");
 }
@@ -277,18 +274,8 @@ fn caller_is_answered_while_the_record_closes() {
 
 #[test]
 fn time_never_goes_back_even_after_a_restart() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("state.db");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
-    // This simulates an earlier run whose clock was a day ahead.
-    let ahead = now + 86_400_000;
-    run(async {
-        let state = new_record(&path).await;
-        let set = move |tx: &mut WriteTx<'_>| {
-            tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
-            Ok::<_, Error>(())
-        };
-        state.write(set).await.expect("written");
+    with_record(async |state, path| {
+        let ahead = set_ahead(&state).await;
         state.close().await;
         let state = open(&path).expect("the record opens");
         let read = state.read(|tx| Ok::<_, Error>(tx.now())).await.expect("read");
@@ -310,22 +297,13 @@ fn time_never_goes_back_even_after_a_restart() {
 
 #[test]
 fn turn_ends_at_its_deadline_if_the_clock_is_set_back() {
-    let host = TestHost::new();
-    host.configure("[turn]\nseconds_max = 6\n");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as i64;
-    {
-        let key = record::master(&host.home).state_key();
-        run(async {
-            let state = State::open(&host.home.join("state.db"), &key).expect("the record opens");
-            let ahead = now + 86_400_000;
-            let set = move |tx: &mut WriteTx<'_>| {
-                tx.execute("UPDATE ledger SET at = ?1", [ahead])?;
-                Ok::<_, Error>(())
-            };
-            state.write(set).await.expect("written");
-            state.close().await;
-        });
-    }
+    let host = TestHost::new().configured("[turn]\nseconds_max = 6\n");
+    let key = record::master(&host.home).state_key();
+    run(async {
+        let state = State::open(&host.home.join("state.db"), &key).expect("the record opens");
+        set_ahead(&state).await;
+        state.close().await;
+    });
     host.up();
     host.agent("a");
     assert!(host.say("a", "hello").contains("Hello."));
@@ -340,8 +318,7 @@ fn turn_ends_at_its_deadline_if_the_clock_is_set_back() {
 #[test]
 fn newer_or_older_state_file_is_refused_and_unchanged() {
     for (user, version) in host_users().into_iter().flat_map(|user| [(user, 99), (user, 31)]) {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
+        let host = TestHost::with(user, Build::Plain, None).started();
         host.down();
         let path = host.home.join("state.db");
         let key = record::master(&host.home).state_key();
@@ -364,9 +341,7 @@ fn newer_or_older_state_file_is_refused_and_unchanged() {
 #[test]
 fn wrong_master_key_is_refused_and_named() {
     for user in host_users() {
-        let host = TestHost::with(user, Build::Plain, None);
-        host.up();
-        host.agent("a");
+        let host = TestHost::with(user, Build::Plain, None).started_with("a");
         host.down();
         let (path, key) = (host.home.join("state.db"), host.home.join("master.key"));
         let right = std::fs::read(&key).expect("read");
