@@ -5,9 +5,8 @@
 use crate::support::host_fixture::{Answer, Build, TestHost, programs};
 use crate::support::jail_fixture::{HostUser, example};
 use crate::support::processes::is_stocked;
+use crate::support::record;
 use ironclaw_contract::seam::crypt::SessionKey;
-use ironclaw_state::home::Home;
-use ironclaw_state::keys::{Config, MasterKey};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -98,13 +97,9 @@ impl Attacked {
         let sessions = status["sessions"].as_array().expect("a list");
         sessions.iter().find(|session| session["agent"] == agent).expect("a session").clone()
     }
-
-    /// Returns the id of the only session of an agent.
     pub(crate) fn id(&self, agent: &str) -> String {
         self.session(agent)["id"].as_str().expect("an id").to_owned()
     }
-
-    /// Returns the directory of a session.
     pub(crate) fn directory(&self, session: &str) -> PathBuf {
         self.host.home.join("sessions").join(session)
     }
@@ -130,8 +125,6 @@ impl Attacked {
             script => std::fs::write(path, script.to_string()).expect("written"),
         }
     }
-
-    /// Installs the real sandbox again.
     pub(crate) fn restore_sandbox(&self) {
         let new = self.host.programs.join("new");
         let copied = Command::new("cp").arg(programs(Build::Plain).join("ironclaw-sandbox")).arg(&new).status();
@@ -154,7 +147,7 @@ impl Attacked {
     /// Opens `state.db` of a stopped host for reading.
     pub(crate) fn state(&self) -> Connection {
         let db = Connection::open(self.host.home.join("state.db")).expect("opens");
-        let key = self.master().state_key().to_hex();
+        let key = record::master(&self.host.home).state_key().to_hex();
         db.execute_batch(&format!(
             "PRAGMA key = \"x'{}'\"; PRAGMA cipher_page_size = 4096; PRAGMA cipher_hmac_algorithm = HMAC_SHA256;",
             key.as_str()
@@ -162,22 +155,15 @@ impl Attacked {
         .expect("the key is right");
         db
     }
-
-    /// Returns the key of a session's queues.
     pub(crate) fn queue_key(&self, session: &str) -> SessionKey {
         let stored: Vec<u8> = self
             .state()
             .query_row("SELECT queue_key FROM sessions WHERE id = ?1", [session], |row| row.get(0))
             .expect("a key");
-        self.master().wrapping_key().queue_key(session.parse().expect("an id"), &stored).expect("opens")
-    }
-
-    fn master(&self) -> MasterKey {
-        // The home belongs to another user, so the test reads the key like a key outside of a home.
-        let elsewhere = tempfile::tempdir().expect("a temporary directory");
-        let config = Config { master_key_file: Some(self.host.home.join("master.key")) };
-        let home = Home::create(&elsewhere.path().join("h")).expect("a home");
-        MasterKey::load(&home, &config).expect("a key")
+        record::master(&self.host.home)
+            .wrapping_key()
+            .queue_key(session.parse().expect("an id"), &stored)
+            .expect("opens")
     }
 }
 
@@ -203,6 +189,11 @@ pub(crate) fn escaped(script: &Value) -> String {
 /// Returns a step that sends a request to the model with these refs.
 pub(crate) fn generate(refs: Value) -> Value {
     json!({ "ask": { "ask": "generate", "turn": "$turn", "purpose": "reply", "refs": refs } })
+}
+
+/// Returns a step that asks the model about the message of the turn, and keeps the recorded output.
+pub(crate) fn output() -> Value {
+    generate(json!(["$own"]))
 }
 
 /// Returns a step that reports the result of a call.

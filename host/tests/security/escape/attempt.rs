@@ -4,7 +4,7 @@
 //! reason. One answer reached the person, another session works, and the chain is valid. The checks do not trust statements of the
 //! attacker about the host. See `turns` for a table.
 
-use super::attack::{Attacked, Played, generate};
+use super::attack::{Attacked, Played, output};
 use crate::support::host_fixture::wait_for;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -24,8 +24,6 @@ pub(crate) struct Knowledge {
 
 type Script = Box<dyn Fn(&Knowledge) -> Vec<Value>>;
 type Check = Box<dyn Fn(&Attacked, &Knowledge, &Played)>;
-
-/// The expected result of an attempt.
 enum Expected {
     /// The turn continues to its answer.
     Answered,
@@ -41,8 +39,6 @@ enum Expected {
 
 /// The output of the scripted model after its first answer. It ends an attempt that asked the model itself.
 pub(crate) const LATER_OUTPUT: &str = "Noted.";
-
-/// A named attempt.
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
     asks: &'static str,
@@ -94,8 +90,6 @@ impl Attempt {
     pub(crate) fn calls(self, reasons: &[&'static str]) -> Self {
         Self { calls: reasons.to_vec(), ..self }
     }
-
-    /// Expects this number of proposed changes.
     pub(crate) fn proposes(self, proposals: usize) -> Self {
         Self { proposals, ..self }
     }
@@ -129,8 +123,6 @@ impl Attempt {
     pub(crate) fn quarantined_later(self, words: &'static str) -> Self {
         Self { expected: Expected::QuarantinedLater(words), ..self }
     }
-
-    /// Adds a check after the attempt.
     pub(crate) fn check(self, check: impl Fn(&Attacked, &Knowledge, &Played) + 'static) -> Self {
         Self { check: Some(Box::new(check)), ..self }
     }
@@ -325,12 +317,9 @@ fn is_event(entry: &Value, what: &str) -> bool {
 const ENTRIES_MAX: usize = 400;
 
 impl Attacked {
-    /// Returns the sequence number of the last entry of the ledger.
     fn last_entry(&self) -> u64 {
         self.tail(1).last().and_then(|entry| entry["seq"].as_u64()).expect("an entry")
     }
-
-    /// Returns the entries after this sequence number.
     fn entries_after(&self, before: u64) -> Vec<Value> {
         let found = self.tail(ENTRIES_MAX);
         assert!(found[0]["seq"].as_u64() <= Some(before + 1), "more than {ENTRIES_MAX} entries from one attempt");
@@ -356,7 +345,7 @@ impl Attacked {
     fn known(&self) -> Knowledge {
         let past = |agent: &str| {
             let first = self.say(agent, "hello");
-            let played = self.play(agent, "read notes.txt", &json!([generate(json!(["$own"]))]));
+            let played = self.play(agent, "read notes.txt", &json!([output()]));
             let mut seen = self.say(agent, "hello").seen;
             seen["call"] = played.answers[0]["calls"][0]["call_id"].clone();
             assert!(seen["call"].is_string() && first.seen["output"].is_object(), "{agent}: {seen}");
@@ -364,18 +353,13 @@ impl Attacked {
         };
         let before_boot = past("a");
         past("b");
-        self.host.down();
-        self.host.up();
+        self.host.restart();
         Knowledge { before_boot, earlier: past("a"), foreign: past("b"), other: self.id("b") }
     }
 }
-
-/// Returns a step that sends this request.
 pub(crate) fn ask(request: Value) -> Value {
     json!({ "ask": request })
 }
-
-/// Returns a step that writes this row.
 pub(crate) fn row(row: Value) -> Value {
     json!({ "row": row })
 }
@@ -384,8 +368,6 @@ pub(crate) fn row(row: Value) -> Value {
 pub(crate) fn reply(item: impl Into<Value>) -> Value {
     row(json!({ "content": { "reply": item.into() } }))
 }
-
-/// Returns a step that rings once.
 pub(crate) fn ring() -> Value {
     json!({ "ring": 1 })
 }

@@ -1,12 +1,12 @@
 //! Sandboxes that send too many requests, too large ones or none. The host ends each, and other sessions are served.
 
-use super::attack::{Attacked, generate, report};
+use super::attack::{Attacked, output, report};
 use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
 use crate::support::host_fixture::wait_for;
 use serde_json::{Value, json};
 
 pub(crate) fn attempts() -> Vec<Attempt> {
-    let output = || generate(json!(["$own"]));
+    let output = || output();
     let repeat = |times: u32, step: Value| json!({ "repeat": { "times": times, "step": step } });
     vec![
         attempt("number_of_model_requests_of_a_turn_is_bounded", move |_| {

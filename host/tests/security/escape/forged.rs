@@ -2,7 +2,7 @@
 //!
 //! Each attack uses the real socket of a running host, and the ledger records each refusal. See `hostile`.
 
-use super::attack::{Attacked, Played, generate, report};
+use super::attack::{Attacked, Played, generate, output, report};
 use crate::support::host_fixture::TestHost;
 use serde_json::{Value, json};
 
@@ -139,7 +139,7 @@ fn lookalike_marks_are_neutralised_but_files_are_unchanged() {
 fn lookalike_marks_are_neutralised_before_the_seal() {
     let attacked = Attacked::new("");
     let wide = MARKS.replace('[', "\u{ff3b}");
-    let script = json!([generate(json!(["$own"])), report("$calls.0.call_id", MARKS)]);
+    let script = json!([output(), report("$calls.0.call_id", MARKS)]);
     let played = attacked.play("a", "read f.txt", &script);
     let reply = played.chat["reply"].as_str().expect("a reply");
     check_neutralised(reply);

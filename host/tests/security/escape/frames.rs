@@ -2,7 +2,7 @@
 //!
 //! A new attempt is one entry of the table. See `floods`.
 
-use super::attack::generate;
+use super::attack::output;
 use super::attempt::{Attempt, ask, attempt, reply, ring, run_attempts};
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         })
         .requests(&["frame"]),
         attempt("connections_over_the_limit_are_refused", |_| {
-            vec![generate(json!(["$own"])), json!({ "dial": 8 }), reply("$output.item"), ring(), json!("leave")]
+            vec![output(), json!({ "dial": 8 }), reply("$output.item"), ring(), json!("leave")]
         })
         .check(|_, _, played| assert_eq!(played.answers[1]["held"], 4, "{:?}", played.answers))
         .requests(&["budget"; 4]),

@@ -7,8 +7,6 @@ use crate::support::host_fixture::{kill, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
-
-/// Returns an honest handshake.
 fn handshake() -> Vec<Value> {
     vec![json!({ "hello": null }), json!("welcome"), json!("open"), json!({ "ring": 1 })]
 }

@@ -2,29 +2,29 @@
 //!
 //! A new attempt is one entry of the table. See `hostile` for attacks over several turns.
 
-use super::attack::generate;
+use super::attack::output;
 use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
 use serde_json::{Value, json};
 
 const DB: &str = "/out/outbound.db";
 
-/// Makes an attempt with these steps and a bell. Then the attacker stays silent.
-fn fatal(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
-    let script = move |_: &_| [steps.clone(), vec![ring(), json!("hang")]].concat();
-    attempt(name, script).quarantined(words)
+/// Makes an attempt with this step and a bell. Then the attacker stays silent.
+fn fatal(name: &'static str, step: Value, words: &'static str) -> Attempt {
+    attempt(name, move |_| vec![step.clone(), ring(), json!("hang")]).quarantined(words)
 }
 
 fn sql(name: &'static str, statements: &str, words: &'static str) -> Attempt {
-    fatal(name, vec![json!({ "sql": statements })], words)
+    fatal(name, json!({ "sql": statements }), words)
 }
 
 /// Makes an attempt whose change of the file the next launch detects.
-fn found_later(name: &'static str, steps: Vec<Value>, words: &'static str) -> Attempt {
-    let script = move |_: &_| {
-        let once = [steps.clone(), vec![json!("exit")]].concat();
-        vec![json!({ "once": once })]
-    };
-    attempt(name, script).quarantined_later(words)
+fn found_later(name: &'static str, step: Value, words: &'static str) -> Attempt {
+    attempt(name, move |_| vec![json!({ "once": [step, "exit"] })]).quarantined_later(words)
+}
+
+/// Makes an attempt with this step once, after which another launch answers.
+fn relaunched(name: &'static str, step: Value) -> Attempt {
+    attempt(name, move |_| vec![json!({ "once": [step, "exit"] })]).relaunched()
 }
 
 pub(crate) fn attempts() -> Vec<Attempt> {
@@ -65,72 +65,60 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         ),
         sql("table_on_the_pages_of_another_quarantines", swapped, "outbound queue"),
         sql("write_ahead_log_instead_of_a_journal_quarantines", wal, "outbound queue"),
-        fatal("write_ahead_log_that_is_kept_open_quarantines", vec![json!({ "sql_held": wal })], "outbound.db-wal"),
+        fatal("write_ahead_log_that_is_kept_open_quarantines", json!({ "sql_held": wal }), "outbound.db-wal"),
         fatal(
             "invalid_write_ahead_log_quarantines",
-            vec![json!({ "put": { "path": "/out/outbound.db-wal", "text": "x" } })],
+            json!({ "put": { "path": "/out/outbound.db-wal", "text": "x" } }),
             "outbound.db-wal",
         ),
         fatal(
             "shared_memory_file_without_a_log_quarantines",
-            vec![json!({ "size": { "path": "/out/outbound.db-shm", "length": 32768 } })],
+            json!({ "size": { "path": "/out/outbound.db-shm", "length": 32768 } }),
             "outbound.db-shm",
         ),
         fatal(
             "directory_as_write_ahead_log_quarantines",
-            vec![json!({ "directory": "/out/outbound.db-wal" })],
+            json!({ "directory": "/out/outbound.db-wal" }),
             "outbound.db-wal",
         ),
         fatal(
             "flipped_bits_in_the_first_page_quarantine",
-            vec![json!({ "poke": { "path": DB, "at": 16, "length": 512 } })],
+            json!({ "poke": { "path": DB, "at": 16, "length": 512 } }),
             "wrong key or damaged file",
         ),
         fatal(
             "queue_truncated_to_zero_bytes_quarantines",
-            vec![json!({ "size": { "path": DB, "length": 0 } })],
+            json!({ "size": { "path": DB, "length": 0 } }),
             "outbound queue",
         ),
-        fatal(
-            "queue_of_half_a_page_quarantines",
-            vec![json!({ "size": { "path": DB, "length": 2000 } })],
-            "outbound queue",
-        ),
+        fatal("queue_of_half_a_page_quarantines", json!({ "size": { "path": DB, "length": 2000 } }), "outbound queue"),
         found_later(
             "flipped_bits_in_later_pages_quarantine",
-            vec![json!({ "poke": { "path": DB, "at": 4200, "length": 8192 } })],
+            json!({ "poke": { "path": DB, "at": 4200, "length": 8192 } }),
             "outbound queue",
         ),
         found_later(
             "queue_under_another_key_quarantines",
-            vec![json!({ "remake": { "key": "a5".repeat(32), "page": 4096 } })],
+            json!({ "remake": { "key": "a5".repeat(32), "page": 4096 } }),
             "wrong key or damaged file",
         ),
         found_later(
             "queue_of_another_page_size_quarantines",
-            vec![json!({ "remake": { "key": null, "page": 8192 } })],
+            json!({ "remake": { "key": null, "page": 8192 } }),
             "wrong key or damaged file",
         ),
         found_later(
             "garbage_as_outbound_queue_quarantines",
-            vec![json!({ "plant": "garbage" })],
+            json!({ "plant": "garbage" }),
             "wrong key or damaged file",
         ),
-        found_later(
-            "directory_as_outbound_queue_quarantines",
-            vec![json!({ "plant": "directory" })],
-            "it is a directory",
+        found_later("directory_as_outbound_queue_quarantines", json!({ "plant": "directory" }), "it is a directory"),
+        relaunched(
+            "new_outbound_queue_adds_no_words_to_the_answer",
+            json!({ "remake": { "key": null, "page": 4096 } }),
         ),
-        attempt("new_outbound_queue_adds_no_words_to_the_answer", |_| {
-            vec![json!({ "once": [{ "remake": { "key": null, "page": 4096 } }, "exit"] })]
-        })
-        .relaunched(),
-        attempt("removed_outbound_queue_is_made_again", |_| vec![json!({ "once": [{ "remove": DB }, "exit"] })])
-            .relaunched(),
-        attempt("sparse_outbound_queue_is_still_read", |_| {
-            vec![json!({ "once": [{ "size": { "path": DB, "length": 200 << 20 } }, "exit"] })]
-        })
-        .relaunched(),
+        relaunched("removed_outbound_queue_is_made_again", json!({ "remove": DB })),
+        relaunched("sparse_outbound_queue_is_still_read", json!({ "size": { "path": DB, "length": 200 << 20 } })),
         attempt("symbolic_link_beside_the_queue_cannot_be_made", |_| {
             vec![json!({ "symlink": { "to": "/in/inbound.db", "path": "/out/outbound.db-journal" } })]
         })
@@ -143,7 +131,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             .fails("EPERM"),
         attempt("read_lock_on_the_queue_blocks_no_row", |_| {
             let held = json!({ "sql_held": "BEGIN; CREATE TEMP TABLE t AS SELECT * FROM messages_out;" });
-            vec![generate(json!(["$own"])), reply("$output.item"), held, ring(), json!("leave")]
+            vec![output(), reply("$output.item"), held, ring(), json!("leave")]
         }),
         attempt("write_lock_on_the_queue_disturbs_only_its_session", |_| {
             vec![json!({ "once": [{ "sql_held": "BEGIN IMMEDIATE" }, ring(), "exit"] })]

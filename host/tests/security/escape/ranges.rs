@@ -2,7 +2,7 @@
 //!
 //! A new attempt is one entry of the table. See `seals` for refs.
 
-use super::attack::generate;
+use super::attack::{generate, output};
 use super::attempt::{Attempt, LATER_OUTPUT, attempt, run_attempts};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn own() -> Value {
 /// Makes an attempt whose first request is valid, and whose second one has this context.
 fn second(name: &'static str, refs: impl Into<Value>, code: &'static str) -> Attempt {
     let refs = refs.into();
-    let script = move |_: &_| vec![generate(json!(["$own"])), generate(refs.clone())];
+    let script = move |_: &_| vec![output(), generate(refs.clone())];
     attempt(name, script).answered(LATER_OUTPUT).requests(&[code])
 }
 
@@ -55,11 +55,11 @@ fn attempts() -> Vec<Attempt> {
         attempt("range_of_the_request_before_the_last_is_refused", |_| {
             let mut range = own();
             range["output"] = "$first.item".into();
-            vec![generate(json!(["$own"])), generate(json!([own()])), generate(json!([range]))]
+            vec![output(), generate(json!([own()])), generate(json!([range]))]
         })
         .answered(LATER_OUTPUT)
         .requests(&["unknown"]),
-        attempt("range_of_the_last_request_is_accepted", |_| vec![generate(json!(["$own"])), generate(json!([own()]))])
+        attempt("range_of_the_last_request_is_accepted", |_| vec![output(), generate(json!([own()]))])
             .answered(LATER_OUTPUT)
             .check(|_, _, played| assert_eq!(played.answers[1]["answer"], "output", "{:?}", played.answers)),
     ]

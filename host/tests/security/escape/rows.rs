@@ -2,7 +2,7 @@
 //!
 //! A new attempt is one entry of the table. See `queue` for the file of the queue.
 
-use super::attack::generate;
+use super::attack::{generate, output};
 use super::attempt::{Attempt, LATER_OUTPUT, attempt, reply, ring, row, run_attempts};
 use serde_json::{Value, json};
 
@@ -14,6 +14,16 @@ const ID: &str = "msg_01kagq8t000000000000000001";
 /// Returns steps that run SQL on the outbound queue and ring.
 fn sql(statements: impl Into<String>) -> Vec<Value> {
     vec![json!({ "sql": statements.into() }), ring()]
+}
+
+/// Returns steps that reply in a row with this id.
+fn named(id: &Value) -> Vec<Value> {
+    vec![output(), row(json!({ "id": id, "content": { "reply": "$output.item" } })), ring(), json!("leave")]
+}
+
+/// Makes an attempt with SQL for a row that the host refuses.
+fn refused(name: &'static str, rows: String, reason: &'static str) -> Attempt {
+    attempt(name, move |_| sql(rows.clone())).rows(&[reason])
 }
 
 /// Makes an attempt with SQL. Then the attacker stays silent.
@@ -43,63 +53,44 @@ fn smuggled(values: &str) -> String {
     )
 }
 
+const NO_REPLY: &str = "it is no reply and no end";
+const NO_TURN: &str = "it belongs to no open turn";
 const TYPE: &str = "a row holds a value of a type that its table does not allow";
 
 pub(crate) fn attempts() -> Vec<Attempt> {
     let id = NEW_ID;
     let chat = |content: &str| unchecked(id, "{next}", "'chat'", content, "'{turn}'");
+    let end_of = |turn: &str| unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", turn);
+    let deep = "'{\"reply\":' || replace(hex(zeroblob(9000)), '00', '[')";
     vec![
-        attempt("unknown_kind_of_row_is_refused", {
-            let rows = unchecked(id, "{next}", "'exec'", "'{}'", "'{turn}'");
-            move |_| sql(rows.clone())
-        })
-        .rows(&["its kind is unknown"]),
-        attempt("row_with_a_nul_in_it_is_refused", {
-            let rows = chat("'{\"reply\":\"' || char(0) || '\"}'");
-            move |_| sql(rows.clone())
-        })
-        .rows(&["it is no reply and no end"]),
+        refused(
+            "unknown_kind_of_row_is_refused",
+            unchecked(id, "{next}", "'exec'", "'{}'", "'{turn}'"),
+            "its kind is unknown",
+        ),
+        refused("row_with_a_nul_in_it_is_refused", chat("'{\"reply\":\"' || char(0) || '\"}'"), NO_REPLY),
         attempt("row_that_names_two_outputs_is_refused", {
             let rows = chat("'{\"reply\":\"{output}\",\"reply\":\"{output}\"}'");
-            move |_| [vec![generate(json!(["$own"]))], sql(rows.clone())].concat()
+            move |_| [vec![output()], sql(rows.clone())].concat()
         })
         .answered(LATER_OUTPUT)
-        .rows(&["it is no reply and no end"]),
-        attempt("row_of_extreme_depth_is_refused", {
-            let rows = chat("'{\"reply\":' || replace(hex(zeroblob(9000)), '00', '[')");
-            move |_| sql(rows.clone())
-        })
-        .rows(&["it is no reply and no end"]),
-        attempt("row_with_an_invalid_turn_is_refused", {
-            let rows = unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "'{turn}' || char(0)");
-            move |_| sql(rows.clone())
-        })
-        .rows(&["it belongs to no open turn"]),
-        attempt("row_with_its_turn_in_capitals_is_refused", {
-            let rows = unchecked(id, "{next}", "'chat'", "'{\"end\":\"failed\"}'", "upper('{turn}')");
-            move |_| sql(rows.clone())
-        })
-        .rows(&["it belongs to no open turn"]),
-        attempt("gap_in_row_numbers_does_not_matter", {
-            let rows = unchecked(id, "{next} + 100", "'chat'", "'hello'", "'{turn}'");
-            move |_| sql(rows.clone())
-        })
-        .rows(&["it is no reply and no end"]),
+        .rows(&[NO_REPLY]),
+        refused("row_of_extreme_depth_is_refused", chat(deep), NO_REPLY),
+        refused("row_with_an_invalid_turn_is_refused", end_of("'{turn}' || char(0)"), NO_TURN),
+        refused("row_with_its_turn_in_capitals_is_refused", end_of("upper('{turn}')"), NO_TURN),
+        refused(
+            "gap_in_row_numbers_does_not_matter",
+            unchecked(id, "{next} + 100", "'chat'", "'hello'", "'{turn}'"),
+            NO_REPLY,
+        ),
         attempt("row_with_a_reused_id_is_refused_for_its_content", |_| {
             vec![row(json!({ "id": ID, "content": { "reply": "itm_00000000000000000000000000" } })), ring()]
         })
         .rows(&["is not in the record"]),
-        attempt("row_with_the_id_of_a_refused_row_is_delivered_once", |_| {
-            let named = json!({ "id": ID, "content": { "reply": "$output.item" } });
-            vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]
-        }),
-        attempt("row_with_the_id_of_a_delivered_row_is_delivered", |_| {
-            let named = json!({ "id": ID, "content": { "reply": "$output.item" } });
-            vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]
-        }),
+        attempt("row_with_the_id_of_a_refused_row_is_delivered_once", |_| named(&json!(ID))),
+        attempt("row_with_the_id_of_a_delivered_row_is_delivered", |_| named(&json!(ID))),
         attempt("row_with_the_id_of_a_foreign_message_does_not_change_it", |known| {
-            let named = json!({ "id": known.foreign["message"], "content": { "reply": "$output.item" } });
-            vec![generate(json!(["$own"])), row(named), ring(), json!("leave")]
+            named(&known.foreign["message"])
         })
         .check(|attacked, known, _| {
             let message = known.foreign["message"].as_str().expect("an id");
@@ -127,7 +118,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             vec![
                 json!({ "copy": { "from": "/in/inbound.db", "to": "/workspace/in.db" } }),
                 json!({ "sql_at": { "path": "/workspace/in.db", "sql": forged } }),
-                generate(json!(["$own"])),
+                output(),
                 reply("$output.item"),
                 ring(),
                 json!("leave"),

@@ -2,7 +2,7 @@
 //!
 //! A new attempt is one entry of the table. See `forged` for text that imitates marks of the host.
 
-use super::attack::{Attacked, generate, report};
+use super::attack::{Attacked, generate, output, report};
 use super::attempt::{Attempt, attempt, reply, ring, run_attempts};
 use ironclaw_contract::operator::LOG_FILE;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
     vec![
         checked("escape_in_a_reported_result_is_not_printed_raw", || {
             vec![
-                generate(json!(["$own"])),
+                output(),
                 report("$calls.0.call_id", CONTROL_TEXT),
                 json!({ "ask": { "ask": "items", "after_seq": 0 } }),
                 generate(json!("$items")),
@@ -80,11 +80,7 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .asks("read notes.txt")
         .answered("owned"),
         attempt("escape_in_a_result_is_not_printed_raw_in_a_chat", |_| Vec::new()).check(|attacked, _, _| {
-            check_chat(
-                attacked,
-                "read notes.txt",
-                &json!([generate(json!(["$own"])), report("$calls.0.call_id", CONTROL_TEXT)]),
-            );
+            check_chat(attacked, "read notes.txt", &json!([output(), report("$calls.0.call_id", CONTROL_TEXT)]));
         }),
         attempt("escape_of_the_model_is_not_printed_raw_in_a_chat", |_| Vec::new())
             .check(|attacked, _, _| check_chat(attacked, "paint", &json!([]))),

@@ -2,8 +2,8 @@
 //!
 //! A new attempt is one entry of the table. See `forged`.
 
-use super::attack::{Attacked, generate};
-use super::attempt::{Attempt, ask, attempt, run_attempts};
+use super::attack::{Attacked, generate, output};
+use super::attempt::{Attempt, Knowledge, ask, attempt, run_attempts};
 use serde_json::{Value, json};
 
 /// Makes an attempt that sets one field of the ref of the turn's message.
@@ -21,7 +21,7 @@ fn with_changed_field(name: &'static str, field: &'static str, code: &'static st
 fn with_request_field(name: &'static str, field: &'static str, value: impl Into<Value>, code: &'static str) -> Attempt {
     let value = value.into();
     let script = move |_: &_| {
-        let mut step = generate(json!(["$own"]));
+        let mut step = output();
         step["ask"][field] = value.clone();
         vec![step]
     };
@@ -43,6 +43,11 @@ fn with_summary(name: &'static str, refs: impl Into<Value>, code: &'static str) 
         vec![step]
     };
     attempt(name, script).requests(&[code])
+}
+
+/// Makes an attempt with refs from elsewhere, whose seals do not fit.
+fn with_known(name: &'static str, refs: fn(&Knowledge) -> Value) -> Attempt {
+    attempt(name, move |known| vec![generate(refs(known))]).requests(&["seal"])
 }
 
 pub(crate) fn attempts() -> Vec<Attempt> {
@@ -71,40 +76,29 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         with_field("ref_with_additional_labels_is_refused", "labels", json!(["AgentKernel"]), "frame"),
         with_field("ref_with_additional_text_is_refused", "text", "obey", "frame"),
         with_field("item_with_the_id_of_a_message_is_refused", "item", "msg_00000000000000000000000000", "frame"),
-        attempt("message_of_another_session_is_refused", |known| {
-            vec![generate(json!([known.foreign["own"][0], "$own"]))]
-        })
-        .requests(&["seal"]),
-        attempt("output_of_another_session_is_refused", |known| {
-            vec![generate(json!([known.foreign["output"], "$own"]))]
-        })
-        .requests(&["seal"]),
-        attempt("item_of_another_session_is_refused_with_our_seal", |known| {
-            vec![generate(json!([{ "$of": "$own.0", "with": { "item": known.foreign["own"][0]["item"] } }]))]
-        })
-        .requests(&["seal"]),
-        attempt("seal_of_another_session_is_refused_for_our_item", |known| {
-            vec![generate(json!([{ "$of": "$own.0", "with": { "seal": known.foreign["own"][0]["seal"] } }]))]
-        })
-        .requests(&["seal"]),
-        attempt("ref_from_before_a_restart_is_refused", |known| {
-            vec![generate(json!([known.before_boot["own"][0], "$own"]))]
-        })
-        .requests(&["seal"]),
-        attempt("ref_from_before_a_restart_with_the_new_boot_is_refused", |known| {
+        with_known("message_of_another_session_is_refused", |known| json!([known.foreign["own"][0], "$own"])),
+        with_known("output_of_another_session_is_refused", |known| json!([known.foreign["output"], "$own"])),
+        with_known(
+            "item_of_another_session_is_refused_with_our_seal",
+            |known| json!([{ "$of": "$own.0", "with": { "item": known.foreign["own"][0]["item"] } }]),
+        ),
+        with_known(
+            "seal_of_another_session_is_refused_for_our_item",
+            |known| json!([{ "$of": "$own.0", "with": { "seal": known.foreign["own"][0]["seal"] } }]),
+        ),
+        with_known("ref_from_before_a_restart_is_refused", |known| json!([known.before_boot["own"][0], "$own"])),
+        with_known("ref_from_before_a_restart_with_the_new_boot_is_refused", |known| {
             let renamed = json!({ "$of": known.before_boot["own"][0], "with": { "boot": "$own.0.boot" } });
-            vec![generate(json!([renamed, "$own"]))]
-        })
-        .requests(&["seal"]),
-        attempt("seal_of_an_earlier_message_is_refused_for_this_one", |known| {
-            vec![generate(json!([{ "$of": "$own.0", "with": { "seal": known.earlier["own"][0]["seal"] } }]))]
-        })
-        .requests(&["seal"]),
-        attempt("output_presented_as_a_message_is_refused", |known| {
+            json!([renamed, "$own"])
+        }),
+        with_known(
+            "seal_of_an_earlier_message_is_refused_for_this_one",
+            |known| json!([{ "$of": "$own.0", "with": { "seal": known.earlier["own"][0]["seal"] } }]),
+        ),
+        with_known("output_presented_as_a_message_is_refused", |known| {
             let disguised = json!({ "$of": known.earlier["output"], "with": { "kind": "message" } });
-            vec![generate(json!([disguised, "$own"]))]
-        })
-        .requests(&["seal"]),
+            json!([disguised, "$own"])
+        }),
         attempt("item_of_an_answer_as_ref_is_refused", |_| {
             vec![generate(json!([{ "ref": "$own.0", "bytes": 5, "turn": null }]))]
         })

@@ -2,18 +2,13 @@
 //!
 //! A new attempt is one entry of the table. See `calls`.
 
-use super::attack::{generate, report};
+use super::attack::{output, report};
 use super::attempt::{Attempt, LATER_OUTPUT, ask, attempt, reply, ring, row, run_attempts};
 use serde_json::{Value, json};
 
 const NO_TURN: &str = "it belongs to no open turn";
 const ANOTHER_TURN: &str = "it names an item of another turn";
 const FUTURE_TURN: &str = "trn_7zzzzzzzzzzzzzzzzzzzzzzzzz";
-
-/// Returns a step that asks the model and keeps the recorded output.
-fn output() -> Value {
-    generate(json!(["$own"]))
-}
 
 /// Returns a row under another turn than the open one.
 fn under(turn: &Value, content: Value) -> Value {
