@@ -8,11 +8,12 @@ use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Item, Purpose, RefusalCode, Request, Response, Verdict};
 
 /// Opens a turn with one message, and receives its request to the model.
-fn begun(host: &mut Host) -> Turn {
+fn begun(limits: TurnLimits) -> (Host, Turn) {
+    let mut host = Host::welcomed(limits);
     let message = host.project("hello", true);
     let turn = host.open(&[&message]);
     assert_eq!(host.asked_to_generate(), [message.seq]);
-    turn
+    (host, turn)
 }
 
 /// Checks that the turn ends with exactly this row, and that the sandbox still answers the next turn.
@@ -85,8 +86,7 @@ fn message_gets_one_row_that_names_the_output() {
 
 #[test]
 fn calls_run_in_order_and_results_join_the_next_request() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     let refusal = host.sealed(ItemKind::Result);
     let calls = vec![
         call("exec", "{}", Verdict::Refused { item: refusal, bytes: 10 }),
@@ -129,8 +129,7 @@ fn calls_run_in_order_and_results_join_the_next_request() {
 
 #[test]
 fn failed_local_tool_is_reported_as_failed() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     let calls = vec![
         call("read_file", r#"{"path":"../../etc/passwd"}"#, Verdict::Local),
         call("schedule_task", r#"{"prompt":""}"#, Verdict::Row),
@@ -155,8 +154,7 @@ fn failed_local_tool_is_reported_as_failed() {
 
 #[test]
 fn too_many_tool_calls_end_the_turn_before_any_of_them_runs() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     let write = |n: u32| call("write_file", &format!(r#"{{"content":"","path":"{n}"}}"#), Verdict::Local);
     host.answer_output(0, (0..5).map(write).collect());
     let workspace = host.paths.workspace.clone();
@@ -166,8 +164,7 @@ fn too_many_tool_calls_end_the_turn_before_any_of_them_runs() {
 
 #[test]
 fn too_many_requests_to_the_model_end_the_turn() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     for round in 0..LIMITS.model_calls_max {
         if round > 0 {
             host.asked_to_generate();
@@ -181,8 +178,7 @@ fn too_many_requests_to_the_model_end_the_turn() {
 
 #[test]
 fn too_many_bytes_of_results_end_the_turn() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
     host.asked();
     host.answer_result(LIMITS.result_bytes_max + 1);
@@ -191,8 +187,7 @@ fn too_many_bytes_of_results_end_the_turn() {
 
 #[test]
 fn turn_larger_than_the_context_ends() {
-    let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(TurnLimits { context_bytes_max: 100, ..LIMITS });
     host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
     host.asked();
     host.answer_result(101);
@@ -218,8 +213,7 @@ fn turn_larger_than_the_context_ends() {
 
 #[test]
 fn summary_replaces_the_items_that_it_covers() {
-    let mut host = Host::welcomed(TurnLimits { context_bytes_max: 100, ..LIMITS });
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(TurnLimits { context_bytes_max: 100, ..LIMITS });
     let long = host.answer_output(95, Vec::new());
     host.bell();
     host.ring();
@@ -247,8 +241,7 @@ fn turn_past_its_deadline_ends() {
 
 #[test]
 fn empty_output_ends_the_turn() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     host.answer_output(0, Vec::new());
     ends_with(host, &turn, r#"{"end":"empty"}"#);
 }
@@ -271,14 +264,12 @@ fn refusal_ends_the_turn_without_a_retry() {
         (RefusalCode::Order, "failed"),
         (RefusalCode::Unavailable, "failed"),
     ] {
-        let mut host = Host::welcomed(LIMITS);
-        let turn = begun(&mut host);
+        let (host, turn) = begun(LIMITS);
         host.answer(refused(code));
         ends_with(host, &turn, &format!(r#"{{"end":"{reason}"}}"#));
     }
     for (code, reason) in [(RefusalCode::Budget, "tool_calls"), (RefusalCode::Call, "failed")] {
-        let mut host = Host::welcomed(LIMITS);
-        let turn = begun(&mut host);
+        let (mut host, turn) = begun(LIMITS);
         host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
         host.asked();
         host.answer(refused(code));
@@ -288,8 +279,7 @@ fn refusal_ends_the_turn_without_a_retry() {
 
 #[test]
 fn answer_to_another_request_ends_the_turn() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     host.answer_result(1);
     ends_with(host, &turn, r#"{"end":"failed"}"#);
 }
@@ -306,8 +296,7 @@ fn turn_closed_by_the_host_writes_no_row() {
         |host| host.answer(refused(RefusalCode::Turn)),
     ];
     for answer in close_then_answer {
-        let mut host = Host::welcomed(LIMITS);
-        let turn = begun(&mut host);
+        let (mut host, turn) = begun(LIMITS);
         host.close_turn(&turn);
         answer(&mut host);
         let next = begun_after(&mut host);
@@ -329,16 +318,14 @@ fn begun_after(host: &mut Host) -> TurnId {
 
 #[test]
 fn end_of_the_link_ends_the_sandbox_during_a_request() {
-    let mut host = Host::welcomed(LIMITS);
-    begun(&mut host);
+    let (mut host, _) = begun(LIMITS);
     host.close().expect("a clean end");
     assert!(host.rows().is_empty());
 }
 
 #[test]
 fn broken_connection_is_opened_again_once() {
-    let mut host = Host::welcomed(LIMITS);
-    let turn = begun(&mut host);
+    let (mut host, turn) = begun(LIMITS);
     host.hang_up();
     host.asked_to_generate();
     host.answer_output(0, vec![call("list_dir", "{}", Verdict::Local)]);
@@ -355,7 +342,9 @@ fn several_bells_for_one_turn_count_as_one() {
     for _ in 0..5 {
         host.ring();
     }
-    let turn = begun(&mut host);
+    let message = host.project("hello", true);
+    let turn = host.open(&[&message]);
+    assert_eq!(host.asked_to_generate(), [message.seq]);
     for _ in 0..5 {
         host.ring();
     }
