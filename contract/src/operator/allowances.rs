@@ -2,7 +2,7 @@
 //!
 //! Plain data. An allowance names the digest of the page that its person was shown.
 
-use super::Digest;
+use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

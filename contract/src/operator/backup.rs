@@ -2,7 +2,7 @@
 //!
 //! Plain data. `host/src/upkeep/backup` writes and reads the files; `docs/decisions/0049-backups-are-one-encrypted-stream.md` has their format.
 
-use super::LedgerWhole;
+use super::audit::LedgerWhole;
 use serde::{Deserialize, Serialize};
 
 /// Trailer of the answer of `POST /v1/backup`: a [`Backup`] as JSON. Its absence means that the answer is incomplete.

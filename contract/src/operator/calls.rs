@@ -2,7 +2,7 @@
 //!
 //! Plain data. `host/src/api/calls.rs` makes it.
 
-use super::SentFile;
+use super::files::SentFile;
 use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 //!
 //! Plain data: never decides about a delivery. See [`crate::operator`].
 
-use super::AgentWiring;
+use super::agents::AgentWiring;
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
 use std::fmt;

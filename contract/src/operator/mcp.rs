@@ -1,6 +1,6 @@
 //! MCP servers over the API: the catalogue, and the table of a server's tools that people confirm.
 
-use super::{AgentMount, AgentPackages};
+use super::agents::{AgentMount, AgentPackages};
 use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

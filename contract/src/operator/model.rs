@@ -2,7 +2,7 @@
 //!
 //! Never holds a stored key: an endpoint names the secret. See [`crate::operator::Secret`].
 
-use super::SecretValue;
+use super::secret::SecretValue;
 use serde::{Deserialize, Serialize};
 
 /// The word for the default endpoint of the host, used in place of a name.

@@ -2,7 +2,8 @@
 //!
 //! Never the text of a token, and never a name in place of an id. See [`crate::operator::tokens`].
 
-use super::{Digest, Token, TokenId};
+use super::tokens::{Token, TokenId};
+use crate::canonical::Digest;
 use crate::ids::{ChangeId, PersonId};
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Approval requests: calls that wait for a person, and the inbox of requests, questions and changes.
 //!
-//! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::Decision).
+//! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::changes::Decision).
 
-use super::Digest;
-use super::SentFile;
+use super::files::SentFile;
+use crate::canonical::Digest;
 use crate::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //!
 //! Never a word of a conversation. See [`crate::operator::Transcript`] for those.
 
-use super::JailReport;
+use super::jail::JailReport;
 use crate::ids::{PersonId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
