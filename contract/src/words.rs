@@ -1,7 +1,14 @@
 //! Closed lists of words, each declared once.
 //!
-//! A list is an enum. [`crate::words!`] makes its names, its order, and the conversions to and from text; `stored_as_text!` adds those
-//! of SQL. A word that is not in the list is an error, and never mapped to a similar one.
+//! A list is an enum. [`crate::words!`] makes its names, its order, and the conversions to and from text and JSON; `stored_as_text!` adds
+//! those of SQL. A word that is not in the list is an error, and never mapped to a similar one.
+
+#[doc(hidden)]
+pub use serde;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::str::FromStr;
 
 /// Characters of an unknown word in an error.
 const SHOWN_MAX: usize = 32;
@@ -17,7 +24,17 @@ pub fn unknown(list: &str, word: &str, words: &[&str]) -> String {
     format!("unknown {} {shown:?}: expected {expected}", list.to_lowercase())
 }
 
-/// Declares closed lists: for each an enum with `ALL` in its order, `name`, `Display` and `FromStr`.
+/// Reads a word of a list from JSON.
+#[doc(hidden)]
+pub fn read<'de, W: FromStr, D: Deserializer<'de>>(
+    deserializer: D,
+    words: &'static [&'static str],
+) -> Result<W, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|_| D::Error::unknown_variant(&text, words))
+}
+
+/// Declares closed lists: for each an enum with `ALL` in its order, `name`, `Display`, `FromStr` and the conversions of serde.
 ///
 /// ```
 /// ironclaw_contract::words! {
@@ -38,6 +55,7 @@ pub fn unknown(list: &str, word: &str, words: &[&str]) -> String {
 macro_rules! words {
     ($($(#[$doc:meta])* $vis:vis enum $list:ident { $($(#[$of:meta])* $word:ident = $name:literal),+ $(,)? })+) => {$(
         $(#[$doc])*
+        #[allow(missing_docs, reason = "a word may say it all")]
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         $vis enum $list {
             $($(#[$of])* $word,)+
@@ -70,6 +88,18 @@ macro_rules! words {
                     $($name => Ok(Self::$word),)+
                     _ => Err($crate::words::unknown(stringify!($list), text, &[$($name),+])),
                 }
+            }
+        }
+
+        impl $crate::words::serde::Serialize for $list {
+            fn serialize<S: $crate::words::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> $crate::words::serde::Deserialize<'de> for $list {
+            fn deserialize<D: $crate::words::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::words::read(deserializer, &[$($name),+])
             }
         }
     )+};

@@ -6,51 +6,20 @@ use crate::class::{Class, Classes};
 use crate::scope::Source;
 use crate::scope::recorded::Recorded;
 use crate::spans::Telling;
-use serde::{Deserialize, Serialize};
-use std::str::FromStr;
 
-/// The kind of the principal of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Principal {
-    /// A registered person.
-    Person,
-    /// A sender of a public channel who is no registered person.
-    Guest,
-    /// Another agent.
-    Agent,
-    /// A schedule, on behalf of its creator.
-    Schedule,
-    /// A text without a seal.
-    Unsigned,
-}
-
-impl Principal {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [Self::Person, Self::Guest, Self::Agent, Self::Schedule, Self::Unsigned];
-
-    /// Returns its word in the ledger and in explanations.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Person => "person",
-            Self::Guest => "guest",
-            Self::Agent => "agent",
-            Self::Schedule => "schedule",
-            Self::Unsigned => "unsigned",
-        }
-    }
-}
-
-/// A word that is no kind of principal. It is refused, never mapped to a similar one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kind of principal {0:?}: it is one of person, guest, agent, schedule, unsigned")]
-pub struct UnknownPrincipal(pub String);
-
-impl FromStr for Principal {
-    type Err = UnknownPrincipal;
-
-    fn from_str(text: &str) -> Result<Self, UnknownPrincipal> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| UnknownPrincipal(text.to_owned()))
+ironclaw_contract::words! {
+    /// The kind of the principal of a turn.
+    pub enum Principal {
+        /// A registered person.
+        Person = "person",
+        /// A sender of a public channel who is no registered person.
+        Guest = "guest",
+        /// Another agent.
+        Agent = "agent",
+        /// A schedule, on behalf of its creator.
+        Schedule = "schedule",
+        /// A text without a seal.
+        Unsigned = "unsigned",
     }
 }
 

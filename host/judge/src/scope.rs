@@ -18,26 +18,15 @@ use lexicon::Lexicon;
 use serde::Serialize;
 use std::ops::Range;
 
-/// The origin of a scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// The person wrote `/allow`.
-    Declared,
-    /// The lexicon found a request in typed text.
-    Lexicon,
-    /// The message declares nothing, and the lexicon found nothing. The receiver policy decides alone.
-    Default,
-}
-
-impl Source {
-    /// Returns its word in the record.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Declared => "declared",
-            Self::Lexicon => "lexicon",
-            Self::Default => "default",
-        }
+ironclaw_contract::words! {
+    /// The origin of a scope.
+    pub enum Source {
+        /// The person wrote `/allow`.
+        Declared = "declared",
+        /// The lexicon found a request in typed text.
+        Lexicon = "lexicon",
+        /// The message declares nothing, and the lexicon found nothing. The receiver policy decides alone.
+        Default = "default",
     }
 }
 

@@ -52,39 +52,22 @@ pub struct RequestText {
     pub secret: Option<String>,
 }
 
-/// A header that a request may have; the host sets all others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Header {
-    /// The types of content that the sender reads.
-    Accept,
-    /// The type of the body.
-    ContentType,
-    /// A condition for a change.
-    IfMatch,
-    /// A condition for a read.
-    IfNoneMatch,
-    /// A condition for a read, by time.
-    IfModifiedSince,
-    /// A part of a page.
-    Range,
-}
-
-impl Header {
-    /// Every header.
-    pub const ALL: [Self; 6] =
-        [Self::Accept, Self::ContentType, Self::IfMatch, Self::IfNoneMatch, Self::IfModifiedSince, Self::Range];
-
-    /// Returns its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Accept => "accept",
-            Self::ContentType => "content-type",
-            Self::IfMatch => "if-match",
-            Self::IfNoneMatch => "if-none-match",
-            Self::IfModifiedSince => "if-modified-since",
-            Self::Range => "range",
-        }
+ironclaw_contract::words! {
+    /// A header that a request may have; the host sets all others.
+    #[derive(PartialOrd, Ord)]
+    pub enum Header {
+        /// The types of content that the sender reads.
+        Accept = "accept",
+        /// The type of the body.
+        ContentType = "content-type",
+        /// A condition for a change.
+        IfMatch = "if-match",
+        /// A condition for a read.
+        IfNoneMatch = "if-none-match",
+        /// A condition for a read, by time.
+        IfModifiedSince = "if-modified-since",
+        /// A part of a page.
+        Range = "range",
     }
 }
 
@@ -211,12 +194,6 @@ fn check_header(name: &str, value: &str) -> Result<(Header, String), RequestErro
         return Err(RequestError::HeaderValue(header));
     }
     Ok((header, value.to_owned()))
-}
-
-impl fmt::Display for Header {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// The reason why the host does not send a request.

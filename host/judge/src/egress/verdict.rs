@@ -47,32 +47,20 @@ impl<'g> Allowed<'g> {
     }
 }
 
-/// The kind of a difference between a request and the grants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Category {
-    /// No grant has the host with this port.
-    NewHost,
-    /// The grant does not have the method.
-    NewMethod,
-    /// No template has the path.
-    NewPath,
-    /// A credential would be sent to a host or a path that does not have it yet.
-    CredentialReachesFurther,
-    /// The body is too large.
-    UploadTooLarge,
-}
-
-impl Category {
-    /// Returns its word in a refusal and on a page.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NewHost => "new_host",
-            Self::NewMethod => "new_method",
-            Self::NewPath => "new_path",
-            Self::CredentialReachesFurther => "credential_reaches_further",
-            Self::UploadTooLarge => "upload_too_large",
-        }
+ironclaw_contract::words! {
+    /// The kind of a difference between a request and the grants.
+    #[derive(PartialOrd, Ord)]
+    pub enum Category {
+        /// No grant has the host with this port.
+        NewHost = "new_host",
+        /// The grant does not have the method.
+        NewMethod = "new_method",
+        /// No template has the path.
+        NewPath = "new_path",
+        /// A credential would be sent to a host or a path that does not have it yet.
+        CredentialReachesFurther = "credential_reaches_further",
+        /// The body is too large.
+        UploadTooLarge = "upload_too_large",
     }
 }
 
