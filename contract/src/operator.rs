@@ -64,7 +64,10 @@ pub use tokens::*;
 pub use transcript::*;
 pub use usage::*;
 
+pub use crate::seam::message::Status as MessageStatus;
+
 use crate::ids::{AgentId, MessageId, SessionId, TurnId};
+use crate::seam::change::Access;
 use serde::{Deserialize, Serialize};
 
 /// File in the home with the address of the running host; the host writes it at its start and removes it at its stop.
@@ -239,9 +242,9 @@ pub struct Agent {
     pub created_at: String,
     /// The number of its sessions.
     pub sessions: u64,
-    /// The people who may talk to it: `everyone members`.
+    /// The people who may talk to it.
     #[serde(default = "everyone")]
-    pub access: String,
+    pub access: Access,
     /// People with a role at it. Only people who may decide about the agent get this field and those below.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<AgentMember>,
@@ -260,8 +263,8 @@ pub struct Agent {
 }
 
 /// Returns the default for the answer of an older host, which lacks the field.
-fn everyone() -> String {
-    "everyone".to_owned()
+const fn everyone() -> Access {
+    Access::Everyone
 }
 
 /// `POST /v1/agents/{agent}/mode`, and its answer.
@@ -348,21 +351,35 @@ pub struct MessageView {
     pub session_id: SessionId,
     /// `trn_…` once a turn answers it.
     pub turn_id: Option<TurnId>,
-    /// `queued processing completed delivered`.
-    pub status: String,
+    /// Its status.
+    pub status: MessageStatus,
     /// The answer, once delivered.
     pub reply: Option<String>,
     /// True if the host wrote the answer (a notice) and not the model.
     #[serde(default)]
     pub notice: bool,
-    /// Receipt of the delivery: `pending sent received unknown dead dropped`.
-    pub receipt: String,
+    /// Receipt of the delivery.
+    pub receipt: Receipt,
     /// The reason why there is no answer yet, if it is known (parked, quarantined, …).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The calls of its turn, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<MessageCall>,
+}
+
+crate::words! {
+    /// The outcome of a stage.
+    pub enum StageOutcome {
+        Done = "done",
+        /// It was refused or withdrawn.
+        Refused = "refused",
+        /// Its effect may have happened.
+        Unknown = "unknown",
+        Failed = "failed",
+        /// Its message waits for its delivery.
+        Queued = "queued",
+    }
 }
 
 /// One stage in the life of a message: a line of `why`, and an event of `GET /v1/messages/{id}/events`.
@@ -375,8 +392,8 @@ pub struct Stage {
     pub at: String,
     /// The event, e.g. `message.recorded`.
     pub stage: String,
-    /// `done refused unknown`.
-    pub outcome: String,
+    /// Its outcome.
+    pub outcome: StageOutcome,
     /// A reason or a detail; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -422,8 +439,8 @@ pub struct ModelFailure {
 pub struct HistoryLine {
     /// RFC 3339.
     pub at: String,
-    /// `person agent host`.
-    pub author: String,
+    /// Its author.
+    pub author: Speaker,
     /// The text.
     pub text: String,
 }

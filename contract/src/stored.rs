@@ -8,9 +8,9 @@ use crate::ids::{
     RequestId, ScheduleId, SessionId, TurnId,
 };
 use crate::ledger_entry;
-use crate::operator::{ChannelKind, DenialCode, LedgerEvent, TokenId};
+use crate::operator::*;
 use crate::seam::change::{
-    Access, AgentRole, CatchUp, ChangeKind, Engage, Ignored, Senders, Sharing, UnknownSenders, WrittenBy,
+    Access, AgentRole, CatchUp, ChangeKind, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders, WrittenBy,
 };
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
@@ -80,21 +80,31 @@ values!(
     ItemKind,
     Access,
     AgentRole,
+    CallState,
     CatchUp,
     ChangeKind,
+    ChangeStatus,
     ChannelKind,
     Engage,
+    GuardMode,
     Ignored,
+    OccurrenceState,
+    QuestionStatus,
+    RequestStatus,
+    Role,
+    ScheduleState,
     Senders,
     Sharing,
+    TokenState,
     UnknownSenders,
     WrittenBy,
 );
 
-/// Schemas of ids and digests for the OpenAPI document.
+/// Schemas of ids, digests and closed lists for the OpenAPI document.
 #[cfg(feature = "schema")]
 mod schemas {
     use super::*;
+    use std::borrow::Cow;
     use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
     use utoipa::openapi::{RefOr, schema::SchemaType};
     use utoipa::{PartialSchema, ToSchema};
@@ -120,6 +130,34 @@ mod schemas {
     ids!(
         AgentId, ApprovalId, BootId, CallId, ChangeId, DeliveryId, QuestionId, RequestId, ItemId, MemoryId, MessageId,
         PersonId, ScheduleId, SessionId, TurnId,
+    );
+
+    macro_rules! lists {
+        ($($type:ty $(as $name:literal)?),+ $(,)?) => {
+            $(
+                impl PartialSchema for $type {
+                    fn schema() -> RefOr<Schema> {
+                        let words = <$type>::ALL.iter().map(|word| word.name());
+                        ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).enum_values(Some(words)).into()
+                    }
+                }
+
+                impl ToSchema for $type {
+                    $(fn name() -> Cow<'static, str> {
+                        $name.into()
+                    })?
+                }
+            )+
+        };
+    }
+
+    lists!(
+        Access, AgentRole, AllowanceStatus, CallState, CatchUp, CeilingKind, ChangeKind, ChangeStatus, ChannelKind,
+        Commands, Decider, DestinationState, Engage, EntryType, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
+        LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, ModelKind, NoCopy, OccurrenceState,
+        QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, ScheduleState, SecretSource, Senders, SessionPhase,
+        Sharing, SkillTrust, Speaker, StageOutcome, TokenState, UnknownSenders, ValueSource, WrittenBy,
+        message::Status as "MessageStatus",
     );
 
     impl PartialSchema for TokenId {

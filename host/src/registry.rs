@@ -27,7 +27,7 @@ mod suggestion;
 pub mod tokens;
 pub mod tools;
 
-pub use crate::store::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent};
+pub use crate::store::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent, mode_warning};
 pub use crate::store::tables::people::{Giver, LOOPBACK};
 pub use ironclaw_contract::operator::TokenId;
 pub use people::{

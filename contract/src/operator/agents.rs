@@ -6,6 +6,8 @@ use crate::canonical::Digest;
 use crate::ids::PersonId;
 use serde::{Deserialize, Serialize};
 
+pub use crate::seam::change::{AgentRole, Engage, Ignored, Senders, Sharing, UnknownSenders};
+
 /// A person with a role at one agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -14,8 +16,8 @@ pub struct AgentMember {
     pub person: PersonId,
     /// Their name.
     pub name: String,
-    /// `admin member`.
-    pub role: String,
+    /// Their role at it.
+    pub role: AgentRole,
 }
 
 /// A directory of the host in an agent's jail.
@@ -55,19 +57,19 @@ pub struct AgentPackages {
 pub struct AgentWiring {
     /// Name of the channel.
     pub channel: String,
-    /// The messages that the agent answers: `all pattern mention mention_sticky`.
-    pub engage: String,
+    /// The messages that the agent answers.
+    pub engage: Engage,
     /// The regular expression; there if `engage` is `pattern`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// The senders whose messages it answers: `known all`.
-    pub from: String,
-    /// The treatment of senders who are linked to no person: `strict request public`.
-    pub unknown: String,
-    /// The treatment of messages that it does not answer: `accumulate drop`.
-    pub ignored: String,
-    /// The way in which people share sessions: `thread shared agent`.
-    pub sharing: String,
+    /// The senders whose messages it answers.
+    pub from: Senders,
+    /// The treatment of senders who are linked to no person.
+    pub unknown: UnknownSenders,
+    /// The treatment of messages that it does not answer.
+    pub ignored: Ignored,
+    /// The way in which people share sessions.
+    pub sharing: Sharing,
 }
 
 /// The tools of an MCP server that an agent may call.

@@ -71,14 +71,25 @@ pub struct NewAllowance {
     pub shown: Digest,
 }
 
+crate::words! {
+    /// The status of an allowance.
+    pub enum AllowanceStatus {
+        /// It permits calls.
+        Active = "active",
+        /// It permitted its number of calls.
+        UsedUp = "used_up",
+        Expired = "expired",
+    }
+}
+
 /// An allowance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Allowance {
     /// Its number, which no other allowance of the host ever has.
     pub id: u64,
-    /// `active`, `used_up` or `expired`.
-    pub status: String,
+    /// Its status.
+    pub status: AllowanceStatus,
     /// The name of the person whose turns it serves.
     pub person: String,
     /// The name of the agent.

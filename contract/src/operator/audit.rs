@@ -145,6 +145,26 @@ pub struct BreakAccepted {
     pub archives: Vec<String>,
 }
 
+crate::words! {
+    /// The class of the fault of a ledger.
+    pub enum LedgerFault {
+        /// An entry does not follow from the one before it.
+        Broken = "broken",
+        /// Its end is missing.
+        Truncated = "truncated",
+        /// A head was signed over other entries.
+        Rewritten = "rewritten",
+        /// Two histories were signed.
+        Forked = "forked",
+        /// A chain is in the place of a later one.
+        Replayed = "replayed",
+        /// A whole chain is missing.
+        Missing = "missing",
+        /// A head is not authentic.
+        Head = "head",
+    }
+}
+
 /// A ledger with an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -157,8 +177,8 @@ pub struct LedgerBad {
     /// The file with the error; absent for an export, and if no file is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// `broken truncated rewritten forked replayed missing head`.
-    pub class: String,
+    /// The class of the error.
+    pub class: LedgerFault,
     /// The reason, in words.
     pub why: String,
 }

@@ -3,8 +3,11 @@
 //! Plain data. `host/src/api/calls.rs` makes it.
 
 use super::files::SentFile;
+use super::people::Role;
 use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
+
+pub use crate::seam::egress::Commands;
 
 /// The answer of one stage of a judgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +39,29 @@ pub struct CallProgress {
     pub words: Option<String>,
 }
 
+crate::words! {
+    /// The state of a call.
+    pub enum CallState {
+        /// It is permitted and has no result yet.
+        Permitted = "permitted",
+        /// It waits for people.
+        Asked = "asked",
+        /// The host runs it; its effect may have happened.
+        Running = "running",
+        Refused = "refused",
+        /// It did what it was made for.
+        Done = "done",
+        /// It ended with an error, or had no effect.
+        Failed = "failed",
+        /// Its message waits for its delivery.
+        Queued = "queued",
+        /// Its effect may have happened.
+        Unknown = "unknown",
+        /// Its turn ended before it ran.
+        Void = "void",
+    }
+}
+
 /// The judgement of a recorded call, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -50,8 +76,8 @@ pub struct CallWhy {
     pub tool: String,
     /// The class of a permitted call.
     pub class: Option<String>,
-    /// `permitted`, `asked`, `running`, `refused`, `done`, `unknown` or `void`.
-    pub status: String,
+    /// Its state.
+    pub status: CallState,
     /// The code of a refused call.
     pub code: Option<String>,
     /// The stages in their order, up to the one that denied; empty for a call of an earlier version.
@@ -94,7 +120,7 @@ pub struct ToolRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
     /// The roles that decide.
-    pub roles: Vec<String>,
+    pub roles: Vec<Role>,
     /// The number of different people who must approve.
     pub approvals: u32,
     /// True if the person of the turn counts as one of them.
@@ -170,9 +196,25 @@ pub struct EgressGrant {
     pub secret: Option<String>,
     /// Bytes of the body of a request; in tunnels, bytes that one command sends.
     pub upload_bytes_max: Option<u64>,
-    /// The use by commands: `git`, `npm`, `pip`, `other` or `tunnel`; without it, no command reaches the host.
+    /// The use by commands; without it, no command reaches the host.
     #[serde(default)]
-    pub commands: Option<String>,
+    pub commands: Option<Commands>,
+}
+
+crate::words! {
+    /// The state of a destination: an approved address is usable while its channel and the person behind it are the same.
+    pub enum DestinationState {
+        /// The agent may send there.
+        Active = "active",
+        /// The channel was removed.
+        ChannelGone = "channel_gone",
+        /// The address is linked to another person, or to none.
+        Unlinked = "unlinked",
+        /// The other agent was removed.
+        AgentGone = "agent_gone",
+        /// The two agents share no trust group.
+        NoGroup = "no_group",
+    }
 }
 
 /// An address or another agent to which an agent may send messages.
@@ -194,8 +236,8 @@ pub struct Destination {
     /// The name of the other agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_agent: Option<String>,
-    /// `active`, `unlinked`, `channel_gone`, `agent_gone` or `no_group`; the agent may send to an active one only.
-    pub state: String,
+    /// Its state; the agent may send to an active one only.
+    pub state: DestinationState,
 }
 
 /// A trust group: agents that may send messages to each other.
@@ -235,7 +277,7 @@ pub struct ChainLink {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TestedCall {
     /// `permitted`, `asked` (it needs people) or `refused`.
-    pub status: String,
+    pub status: CallState,
     /// The class of a call that is permitted or needs people.
     pub class: Option<String>,
     /// The code of a refused call, or of the first reason of one that needs people.

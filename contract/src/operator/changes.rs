@@ -13,18 +13,56 @@ use serde_json::Value;
 /// Bytes of a payload; each kind has further bounds.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
+crate::words! {
+    /// The status of a change.
+    pub enum ChangeStatus {
+        /// It waits for people.
+        Pending = "pending",
+        /// Enough people approved; it is about to be applied.
+        Approved = "approved",
+        Applied = "applied",
+        /// A person said no.
+        Rejected = "rejected",
+        /// No person decided in time.
+        Expired = "expired",
+        /// It can no longer be decided: the setting has changed since, or its requester was removed.
+        Withdrawn = "withdrawn",
+        /// It was approved and failed. Nothing changed, unless the outcome says that conversations are erased.
+        Failed = "failed",
+        /// It was active in a record that was restored, so a person must check it.
+        Unknown = "unknown",
+    }
+
+    /// The kind of the requester of a change.
+    pub enum RequesterKind {
+        /// An agent asks, on behalf of a person.
+        Agent = "agent",
+        Person = "person",
+    }
+}
+
+impl ChangeStatus {
+    /// Returns whether a person can still decide.
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Pending | Self::Unknown => true,
+            Self::Approved | Self::Applied | Self::Rejected | Self::Expired | Self::Withdrawn | Self::Failed => false,
+        }
+    }
+}
+
 /// One change with all fields: `GET /v1/changes/{id}`, and the answer of each decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Change {
     /// `chg_…`.
     pub id: ChangeId,
-    /// `persona enabled_tools packages wiring permissions mounts create_agent mcp_access mcp_register mcp_confirm egress destinations settings schedule groups skills`.
-    pub kind: String,
+    /// Its kind.
+    pub kind: ChangeKind,
     /// The agent that it concerns; null if it concerns none.
     pub agent: Option<ChangedAgent>,
-    /// `pending approved applied rejected expired withdrawn failed unknown`.
-    pub status: String,
+    /// Its status.
+    pub status: ChangeStatus,
     /// The values at the time of the request, in the shape of `after`.
     #[cfg_attr(feature = "schema", schema(value_type = Object))]
     pub before: Value,
@@ -75,8 +113,8 @@ pub struct ChangedAgent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Requester {
-    /// `agent person`.
-    pub kind: String,
+    /// An agent or a person.
+    pub kind: RequesterKind,
     /// `agt_…` or `per_…`.
     pub id: RequesterId,
     /// The name of the agent or the person.
@@ -139,11 +177,11 @@ pub struct ChangeSummary {
     /// `chg_…`.
     pub id: ChangeId,
     /// Its kind.
-    pub kind: String,
+    pub kind: ChangeKind,
     /// The agent that it concerns.
     pub agent: Option<ChangedAgent>,
     /// Its status.
-    pub status: String,
+    pub status: ChangeStatus,
     /// The requester.
     pub requested_by: Requester,
     /// RFC 3339.
@@ -160,7 +198,6 @@ pub struct ChangeSummary {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct NewChange {
     /// Its kind.
-    #[cfg_attr(feature = "schema", schema(value_type = String))]
     pub kind: ChangeKind,
     /// Name or id of the agent; none for `create_agent`, `mcp_register`, `mcp_confirm`, `groups`, and `settings` with `default_model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,7 +229,7 @@ pub struct SubmittedChange {
     /// `chg_…`; a second request for the same change gets the same id while it waits.
     pub id: ChangeId,
     /// `pending`.
-    pub status: String,
+    pub status: ChangeStatus,
     /// True if the same change was requested before and still waits.
     #[serde(default)]
     pub again: bool,

@@ -5,64 +5,44 @@
 use super::agents::AgentWiring;
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
 
-// The name is a `tt`: the schema of the API does not read a `literal` of a macro.
-macro_rules! channel_kinds {
-    ($($kind:ident = $name:tt, $meaning:literal;)+) => {
-        /// The kind of a channel, which is its protocol. The loopback is not listed, because it is no row of the record.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-        pub enum ChannelKind {
-            $(
-                #[doc = $meaning]
-                #[serde(rename = $name)]
-                $kind,
-            )+
-        }
+crate::words! {
+    /// The kind of a channel, which is its protocol. The loopback is not listed, because it is no row of the record.
+    pub enum ChannelKind {
+        /// Signed HTTP in both directions, after the Standard Webhooks specification.
+        Webhook = "webhook",
+    }
 
-        impl ChannelKind {
-            /// Every kind, in the order of the list.
-            pub const ALL: &'static [Self] = &[$(Self::$kind),+];
-
-            /// Returns its name in rows, in JSON and on the command line.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $name,)+
-                }
-            }
-
-            /// Returns a sentence for the manual.
-            pub const fn meaning(self) -> &'static str {
-                match self {
-                    $(Self::$kind => $meaning,)+
-                }
-            }
-        }
-    };
-}
-
-channel_kinds! {
-    Webhook = "webhook", "Signed HTTP in both directions, after the Standard Webhooks specification.";
-}
-
-impl fmt::Display for ChannelKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    /// The receipt of a delivery.
+    pub enum Receipt {
+        /// It waits for an attempt.
+        Pending = "pending",
+        Sent = "sent",
+        /// The receiver confirmed it.
+        Received = "received",
+        /// Its outcome is unknown.
+        Unknown = "unknown",
+        Dead = "dead",
+        /// A person dropped it.
+        Dropped = "dropped",
+        /// An item has no delivery.
+        Unsaid = "unsaid",
     }
 }
 
-/// A text that names no kind of channel.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown kind of channel")]
-pub struct UnknownChannelKind;
+impl Receipt {
+    /// Returns whether the answer did not arrive, as far as the host knows, and there is no further attempt.
+    pub const fn is_lost(self) -> bool {
+        matches!(self, Self::Unknown | Self::Dead | Self::Dropped)
+    }
+}
 
-impl FromStr for ChannelKind {
-    type Err = UnknownChannelKind;
-
-    fn from_str(text: &str) -> Result<Self, UnknownChannelKind> {
-        Self::ALL.iter().copied().find(|kind| kind.name() == text).ok_or(UnknownChannelKind)
+impl ChannelKind {
+    /// Returns a sentence for the manual.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Webhook => "Signed HTTP in both directions, after the Standard Webhooks specification.",
+        }
     }
 }
 
@@ -203,8 +183,8 @@ pub struct DeadLetter {
     pub recipient: String,
     /// The thread; empty for the one without a name.
     pub thread: String,
-    /// `dead`: it failed; `unknown`: the outcome is unknown.
-    pub receipt: String,
+    /// `dead` or `unknown`.
+    pub receipt: Receipt,
     /// The reason.
     pub reason: String,
     /// The number of attempts.
@@ -222,5 +202,5 @@ pub struct DeadLetterDone {
     /// `dlv_…`.
     pub delivery_id: DeliveryId,
     /// Its present receipt: `pending` or `dropped`.
-    pub receipt: String,
+    pub receipt: Receipt,
 }

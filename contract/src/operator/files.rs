@@ -37,6 +37,45 @@ pub struct FileList {
     pub more: bool,
 }
 
+crate::words! {
+    /// The kind of an entry of a workspace.
+    pub enum FileKind {
+        File = "file",
+        Directory = "directory",
+        /// A symbolic link; listed, never followed.
+        Link = "link",
+        /// A pipe, a socket or a device; listed, never opened.
+        Special = "special",
+    }
+
+    /// The reason that the workspace no longer has a version of a file.
+    pub enum FileLoss {
+        /// Another file took its path.
+        Overwritten = "overwritten",
+        /// The path has no file.
+        Deleted = "deleted",
+        /// The same file got another content.
+        Changed = "changed",
+    }
+
+    /// The reason that a file has no copy.
+    #[derive(PartialOrd, Ord)]
+    pub enum NoCopy {
+        /// The file is too large.
+        FileBytes = "file_bytes",
+        /// The copies of the session would take too much space.
+        SessionBytes = "session_bytes",
+        /// The session has too many versions.
+        Versions = "versions",
+        /// There was no time left.
+        Time = "time",
+        /// The name is not UTF-8, or the path is too long.
+        Name = "name",
+        /// The permissions keep the host out, or the file is a hard link of another user.
+        Unreadable = "unreadable",
+    }
+}
+
 /// One entry of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -46,8 +85,8 @@ pub struct FileEntry {
     pub path: Option<String>,
     /// The path for a person: characters that hide, reorder or control text are written as codes.
     pub shown: String,
-    /// `file directory link special`. Only a file can be read and removed.
-    pub kind: String,
+    /// Its kind. Only a file can be read and removed.
+    pub kind: FileKind,
     /// Its size; there if it is a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
@@ -123,8 +162,8 @@ pub struct FileVersion {
     /// The last turn with a call that may change files, before the host saw that the workspace lacks the version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// `overwritten deleted changed`.
-    pub why: String,
+    /// The reason that the workspace no longer has it.
+    pub why: FileLoss,
 }
 
 /// A file without a copy.
@@ -133,8 +172,8 @@ pub struct FileVersion {
 pub struct FileLeftOut {
     /// The path for a person.
     pub shown: String,
-    /// `file_bytes session_bytes versions time name unreadable`.
-    pub why: String,
+    /// The reason.
+    pub why: NoCopy,
 }
 
 /// `POST /v1/sessions/{id}/files/restore`: a kept version of a file.

@@ -9,14 +9,56 @@ use std::fmt;
 /// The effect of a tool in the strictest manifest. No word of the server is part of it.
 pub const MCP_EFFECT: &str = "gives the server every argument below";
 
+crate::words! {
+    /// The way to an MCP server.
+    pub enum McpTransport {
+        /// The host asks it at a URL.
+        Http = "http",
+        /// The host starts its command.
+        Stdio = "stdio",
+    }
+
+    /// The place of a server between its registration and the calls of its tools.
+    pub enum McpServerState {
+        /// The host has no listing of it.
+        New = "new",
+        /// People did not confirm its listing.
+        Proposed = "proposed",
+        /// It lists what people confirmed.
+        Confirmed = "confirmed",
+        /// It lists something else than people confirmed.
+        Changed = "changed",
+    }
+
+    /// The listing of a tool beside the confirmed one.
+    pub enum McpListed {
+        /// The two are equal.
+        Same = "same",
+        /// People did not confirm the tool.
+        New = "new",
+        /// The two differ.
+        Changed = "changed",
+        /// The server no longer lists the tool.
+        Gone = "gone",
+    }
+
+    /// The state of a login at an MCP server.
+    pub enum McpLoginState {
+        /// The host has a token.
+        Active = "active",
+        /// A person has to log in.
+        Needed = "needed",
+    }
+}
+
 /// One server of the catalogue: `GET /v1/mcp`, `GET /v1/mcp/{server}`, and the answer of `POST /v1/mcp/{server}/look`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct McpServer {
     /// Its name.
     pub name: String,
-    /// `http stdio`.
-    pub transport: String,
+    /// The way to it.
+    pub transport: McpTransport,
     /// Its URL; empty for a command.
     pub url: String,
     /// Program and arguments of a server that the host starts.
@@ -34,9 +76,8 @@ pub struct McpServer {
     /// Hosts of the network that the command reaches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<McpServerHost>,
-    /// `new`: the host has no listing of it. `proposed`: people did not confirm the listing. `confirmed`: it lists what people confirmed.
-    /// `changed`: it lists something else than people confirmed.
-    pub state: String,
+    /// Its place between its registration and the calls of its tools.
+    pub state: McpServerState,
     /// The form of its protocol, from its last listing: `session stateless`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub era: Option<String>,
@@ -95,8 +136,8 @@ pub struct McpServerTool {
     pub loosened: Vec<String>,
     /// True if every call needs a person.
     pub always_asks: bool,
-    /// `same new changed gone`: its listing beside the confirmed one.
-    pub listed: String,
+    /// Its listing beside the confirmed one.
+    pub listed: McpListed,
 }
 
 /// A header whose value is a secret.
@@ -140,8 +181,8 @@ pub struct McpServerLogin {
     /// Name of the secret of this client; absent: it has none of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// `active`: the host has a token. `needed`: a person has to log in.
-    pub state: String,
+    /// Its state.
+    pub state: McpLoginState,
     /// The reason why the last login ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

@@ -3,6 +3,7 @@
 //! Never shows a note without its author and its labels. See [`crate::operator::Note`].
 
 use crate::ids::{MemoryId, PersonId, SessionId};
+use crate::seam::seal::Label;
 use serde::{Deserialize, Serialize};
 
 /// A note that an agent keeps.
@@ -21,7 +22,7 @@ pub struct Note {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// Labels of the context in which it was written.
-    pub labels: Vec<String>,
+    pub labels: Vec<Label>,
     /// Its words.
     pub text: String,
 }

@@ -8,14 +8,26 @@ use serde::{Deserialize, Serialize};
 /// The word for the default endpoint of the host, used in place of a name.
 pub const DEFAULT_MODEL: &str = "default";
 
+crate::words! {
+    /// The protocol of a model endpoint.
+    pub enum ModelKind {
+        /// Chat Completions with tools: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp.
+        Openai = "openai",
+        /// Messages with tools: Anthropic.
+        Anthropic = "anthropic",
+        /// Rules instead of a model: no network, no cost, and deterministic answers.
+        Scripted = "scripted",
+    }
+}
+
 /// A model endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Model {
     /// Its name.
     pub name: String,
-    /// Its protocol: `openai anthropic scripted`.
-    pub kind: String,
+    /// Its protocol.
+    pub kind: ModelKind,
     /// Its base URL; absent for `scripted`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
@@ -143,8 +155,8 @@ pub struct AgentModel {
 pub struct ModelPreset {
     /// Its name.
     pub name: String,
-    /// Its protocol: `openai anthropic`.
-    pub kind: String,
+    /// Its protocol: `openai` or `anthropic`.
+    pub kind: ModelKind,
     /// Its base URL.
     pub base_url: String,
     /// The environment variable that usually holds its key; absent for a server without a key.

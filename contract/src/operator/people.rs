@@ -7,6 +7,30 @@ use crate::canonical::Digest;
 use crate::ids::{ChangeId, PersonId};
 use serde::{Deserialize, Serialize};
 
+crate::words! {
+    /// The role of a person on this host, most rights first. Each role includes the rights of the roles after it.
+    pub enum Role {
+        /// Manages people and tokens.
+        Owner = "owner",
+        /// Manages agents and sessions.
+        Admin = "admin",
+        Member = "member",
+    }
+}
+
+impl Role {
+    /// Returns whether this role includes the rights of `needed`.
+    pub const fn covers(self, needed: Self) -> bool {
+        match (self, needed) {
+            (Self::Owner, _) => true,
+            (Self::Admin, Self::Admin | Self::Member) => true,
+            (Self::Admin, Self::Owner) => false,
+            (Self::Member, Self::Member) => true,
+            (Self::Member, Self::Owner | Self::Admin) => false,
+        }
+    }
+}
+
 /// `POST /v1/people`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,8 +96,8 @@ pub struct Person {
     /// Warnings about confusable characters of the name; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<String>,
-    /// `owner admin member`.
-    pub role: String,
+    /// Their role.
+    pub role: Role,
     /// RFC 3339.
     pub created_at: String,
     /// The identity at which the person is told about requests and incidents, `channel:id`; null for none.
@@ -104,8 +128,8 @@ pub struct Whoami {
     pub id: PersonId,
     /// Their name.
     pub name: String,
-    /// `owner admin member`.
-    pub role: String,
+    /// Their role.
+    pub role: Role,
     /// Their accounts on channels, each `channel:id`.
     pub identities: Vec<String>,
     /// The identity at which the caller is told about requests and incidents, `channel:id`; null for none.
@@ -123,8 +147,8 @@ pub struct RemovedPerson {
     pub id: PersonId,
     /// Their name, which another person may get now.
     pub name: String,
-    /// `owner admin member`.
-    pub role: String,
+    /// Their role.
+    pub role: Role,
     /// Their tokens that were live, now revoked.
     pub tokens: Vec<TokenId>,
     /// Their accounts on channels, now unlinked, each `channel:id`.

@@ -2,12 +2,74 @@
 //!
 //! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::changes::Decision).
 
+use super::calls::CallState;
 use super::files::SentFile;
 use crate::canonical::Digest;
 use crate::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
+
+crate::words! {
+    /// The status of an approval request.
+    pub enum RequestStatus {
+        /// It waits for people.
+        Pending = "pending",
+        /// Every reason has its yes; the call runs next.
+        Approved = "approved",
+        /// The approvals are used up, and the call runs.
+        Running = "running",
+        /// The call did what it was made for.
+        Done = "done",
+        /// The call was made, and ended with an error.
+        Failed = "failed",
+        /// The message of the call waits for its delivery.
+        Queued = "queued",
+        /// A person said no.
+        Rejected = "rejected",
+        /// It was not decided in time, or not used in time.
+        Expired = "expired",
+        /// It can no longer be decided.
+        Withdrawn = "withdrawn",
+        /// The approvals are used up, and the outcome of the call is unknown.
+        Unknown = "unknown",
+    }
+
+    /// The status of a question.
+    pub enum QuestionStatus {
+        /// It waits for its person.
+        Waiting = "waiting",
+        Answered = "answered",
+        /// Its person or an owner rejected it, or it can no longer be answered.
+        Cancelled = "cancelled",
+        /// It was not answered in time.
+        Expired = "expired",
+        /// The record was restored, so it may have been answered in the other history.
+        Unknown = "unknown",
+    }
+
+    /// A person who can remove a reason.
+    pub enum Decider {
+        /// The person of the turn, if their role may use the class.
+        Principal = "principal",
+        /// People with the roles of the policy.
+        Policy = "policy",
+    }
+
+    /// The source of a value.
+    pub enum ValueSource {
+        /// The person of the turn typed it in this task.
+        Typed = "typed",
+        Model = "model",
+    }
+
+    /// The type of an entry of the inbox.
+    pub enum EntryType {
+        Call = "call",
+        Question = "question",
+        Change = "change",
+    }
+}
 
 /// A reason why a call needs a person, and the people who can remove it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,8 +79,8 @@ pub struct RequestReason {
     pub reason: String,
     /// A sentence about the code.
     pub meaning: String,
-    /// `principal`: the person of the turn. `policy`: people with the roles of the policy.
-    pub decider: String,
+    /// The people who can remove it.
+    pub decider: Decider,
     /// The arguments that it concerns; empty for the whole call.
     pub arguments: Vec<String>,
 }
@@ -29,8 +91,8 @@ pub struct RequestReason {
 pub struct ValueOrigin {
     /// The name of the argument.
     pub argument: String,
-    /// `typed` by the person of the turn in this task, or written by the `model`.
-    pub origin: String,
+    /// Its source.
+    pub origin: ValueSource,
 }
 
 /// The id of an entry of the inbox.
@@ -62,9 +124,9 @@ impl fmt::Display for EntryId {
 pub struct InboxEntry {
     /// `req_…`, `qst_…` or `chg_…`.
     pub id: EntryId,
-    /// `call`, `question` or `change`.
+    /// Its type.
     #[serde(rename = "type")]
-    pub entry_type: String,
+    pub entry_type: EntryType,
     /// The name of the agent; null for a change that concerns none.
     pub agent: Option<String>,
     /// Its status; of a question `waiting answered cancelled expired unknown`.
@@ -133,8 +195,8 @@ pub struct QuestionWhy {
     pub turn_id: TurnId,
     /// The call that asked.
     pub call_id: CallId,
-    /// `waiting answered cancelled expired unknown`.
-    pub status: String,
+    /// Its status.
+    pub status: QuestionStatus,
     /// RFC 3339.
     pub created_at: String,
     /// RFC 3339; without an answer it expires then.
@@ -159,8 +221,8 @@ pub struct CallRequest {
     pub id: RequestId,
     /// The name of the agent.
     pub agent: String,
-    /// `pending approved running done rejected expired withdrawn unknown`.
-    pub status: String,
+    /// Its status.
+    pub status: RequestStatus,
     /// The call that runs after the approvals.
     pub call_id: CallId,
     /// The tool.
@@ -228,8 +290,8 @@ pub struct MessageCall {
     pub tool: String,
     /// Its class; null for a call that was denied before it had one.
     pub class: Option<String>,
-    /// `permitted asked running refused done unknown void`.
-    pub status: String,
+    /// Its state.
+    pub status: CallState,
     /// The code of a refused call, or of the first reason of one that waits.
     pub code: Option<String>,
     /// The approval request of a call that waits or waited for a person.

@@ -3,7 +3,38 @@
 //! Plain data. Times are RFC 3339 in UTC; a local time has the offset of the schedule's zone.
 
 use crate::ids::{ChangeId, MessageId, ScheduleId};
+use crate::seam::change::{CatchUp, WrittenBy};
 use serde::{Deserialize, Serialize};
+
+crate::words! {
+    /// The state of a schedule.
+    pub enum ScheduleState {
+        /// It has a next time.
+        Active = "active",
+        /// It waits for a person or its agent.
+        Paused = "paused",
+        /// It has no further time.
+        Ended = "ended",
+        /// It was removed. The row keeps its history.
+        Removed = "removed",
+    }
+
+    /// The state of one time of a schedule.
+    pub enum OccurrenceState {
+        /// It waits for the occurrence before it.
+        Scheduled = "scheduled",
+        /// Its message is recorded.
+        Started = "started",
+        /// The reply has its receipt.
+        Done = "done",
+        /// There is no reply, or it did not arrive.
+        Failed = "failed",
+        /// It did not run.
+        Skipped = "skipped",
+        /// Its outcome is not known.
+        Unknown = "unknown",
+    }
+}
 
 /// A schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,20 +48,20 @@ pub struct ScheduleView {
     pub creator: String,
     /// The prompt; empty for a removed schedule.
     pub prompt: String,
-    /// The author of the prompt: `person` or `model`.
-    pub written_by: String,
+    /// The author of the prompt.
+    pub written_by: WrittenBy,
     /// `cron`, `every` or `at`, and the text after a blank.
     pub recurrence: String,
     /// The time zone, a name of the IANA database.
     pub zone: String,
-    /// `skip`, `once` or `all`.
-    pub catch_up: String,
+    /// The treatment of passed times.
+    pub catch_up: CatchUp,
     /// Classes of calls and names of tools that a run may use beside reading.
     pub may: Vec<String>,
     /// The channel and the address of the replies, with a colon between.
     pub reply_to: String,
-    /// `active`, `paused`, `ended` or `removed`.
-    pub state: String,
+    /// Its state.
+    pub state: ScheduleState,
     /// The reason of the state, if it has one.
     pub reason: Option<String>,
     /// The next time.
@@ -53,8 +84,8 @@ pub struct Occurrence {
     pub due: String,
     /// The time in the zone of the schedule.
     pub due_local: String,
-    /// `scheduled`, `started`, `done`, `failed`, `skipped` or `unknown`.
-    pub state: String,
+    /// Its state.
+    pub state: OccurrenceState,
     /// The reason of the state, one word.
     pub reason: Option<String>,
     /// The message that the agent got.
@@ -101,8 +132,8 @@ pub struct OccurrenceOf {
     pub schedule: ScheduleId,
     /// The time.
     pub due: String,
-    /// The state of the occurrence, as in [`Occurrence::state`].
-    pub state: String,
+    /// The state of the occurrence.
+    pub state: OccurrenceState,
     /// The reason of the state, one word.
     pub reason: Option<String>,
 }

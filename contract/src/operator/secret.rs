@@ -30,14 +30,23 @@ impl fmt::Debug for SecretValue {
     }
 }
 
+crate::words! {
+    /// The source of the value of a secret.
+    pub enum SecretSource {
+        Stored = "stored",
+        /// A credential of systemd; it has precedence over a stored value.
+        Credential = "systemd",
+    }
+}
+
 /// A secret without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Secret {
     /// Its name; settings refer to it as `secret:NAME`.
     pub name: String,
-    /// The source of its value: `stored`, or `systemd` for a credential of the service, which has precedence.
-    pub source: String,
+    /// The source of its value.
+    pub source: SecretSource,
     /// The time at which it was first stored, RFC 3339; absent for a credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,

@@ -4,6 +4,7 @@
 
 use super::jail::JailReport;
 use crate::ids::{PersonId, SessionId, TurnId};
+use crate::seam::change::GuardMode;
 use serde::{Deserialize, Serialize};
 
 /// An agent whose guard mode is not `enforce`.
@@ -13,7 +14,24 @@ pub struct LoweredGuard {
     /// The name of the agent.
     pub agent: String,
     /// `dangerous_warn` or `dangerous_off`.
-    pub mode: String,
+    pub mode: GuardMode,
+}
+
+crate::words! {
+    /// The phase of a session.
+    pub enum SessionPhase {
+        /// It has no process.
+        Asleep = "asleep",
+        /// It waits for a slot, or for room.
+        Waiting = "waiting",
+        Starting = "starting",
+        Awake = "awake",
+        Stopping = "stopping",
+        /// It failed too often, and a person must release it.
+        Parked = "parked",
+        /// Its sandbox broke the contract, and a person must release it.
+        Quarantined = "quarantined",
+    }
 }
 
 /// One session, with the data of the host and of the kernel.
@@ -24,13 +42,13 @@ pub struct SessionStatus {
     pub id: SessionId,
     /// Name of the agent.
     pub agent: String,
-    /// `asleep waiting starting awake stopping parked quarantined`.
-    pub state: String,
+    /// Its phase.
+    pub state: SessionPhase,
     /// The reason why it is parked, quarantined or waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// `enforce dangerous_warn dangerous_off`.
-    pub mode: String,
+    /// The guard mode of the agent.
+    pub mode: GuardMode,
     /// Channel and address, e.g. `loopback:per_…`.
     pub origin: String,
     /// Messages that wait or are in the open turn.

@@ -6,6 +6,17 @@ use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+crate::words! {
+    /// The trust in an installed skill. Only a trusted one is in the jail and in the prompt.
+    pub enum SkillTrust {
+        Trusted = "trusted",
+        /// Its key is revoked or no longer there.
+        KeyRevoked = "key_revoked",
+        /// Its version is revoked.
+        Revoked = "revoked",
+    }
+}
+
 /// A skill of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -21,8 +32,8 @@ pub struct InstalledSkill {
     pub digest: Digest,
     /// True if it stays at its version.
     pub pinned: bool,
-    /// `trusted`, `revoked`, or `key_revoked`. Only a trusted skill is in the jail and in the prompt.
-    pub state: String,
+    /// The trust in it.
+    pub state: SkillTrust,
     /// The description, in the words of its author.
     pub description: String,
     /// The newest version at the sources, if it is newer; only if the request asked for it.

@@ -47,6 +47,18 @@ impl<'de> Deserialize<'de> for TokenId {
     }
 }
 
+crate::words! {
+    /// The state of a token. It never returns to `Live`.
+    pub enum TokenState {
+        /// It gives access to the API.
+        Live = "live",
+        /// It expired, and the record has its end.
+        Expired = "expired",
+        /// A person revoked it.
+        Revoked = "revoked",
+    }
+}
+
 /// `POST /v1/tokens`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -75,8 +87,8 @@ pub struct Token {
     /// Its purpose.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// `live expired revoked`.
-    pub state: String,
+    /// Its state.
+    pub state: TokenState,
     /// RFC 3339.
     pub created_at: String,
     /// The time of its expiry, RFC 3339.

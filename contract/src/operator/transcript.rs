@@ -2,8 +2,21 @@
 //!
 //! Never a statement of a sandbox: authors, labels and outcomes come from the host. See [`crate::seam::message`] for spans.
 
+use super::calls::CallState;
+use super::channels::Receipt;
 use crate::ids::{CallId, ItemId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
+
+pub use crate::seam::seal::{ItemKind, Label};
+
+crate::words! {
+    /// The author of a line of a conversation.
+    pub enum Speaker {
+        Person = "person",
+        Agent = "agent",
+        Host = "host",
+    }
+}
 
 /// A page of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +40,8 @@ pub struct TranscriptItem {
     pub id: ItemId,
     /// Its even number in the session.
     pub seq: u64,
-    /// `message output result notice summary`.
-    pub kind: String,
+    /// Its kind.
+    pub kind: ItemKind,
     /// RFC 3339, milliseconds.
     pub at: String,
     /// The turn that made it or answers it.
@@ -37,7 +50,7 @@ pub struct TranscriptItem {
     /// The authors of the parts of the text, in order; the parts cover the text.
     pub spans: Vec<TranscriptSpan>,
     /// The labels that its seal binds.
-    pub labels: Vec<String>,
+    pub labels: Vec<Label>,
     /// Its text.
     pub text: String,
     /// SHA-256 of its body, as in the ledger.
@@ -54,9 +67,9 @@ pub struct TranscriptItem {
     /// For a result: true if the tool succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<bool>,
-    /// For an answer or a notice: `pending sent received unknown failed`, or `unsaid` if it has no delivery.
+    /// For an answer or a notice: its receipt, or `unsaid` if it has no delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receipt: Option<String>,
+    pub receipt: Option<Receipt>,
     /// For a summary: the first and the last number of the items that it covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub covers: Option<[u64; 2]>,
@@ -82,8 +95,8 @@ pub struct TranscriptCall {
     pub tool: String,
     /// Canonical JSON.
     pub arguments: String,
-    /// `permitted refused done unknown void`.
-    pub state: String,
+    /// Its state; `unknown` if the record no longer has the call.
+    pub state: CallState,
 }
 
 /// The unread replies of one conversation of the caller: an entry of `GET /v1/unread`.
@@ -115,8 +128,8 @@ pub struct UnreadReply {
     pub thread: Option<String>,
     /// RFC 3339.
     pub at: String,
-    /// `agent host`.
-    pub author: String,
+    /// The agent or the host.
+    pub author: Speaker,
     /// The text.
     pub text: String,
 }

@@ -42,12 +42,47 @@ pub struct UsageRow {
     pub cost_micros: u64,
 }
 
+crate::words! {
+    /// The kind of a ceiling.
+    pub enum CeilingKind {
+        /// Tokens of the host on one day.
+        TokensPerDay = "tokens_per_day",
+        /// Cost of the host on one day.
+        CostPerDay = "cost_per_day",
+        /// Tokens of the agent on one day.
+        TokensPerAgentDay = "tokens_per_agent_day",
+        /// Cost of the agent on one day.
+        CostPerAgentDay = "cost_per_agent_day",
+        TokensPerSession = "tokens_per_session",
+        /// Tokens of a chain of messages between agents.
+        TokensPerChain = "tokens_per_chain",
+    }
+}
+
+impl CeilingKind {
+    /// Returns whether it resets at midnight UTC.
+    pub const fn is_daily(self) -> bool {
+        match self {
+            Self::TokensPerDay | Self::CostPerDay | Self::TokensPerAgentDay | Self::CostPerAgentDay => true,
+            Self::TokensPerSession | Self::TokensPerChain => false,
+        }
+    }
+
+    /// Returns whether it counts millionths of a currency.
+    pub const fn is_cost(self) -> bool {
+        match self {
+            Self::CostPerDay | Self::CostPerAgentDay => true,
+            Self::TokensPerDay | Self::TokensPerAgentDay | Self::TokensPerSession | Self::TokensPerChain => false,
+        }
+    }
+}
+
 /// A ceiling with its usage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Ceiling {
-    /// `tokens_per_day cost_per_day tokens_per_agent_day cost_per_agent_day tokens_per_session`.
-    pub name: String,
+    /// Its kind.
+    pub name: CeilingKind,
     /// The name of an agent or the id of a session; absent for the whole host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,

@@ -9,19 +9,10 @@ mod tests;
 use crate::class::{Class, Classes};
 use crate::manifest::Manifest;
 use crate::principal::{Principal, ReceiverPolicy};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Decider, DenialCode};
 use serde_json::{Map, Value};
 
-/// How strictly the calls of an agent are judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// A reason to ask stops the call.
-    Enforce,
-    /// A reason to ask that modes may lift is recorded, and does not stop the call.
-    Warn,
-    /// The stages that modes may lift are left out.
-    Off,
-}
+pub use ironclaw_contract::seam::change::GuardMode as Mode;
 
 ironclaw_contract::words! {
     /// A stage of the judgement, in order.
@@ -85,16 +76,6 @@ impl Answer {
             Self::Ask(code) | Self::Deny(code) => Some(code),
             Self::Lifted(code) => code,
         }
-    }
-}
-
-ironclaw_contract::words! {
-    /// A person who can remove a reason.
-    pub enum Decider {
-        /// The person of the turn, if their role may use the class.
-        Principal = "principal",
-        /// People with the roles of the policy.
-        Policy = "policy",
     }
 }
 
@@ -221,7 +202,7 @@ pub fn judge(call: &CallContext<'_>) -> Judgement {
     let (mut trace, mut reasons) = (Vec::with_capacity(Stage::ALL.len()), Vec::new());
     let class = stages::class(call);
     for stage in Stage::ALL {
-        let found = if call.mode == Mode::Off && stage.is_lifted_by_modes() {
+        let found = if call.mode == Mode::DangerousOff && stage.is_lifted_by_modes() {
             stages::Found::Lifted
         } else {
             stages::look(stage, call)
@@ -233,7 +214,7 @@ pub fn judge(call: &CallContext<'_>) -> Judgement {
                 trace.push((stage, Answer::Deny(code)));
                 return Judgement { verdict: Verdict::Denied(code), class, trace };
             }
-            stages::Found::Reason(reason) if call.mode == Mode::Warn && stage.is_lifted_by_modes() => {
+            stages::Found::Reason(reason) if call.mode == Mode::DangerousWarn && stage.is_lifted_by_modes() => {
                 trace.push((stage, Answer::Lifted(Some(reason.code))));
             }
             stages::Found::Reason(reason) => {

@@ -14,28 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+pub use ironclaw_contract::operator::LedgerFault as Class;
+
 /// Longest line of an entry, in bytes: its data, twice, and the text around them.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-ironclaw_contract::words! {
-    /// The classes of faults of a ledger.
-    pub enum Class {
-        /// An entry does not follow from the one before it.
-        Broken = "broken",
-        /// Its end is missing.
-        Truncated = "truncated",
-        /// A head was signed over other entries.
-        Rewritten = "rewritten",
-        /// Two histories were signed.
-        Forked = "forked",
-        /// A chain is in the place of a later one.
-        Replayed = "replayed",
-        /// A whole chain is missing.
-        Missing = "missing",
-        /// A head is not authentic.
-        Head = "head",
-    }
-}
 
 /// The first fault of a ledger, and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +49,7 @@ impl Bad {
             ok: false,
             seq: self.seq,
             file: self.file.as_ref().map(|file| file.display().to_string()),
-            class: self.class.name().to_owned(),
+            class: self.class,
             why: self.why.clone(),
         }
     }

@@ -8,7 +8,7 @@ use super::line::{self, Line};
 use super::{rfc3339, table};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::ledger_entry::{Kind, Verifier};
-use ironclaw_contract::operator::Stage;
+use ironclaw_contract::operator::{Stage, StageOutcome};
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::Home;
 use serde_json::{Map, Value};
@@ -57,7 +57,7 @@ pub(super) fn unreadable(home: &Home, first: u64, now: i64, error: &io::Error) -
         seq: first,
         at: rfc3339(now),
         stage: "ledger.archived".to_owned(),
-        outcome: "unknown".to_owned(),
+        outcome: StageOutcome::Unknown,
         reason: format!("its entries are in {}: {error}", archive::path(home, first).display()),
     }
 }
@@ -138,11 +138,11 @@ pub(super) fn data_of(text: &str) -> Option<Map<String, Value>> {
 fn stage(seq: u64, kind: Kind, data: &Map<String, Value>) -> Stage {
     let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let outcome = match (kind, data.get("outcome").and_then(Value::as_str)) {
-        (_, Some("unknown")) => "unknown",
-        (_, Some("failed")) => "failed",
-        (_, Some("queued")) => "queued",
-        (Kind::Retract, _) => "refused",
-        (Kind::Genesis | Kind::Boot | Kind::Claim | Kind::Verify | Kind::Meta, _) => "done",
+        (_, Some("unknown")) => StageOutcome::Unknown,
+        (_, Some("failed")) => StageOutcome::Failed,
+        (_, Some("queued")) => StageOutcome::Queued,
+        (Kind::Retract, _) => StageOutcome::Refused,
+        (Kind::Genesis | Kind::Boot | Kind::Claim | Kind::Verify | Kind::Meta, _) => StageOutcome::Done,
     };
     let mut details: Vec<String> = Vec::new();
     for key in ["tool", "call", "row", "delivery", "reason"] {
@@ -155,7 +155,7 @@ fn stage(seq: u64, kind: Kind, data: &Map<String, Value>) -> Stage {
         seq,
         at: rfc3339(data.get("at").and_then(Value::as_i64).unwrap_or(0)),
         stage: text("what"),
-        outcome: outcome.to_owned(),
+        outcome,
         reason: details.join(", "),
     }
 }

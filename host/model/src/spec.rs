@@ -6,16 +6,7 @@ use super::prices::Prices;
 use super::{Prompt, Usage, scripted};
 use url::Url;
 
-/// Protocol of an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Rules instead of a model: no network, no cost, and deterministic answers.
-    Scripted,
-    /// Chat Completions with tools: OpenAI, OpenRouter, Ollama, vLLM, llama.cpp.
-    Openai,
-    /// Messages with tools: Anthropic.
-    Anthropic,
-}
+pub use ironclaw_contract::operator::ModelKind as Kind;
 
 /// Spec of an endpoint from the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -98,8 +98,11 @@ pub async fn set_mode(
     Path(agent): Path<String>,
     Body(new): Body<AgentMode>,
 ) -> Reply<AgentMode> {
-    let mode: Mode = new.mode.parse().map_err(|message: String| Refusal::new(DenialCode::ModeMalformed, message))?;
-    let wanted = Settings { mode: Some(mode.into()), ..Settings::default() };
+    let modes: Vec<_> = Mode::ALL.iter().map(|mode| mode.name()).collect();
+    let mode: Mode = new.mode.parse().map_err(|_| {
+        Refusal::new(DenialCode::ModeMalformed, ironclaw_contract::words::unknown("mode", &new.mode, &modes))
+    })?;
+    let wanted = Settings { mode: Some(mode), ..Settings::default() };
     set(&api, &person, current, agent, wanted).await?;
     Ok(Json(AgentMode { mode: mode.name().to_owned() }))
 }
@@ -163,11 +166,7 @@ fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, 
 }
 
 fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {
-    let member = |(person, role): (Person, AgentRole)| AgentMember {
-        person: person.id,
-        name: person.name,
-        role: role.name().to_owned(),
-    };
+    let member = |(person, role): (Person, AgentRole)| AgentMember { person: person.id, name: person.name, role };
     let mount = |Mount { source, target, read_only }| {
         let source = source.display().to_string();
         AgentMount { source, target, read_only }
@@ -198,12 +197,12 @@ pub fn wiring(channel: &Channel) -> AgentWiring {
     let Rules { hears, from, unknown, ignored, sharing } = &channel.rules;
     AgentWiring {
         channel: channel.name.clone(),
-        engage: hears.engage().name().to_owned(),
+        engage: hears.engage(),
         pattern: hears.pattern().map(str::to_owned),
-        from: from.name().to_owned(),
-        unknown: unknown.name().to_owned(),
-        ignored: ignored.name().to_owned(),
-        sharing: sharing.name().to_owned(),
+        from: *from,
+        unknown: *unknown,
+        ignored: *ignored,
+        sharing: *sharing,
     }
 }
 
@@ -230,7 +229,7 @@ fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
         enabled_tools,
         created_at: ironclaw_ledger::rfc3339(created_at),
         sessions,
-        access: access.name().to_owned(),
+        access,
         roles: Vec::new(),
         mounts: Vec::new(),
         packages: None,

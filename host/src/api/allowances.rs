@@ -143,7 +143,7 @@ fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> 
     let names = manifest.into_iter().flat_map(|manifest| manifest.arguments.keys());
     Ok(Allowance {
         id: row.id.unsigned_abs(),
-        status: allowance::status(row, tx.wall()).to_owned(),
+        status: allowance::status(row, tx.wall()),
         person: registry::person_name(tx, row.person)?,
         agent,
         principal: ironclaw_judge::Principal::Person.name().to_owned(),

@@ -73,7 +73,7 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
         turn_id: row.turn,
         tool: row.tool,
         class: Some(judged.class).filter(|class| !class.is_empty()),
-        status: row.state.name().to_owned(),
+        status: row.state,
         code: Some(judged.code).filter(|code| !code.is_empty()),
         stages,
         would_have_blocked,
@@ -179,7 +179,7 @@ fn rules(policy: &Policy, tool: &str) -> Vec<ToolRule> {
         ToolRule {
             class: class.name().to_owned(),
             table: policy.call_table(class, tool).map(|calls| calls.to_string()),
-            roles: rule.roles.iter().map(|role| role.name().to_owned()).collect(),
+            roles: rule.roles.clone(),
             approvals: rule.approvals,
             requester_may_approve: rule.requester_may_approve,
             expires_hours: rule.expires_hours,
@@ -227,7 +227,6 @@ pub async fn egress_of(Caller { api, person, .. }: Caller, Path(agent): Path<Str
 
 fn grant(held: egress::EgressGrant) -> EgressGrant {
     let Egress { host, port, methods, paths, secret, upload_bytes_max, commands } = held.granted;
-    let commands = commands.map(|commands| commands.name().to_owned());
     EgressGrant { agent: held.agent_name, host, port, methods, paths, secret, upload_bytes_max, commands }
 }
 
@@ -279,21 +278,21 @@ pub async fn test(
     let stages = recorded(&calls::stages(&judged.by_stages.trace));
     Ok(Json(match judged.judgement {
         Judgement::Permitted { class, .. } => TestedCall {
-            status: CallState::Permitted.name().to_owned(),
+            status: CallState::Permitted,
             class: Some(class.name().to_owned()),
             code: None,
             stages,
             advice: None,
         },
         Judgement::NeedsPerson { class, reasons, .. } => TestedCall {
-            status: CallState::Asked.name().to_owned(),
+            status: CallState::Asked,
             class: Some(class.name().to_owned()),
             code: Some(calls::main_code(&reasons).name().to_owned()),
             stages,
             advice: None,
         },
         Judgement::Refused { code, .. } => TestedCall {
-            status: CallState::Refused.name().to_owned(),
+            status: CallState::Refused,
             class: None,
             code: Some(code.name().to_owned()),
             stages,
@@ -324,7 +323,7 @@ fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
             id: call.id,
             tool: call.tool,
             class: Some(judgement.class).filter(|class| !class.is_empty()),
-            status: state.name().to_owned(),
+            status: state,
             code: Some(judgement.code).filter(|code| !code.is_empty()),
             request,
             file: sent_files::find(tx, call.id)?,

@@ -17,8 +17,8 @@ use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
-    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, EntryId, InboxEntry, NewChange,
-    Rejection, Requester as Asker, RequesterId, SubmittedChange,
+    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, EntryId, EntryType, InboxEntry,
+    NewChange, Rejection, Requester as Asker, RequesterId, RequesterKind, SubmittedChange,
 };
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
@@ -106,7 +106,7 @@ pub async fn submit(Caller { api, person, .. }: Caller, Body(new): Body<NewChang
     let NewChange { kind, agent, payload, reason } = new;
     let submitted = api.changes.submit(&person, kind, agent, payload, reason).await?;
     let (yours, waits_for) = api.changes.approvers(&person, submitted.id).await?;
-    let status = Status::Pending.name().to_owned();
+    let status = Status::Pending;
     Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again, yours, waits_for }))
 }
 
@@ -129,7 +129,7 @@ pub async fn show(
     let mut events = api.state().events();
     let until = Instant::now() + Duration::from_millis(wait.wait_ms.min(WAIT_MS_MAX));
     let found = whole(&api, &person, change).await?;
-    if found.status != Status::Approved.name() {
+    if found.status != Status::Approved {
         return Ok(Json(found));
     }
     while Instant::now() < until {
@@ -204,7 +204,7 @@ pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxE
             let (_, digest) = decide::show(tx, &settings.policy, &row)?;
             let entry = InboxEntry {
                 id: EntryId::Change(row.id),
-                entry_type: "change".to_owned(),
+                entry_type: EntryType::Change,
                 agent: row.agent.map(|agent| changed_agent(tx, agent)).transpose()?.map(|agent| agent.name),
                 status: row.status.name().to_owned(),
                 effect: row.kind.name().to_owned(),
@@ -286,9 +286,9 @@ fn summary(tx: &ReadTx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, iro
     };
     Ok(ChangeSummary {
         id: row.id,
-        kind: row.kind.name().to_owned(),
+        kind: row.kind,
         agent: row.agent.map(|agent| changed_agent(tx, agent)).transpose()?,
-        status: row.status.name().to_owned(),
+        status: row.status,
         requested_by: asker(tx, row)?,
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
@@ -305,7 +305,7 @@ fn asker(tx: &ReadTx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
     let by_person = |id: PersonId| {
         let name = registry::person_name(tx, id)?;
         Ok::<_, ironclaw_state::Error>(Asker {
-            kind: "person".to_owned(),
+            kind: RequesterKind::Person,
             id: RequesterId::Person(id),
             name,
             on_behalf_of: None,
@@ -316,7 +316,7 @@ fn asker(tx: &ReadTx<'_>, row: &Row) -> Result<Asker, ironclaw_state::Error> {
         (Requester::Agent { principal, origin: _ }, Some(agent)) => {
             let ChangedAgent { id, name } = changed_agent(tx, agent)?;
             let on_behalf_of = Some(*principal);
-            Ok(Asker { kind: "agent".to_owned(), id: RequesterId::Agent(id), name, on_behalf_of })
+            Ok(Asker { kind: RequesterKind::Agent, id: RequesterId::Agent(id), name, on_behalf_of })
         }
         // The agent that asked was removed; the person behind it is known.
         (Requester::Agent { principal, origin: _ }, None) => by_person(*principal),

@@ -27,7 +27,7 @@ use crate::store::refusal::Refusal;
 use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{MessageView, NewMessage, Recorded};
+use ironclaw_contract::operator::{MessageView, NewMessage, Receipt, Recorded};
 use ironclaw_contract::seam::message::{Kind, Status};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_judge::spans::Telling;
@@ -212,7 +212,7 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }
-    let receipt = delivery.as_ref().map_or("pending", |delivery| delivery::shown(&delivery.state));
+    let receipt = delivery.as_ref().map_or(Receipt::Pending, |delivery| delivery::shown(&delivery.state));
     let halted = match session.standing {
         // A notice that is on its way is more precise than the state, and arrives soon.
         SessionState::Parked | SessionState::Quarantined if delivery.is_none() => {
@@ -236,10 +236,10 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
         message_id: id,
         session_id: session.id,
         turn_id: message.turn,
-        status: message.status.name().to_owned(),
+        status: message.status,
         reply,
         notice,
-        receipt: receipt.to_owned(),
+        receipt,
         reason,
     }))
 }

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{DeadLetter, DeadLetterDone};
+use ironclaw_contract::operator::{DeadLetter, DeadLetterDone, Receipt};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::quoted;
 
@@ -24,14 +24,14 @@ pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<DeadLetter>> 
 
 /// `POST /v1/dead/{delivery}/retry`
 pub async fn retry(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<DeadLetterDone> {
-    let done = act(&api, person, named, "pending", journal::send_again).await?;
+    let done = act(&api, person, named, Receipt::Pending, journal::send_again).await?;
     api.dispatch.wake();
     Ok(Json(done))
 }
 
 /// `DELETE /v1/dead/{delivery}`
 pub async fn drop_dead_letter(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<DeadLetterDone> {
-    Ok(Json(act(&api, person, named, "dropped", journal::drop_dead_letter).await?))
+    Ok(Json(act(&api, person, named, Receipt::Dropped, journal::drop_dead_letter).await?))
 }
 
 /// Retries or drops a delivery, named by its id or by that of a message that it answers. One of another person counts as unknown.
@@ -39,7 +39,7 @@ async fn act(
     api: &Api,
     person: Person,
     named: String,
-    receipt: &str,
+    receipt: Receipt,
     change: impl FnOnce(&mut WriteTx<'_>, &Delivery, PersonId) -> Result<bool, ironclaw_state::Error> + Send + 'static,
 ) -> Result<DeadLetterDone, Answer> {
     let shown = quoted(&named);
@@ -54,7 +54,7 @@ async fn act(
         let refusal = Refusal::new(DenialCode::DeliveryUnknown, format!("there is no undelivered answer {shown}"));
         return Err(refusal.hint("`ironctl delivery list` shows them").into());
     };
-    Ok(DeadLetterDone { delivery_id: id, receipt: receipt.to_owned() })
+    Ok(DeadLetterDone { delivery_id: id, receipt })
 }
 
 fn find(tx: &ReadTx<'_>, named: &str) -> Result<Option<Delivery>, ironclaw_state::Error> {
@@ -80,7 +80,7 @@ fn view(lost: Lost) -> DeadLetter {
         channel: lost.delivery.channel,
         recipient: lost.delivery.recipient,
         thread: lost.delivery.thread,
-        receipt: delivery::shown(&lost.delivery.state).to_owned(),
+        receipt: delivery::shown(&lost.delivery.state),
         reason: lost.reason,
         attempts: lost.attempts,
         created_at: ironclaw_ledger::rfc3339(lost.delivery.created_at),

@@ -38,7 +38,7 @@ fn named(tx: &ReadTx<'_>, held: Vec<destinations::Destination>) -> Result<Vec<De
             thread: Some(held.thread).filter(|thread| !thread.is_empty()),
             person: held.person.map_or(Ok(String::new()), |person| registry::person_name(tx, person))?,
             to_agent: held.to_agent.map(|_| held.to_agent_name),
-            state: held.state.name().to_owned(),
+            state: held.state,
         })
     });
     shown.collect()

@@ -127,8 +127,7 @@ pub async fn history(
     let at = FilePath::parse(&query.path)?;
     let session = to_read(&api, person, &session).await?;
     let History { versions, more, report } = api.sessions.file_history(&session, at).await?;
-    let left_out =
-        report.left_out.into_iter().map(|left| FileLeftOut { shown: left.shown, why: left.why.name().to_owned() });
+    let left_out = report.left_out.into_iter().map(|left| FileLeftOut { shown: left.shown, why: left.why });
     Ok(Json(FileHistory {
         versions: versions.iter().map(version).collect(),
         more,
@@ -182,7 +181,7 @@ fn version(kept: &Kept) -> FileVersion {
         digest: kept.version.digest,
         kept_at: ironclaw_ledger::rfc3339(kept.version.kept_at),
         turn: kept.turn,
-        why: kept.why.name().to_owned(),
+        why: kept.why,
     }
 }
 
@@ -191,7 +190,7 @@ fn described(entry: &Entry) -> FileEntry {
     FileEntry {
         path: path.map(str::to_owned),
         shown: files::shown(path.unwrap_or(&entry.path.to_string_lossy())),
-        kind: entry.kind.name().to_owned(),
+        kind: entry.kind,
         bytes: (entry.kind == Kind::File).then_some(entry.bytes),
         modified_at: ironclaw_ledger::rfc3339(entry.modified_at),
     }

@@ -7,7 +7,8 @@ use crate::registry::Person;
 use crate::sessions::store::{self, SessionState};
 use crate::store::error::Error;
 use ironclaw_contract::ids::{MessageId, PersonId};
-use ironclaw_contract::operator::{LedgerEvent, MessageView, Why};
+use ironclaw_contract::operator::{LedgerEvent, MessageView, Receipt, Why};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::forgotten;
 use tokio::sync::Semaphore;
 
@@ -36,16 +37,17 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
     });
     let Some(found) = complete.await? else { return Ok(None) };
     let is_delivered = found.stages.iter().any(|stage| stage.stage == LedgerEvent::DeliveryReceived.name());
-    let (status, receipt) = if is_delivered { ("delivered", "received") } else { ("completed", "dropped") };
+    let (status, receipt) =
+        if is_delivered { (Status::Delivered, Receipt::Received) } else { (Status::Completed, Receipt::Dropped) };
     let message = MessageView {
         calls: Vec::new(),
         message_id: id,
         session_id: found.session,
         turn_id: None,
-        status: status.to_owned(),
+        status,
         reply: None,
         notice: false,
-        receipt: receipt.to_owned(),
+        receipt,
         reason: None,
     };
     let summary = "The host no longer keeps its text. The ledger says what became of it.".to_owned();

@@ -256,7 +256,7 @@ mod tests {
             for kind in ChannelKind::ALL {
                 let new = NewChannel {
                     name: kind.name(),
-                    kind: *kind,
+                    kind,
                     url: "https://example.org/",
                     idempotent: false,
                     wrapped: b"wrapped",

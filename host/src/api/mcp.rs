@@ -12,8 +12,8 @@ use crate::store::refusal::Denied;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpHolder, McpLoginAnswer, McpLoginBegun, McpLook, McpServer, McpServerHeader,
-    McpServerHost, McpServerTool, McpServerVariable, NewMcpLogin,
+    AgentMount, AgentPackages, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLook, McpServer,
+    McpServerHeader, McpServerHost, McpServerTool, McpServerVariable, McpTransport, NewMcpLogin,
 };
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
 use ironclaw_contract::seam::seal::Label;
@@ -125,8 +125,8 @@ fn view(tx: &ReadTx<'_>, server: Server, manifest: Option<&str>) -> Result<McpSe
     let at = |time: &Option<(String, i64)>| time.as_ref().map(|(_, at)| ironclaw_ledger::rfc3339(*at));
     Ok(McpServer {
         login: login::view(tx, &server)?,
-        transport: if server.described.url.is_some() { "http" } else { "stdio" }.to_owned(),
-        state: server.state().name().to_owned(),
+        transport: if server.described.url.is_some() { McpTransport::Http } else { McpTransport::Stdio },
+        state: server.state(),
         era: seen.as_ref().map(|seen| seen.era.clone()),
         digest: seen.as_ref().map(Listing::digest),
         instructions: seen.as_ref().and_then(|seen| seen.instructions.clone()),
@@ -179,6 +179,6 @@ fn tool(name: &str, seen: Option<&Listing>, confirmed: Option<&Listing>, manifes
         labels: vec![Label::External.name().to_owned()],
         loosened: manifest.map(server::loosenings).unwrap_or_default(),
         always_asks: manifest.is_some_and(|manifest| manifest.always_ask),
-        listed: seen.map_or("gone", |seen| seen.beside(confirmed, name)).to_owned(),
+        listed: seen.map_or(McpListed::Gone, |seen| seen.beside(confirmed, name)),
     }
 }

@@ -98,7 +98,7 @@ fn shown(note: memories::Note) -> Note {
         author: super::transcript::author(&note.author),
         principal: note.principal,
         session_id: note.session,
-        labels: note.labels.iter().map(|label| label.name().to_owned()).collect(),
+        labels: note.labels,
         text: note.text,
     }
 }

@@ -7,7 +7,7 @@ use super::auth::Current;
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::gateway::changes::Changes;
 use crate::gateway::decide;
-use crate::registry::models::{self, EndpointRequest, Stored, kind_name};
+use crate::registry::models::{self, EndpointRequest, Stored};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::policy::Policy;
 use crate::registry::secrets::{self, PREFIX, SecretName};
@@ -56,7 +56,7 @@ pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Mo
 pub async fn presets() -> Reply<Vec<ModelPreset>> {
     let presets = PRESETS.iter().map(|preset| ModelPreset {
         name: preset.name.to_owned(),
-        kind: kind_name(preset.kind).to_owned(),
+        kind: preset.kind,
         base_url: preset.base_url.to_owned(),
         key_variable: preset.key_variable.map(str::to_owned),
         model: preset.model.map(str::to_owned),
@@ -447,7 +447,7 @@ fn one(tx: &ReadTx<'_>, name: &str) -> Result<Model, ironclaw_state::Error> {
 fn view(spec: Spec, created_at: Option<i64>) -> Model {
     Model {
         name: spec.name,
-        kind: kind_name(spec.kind).to_owned(),
+        kind: spec.kind,
         base_url: spec.base_url.map(String::from),
         model: spec.model,
         key: spec.key.map(|key| format!("{PREFIX}{key}")),

@@ -38,7 +38,7 @@ pub async fn whoami(Caller { api, person, current: Current(current) }: Caller) -
         Ok::<_, Denied>(Whoami {
             id: person.id,
             name: person.name,
-            role: person.role.name().to_owned(),
+            role: person.role,
             // Without marks: a mark names other people.
             identities: identities.iter().map(Identity::to_string).collect(),
             notify: registry::places::place_of(tx, person.id)?.map(|place| place.identity.to_string()),
@@ -284,7 +284,7 @@ fn removed_view(removed: Removal, before: LostAccess, sessions: u64) -> RemovedP
     RemovedPerson {
         id: person.id,
         name: person.name,
-        role: person.role.name().to_owned(),
+        role: person.role,
         identities: identities.map(Identity::to_string).collect(),
         tokens: before.tokens.into_iter().chain(access.tokens).collect(),
         agents,
@@ -363,7 +363,7 @@ impl Directory {
             id: person.id,
             name: person.name.clone(),
             marks: confusable::warnings(&person.name, names.map(|other| (other.name.as_str(), other.id))),
-            role: person.role.name().to_owned(),
+            role: person.role,
             created_at: ironclaw_ledger::rfc3339(person.created_at),
             notify: self.places.iter().find(|(of, _)| *of == person.id).map(|(_, place)| place.to_string()),
             identities: self

@@ -14,7 +14,9 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::QuestionId;
-use ironclaw_contract::operator::{DenialCode, EntryId, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection};
+use ironclaw_contract::operator::{
+    DenialCode, EntryId, EntryType, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection,
+};
 use ironclaw_state::ReadTx;
 use ironclaw_text::visible;
 use serde::Deserialize;
@@ -130,7 +132,7 @@ fn origin_and_end(tx: &ReadTx<'_>, row: &Row) -> Result<QuestionWhy, ironclaw_st
         message_id: row.asked_for,
         turn_id: row.turn,
         call_id: row.call,
-        status: row.status.name().to_owned(),
+        status: row.status,
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         ended_at: row.ended_at.map(ironclaw_ledger::rfc3339),
@@ -168,7 +170,7 @@ fn entry(tx: &ReadTx<'_>, all: &Questions, person: &Person, row: &Row) -> Result
     let to = registry::person_name(tx, row.principal)?;
     Ok(InboxEntry {
         id: EntryId::Question(row.id),
-        entry_type: "question".to_owned(),
+        entry_type: EntryType::Question,
         effect: format!("Agent {} asks {} a question.", visible::name(&agent), visible::name(&to)),
         agent: Some(agent),
         status: row.status.name().to_owned(),

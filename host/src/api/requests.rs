@@ -18,7 +18,7 @@ use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, RequestId};
 use ironclaw_contract::operator::{
-    CallRequest, Decision, DenialCode, EntryId, InboxEntry, MessageView, PushDiff, Rejection,
+    CallRequest, Decision, DenialCode, EntryId, EntryType, InboxEntry, MessageView, PushDiff, Rejection,
 };
 use ironclaw_state::ReadTx;
 use serde::Deserialize;
@@ -255,7 +255,7 @@ fn told(row: &Row) -> Vec<String> {
 fn entry(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Shown) -> Result<InboxEntry, Error> {
     Ok(InboxEntry {
         id: EntryId::Call(row.id),
-        entry_type: "call".to_owned(),
+        entry_type: EntryType::Call,
         agent: Some(agent_name(tx, row)?),
         status: row.status.name().to_owned(),
         effect: shown.effect,
@@ -278,7 +278,7 @@ fn view(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Show
     Ok(CallRequest {
         id: row.id,
         agent: agent_name(tx, row)?,
-        status: row.status.name().to_owned(),
+        status: row.status,
         call_id: row.call,
         tool: row.tool.clone(),
         class: row.class.clone(),

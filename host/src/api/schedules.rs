@@ -167,13 +167,13 @@ fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_state::Erro
         agent,
         creator: registry::person_name(tx, row.creator)?,
         prompt: row.prompt.clone(),
-        written_by: row.written_by.name().to_owned(),
+        written_by: row.written_by,
         recurrence: format!("{} {}", row.kind, row.recurrence),
         zone: row.zone.clone(),
-        catch_up: row.catch_up.name().to_owned(),
+        catch_up: row.catch_up,
         may: row.may.clone(),
         reply_to: schedules::reply_to(row),
-        state: row.state.name().to_owned(),
+        state: row.state,
         reason: row.reason.clone(),
         next: row.next_due.map(ironclaw_ledger::rfc3339),
         next_local: row.next_due.map(|due| series.zone.local(due)),
@@ -192,7 +192,7 @@ fn occurrence(
     Ok(Occurrence {
         due: ironclaw_ledger::rfc3339(found.due),
         due_local: series.zone.local(found.due),
-        state: found.state.name().to_owned(),
+        state: found.state,
         reason: found.reason.clone(),
         message: found.message,
         receipt: found.receipt.map(|receipt| receipt.to_string()),
@@ -210,7 +210,7 @@ pub(super) fn occurrence_for_message(
     Ok(found.map(|found| OccurrenceOf {
         schedule: found.schedule,
         due: ironclaw_ledger::rfc3339(found.due),
-        state: found.state.name().to_owned(),
+        state: found.state,
         reason: found.reason,
     }))
 }

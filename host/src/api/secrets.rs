@@ -98,7 +98,7 @@ fn shown(tx: &ReadTx<'_>, name: &SecretName) -> Result<Secret, ironclaw_state::E
 fn view(tx: &ReadTx<'_>, secret: &secrets::Secret) -> Result<Secret, ironclaw_state::Error> {
     Ok(Secret {
         name: secret.name.as_str().to_owned(),
-        source: secret.source.name().to_owned(),
+        source: secret.source,
         created_at: secret.stored.map(|(created_at, _)| ironclaw_ledger::rfc3339(created_at)),
         changed_at: secret.stored.map(|(_, changed_at)| ironclaw_ledger::rfc3339(changed_at)),
         used_by: users(tx, &secret.name)?,

@@ -55,7 +55,7 @@ pub async fn list(
 }
 
 fn shown(tx: &ReadTx<'_>, held: &Installed) -> Result<InstalledSkill, ironclaw_state::Error> {
-    let state = skills::trust(tx, &held.package)?.name().to_owned();
+    let state = skills::trust(tx, &held.package)?;
     let skills::Package { name, version, signer, digest, description, .. } = held.package.clone();
     Ok(InstalledSkill { name, version, signer, digest, pinned: held.is_pinned, state, description, newest: None })
 }
@@ -109,7 +109,7 @@ pub async fn remove(Caller { api, person: by, .. }: Caller, Body(old): Body<Remo
 
 async fn answer(api: &Api, by: &Person, submitted: crate::gateway::store::Submitted) -> Reply<SubmittedChange> {
     let (yours, waits_for) = api.changes.approvers(by, submitted.id).await?;
-    let status = Status::Pending.name().to_owned();
+    let status = Status::Pending;
     Ok(Json(SubmittedChange { id: submitted.id, status, again: submitted.again, yours, waits_for }))
 }
 

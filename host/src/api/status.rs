@@ -19,8 +19,10 @@ use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
-    HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionStatus, SlotCounts, Status, Stopped, Stopping,
+    HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus, SlotCounts, Status,
+    Stopped, Stopping,
 };
+use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::chain;
@@ -38,7 +40,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     warnings.extend(shortage_warnings(&api));
     let agents = api.record.state.read(|tx| Ok::<_, Error>(registry::agents(tx)?)).await?;
     let lowered: Vec<_> =
-        agents.into_iter().filter_map(|agent| Some((agent.mode.warning()?, lowered(&agent)))).collect();
+        agents.into_iter().filter_map(|agent| Some((registry::mode_warning(agent.mode)?, lowered(&agent)))).collect();
     for (warning, LoweredGuard { agent, mode }) in &lowered {
         warnings.push(format!("agent {agent} runs in mode {mode}: {warning}"));
     }
@@ -97,7 +99,7 @@ fn told(tx: &ReadTx<'_>, person: &Person) -> Result<(u64, Vec<String>), ironclaw
 }
 
 fn lowered(agent: &registry::Agent) -> LoweredGuard {
-    LoweredGuard { agent: agent.name.clone(), mode: agent.mode.name().to_owned() }
+    LoweredGuard { agent: agent.name.clone(), mode: agent.mode }
 }
 
 /// Returns a warning for each resource that the host lacks, and for a record that cannot be written.
@@ -143,17 +145,17 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
     let turn_id = turns::open_id(tx, row.id)?;
     let person_name = row.person.map(|person| registry::person_name(tx, person)).transpose()?;
     let state = match row.standing {
-        SessionState::Active | SessionState::Removed => "asleep",
-        SessionState::Parked => "parked",
-        SessionState::Quarantined => "quarantined",
+        SessionState::Active | SessionState::Removed => SessionPhase::Asleep,
+        SessionState::Parked => SessionPhase::Parked,
+        SessionState::Quarantined => SessionPhase::Quarantined,
     };
     Ok(Session {
         status: SessionStatus {
             id: row.id,
             agent: registry::name_or_id(agent.as_ref().map(|agent| agent.name.clone()), row.agent),
-            state: state.to_owned(),
+            state,
             reason: row.reason,
-            mode: agent.map_or("enforce", |agent| agent.mode.name()).to_owned(),
+            mode: agent.map_or(GuardMode::Enforce, |agent| agent.mode),
             origin: origin(&row.origin),
             waiting: inbox::waiting_count(tx, row.id)?,
             pid: None,
@@ -190,21 +192,21 @@ pub fn with_kernel(api: &Api, mut session: Session) -> Session {
     let state = match phase {
         Phase::Asleep => match shortage {
             // A state of the session itself is more precise.
-            Some(shortage) if session.status.state == "asleep" => {
+            Some(shortage) if session.status.state == SessionPhase::Asleep => {
                 session.status.reason = Some(shortage_text(shortage));
-                "waiting"
+                SessionPhase::Waiting
             }
             _ => return session,
         },
         Phase::Waiting => {
             session.status.reason = queue_position(api, session.status.id);
-            "waiting"
+            SessionPhase::Waiting
         }
-        Phase::Starting => "starting",
-        Phase::Awake => "awake",
-        Phase::Stopping => "stopping",
+        Phase::Starting => SessionPhase::Starting,
+        Phase::Awake => SessionPhase::Awake,
+        Phase::Stopping => SessionPhase::Stopping,
     };
-    session.status.state = state.to_owned();
+    session.status.state = state;
     session.status.pid = sandbox.map(|process| process.pid);
     session.status.jail = sandbox.and_then(report);
     session.status.reader =

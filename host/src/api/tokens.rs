@@ -164,7 +164,7 @@ pub fn view(token: &Token, current: &TokenId) -> operator::Token {
         person: token.person.id,
         person_name: token.person.name.clone(),
         name: token.name.clone(),
-        state: token.state.name().to_owned(),
+        state: token.state,
         created_at: ironclaw_ledger::rfc3339(token.created_at),
         expires_at: token.expires_at.map(ironclaw_ledger::rfc3339),
         ended_at: token.ended_at.map(ironclaw_ledger::rfc3339),

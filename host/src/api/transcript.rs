@@ -16,7 +16,9 @@ use crate::turns::items::{self, Recorded};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::{LedgerEvent, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan};
+use ironclaw_contract::operator::{
+    CallState, LedgerEvent, Receipt, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
+};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
@@ -101,11 +103,11 @@ fn described(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<Trans
     let mut shown = TranscriptItem {
         id: tuple.item,
         seq: tuple.seq,
-        kind: tuple.kind.name().to_owned(),
+        kind: tuple.kind,
         at: ironclaw_ledger::rfc3339(tuple.issued_at),
         turn_id: tuple.turn,
         spans: Vec::new(),
-        labels: tuple.labels.iter().map(|label| label.name().to_owned()).collect(),
+        labels: tuple.labels.clone(),
         text: String::new(),
         digest: tuple.digest.to_string(),
         calls: Vec::new(),
@@ -156,7 +158,7 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
                     call_id: call.call_id,
                     tool: call.tool.clone(),
                     arguments: call.arguments.clone(),
-                    state: row.map_or("unknown", |row| row.state.name()).to_owned(),
+                    state: row.map_or(CallState::Unknown, |row| row.state),
                 });
             }
             shown.text = output.shown();
@@ -169,9 +171,9 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
     Ok(())
 }
 
-fn receipt(tx: &ReadTx<'_>, item: &Recorded) -> Result<String, ironclaw_state::Error> {
+fn receipt(tx: &ReadTx<'_>, item: &Recorded) -> Result<Receipt, ironclaw_state::Error> {
     let state = tables::items::delivery_state(tx, item.tuple.item)?;
-    Ok(state.as_deref().map_or("unsaid", delivery::shown).to_owned())
+    Ok(state.as_deref().map_or(Receipt::Unsaid, delivery::shown))
 }
 
 /// Returns an author in words.

@@ -96,7 +96,7 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
     let today = budget::day_of(tx.wall());
     let until = rfc3339(budget::day_end(today));
     let shown = |Limit { ceiling, limit }: Limit, of: Option<String>, used: u64| operator::Ceiling {
-        name: ceiling.name().to_owned(),
+        name: ceiling,
         of,
         limit,
         used,
@@ -107,14 +107,14 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
     let host = if of.person.is_none() { budget::limits(config, OwnCeilings::default()) } else { Vec::new() };
     for limit in host {
         if matches!(limit.ceiling, Ceiling::TokensPerDay | Ceiling::CostPerDay) {
-            ceilings.push(shown(limit, None, limit.ceiling.counted(book::used_on_day(tx, today)?)));
+            ceilings.push(shown(limit, None, limit.counted(book::used_on_day(tx, today)?)));
         }
     }
     let agents = if of.person.is_none() { registry::agents(tx)? } else { Vec::new() };
     for found in agents.into_iter().filter(|found| of.agent.is_none_or(|agent| agent == found.id)) {
         for limit in budget::limits(config, book::own(tx, found.id)?) {
             if matches!(limit.ceiling, Ceiling::TokensPerAgentDay | Ceiling::CostPerAgentDay) {
-                let used = limit.ceiling.counted(book::used_on_day_by(tx, today, found.id)?);
+                let used = limit.counted(book::used_on_day_by(tx, today, found.id)?);
                 ceilings.push(shown(limit, Some(found.name.clone()), used));
             }
         }
@@ -129,7 +129,7 @@ fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<V
             None => store::all(tx)?,
         };
         for found in sessions.iter().filter(named) {
-            let used = per_session.ceiling.counted(book::used_in_session(tx, found.id)?);
+            let used = per_session.counted(book::used_in_session(tx, found.id)?);
             ceilings.push(shown(per_session, Some(found.id.to_string()), used));
         }
     }
@@ -152,10 +152,10 @@ pub async fn reached(api: &Api) -> Result<Vec<String>, Error> {
 
 /// Returns the state of a ceiling that is reached or nearly reached, in words.
 fn state_of(ceiling: &operator::Ceiling) -> Option<&'static str> {
-    let is_reached = match ceiling.name.starts_with("tokens") {
+    let is_reached = match ceiling.name.is_cost() {
         // Each request books at least this many tokens for its output.
-        true => ceiling.left <= budget::OUTPUT_TOKENS_BOOKED,
-        false => ceiling.left == 0,
+        false => ceiling.left <= budget::OUTPUT_TOKENS_BOOKED,
+        true => ceiling.left == 0,
     };
     // The rest may be too little for the next request.
     let is_near = ceiling.left <= ceiling.limit.div_ceil(NEAR_SHARE);
@@ -230,15 +230,15 @@ mod tests {
 
     #[test]
     fn nearly_reached_ceiling_leads_to_a_warning() {
-        let state = |name: &str, limit: u64, used: u64| {
+        let state = |name: Ceiling, limit: u64, used: u64| {
             let left = limit.saturating_sub(used);
-            state_of(&operator::Ceiling { name: name.to_owned(), of: None, limit, used, left, until: None })
+            state_of(&operator::Ceiling { name, of: None, limit, used, left, until: None })
         };
-        assert_eq!(state("tokens_per_day", 100_000, 89_000), None);
-        assert!(state("tokens_per_day", 100_000, 95_000).is_some_and(|said| said.starts_with("nearly reached")));
-        assert!(state("tokens_per_day", 100_000, 99_500).is_some_and(|said| said.starts_with("reached")));
-        assert_eq!(state("cost_per_day", 1_000_000, 500_000), None);
-        assert!(state("cost_per_day", 1_000_000, 999_999).is_some_and(|said| said.starts_with("nearly reached")));
-        assert!(state("cost_per_day", 1_000_000, 2_000_000).is_some_and(|said| said.starts_with("reached")));
+        assert_eq!(state(Ceiling::TokensPerDay, 100_000, 89_000), None);
+        assert!(state(Ceiling::TokensPerDay, 100_000, 95_000).is_some_and(|said| said.starts_with("nearly reached")));
+        assert!(state(Ceiling::TokensPerDay, 100_000, 99_500).is_some_and(|said| said.starts_with("reached")));
+        assert_eq!(state(Ceiling::CostPerDay, 1_000_000, 500_000), None);
+        assert!(state(Ceiling::CostPerDay, 1_000_000, 999_999).is_some_and(|said| said.starts_with("nearly reached")));
+        assert!(state(Ceiling::CostPerDay, 1_000_000, 2_000_000).is_some_and(|said| said.starts_with("reached")));
     }
 }

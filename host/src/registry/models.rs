@@ -125,16 +125,8 @@ fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
     }
 }
 
-pub const fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Scripted => "scripted",
-        Kind::Openai => "openai",
-        Kind::Anthropic => "anthropic",
-    }
-}
-
 fn kind_of(text: &str) -> Result<Kind, Refusal> {
-    [Kind::Openai, Kind::Anthropic, Kind::Scripted].into_iter().find(|kind| kind_name(*kind) == text).ok_or_else(|| {
+    text.parse().map_err(|_| {
         let shown = start(text, 32);
         let refusal = Refusal::new(DenialCode::KindUnknown, format!("there is no kind of model endpoint {shown:?}"));
         refusal.hint("use openai (any Chat Completions endpoint), anthropic, or scripted")
@@ -249,7 +241,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
     table::delete(tx, &spec.name)?;
     let row = Model {
         name: spec.name.clone(),
-        kind: kind_name(spec.kind).to_owned(),
+        kind: spec.kind.name().to_owned(),
         base_url: base_url.map(str::to_owned),
         model: spec.model.clone(),
         secret: spec.key.clone(),
@@ -263,7 +255,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
     table::insert(tx, &row)?;
     Entry::new(what)
         .with("name", spec.name.clone())
-        .with("kind", kind_name(spec.kind))
+        .with("kind", spec.kind.name())
         .with("base_url", base_url)
         .with("model", spec.model.clone())
         .with("secret", spec.key.clone())

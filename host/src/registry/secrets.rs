@@ -6,7 +6,7 @@
 use crate::store::refusal::{Denied, Refusal};
 use crate::store::tables::models::{self as table, SecretTimes, WrappedSecret};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, LedgerEvent, SecretSource as Source};
 use ironclaw_judge::egress::SECRET_CHARACTERS_MAX;
 pub use ironclaw_judge::egress::{SECRET_PREFIX as PREFIX, SecretName};
 use ironclaw_ledger::Entry;
@@ -64,15 +64,6 @@ pub fn value(text: String) -> Result<SecretText, Refusal> {
         return refuse("it has a control character, such as a line break".to_owned());
     }
     Ok(text)
-}
-
-ironclaw_contract::words! {
-    /// The source of a secret's value.
-    pub enum Source {
-        Stored = "stored",
-        /// A credential of systemd; it has precedence over a stored value.
-        Credential = "systemd",
-    }
 }
 
 /// A secret without its value.

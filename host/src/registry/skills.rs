@@ -15,6 +15,8 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_text::excerpt::{quoted, start};
 use std::collections::BTreeSet;
 
+pub use ironclaw_contract::operator::SkillTrust as Trust;
+
 pub use crate::store::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys,
     list_for_agent, package_by_digest, package_of, set_brought, set_serial as saw_serial, signed_names, sources, text,
@@ -29,17 +31,6 @@ const KEYS_MAX: usize = 64;
 const NAMES_MAX: usize = 64;
 /// Skills of one agent.
 pub const SKILLS_MAX: usize = 128;
-
-ironclaw_contract::words! {
-    /// The reason that an installed skill is not used.
-    pub enum Trust {
-        Trusted = "trusted",
-        /// Its key is revoked or no longer there.
-        KeyRevoked = "key_revoked",
-        /// Its version is revoked.
-        Revoked = "revoked",
-    }
-}
 
 /// Returns whether the signature of a package still counts.
 pub fn trust(tx: &ReadTx<'_>, package: &Package) -> Result<Trust, Error> {

@@ -8,6 +8,7 @@ mod path;
 mod tests;
 pub mod versions;
 
+pub use ironclaw_contract::operator::FileKind as Kind;
 pub use path::{FilePath, shown};
 
 use crate::registry::quota;
@@ -60,35 +61,21 @@ const BENEATH: ResolveFlag = ResolveFlag::RESOLVE_BENEATH
 /// The reason that an operation did not happen.
 pub type Error = Denied<io::Error>;
 
-ironclaw_contract::words! {
-    /// The kind of an entry.
-    pub enum Kind {
-        File = "file",
-        Directory = "directory",
-        /// A symbolic link; listed, never followed.
-        Link = "link",
-        /// A pipe, a socket or a device; listed, never opened.
-        Special = "special",
+fn kind_of(stat: &FileStat) -> Kind {
+    match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFREG => Kind::File,
+        SFlag::S_IFDIR => Kind::Directory,
+        SFlag::S_IFLNK => Kind::Link,
+        _ => Kind::Special,
     }
 }
 
-impl Kind {
-    fn from_stat(stat: &FileStat) -> Self {
-        match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
-            SFlag::S_IFREG => Self::File,
-            SFlag::S_IFDIR => Self::Directory,
-            SFlag::S_IFLNK => Self::Link,
-            _ => Self::Special,
-        }
-    }
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::File => "a file",
-            Self::Directory => "a directory",
-            Self::Link => "a link, and links are not followed",
-            Self::Special => "a pipe, a socket or a device",
-        }
+const fn words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "a file",
+        Kind::Directory => "a directory",
+        Kind::Link => "a link, and links are not followed",
+        Kind::Special => "a pipe, a socket or a device",
     }
 }
 
@@ -168,7 +155,7 @@ impl Files {
                 Err(Errno::ENOENT) => continue,
                 stat => stat?,
             };
-            let kind = Kind::from_stat(&stat);
+            let kind = kind_of(&stat);
             entries.push(Entry {
                 path: at.join(OsStr::from_bytes(name.to_bytes())),
                 kind,
@@ -197,7 +184,7 @@ impl Files {
     fn find(&self, path: &FilePath) -> Result<(OwnedFd, u64), Error> {
         let found = self.resolve(Path::new(&path.text()), FOUND).map_err(|error| refused(error, path))?;
         let stat = fstat(&found).map_err(|error| refused(error, path))?;
-        match Kind::from_stat(&stat) {
+        match kind_of(&stat) {
             Kind::File => {}
             kind => return Err(unfit(path, kind)),
         }
@@ -227,7 +214,7 @@ impl Files {
         match fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
             Err(Errno::ENOENT) => {}
             Err(error) => return Err(refused(error, &path)),
-            Ok(stat) => match Kind::from_stat(&stat) {
+            Ok(stat) => match kind_of(&stat) {
                 Kind::File if replaces => {}
                 Kind::File => return Err(taken(&path)),
                 kind => return Err(unfit(&path, kind)),
@@ -393,7 +380,7 @@ fn taken(path: &FilePath) -> Error {
 }
 
 fn unfit(path: &FilePath, kind: Kind) -> Error {
-    let refusal = Refusal::new(DenialCode::FileUnfit, format!("refused {}: it is {}", path.shown(), kind.words()));
+    let refusal = Refusal::new(DenialCode::FileUnfit, format!("refused {}: it is {}", path.shown(), words(kind)));
     refusal.hint("only regular files can be read, written and removed").into()
 }
 

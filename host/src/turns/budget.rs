@@ -17,45 +17,8 @@ use std::fmt;
 
 pub use crate::registry::live_settings::budget::Config;
 pub use crate::store::tables::models::{OwnCeilings, Spent};
+pub use ironclaw_contract::operator::CeilingKind as Ceiling;
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
-
-ironclaw_contract::words! {
-    /// A kind of ceiling.
-    pub enum Ceiling {
-        /// Tokens of the host on one day.
-        TokensPerDay = "tokens_per_day",
-        /// Cost of the host on one day.
-        CostPerDay = "cost_per_day",
-        TokensPerAgentDay = "tokens_per_agent_day",
-        CostPerAgentDay = "cost_per_agent_day",
-        TokensPerSession = "tokens_per_session",
-        /// Tokens of a chain of messages between agents.
-        TokensPerChain = "tokens_per_chain",
-    }
-}
-
-impl Ceiling {
-    /// Returns whether it resets at midnight UTC.
-    pub const fn is_daily(self) -> bool {
-        match self {
-            Self::TokensPerDay | Self::CostPerDay | Self::TokensPerAgentDay | Self::CostPerAgentDay => true,
-            Self::TokensPerSession | Self::TokensPerChain => false,
-        }
-    }
-
-    /// Returns whether it counts millionths of a currency.
-    pub const fn is_cost(self) -> bool {
-        match self {
-            Self::CostPerDay | Self::CostPerAgentDay => true,
-            Self::TokensPerDay | Self::TokensPerAgentDay | Self::TokensPerSession | Self::TokensPerChain => false,
-        }
-    }
-
-    /// Returns the part of this use that it counts.
-    pub const fn counted(self, spent: Spent) -> u64 {
-        if self.is_cost() { spent.cost_micros } else { spent.tokens }
-    }
-}
 
 /// A ceiling that is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +26,13 @@ pub struct Limit {
     pub ceiling: Ceiling,
     /// The amount: tokens or millionths of a currency.
     pub limit: u64,
+}
+
+impl Limit {
+    /// Returns the part of this use that it counts.
+    pub const fn counted(self, spent: Spent) -> u64 {
+        if self.ceiling.is_cost() { spent.cost_micros } else { spent.tokens }
+    }
 }
 
 /// Returns the ceilings of an agent. Its own ceilings replace those of the settings for agents.
@@ -102,7 +72,7 @@ pub struct Exceeded {
 /// The first ceiling that the request would exceed.
 pub fn judge(used: &[(Limit, u64)], estimate: Spent) -> Result<(), Exceeded> {
     for (limit, used) in used.iter().copied() {
-        let needed = limit.ceiling.counted(estimate);
+        let needed = limit.counted(estimate);
         // A request that needs nothing exceeds nothing, such as the cost of a free model.
         if needed > 0 && used.saturating_add(needed) > limit.limit {
             return Err(Exceeded { limit, used, needed });

@@ -171,7 +171,7 @@ fn show(out: Output, agent: Agent) -> Result<(), Error> {
         ["sessions".to_owned(), agent.sessions.to_string()],
         ["added".to_owned(), clock::date_and_time(&agent.created_at)],
         ["persona".to_owned(), agent.persona],
-        ["access".to_owned(), agent.access],
+        ["access".to_owned(), agent.access.to_string()],
     ];
     let mut add = |what: &str, text: String| rows.push([what.to_owned(), text]);
     for AgentMember { person, name, role } in agent.roles {

@@ -175,7 +175,15 @@ fn put_fields(path: &str, value: &Value, given: &mut Vec<String>) -> Option<()> 
 fn list(at: &At, all: Vec<Allowance>) -> Result<(), Error> {
     let row = |one: Allowance| {
         let uses = format!("{}/{}", one.used, one.count);
-        [one.id.to_string(), one.status, one.person, one.agent, one.tool, uses, clock::date_and_time(&one.expires_at)]
+        [
+            one.id.to_string(),
+            one.status.to_string(),
+            one.person,
+            one.agent,
+            one.tool,
+            uses,
+            clock::date_and_time(&one.expires_at),
+        ]
     };
     at.out.list(all, "no allowances", ["ID", "STATUS", "PERSON", "AGENT", "TOOL", "USED", "UNTIL"], row)
 }

@@ -6,18 +6,18 @@ use super::change::{APPLY_TIMEOUT, POLL_PAUSE, in_words};
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, routes};
+use ironclaw_contract::operator::{CallRequest, RequestStatus, routes};
 use tokio::time::{Instant, sleep};
 
 /// Returns whether people can still decide on a call.
 pub fn is_open(request: &CallRequest) -> bool {
-    request.status == "pending"
+    request.status == RequestStatus::Pending
 }
 
 /// Waits a short time for the outcome of an approved call.
 pub async fn settled(client: &Client, mut decided: CallRequest) -> Result<CallRequest, Error> {
     let until = Instant::now() + APPLY_TIMEOUT;
-    while matches!(decided.status.as_str(), "approved" | "running") && Instant::now() < until {
+    while matches!(decided.status, RequestStatus::Approved | RequestStatus::Running) && Instant::now() < until {
         sleep(POLL_PAUSE).await;
         decided = client.call(routes::CALL_REQUEST, [&decided.id]).await?;
     }
@@ -28,10 +28,14 @@ pub async fn settled(client: &Client, mut decided: CallRequest) -> Result<CallRe
 pub fn outcome(out: Output, request: &CallRequest) -> Result<(), Error> {
     out.line(standing(request))?;
     let id = &request.id;
-    let (code, message) = match request.status.as_str() {
-        "failed" => ("call_failed", format!("{id} was approved, and the call was made and failed")),
-        "unknown" => ("call_unknown", format!("{id} was approved, and nothing shows if the call had its effect")),
-        "expired" | "withdrawn" => ("call_not_made", format!("{id} is {}, and the call was not made", request.status)),
+    let (code, message) = match request.status {
+        RequestStatus::Failed => ("call_failed", format!("{id} was approved, and the call was made and failed")),
+        RequestStatus::Unknown => {
+            ("call_unknown", format!("{id} was approved, and nothing shows if the call had its effect"))
+        }
+        RequestStatus::Expired | RequestStatus::Withdrawn => {
+            ("call_not_made", format!("{id} is {}, and the call was not made", request.status))
+        }
         _ => return Ok(()),
     };
     Err(Error::failed(code, message).hinting(format!("ironctl why {id}")))
@@ -40,12 +44,12 @@ pub fn outcome(out: Output, request: &CallRequest) -> Result<(), Error> {
 /// Returns a sentence about the status of a request.
 pub fn standing(request: &CallRequest) -> String {
     let CallRequest { id, status, yours, .. } = request;
-    match status.as_str() {
-        "pending" if *yours => format!("{id} waits for you: ironctl inbox"),
-        "pending" => format!("{id} waits for other people"),
-        "approved" => format!("{id} is approved; the call was not made yet: ironctl why {id}"),
-        "running" => format!("{id} is approved, and the call runs: ironctl why {id}"),
-        "queued" => format!("{id} is made; its message waits for its delivery: ironctl why {id}"),
+    match status {
+        RequestStatus::Pending if *yours => format!("{id} waits for you: ironctl inbox"),
+        RequestStatus::Pending => format!("{id} waits for other people"),
+        RequestStatus::Approved => format!("{id} is approved; the call was not made yet: ironctl why {id}"),
+        RequestStatus::Running => format!("{id} is approved, and the call runs: ironctl why {id}"),
+        RequestStatus::Queued => format!("{id} is made; its message waits for its delivery: ironctl why {id}"),
         status => format!("{id} is {status}{}", in_words(request.outcome.as_deref())),
     }
 }
@@ -75,7 +79,7 @@ mod tests {
         let out = Output::new(true);
         assert_eq!(
             standing(&request(1, "rejected", false)),
-            format!("{} is rejected: no EFFECT", request(1, "", false).id)
+            format!("{} is rejected: no EFFECT", request(1, "pending", false).id)
         );
         for status in ["pending", "approved", "running", "done", "queued", "rejected"] {
             assert!(outcome(out, &request(1, status, true)).is_ok(), "{status}");

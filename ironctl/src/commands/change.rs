@@ -10,7 +10,8 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
-    Change, ChangeKind, ChangeSummary, Decision, DenialCode, NewChange, PAYLOAD_BYTES_MAX, Payload, Requester, routes,
+    Change, ChangeKind, ChangeStatus, ChangeSummary, Decision, DenialCode, NewChange, PAYLOAD_BYTES_MAX, Payload,
+    Requester, routes,
 };
 use serde_json::json;
 use std::fs::File;
@@ -108,7 +109,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 
 /// Returns whether a change can still be decided.
 pub fn is_open(change: &Change) -> bool {
-    matches!(change.status.as_str(), "pending" | "unknown")
+    change.status.is_open()
 }
 
 /// Waits a short time for the result of an approved change.
@@ -119,10 +120,10 @@ pub async fn settled(client: &Client, decided: Change) -> Result<Change, Error> 
 /// Waits up to `patience` for the result of an approved change.
 pub async fn settled_within(client: &Client, mut decided: Change, patience: Duration) -> Result<Change, Error> {
     let until = Instant::now() + patience;
-    while decided.status == "approved" && Instant::now() < until {
+    while decided.status == ChangeStatus::Approved && Instant::now() < until {
         let left = until.saturating_duration_since(Instant::now());
         decided = client.poll(routes::CHANGE, &decided.id, left).await?;
-        if decided.status == "approved" {
+        if decided.status == ChangeStatus::Approved {
             sleep(POLL_PAUSE).await;
         }
     }
@@ -138,7 +139,7 @@ pub async fn approve_printed(out: Output, client: &Client, waiting: &Change) -> 
 /// Prints the result of a decision; a change that could not be applied is a failure.
 pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
     print_status(out, change)?;
-    if change.status == "failed" {
+    if change.status == ChangeStatus::Failed {
         let why = change.outcome.as_deref().unwrap_or("the host gave no reason");
         // The outcomes of earlier versions have no code.
         let with_code =
@@ -152,9 +153,11 @@ pub fn outcome(out: Output, change: &Change) -> Result<(), Error> {
 fn print_status(out: Output, change: &Change) -> Result<(), Error> {
     let (id, approvals) = (&change.id, &change.approvals);
     let outcome = in_words(change.outcome.as_deref());
-    match change.status.as_str() {
-        "pending" => out.line(format!("{id} waits: {} of {} approvals", approvals.by.len(), approvals.needed)),
-        "approved" => out.line(format!("{id} is approved and is being applied: ironctl change show {id}")),
+    match change.status {
+        ChangeStatus::Pending => {
+            out.line(format!("{id} waits: {} of {} approvals", approvals.by.len(), approvals.needed))
+        }
+        ChangeStatus::Approved => out.line(format!("{id} is approved and is being applied: ironctl change show {id}")),
         status => out.line(format!("{id} is {status}{outcome}")),
     }
 }
@@ -172,9 +175,9 @@ fn list(out: Output, changes: Vec<ChangeSummary>) -> Result<(), Error> {
     let rows = changes.into_iter().map(|change| {
         [
             change.id.to_string(),
-            change.kind,
+            change.kind.to_string(),
             change.agent.map(|agent| agent.name).unwrap_or_default(),
-            change.status,
+            change.status.to_string(),
             requester(&change.requested_by),
             format!("{} of {}", change.approvals.by.len(), change.approvals.needed),
             clock::date_and_time(&change.created_at),

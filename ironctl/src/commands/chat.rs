@@ -24,7 +24,7 @@ use crate::output::Output;
 use attach::TEXT_BYTES_MAX;
 use conversation::{new_thread, remark_thread};
 use final_answer::{answer, answer_json, print_reply};
-use ironclaw_contract::operator::{MessageView, NewMessage, Recorded, routes};
+use ironclaw_contract::operator::{CallState, MessageView, NewMessage, Recorded, routes};
 use ironclaw_text::visible;
 use jiff::SignedDuration;
 use progress::LiveTurn;
@@ -198,7 +198,7 @@ async fn wait_and_show(
 
 /// Names the files that the agent sent in the turn.
 fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
-    for call in view.calls.iter().filter(|call| matches!(call.status.as_str(), "done" | "queued")) {
+    for call in view.calls.iter().filter(|call| matches!(call.status, CallState::Done | CallState::Queued)) {
         let Some(file) = &call.file else { continue };
         let name = visible::name(&file.name);
         let (kind, bytes, id) = (&file.media_type, file.bytes, call.id);
@@ -209,12 +209,13 @@ fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
 
 /// Fails if a call of the message waits for a person, because a script cannot decide, or if a call may have had an effect.
 fn check_calls(view: &MessageView) -> Result<(), Error> {
-    if let Some(lost) = view.calls.iter().find(|call| call.status == "unknown" && call.class.as_deref() != Some("read"))
+    if let Some(lost) =
+        view.calls.iter().find(|call| call.status == CallState::Unknown && call.class.as_deref() != Some("read"))
     {
         let message = format!("it is unknown if the call {} ({}) had its effect", lost.id, lost.tool);
         return Err(Error::failed("call_unknown", message).hinting(format!("ironctl why {}", lost.id)));
     }
-    let asked = view.calls.iter().filter(|call| call.status == "asked");
+    let asked = view.calls.iter().filter(|call| call.status == CallState::Asked);
     let waiting: Vec<String> = asked
         .map(|call| {
             let id = call.request.map_or_else(|| call.id.to_string(), |request| request.to_string());

@@ -95,7 +95,7 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
     let row = |held: Destination| {
         let thread = held.thread.unwrap_or_default();
         let receiver = held.to_agent.unwrap_or(held.person);
-        [held.agent, held.name, held.channel, held.address, thread, receiver, held.state]
+        [held.agent, held.name, held.channel, held.address, thread, receiver, held.state.to_string()]
     };
     at.out.list(held, "no destinations", ["AGENT", "NAME", "CHANNEL", "ADDRESS", "THREAD", "RECEIVER", "STATE"], row)
 }

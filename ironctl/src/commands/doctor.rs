@@ -14,7 +14,9 @@ use crate::home::Home;
 use crate::host_binary::{self, Offline};
 use crate::output::Output;
 use check::{failed, passed};
-use ironclaw_contract::operator::{Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, Status, routes};
+use ironclaw_contract::operator::{
+    Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, SessionPhase, Status, routes,
+};
 use serde_json::{Value, json};
 use std::fs;
 use std::io;
@@ -210,7 +212,7 @@ fn verdict(checks: &[Check], proof: Option<&Proof>) -> Result<(), Error> {
 async fn prove(client: &Client, status: &Status) -> Result<Proof, Error> {
     let sessions = &status.sessions;
     let in_state = |state| sessions.iter().find(move |session| session.state == state);
-    let session = in_state("awake").or_else(|| in_state("asleep")).ok_or_else(|| {
+    let session = in_state(SessionPhase::Awake).or_else(|| in_state(SessionPhase::Asleep)).ok_or_else(|| {
         Error::failed("no_session", "there is no session for the self-test")
             .hinting("start one with `ironctl chat AGENT hello`")
     })?;

@@ -7,7 +7,7 @@ use super::tool::print_tested;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, EgressGrant, TestCall, routes};
+use ironclaw_contract::operator::{ChangeKind, Commands, EgressGrant, TestCall, routes};
 use serde_json::{Value, json};
 
 /// The verbs of `ironctl egress`.
@@ -188,13 +188,14 @@ async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
     };
     let row = |grant: EgressGrant| {
         let host = grant.port.map_or_else(|| grant.host.clone(), |port| format!("{}:{port}", grant.host));
-        let paths = match grant.commands.as_deref() {
-            Some(TUNNEL) => "not limited".to_owned(),
+        let paths = match grant.commands {
+            Some(Commands::Tunnel) => "not limited".to_owned(),
             _ if grant.paths.is_empty() => "typed addresses".to_owned(),
             _ => grant.paths.join(" "),
         };
         let secret = grant.secret.map(|secret| format!("secret:{secret}")).unwrap_or_default();
-        [grant.agent, host, grant.methods.join(" "), paths, secret, grant.commands.unwrap_or_default()]
+        let commands = grant.commands.map(|commands| commands.to_string()).unwrap_or_default();
+        [grant.agent, host, grant.methods.join(" "), paths, secret, commands]
     };
     at.out.list(grants, "no granted hosts", ["AGENT", "HOST", "METHODS", "PATHS", "SECRET", "COMMANDS"], row)
 }

@@ -213,7 +213,7 @@ fn history(at: &At, history: &FileHistory) -> Result<(), Error> {
                 on_one_line(&version.shown),
                 version.bytes.to_string(),
                 clock::date_and_time(&version.kept_at),
-                version.why.clone(),
+                version.why.to_string(),
                 version.turn.map(|turn| turn.to_string()).unwrap_or_default(),
             ]
         });
@@ -275,7 +275,7 @@ pub async fn show(at: &At, client: &Client, session: &str, directory: &str, leve
     }
     let rows = list.files.iter().map(|entry| {
         let bytes = entry.bytes.map(|bytes| bytes.to_string()).unwrap_or_default();
-        [on_one_line(&entry.shown), entry.kind.clone(), bytes, clock::date_and_time(&entry.modified_at)]
+        [on_one_line(&entry.shown), entry.kind.to_string(), bytes, clock::date_and_time(&entry.modified_at)]
     });
     at.out.table(["FILE", "KIND", "BYTES", "CHANGED"], rows)?;
     if list.more {

@@ -14,7 +14,7 @@ use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{ChangeKind, McpServer, routes};
+use ironclaw_contract::operator::{ChangeKind, McpListed, McpServer, routes};
 use serde_json::json;
 
 pub use wording::{attention, attention_with_repair, prose, quotation, repair};
@@ -134,10 +134,10 @@ async fn list(at: &At) -> Result<(), Error> {
     let attention: Vec<String> = servers.iter().filter_map(attention_with_repair).collect();
     let row = |server: McpServer| {
         let place = wording::place(&server);
-        let state = if wording::needs_login(&server) { "login needed".to_owned() } else { server.state };
+        let state = if wording::needs_login(&server) { "login needed".to_owned() } else { server.state.to_string() };
         let agents: Vec<String> = server.agents.into_iter().map(|holder| holder.agent).collect();
-        let tools = server.tools.iter().filter(|tool| tool.listed != "gone").count();
-        [server.name, server.transport, state, place, tools.to_string(), agents.join(" ")]
+        let tools = server.tools.iter().filter(|tool| tool.listed != McpListed::Gone).count();
+        [server.name, server.transport.to_string(), state, place, tools.to_string(), agents.join(" ")]
     };
     at.out.table(["SERVER", "TRANSPORT", "STATE", "AT", "TOOLS", "AGENTS"], servers.into_iter().map(row))?;
     attention.into_iter().try_for_each(|line| at.out.remark(line))

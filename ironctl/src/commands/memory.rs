@@ -76,7 +76,7 @@ fn show(out: Output, found: &Notes, none: &str) -> Result<(), Error> {
         return out.line(none);
     }
     for note in notes {
-        let labels = note.labels.join(" ");
+        let labels = note.labels.iter().map(|label| label.name()).collect::<Vec<_>>().join(" ");
         out.line(format!("{}  {}  by {} [{labels}]", note.id, clock::date_and_time(&note.at), note.author))?;
         for line in note.text.lines() {
             out.line(format!("    {line}"))?;

@@ -63,7 +63,13 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&presets)?;
             let rows = presets.into_iter().map(|preset| {
                 let key = preset.key_variable.map_or("none", |_| "prompted");
-                [preset.name, preset.kind, preset.model.unwrap_or_default(), preset.base_url, key.to_owned()]
+                [
+                    preset.name,
+                    preset.kind.to_string(),
+                    preset.model.unwrap_or_default(),
+                    preset.base_url,
+                    key.to_owned(),
+                ]
             });
             at.out.table(["PRESET", "KIND", "MODEL", "URL", "KEY"], rows)
         }
@@ -103,7 +109,7 @@ fn table(out: Output, models: Vec<Model>) -> Result<(), Error> {
     let rows = models.into_iter().map(|model| {
         [
             model.name,
-            if model.broken.is_some() { "broken".to_owned() } else { model.kind },
+            if model.broken.is_some() { "broken".to_owned() } else { model.kind.to_string() },
             model.model,
             model.base_url.unwrap_or_default(),
             model.key.unwrap_or_default(),

@@ -12,7 +12,7 @@ use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
     DenialCode, Digest, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, PersonPage, RemovedPerson,
-    routes,
+    TokenState, routes,
 };
 use serde_json::json;
 
@@ -233,10 +233,10 @@ fn marked(text: String, marks: &[String]) -> String {
 fn list(out: Output, people: Vec<Person>) -> Result<(), Error> {
     let rows = people.into_iter().map(|person| {
         let identities = person.identities.into_iter().map(|found| marked(found.identity, &found.marks));
-        let live = person.tokens.iter().filter(|token| token.state == "live").count();
+        let live = person.tokens.iter().filter(|token| token.state == TokenState::Live).count();
         [
             marked(person.name, &person.marks),
-            person.role,
+            person.role.to_string(),
             identities.collect::<Vec<_>>().join("\n"),
             person.notify.unwrap_or_default(),
             live.to_string(),
@@ -250,7 +250,7 @@ fn show(out: Output, person: Person) -> Result<(), Error> {
     let name = marked(person.name, &person.marks);
     let mut rows = vec![
         ["id".to_owned(), person.id.to_string()],
-        ["role".to_owned(), person.role],
+        ["role".to_owned(), person.role.to_string()],
         ["added".to_owned(), clock::date_and_time(&person.created_at)],
         ["told at".to_owned(), person.notify.unwrap_or_else(|| "nowhere".to_owned())],
     ];

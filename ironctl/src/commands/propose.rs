@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use ironclaw_contract::operator::{
-    Change, ChangeKind, Decision, DenialCode, NewChange, Payload, Rejection, SubmittedChange, routes,
+    Change, ChangeKind, ChangeStatus, Decision, DenialCode, NewChange, Payload, Rejection, SubmittedChange, routes,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -81,11 +81,11 @@ pub async fn decide_submitted(
         true => change::approve_printed(at.out, client, &waiting).await?,
         false => ask(at, client, &submitted, &waiting).await?,
     };
-    if approved.status == "approved" && patience > change::APPLY_TIMEOUT {
+    if approved.status == ChangeStatus::Approved && patience > change::APPLY_TIMEOUT {
         at.out.remark(format!("the host applies {}; Ctrl-C does not stop it", approved.id))?;
     }
     let decided = change::settled_within(client, approved, patience).await?;
-    if decided.status == "pending" {
+    if decided.status == ChangeStatus::Pending {
         return Err(waits(&SubmittedChange { yours: false, ..submitted }));
     }
     change::outcome(at.out, &decided)?;
@@ -166,7 +166,7 @@ mod tests {
         let id = "chg_00000000000000000000000001".parse().expect("an id");
         let by = "2 different people, each an owner of this host".to_owned();
         let submitted =
-            SubmittedChange { id, status: "pending".to_owned(), again: false, yours: false, waits_for: by.clone() };
+            SubmittedChange { id, status: ChangeStatus::Pending, again: false, yours: false, waits_for: by.clone() };
         let failure = waits(&submitted);
         assert!(is_pending(&failure) && !is_pending(&Error::failed("other", "")));
         let report = failure.report().expect("reported").error;

@@ -6,7 +6,7 @@ use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Change, ChangeKind, DryRun, Occurrence, ScheduleView, routes};
+use ironclaw_contract::operator::{Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleView, routes};
 use serde_json::{Value, json};
 
 /// The verbs of `ironctl schedule`.
@@ -146,8 +146,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&started)?;
             let reason = started.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
             at.out.line(format!("{} {}{reason}", started.due, started.state))?;
-            match started.state.as_str() {
-                "started" | "done" => Ok(()),
+            match started.state {
+                OccurrenceState::Started | OccurrenceState::Done => Ok(()),
                 state => Err(Error::failed("schedule_not_run", format!("the run was {state}{reason}"))),
             }
         }
@@ -260,13 +260,13 @@ fn print(at: &At, schedule: &ScheduleView) -> Result<(), Error> {
         ("agent", schedule.agent.clone()),
         ("creator", schedule.creator.clone()),
         ("times", format!("{} ({})", schedule.recurrence, schedule.zone)),
-        ("catch-up", schedule.catch_up.clone()),
+        ("catch-up", schedule.catch_up.to_string()),
         ("may", listed(&schedule.may)),
         ("replies to", schedule.reply_to.clone()),
         ("state", format!("{}{reason}", schedule.state)),
         ("next", schedule.next_local.clone().unwrap_or_else(|| "-".to_owned())),
         ("failing since", failing.to_owned()),
-        ("written by", schedule.written_by.clone()),
+        ("written by", schedule.written_by.to_string()),
         ("prompt", schedule.prompt.clone()),
     ];
     lines.into_iter().try_for_each(|(name, value)| at.out.line(format!("{name}: {value}")))

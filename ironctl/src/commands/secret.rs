@@ -73,5 +73,11 @@ fn bare(name: &str) -> &str {
 
 fn row(secret: Secret) -> [String; 5] {
     let time = |at: Option<String>| at.as_deref().map(clock::date_and_time).unwrap_or_default();
-    [secret.name, secret.source, secret.used_by.join(", "), time(secret.created_at), time(secret.changed_at)]
+    [
+        secret.name,
+        secret.source.to_string(),
+        secret.used_by.join(", "),
+        time(secret.created_at),
+        time(secret.changed_at),
+    ]
 }

@@ -71,7 +71,7 @@ fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) 
             session.id.to_string(),
             session.agent.clone(),
             state(session),
-            session.mode.clone(),
+            session.mode.to_string(),
             session.waiting.to_string(),
             session.pid.map(|pid| pid.to_string()).unwrap_or_default(),
             session.jail.as_ref().map(jail::summary).unwrap_or_default(),
@@ -84,6 +84,6 @@ fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) 
 pub fn state(session: &SessionStatus) -> String {
     match &session.reason {
         Some(reason) => format!("{}: {reason}", session.state),
-        None => session.state.clone(),
+        None => session.state.to_string(),
     }
 }

@@ -120,7 +120,7 @@ pub fn table(out: Output, tokens: Vec<Token>) -> Result<(), Error> {
             if token.current { format!("{} (in use)", token.id) } else { token.id.to_string() },
             token.person_name,
             token.name,
-            token.state,
+            token.state.to_string(),
             clock::date_and_time(&token.created_at),
             time(token.expires_at),
             time(token.ended_at),

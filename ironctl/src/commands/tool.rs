@@ -97,7 +97,8 @@ fn rule_row(rule: ToolRule) -> [String; 6] {
     let table = rule.table.map_or_else(|| "(defaults)".to_owned(), |table| format!("[{table}]"));
     let requester = if rule.requester_may_approve { "counts" } else { "does not count" };
     let hours = format!("after {} h", rule.expires_hours);
-    [rule.class, table, rule.roles.join(" "), rule.approvals.to_string(), requester.to_owned(), hours]
+    let roles: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
+    [rule.class, table, roles.join(" "), rule.approvals.to_string(), requester.to_owned(), hours]
 }
 
 async fn schema(at: &At) -> Result<(), Error> {

@@ -7,11 +7,8 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{Ceiling, Model, Usage, UsageRow, routes};
+use ironclaw_contract::operator::{Model, ModelKind, Usage, UsageRow, routes};
 use serde_json::json;
-
-/// The kind of an endpoint without a model and without costs.
-const SCRIPTED: &str = "scripted";
 
 /// Days that are shown unless the caller names another number.
 const DAYS: u32 = 7;
@@ -76,9 +73,9 @@ fn print(out: Output, usage: Usage, by_session: bool) -> Result<(), Error> {
             .remark("no ceilings to show; an admin sets them: `[budget]` in config.toml, `ironctl agent set NAME --tokens-per-day N`");
     }
     let lines = ceilings.into_iter().map(|ceiling| {
-        let show = |amount| if is_cost(&ceiling) { money(amount) } else { amount.to_string() };
+        let show = |amount| if ceiling.name.is_cost() { money(amount) } else { amount.to_string() };
         [
-            ceiling.name.clone(),
+            ceiling.name.to_string(),
             ceiling.of.clone().unwrap_or_else(|| "this host".to_owned()),
             show(ceiling.limit),
             show(ceiling.used),
@@ -114,14 +111,10 @@ fn model(row: &UsageRow) -> String {
     if row.scripted { format!("{} (no model)", row.model) } else { row.model.clone() }
 }
 
-fn is_cost(ceiling: &Ceiling) -> bool {
-    ceiling.name.starts_with("cost")
-}
-
 /// Returns the endpoints of an agent without prices if it has a ceiling of cost, because their usage does not count toward it.
 pub async fn unpriced(client: &Client, agent: &str) -> Result<Vec<String>, Error> {
     let today = client.query(routes::USAGE, [], json!({ "days": 1, "agent": agent })).await?;
-    if !today.ceilings.iter().any(is_cost) {
+    if !today.ceilings.iter().any(|ceiling| ceiling.name.is_cost()) {
         return Ok(Vec::new());
     }
     let (agent, models) = (client.call(routes::AGENT, [&agent]).await?, client.call(routes::MODELS, []).await?);
@@ -141,8 +134,9 @@ fn unpriced_of(model: &str, models: &[Model]) -> Vec<String> {
         }
         at += 1;
     }
-    let is_unpriced =
-        |model: &&Model| model.kind != SCRIPTED && model.input_price_micros == 0 && model.output_price_micros == 0;
+    let is_unpriced = |model: &&Model| {
+        model.kind != ModelKind::Scripted && model.input_price_micros == 0 && model.output_price_micros == 0
+    };
     let named = |name: &str| models.iter().find(|model| model.name == name);
     chain.into_iter().filter_map(named).filter(is_unpriced).map(|model| model.name.clone()).collect()
 }

@@ -32,7 +32,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
     let token = &caller.token;
     let name = if token.name.is_empty() { String::new() } else { format!(" ({})", token.name) };
     let expiry = token.expires_at.as_deref().map_or("never".to_owned(), clock::date_and_time);
-    let mut rows = vec![["id".to_owned(), caller.id.to_string()], ["role".to_owned(), caller.role.clone()]];
+    let mut rows = vec![["id".to_owned(), caller.id.to_string()], ["role".to_owned(), caller.role.to_string()]];
     rows.extend(caller.identities.iter().map(|identity| ["identity".to_owned(), identity.clone()]));
     rows.push(["token".to_owned(), format!("{}{name}", token.id)]);
     rows.push(["token expires".to_owned(), expiry]);

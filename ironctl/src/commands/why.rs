@@ -84,7 +84,7 @@ async fn request(at: &At, id: &str) -> Result<(), Error> {
     at.out.line(format!("{id}: {tool} ({class}) of agent {agent} in {session_id}, on behalf of {requested_by}"))?;
     at.out.line(effect)?;
     let row = |reason: &RequestReason| {
-        [reason.reason.clone(), reason.decider.clone(), reason.arguments.join(" "), reason.meaning.clone()]
+        [reason.reason.clone(), reason.decider.to_string(), reason.arguments.join(" "), reason.meaning.clone()]
     };
     at.out.table(["REASON", "DECIDED BY", "ARGUMENTS", "MEANING"], request.reasons.iter().map(row))?;
     let (asked, until) = (clock::date_and_time(&request.created_at), clock::date_and_time(&request.expires_at));
@@ -141,8 +141,10 @@ pub fn stage_rows(stages: Vec<CallStage>) -> impl Iterator<Item = [String; 4]> {
 pub fn print(out: Output, why: Why) -> Result<(), Error> {
     let message = &why.message;
     out.line(format!("{} in {}: {}", message.message_id, message.session_id, message.status))?;
-    let rows =
-        why.stages.into_iter().map(|stage| [clock::time_of_day(&stage.at), stage.stage, stage.outcome, stage.reason]);
+    let rows = why
+        .stages
+        .into_iter()
+        .map(|stage| [clock::time_of_day(&stage.at), stage.stage, stage.outcome.to_string(), stage.reason]);
     out.table(["TIME", "STAGE", "OUTCOME", "REASON"], rows)?;
     if !why.chain.is_empty() {
         let link =

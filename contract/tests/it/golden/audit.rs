@@ -5,8 +5,8 @@ use super::seam::{digest, id};
 use super::{Shape, shape};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{
-    AcceptBreak, AcceptedBreak, BreakAccepted, HEAD_DOMAIN, HeadsKept, LedgerBad, LedgerHead, LedgerVerdict,
-    LedgerWhole, Rotated, SignedHead,
+    AcceptBreak, AcceptedBreak, BreakAccepted, HEAD_DOMAIN, HeadsKept, LedgerBad, LedgerFault, LedgerHead,
+    LedgerVerdict, LedgerWhole, Rotated, SignedHead,
 };
 
 pub(super) fn shapes() -> Vec<Shape> {
@@ -47,7 +47,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         ok: false,
         seq: Some(7),
         file: None,
-        class: "truncated".to_owned(),
+        class: LedgerFault::Truncated,
         why: "the last line is torn".to_owned(),
     };
     let file = Some("/home/alice/.local/state/ironclaw/ledger/chain-000000000020.ndjson".to_owned());

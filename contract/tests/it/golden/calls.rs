@@ -5,12 +5,15 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    AgentGroup, CallStage, CallWhy, Destination, EgressGrant, LoweredGuard, ManifestSchema, ScopeMeasure, SentFile,
-    TestCall, TestScope, TestedCall, TestedScope, Tool, ToolArgument, ToolRule, WrongScope,
+    AgentGroup, CallStage, CallState, CallWhy, Destination, DestinationState, EgressGrant, LoweredGuard,
+    ManifestSchema, Role, ScopeMeasure, SentFile, TestCall, TestScope, TestedCall, TestedScope, Tool, ToolArgument,
+    ToolRule, WrongScope,
 };
+use ironclaw_contract::seam::change::GuardMode;
+use ironclaw_contract::seam::egress::Commands;
 
 pub(super) fn lowered() -> LoweredGuard {
-    LoweredGuard { agent: "clerk".to_owned(), mode: "dangerous_warn".to_owned() }
+    LoweredGuard { agent: "clerk".to_owned(), mode: GuardMode::DangerousWarn }
 }
 
 pub(super) fn shapes() -> Vec<Shape> {
@@ -27,7 +30,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         turn_id: id::<TurnId>("trn", 1),
         tool: "run_command".to_owned(),
         class: None,
-        status: "refused".to_owned(),
+        status: CallState::Refused,
         code: Some("call_tool_not_enabled".to_owned()),
         stages: vec![pass.clone(), deny.clone()],
         would_have_blocked: Vec::new(),
@@ -38,7 +41,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let done = CallWhy {
         class: Some("read".to_owned()),
-        status: "done".to_owned(),
+        status: CallState::Done,
         code: None,
         stages: vec![pass.clone()],
         summary: "The call was permitted, and it has its result.".to_owned(),
@@ -68,7 +71,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let rule = ToolRule {
         class: "send".to_owned(),
         table: Some("call.send".to_owned()),
-        roles: vec!["owner".to_owned(), "admin".to_owned()],
+        roles: vec![Role::Owner, Role::Admin],
         approvals: 2,
         requester_may_approve: false,
         expires_hours: 2,
@@ -94,14 +97,14 @@ pub(super) fn shapes() -> Vec<Shape> {
         typed: true,
     };
     let tested = TestedCall {
-        status: "permitted".to_owned(),
+        status: CallState::Permitted,
         class: Some("read".to_owned()),
         code: None,
         stages: vec![pass.clone()],
         advice: None,
     };
     let not = TestedCall {
-        status: "refused".to_owned(),
+        status: CallState::Refused,
         class: None,
         code: Some("call_tool_not_enabled".to_owned()),
         stages: vec![deny.clone()],
@@ -115,7 +118,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         paths: vec!["/repos/{owner}/issues".to_owned()],
         secret: Some("example".to_owned()),
         upload_bytes_max: Some(65_536),
-        commands: Some("git".to_owned()),
+        commands: Some(Commands::Git),
     };
     let destination = Destination {
         agent: "clerk".to_owned(),
@@ -125,7 +128,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         thread: Some("garden".to_owned()),
         person: "Ana".to_owned(),
         to_agent: None,
-        state: "active".to_owned(),
+        state: DestinationState::Active,
     };
     let group = AgentGroup {
         name: "research".to_owned(),

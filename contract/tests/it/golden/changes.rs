@@ -5,8 +5,8 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ChangeId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, NewChange, Rejection, Requester,
-    RequesterId, SubmittedChange,
+    Approvals, Change, ChangeOrigin, ChangeStatus, ChangeSummary, ChangedAgent, Changes, Decision, NewChange,
+    Rejection, Requester, RequesterId, RequesterKind, SubmittedChange,
 };
 use ironclaw_contract::seam::change::{ChangeKind, Payload};
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ pub(super) fn shapes() -> Vec<Shape> {
     let (change, person) = (id::<ChangeId>("chg", 1), id::<PersonId>("per", 1));
     let agent = ChangedAgent { id: id::<AgentId>("agt", 1), name: "clerk".to_owned() };
     let by_agent = Requester {
-        kind: "agent".to_owned(),
+        kind: RequesterKind::Agent,
         id: RequesterId::Agent(agent.id),
         name: agent.name.clone(),
         on_behalf_of: Some(person),
     };
     let by_person = Requester {
-        kind: "person".to_owned(),
+        kind: RequesterKind::Person,
         id: RequesterId::Person(person),
         name: "Olga".to_owned(),
         on_behalf_of: None,
@@ -37,9 +37,9 @@ pub(super) fn shapes() -> Vec<Shape> {
     let shown = "EFFECT\n".to_owned();
     let waiting = Change {
         id: change,
-        kind: "persona".to_owned(),
+        kind: ChangeKind::Persona,
         agent: Some(agent.clone()),
-        status: "pending".to_owned(),
+        status: ChangeStatus::Pending,
         before: json!({"instructions": "Be brief."}),
         after: json!({"instructions": "Be kind."}),
         requested_by: by_agent.clone(),
@@ -56,9 +56,9 @@ pub(super) fn shapes() -> Vec<Shape> {
         expires_at: expires.clone(),
     };
     let applied = Change {
-        kind: "create_agent".to_owned(),
+        kind: ChangeKind::CreateAgent,
         agent: None,
-        status: "applied".to_owned(),
+        status: ChangeStatus::Applied,
         before: Value::Null,
         after: json!({"name": "scribe"}),
         requested_by: by_person,
@@ -72,9 +72,9 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let summary = ChangeSummary {
         id: change,
-        kind: "persona".to_owned(),
+        kind: ChangeKind::Persona,
         agent: Some(agent.clone()),
-        status: "pending".to_owned(),
+        status: ChangeStatus::Pending,
         requested_by: by_agent.clone(),
         created_at: created,
         expires_at: expires,
@@ -102,7 +102,7 @@ pub(super) fn shapes() -> Vec<Shape> {
             "operator.submitted_change",
             SubmittedChange {
                 id: change,
-                status: "pending".to_owned(),
+                status: ChangeStatus::Pending,
                 again: true,
                 yours: true,
                 waits_for: "an owner or admin of this host".to_owned(),

@@ -5,8 +5,9 @@ use super::{Shape, shape};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_contract::operator::{
     AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, NewChannel,
-    NewChannelMade, NewWiring, Taken, WaitingSender,
+    NewChannelMade, NewWiring, Receipt, Taken, WaitingSender,
 };
+use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders};
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
 
@@ -28,12 +29,12 @@ pub(super) fn shapes() -> Vec<Shape> {
         agent: Some("assistant".to_owned()),
         wiring: Some(AgentWiring {
             channel: "shop".to_owned(),
-            engage: "mention_sticky".to_owned(),
+            engage: Engage::MentionSticky,
             pattern: None,
-            from: "all".to_owned(),
-            unknown: "request".to_owned(),
-            ignored: "drop".to_owned(),
-            sharing: "shared".to_owned(),
+            from: Senders::All,
+            unknown: UnknownSenders::Request,
+            ignored: Ignored::Drop,
+            sharing: Sharing::Shared,
         }),
         waiting: vec![WaitingSender { identity: "shop:eve".to_owned(), since: AT.to_owned() }],
         hook: Some("http://127.0.0.1:8788/hooks/shop".to_owned()),
@@ -46,7 +47,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         channel: "shop".to_owned(),
         recipient: "ann".to_owned(),
         thread: "order-17".to_owned(),
-        receipt: "dead".to_owned(),
+        receipt: Receipt::Dead,
         reason: "it answered 410".to_owned(),
         attempts: 1,
         created_at: AT.to_owned(),
@@ -61,7 +62,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         ignored: None,
         sharing: None,
     };
-    let done = DeadLetterDone { delivery_id: letter.delivery_id, receipt: "pending".to_owned() };
+    let done = DeadLetterDone { delivery_id: letter.delivery_id, receipt: Receipt::Pending };
     vec![
         shape("operator.new_channel", new),
         shape("operator.new_channel.bare", bare),

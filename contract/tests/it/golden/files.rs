@@ -5,22 +5,20 @@ use super::seam::{digest, id};
 use super::{Shape, shape};
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::{
-    Conversation, FileEntry, FileHistory, FileLeftOut, FileList, FileRemoved, FileRestore, FileRestored, FileStored,
-    FileVersion, NewConversation,
+    Conversation, FileEntry, FileHistory, FileKind, FileLeftOut, FileList, FileLoss, FileRemoved, FileRestore,
+    FileRestored, FileStored, FileVersion, NewConversation, NoCopy,
 };
 
 pub(super) fn all() -> Vec<Shape> {
     let file = FileEntry {
         path: Some("notes/today.txt".to_owned()),
         shown: "notes/today.txt".to_owned(),
-        kind: "file".to_owned(),
+        kind: FileKind::File,
         bytes: Some(12),
         modified_at: AT.to_owned(),
     };
     let link =
-        FileEntry {
-            path: None, shown: "a⟦U+FFFD⟧".to_owned(), kind: "link".to_owned(), bytes: None, ..file.clone()
-        };
+        FileEntry { path: None, shown: "a⟦U+FFFD⟧".to_owned(), kind: FileKind::Link, bytes: None, ..file.clone() };
     let path = || "notes/today.txt".to_owned();
     let version = FileVersion {
         id: 12,
@@ -30,9 +28,9 @@ pub(super) fn all() -> Vec<Shape> {
         digest: digest(1),
         kept_at: AT.to_owned(),
         turn: Some(id::<TurnId>("trn", 1)),
-        why: "overwritten".to_owned(),
+        why: FileLoss::Overwritten,
     };
-    let left_out = FileLeftOut { shown: "video.mp4".to_owned(), why: "file_bytes".to_owned() };
+    let left_out = FileLeftOut { shown: "video.mp4".to_owned(), why: NoCopy::FileBytes };
     let history = FileHistory {
         versions: vec![version.clone()],
         more: false,

@@ -3,8 +3,9 @@
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpHolder, McpLoginAnswer, McpLoginBegun, McpLook, McpServer, McpServerHeader,
-    McpServerHost, McpServerLogin, McpServerTool, McpServerVariable, NewMcpLogin,
+    AgentMount, AgentPackages, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLoginState, McpLook, McpServer,
+    McpServerHeader, McpServerHost, McpServerLogin, McpServerState, McpServerTool, McpServerVariable, McpTransport,
+    NewMcpLogin,
 };
 use std::collections::BTreeMap;
 
@@ -20,21 +21,21 @@ fn tool() -> McpServerTool {
         labels: vec!["external".to_owned()],
         loosened: vec!["class read".to_owned(), "path free".to_owned()],
         always_asks: false,
-        listed: "same".to_owned(),
+        listed: McpListed::Same,
     }
 }
 
 fn server() -> McpServer {
     McpServer {
         name: "files".to_owned(),
-        transport: "http".to_owned(),
+        transport: McpTransport::Http,
         url: "https://mcp.example/".to_owned(),
         command: Vec::new(),
         packages: None,
         environment: Vec::new(),
         mounts: Vec::new(),
         hosts: Vec::new(),
-        state: "confirmed".to_owned(),
+        state: McpServerState::Confirmed,
         era: Some("session".to_owned()),
         digest: Some(Digest::of(b"listing")),
         instructions: Some("Read first.".to_owned()),
@@ -63,7 +64,7 @@ fn with_login() -> McpServer {
             scopes: vec!["files".to_owned()],
             client_id: Some("ironclaw".to_owned()),
             client_secret: Some("ironclaw-client".to_owned()),
-            state: "needed".to_owned(),
+            state: McpLoginState::Needed,
             reason: Some("the issuer refused to renew it: invalid_grant".to_owned()),
             expires_at: Some(AT.to_owned()),
         }),
@@ -73,7 +74,7 @@ fn with_login() -> McpServer {
 
 fn command() -> McpServer {
     McpServer {
-        transport: "stdio".to_owned(),
+        transport: McpTransport::Stdio,
         url: String::new(),
         command: vec!["files-server".to_owned()],
         packages: Some(AgentPackages {
@@ -90,7 +91,7 @@ fn command() -> McpServer {
         }],
         hosts: vec![McpServerHost { host: "forge.example".to_owned(), port: Some(8443), upload_bytes_max: 65_536 }],
         mounts: vec![AgentMount { source: "/srv/papers".to_owned(), target: "/papers".to_owned(), read_only: true }],
-        state: "new".to_owned(),
+        state: McpServerState::New,
         era: None,
         digest: None,
         instructions: None,

@@ -2,7 +2,8 @@
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::operator::{
-    AgentModel, KeptModel, Model, ModelPreset, NewModel, NewSecret, NewSecretValue, Secret, SecretValue, TestedModel,
+    AgentModel, KeptModel, Model, ModelKind, ModelPreset, NewModel, NewSecret, NewSecretValue, Secret, SecretSource,
+    SecretValue, TestedModel,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -33,13 +34,18 @@ fn bare() -> NewModel {
 pub(super) fn shapes() -> Vec<Shape> {
     let stored = Secret {
         name: "openai".to_owned(),
-        source: "stored".to_owned(),
+        source: SecretSource::Stored,
         created_at: Some(AT.to_owned()),
         changed_at: Some(AT.to_owned()),
         used_by: vec!["model openai".to_owned()],
     };
-    let credential =
-        Secret { source: "systemd".to_owned(), created_at: None, changed_at: None, used_by: vec![], ..stored.clone() };
+    let credential = Secret {
+        source: SecretSource::Credential,
+        created_at: None,
+        changed_at: None,
+        used_by: vec![],
+        ..stored.clone()
+    };
     let new = NewModel {
         name: "openai".to_owned(),
         base_url: Some("https://api.openai.com/v1".to_owned()),
@@ -54,7 +60,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let scripted = Model {
         name: "scripted".to_owned(),
-        kind: "scripted".to_owned(),
+        kind: ModelKind::Scripted,
         base_url: None,
         model: String::new(),
         key: None,
@@ -70,7 +76,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let model = Model {
         name: "openai".to_owned(),
-        kind: "openai".to_owned(),
+        kind: ModelKind::Openai,
         base_url: Some("https://api.openai.com/v1".to_owned()),
         model: "llama3.2".to_owned(),
         key: Some("secret:openai".to_owned()),
@@ -94,7 +100,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let kept = KeptModel { model: model.clone(), tested: Some(tested.clone()), moved: vec!["assistant".to_owned()] };
     let provider = ModelPreset {
         name: "openai".to_owned(),
-        kind: "openai".to_owned(),
+        kind: ModelKind::Openai,
         base_url: "https://api.openai.com/v1".to_owned(),
         key_variable: Some("OPENAI_API_KEY".to_owned()),
         model: Some("gpt-5-mini".to_owned()),

@@ -7,12 +7,18 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
-    Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, Cancelled, ChainLink,
-    Check, Control, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView,
-    ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReaderStatus, Recorded,
-    Resumed, Run, Session, SessionStatus, SlotCounts, Stage, Status, Stopped, Thread, Transcript, TranscriptCall,
-    TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
+    Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, CallState, Cancelled,
+    ChainLink, Check, Control, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage,
+    MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReaderStatus,
+    Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage, StageOutcome,
+    Status, Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply,
+    Why,
 };
+use ironclaw_contract::seam::change::{
+    Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
+};
+use ironclaw_contract::seam::message;
+use ironclaw_contract::seam::seal::{ItemKind, Label};
 use std::collections::BTreeMap;
 
 pub(super) const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -47,9 +53,9 @@ fn awake() -> SessionStatus {
     SessionStatus {
         id: session_id(),
         agent: "clerk".to_owned(),
-        state: "awake".to_owned(),
+        state: SessionPhase::Awake,
         reason: None,
-        mode: "enforce".to_owned(),
+        mode: GuardMode::Enforce,
         origin: format!("loopback:{}", id::<PersonId>("per", 1)),
         waiting: 1,
         pid: Some(4711),
@@ -60,7 +66,7 @@ fn awake() -> SessionStatus {
 
 fn parked() -> SessionStatus {
     let reason = Some("three launches failed in a row".to_owned());
-    SessionStatus { state: "parked".to_owned(), reason, pid: None, jail: None, reader: None, ..awake() }
+    SessionStatus { state: SessionPhase::Parked, reason, pid: None, jail: None, reader: None, ..awake() }
 }
 
 fn delivered() -> MessageView {
@@ -68,10 +74,10 @@ fn delivered() -> MessageView {
         message_id: message_id(),
         session_id: session_id(),
         turn_id: Some(id::<TurnId>("trn", 1)),
-        status: "delivered".to_owned(),
+        status: message::Status::Delivered,
         reply: Some("Done.".to_owned()),
         notice: false,
-        receipt: "received".to_owned(),
+        receipt: Receipt::Received,
         reason: None,
         calls: vec![super::requests::call()],
     }
@@ -83,7 +89,7 @@ fn recorded(message: Option<MessageView>) -> Recorded {
 
 fn waiting() -> MessageView {
     let reason = Some("the session is parked".to_owned());
-    let (status, receipt) = ("queued".to_owned(), "pending".to_owned());
+    let (status, receipt) = (message::Status::Queued, Receipt::Pending);
     MessageView { turn_id: None, status, reply: None, receipt, reason, calls: Vec::new(), ..delivered() }
 }
 
@@ -92,7 +98,7 @@ fn stage() -> Stage {
         seq: 12,
         at: AT.to_owned(),
         stage: "message.recorded".to_owned(),
-        outcome: "done".to_owned(),
+        outcome: StageOutcome::Done,
         reason: String::new(),
     }
 }
@@ -240,12 +246,8 @@ fn agents() -> Vec<Shape> {
         enabled_tools: vec!["read_file".to_owned()],
         created_at: AT.to_owned(),
         sessions: 1,
-        access: "members".to_owned(),
-        roles: vec![AgentMember {
-            person: id::<PersonId>("per", 1),
-            name: "Alice".to_owned(),
-            role: "admin".to_owned(),
-        }],
+        access: Access::Members,
+        roles: vec![AgentMember { person: id::<PersonId>("per", 1), name: "Alice".to_owned(), role: AgentRole::Admin }],
         mounts: vec![AgentMount { source: "/srv/data".to_owned(), target: "/data".to_owned(), read_only: true }],
         packages: Some(AgentPackages {
             apt: vec!["jq".to_owned()],
@@ -256,12 +258,12 @@ fn agents() -> Vec<Shape> {
         }),
         wirings: vec![AgentWiring {
             channel: "shop".to_owned(),
-            engage: "pattern".to_owned(),
+            engage: Engage::Pattern,
             pattern: Some("^!clerk".to_owned()),
-            from: "known".to_owned(),
-            unknown: "strict".to_owned(),
-            ignored: "accumulate".to_owned(),
-            sharing: "thread".to_owned(),
+            from: Senders::Known,
+            unknown: UnknownSenders::Strict,
+            ignored: Ignored::Accumulate,
+            sharing: Sharing::Thread,
         }],
         mcp: vec![AgentMcp { server: "files".to_owned(), tools: vec!["read".to_owned()] }],
     };
@@ -314,7 +316,7 @@ fn messages() -> Vec<Shape> {
         chain: vec![link()],
         summary: "it was answered and the answer arrived".to_owned(),
     };
-    let refused = Stage { outcome: "refused".to_owned(), reason: "it belongs to no open turn".to_owned(), ..stage() };
+    let refused = Stage { outcome: StageOutcome::Refused, reason: "it belongs to no open turn".to_owned(), ..stage() };
     let unread = UnreadReplies {
         entry_type: "replies".to_owned(),
         agent: "assistant".to_owned(),
@@ -327,7 +329,7 @@ fn messages() -> Vec<Shape> {
         session_id: session_id(),
         thread: Some("work".to_owned()),
         at: AT.to_owned(),
-        author: "agent".to_owned(),
+        author: Speaker::Agent,
         text: "Done.".to_owned(),
     };
     vec![
@@ -356,7 +358,7 @@ fn messages() -> Vec<Shape> {
         shape_by_bytes("operator.why", &why),
         shape_by_bytes(
             "operator.history_line",
-            &HistoryLine { at: AT.to_owned(), author: "person".to_owned(), text: "Hello".to_owned() },
+            &HistoryLine { at: AT.to_owned(), author: Speaker::Person, text: "Hello".to_owned() },
         ),
         shape("operator.unread_replies", unread),
         shape("operator.unread_reply", reply),
@@ -368,17 +370,17 @@ fn transcript() -> Vec<Shape> {
         call_id: id::<CallId>("call", 1),
         tool: "read_file".to_owned(),
         arguments: r#"{"path":"notes.md"}"#.to_owned(),
-        state: "done".to_owned(),
+        state: CallState::Done,
     };
     let span = TranscriptSpan { author: "model".to_owned(), bytes: 4 };
     let bare = TranscriptItem {
         id: id::<ItemId>("itm", 1),
         seq: 4,
-        kind: "message".to_owned(),
+        kind: ItemKind::Message,
         at: AT.to_owned(),
         turn_id: None,
         spans: vec![span.clone()],
-        labels: vec!["External".to_owned(), "LlmDerived".to_owned()],
+        labels: vec![Label::External, Label::LlmDerived],
         text: "Done".to_owned(),
         digest: digest(0xd1).to_string(),
         calls: vec![],
@@ -394,7 +396,7 @@ fn transcript() -> Vec<Shape> {
         call_id: Some(call.call_id),
         tool: Some(call.tool.clone()),
         ok: Some(true),
-        receipt: Some("received".to_owned()),
+        receipt: Some(Receipt::Received),
         covers: Some([2, 40]),
         ..bare.clone()
     };
@@ -424,7 +426,7 @@ fn memory() -> Vec<Shape> {
         author: "model".to_owned(),
         principal: id::<PersonId>("per", 1),
         session_id: Some(session_id()),
-        labels: vec!["LlmDerived".to_owned()],
+        labels: vec![Label::LlmDerived],
         text: "The office closes at six.".to_owned(),
     };
     vec![

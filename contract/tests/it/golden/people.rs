@@ -6,7 +6,7 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::{
     Health, Identity, IssuedToken, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, NewToken, Person,
-    PersonPage, Readiness, RemovedPerson, Stopping, Token, Whoami,
+    PersonPage, Readiness, RemovedPerson, Role, Stopping, Token, TokenState, Whoami,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -21,7 +21,7 @@ fn token() -> Token {
         person: person_id(),
         person_name: "Alice".to_owned(),
         name: "laptop".to_owned(),
-        state: "live".to_owned(),
+        state: TokenState::Live,
         created_at: AT.to_owned(),
         expires_at: Some("2026-12-18T11:06:40.123Z".to_owned()),
         ended_at: None,
@@ -39,7 +39,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         id: person_id(),
         name: "Alice".to_owned(),
         marks: vec![],
-        role: "owner".to_owned(),
+        role: Role::Owner,
         created_at: AT.to_owned(),
         notify: Some("matrix:@alice:example.org".to_owned()),
         identities: vec![plain.clone(), marked.clone()],
@@ -48,7 +48,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let whoami = Whoami {
         id: person_id(),
         name: "Alice".to_owned(),
-        role: "member".to_owned(),
+        role: Role::Member,
         identities: vec![format!("loopback:{}", person_id())],
         notify: None,
         token: token(),
@@ -56,7 +56,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let removed = RemovedPerson {
         id: person_id(),
         name: "Alice".to_owned(),
-        role: "member".to_owned(),
+        role: Role::Member,
         tokens: vec![token().id],
         identities: vec!["matrix:@alice:example.org".to_owned()],
         agents: vec!["assistant".to_owned()],
@@ -66,7 +66,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let revoked = Token {
         name: String::new(),
-        state: "revoked".to_owned(),
+        state: TokenState::Revoked,
         expires_at: None,
         ended_at: Some(AT.to_owned()),
         current: false,

@@ -5,8 +5,9 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, CallRequest, EntryId, InboxEntry, MessageCall,
-    NewAllowance, NewAnswer, PushDiff, QuestionWhy, RequestReason, ValueOrigin,
+    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, CallRequest, CallState, Decider,
+    EntryId, EntryType, InboxEntry, MessageCall, NewAllowance, NewAnswer, PushDiff, QuestionStatus, QuestionWhy,
+    RequestReason, RequestStatus, ValueOrigin, ValueSource,
 };
 use serde_json::json;
 
@@ -15,7 +16,7 @@ pub(super) fn call() -> MessageCall {
         id: id::<CallId>("call", 1),
         tool: "http_fetch".to_owned(),
         class: Some("send".to_owned()),
-        status: "asked".to_owned(),
+        status: CallState::Asked,
         code: Some("call_scope".to_owned()),
         request: Some(id::<RequestId>("req", 1)),
         file: None,
@@ -31,7 +32,7 @@ fn question_why() -> QuestionWhy {
         message_id: id::<MessageId>("msg", 1),
         turn_id: id::<TurnId>("trn", 1),
         call_id: id::<CallId>("call", 1),
-        status: "cancelled".to_owned(),
+        status: QuestionStatus::Cancelled,
         created_at: "2026-11-18T08:00:00.000Z".to_owned(),
         expires_at: "2026-11-19T08:00:00.000Z".to_owned(),
         ended_at: Some("2026-11-18T09:00:00.000Z".to_owned()),
@@ -45,7 +46,7 @@ fn question_why() -> QuestionWhy {
 fn allowance() -> Allowance {
     Allowance {
         id: 1,
-        status: "active".to_owned(),
+        status: AllowanceStatus::Active,
         person: "ana".to_owned(),
         agent: "clerk".to_owned(),
         principal: "person".to_owned(),
@@ -66,13 +67,13 @@ pub(super) fn shapes() -> Vec<Shape> {
     let reason = RequestReason {
         reason: "call_outward".to_owned(),
         meaning: "The call sends a value out that no person typed.".to_owned(),
-        decider: "principal".to_owned(),
+        decider: Decider::Principal,
         arguments: vec!["body".to_owned()],
     };
-    let origin = ValueOrigin { argument: "url".to_owned(), origin: "typed".to_owned() };
+    let origin = ValueOrigin { argument: "url".to_owned(), origin: ValueSource::Typed };
     let entry = InboxEntry {
         id: EntryId::Call(id::<RequestId>("req", 1)),
-        entry_type: "call".to_owned(),
+        entry_type: EntryType::Call,
         agent: Some("clerk".to_owned()),
         status: "pending".to_owned(),
         effect: "This host runs http_fetch (class send).".to_owned(),
@@ -91,7 +92,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let change = InboxEntry {
         id: EntryId::Change(id::<ChangeId>("chg", 1)),
-        entry_type: "change".to_owned(),
+        entry_type: EntryType::Change,
         agent: None,
         effect: "mcp_register".to_owned(),
         arguments: None,
@@ -102,7 +103,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     };
     let question = InboxEntry {
         id: EntryId::Question(id::<QuestionId>("qst", 1)),
-        entry_type: "question".to_owned(),
+        entry_type: EntryType::Question,
         status: "waiting".to_owned(),
         effect: "Agent \"clerk\" asks \"ana\" a question.".to_owned(),
         session_id: Some(id::<SessionId>("ses", 1)),
@@ -116,7 +117,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let request = CallRequest {
         id: id::<RequestId>("req", 1),
         agent: "clerk".to_owned(),
-        status: "rejected".to_owned(),
+        status: RequestStatus::Rejected,
         call_id: id::<CallId>("call", 1),
         tool: "http_fetch".to_owned(),
         class: "send".to_owned(),

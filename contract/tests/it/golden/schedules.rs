@@ -3,7 +3,9 @@
 use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{ChangeId, MessageId, PersonId, ScheduleId};
-use ironclaw_contract::operator::{DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleView};
+use ironclaw_contract::operator::{
+    DryRun, NextRun, Occurrence, OccurrenceOf, OccurrenceState, ScheduleState, ScheduleView,
+};
 use ironclaw_contract::seam::change::{self, CatchUp, ReplyTo, WrittenBy};
 
 pub(super) fn shapes() -> Vec<Shape> {
@@ -14,13 +16,13 @@ pub(super) fn shapes() -> Vec<Shape> {
         agent: "clerk".to_owned(),
         creator: "olga".to_owned(),
         prompt: "water the plants".to_owned(),
-        written_by: "person".to_owned(),
+        written_by: WrittenBy::Person,
         recurrence: "cron 0 8 * * *".to_owned(),
         zone: "Europe/Berlin".to_owned(),
-        catch_up: "once".to_owned(),
+        catch_up: CatchUp::Once,
         may: vec!["write".to_owned()],
         reply_to: "desk:7".to_owned(),
-        state: "active".to_owned(),
+        state: ScheduleState::Active,
         reason: None,
         next: Some(due.clone()),
         next_local: Some(local.clone()),
@@ -31,7 +33,7 @@ pub(super) fn shapes() -> Vec<Shape> {
     let occurrence = Occurrence {
         due: due.clone(),
         due_local: local.clone(),
-        state: "done".to_owned(),
+        state: OccurrenceState::Done,
         reason: None,
         message: Some(id::<MessageId>("msg", 1)),
         receipt: Some("dlv_00000000000000000000000001".to_owned()),
@@ -39,7 +41,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         by: None,
     };
     let skipped = Occurrence {
-        state: "skipped".to_owned(),
+        state: OccurrenceState::Skipped,
         reason: Some("missed".to_owned()),
         message: None,
         receipt: None,
@@ -53,7 +55,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         reply_to: "desk:7".to_owned(),
         refused: None,
     };
-    let of = OccurrenceOf { schedule, due, state: "failed".to_owned(), reason: Some("delivery".to_owned()) };
+    let of = OccurrenceOf { schedule, due, state: OccurrenceState::Failed, reason: Some("delivery".to_owned()) };
     vec![
         shape("operator.schedule_view", shown),
         shape("operator.occurrence", occurrence),

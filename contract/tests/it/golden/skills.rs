@@ -4,7 +4,8 @@ use super::seam::digest;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
-    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource, SkillVersion,
+    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource, SkillTrust,
+    SkillVersion,
 };
 use ironclaw_contract::seam::change::{Change, EnabledTools, Part, Skill};
 use serde_json::json;
@@ -18,7 +19,7 @@ pub(super) fn all() -> Vec<Shape> {
         signer: signer.clone(),
         digest: digest(1),
         pinned: false,
-        state: "trusted".to_owned(),
+        state: SkillTrust::Trusted,
         description: "Reads the weather.".to_owned(),
         newest: None,
     };

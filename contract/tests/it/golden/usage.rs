@@ -3,7 +3,7 @@
 use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{AgentId, CallId, SessionId};
-use ironclaw_contract::operator::{AgentBudget, CallProgress, Ceiling, Draft, Usage, UsageRow};
+use ironclaw_contract::operator::{AgentBudget, CallProgress, Ceiling, CeilingKind, Draft, Usage, UsageRow};
 
 pub(super) fn shapes() -> Vec<Shape> {
     let row = UsageRow {
@@ -19,7 +19,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         cost_micros: 26_358,
     };
     let host = Ceiling {
-        name: "tokens_per_day".to_owned(),
+        name: CeilingKind::TokensPerDay,
         of: None,
         limit: 100_000,
         used: 5_526,
@@ -27,7 +27,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         until: Some("2026-11-19T00:00:00.000Z".to_owned()),
     };
     let session = Ceiling {
-        name: "tokens_per_session".to_owned(),
+        name: CeilingKind::TokensPerSession,
         of: Some(row.session_id.to_string()),
         limit: 5_000,
         used: 5_526,

@@ -112,6 +112,6 @@ fn always_ask(manifest: &Manifest, class: Class, call: &CallContext<'_>) -> Foun
         return Found::reason_if(true, Stage::AlwaysAsk, code);
     }
     let asks = manifest.always_ask || class == Class::Trade;
-    debug_assert!(call.mode != Mode::Off || !Stage::AlwaysAsk.is_lifted_by_modes());
+    debug_assert!(call.mode != Mode::DangerousOff || !Stage::AlwaysAsk.is_lifted_by_modes());
     Found::reason_if(asks, Stage::AlwaysAsk, DenialCode::CallAlwaysAsks)
 }

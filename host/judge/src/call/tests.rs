@@ -176,7 +176,7 @@ fn search_elsewhere_asks_for_words_that_were_not_typed() {
 
 #[test]
 fn request_without_a_grant_needs_the_policy_in_every_mode() {
-    for mode in [Mode::Enforce, Mode::Warn, Mode::Off] {
+    for mode in [Mode::Enforce, Mode::DangerousWarn, Mode::DangerousOff] {
         let case = Case { mode, ..Case::fetching(Granted::Missing(DenialCode::NotFound)) };
         let Verdict::NeedsPerson(reasons) = case.judged().verdict else { panic!("{mode:?}") };
         let last = reasons.last().expect("a reason");
@@ -188,13 +188,13 @@ fn request_without_a_grant_needs_the_policy_in_every_mode() {
 fn modes_lift_scope_inputs_and_outward_alone() {
     let stopped = |mode| Case { mode, has_external: true, scope: Classes::NONE, ..Case::sending() };
     assert_eq!(stopped(Mode::Enforce).reasons().len(), 3);
-    assert_eq!(stopped(Mode::Warn).permitted(), Class::Send);
-    let judged = stopped(Mode::Warn).judged();
+    assert_eq!(stopped(Mode::DangerousWarn).permitted(), Class::Send);
+    let judged = stopped(Mode::DangerousWarn).judged();
     let would: Vec<_> = judged.would_have_blocked().collect();
     assert_eq!(would, [DenialCode::CallScope, DenialCode::CallOrigin, DenialCode::CallOutward]);
-    assert_eq!(stopped(Mode::Off).permitted(), Class::Send);
-    assert_eq!(stopped(Mode::Off).judged().would_have_blocked().count(), 0, "nothing was judged");
-    for mode in [Mode::Warn, Mode::Off] {
+    assert_eq!(stopped(Mode::DangerousOff).permitted(), Class::Send);
+    assert_eq!(stopped(Mode::DangerousOff).judged().would_have_blocked().count(), 0, "nothing was judged");
+    for mode in [Mode::DangerousWarn, Mode::DangerousOff] {
         assert_eq!(Case { is_enabled: false, mode, ..Case::sending() }.denied(), DenialCode::CallToolNotEnabled);
         assert_eq!(Case { principal: Principal::Agent, mode, ..Case::sending() }.denied(), DenialCode::CallPrincipal);
     }
@@ -207,8 +207,8 @@ fn each_mode_has_each_outcome() {
     let ungranted = || Case { scope: Classes::NONE, ..Case::fetching(Granted::Missing(DenialCode::EgressNewHost)) };
     for (mode, scoped, lifted) in [
         (Mode::Enforce, "ask call_scope", &[][..]),
-        (Mode::Warn, "permitted send", &[DenialCode::CallScope]),
-        (Mode::Off, "permitted send", &[]),
+        (Mode::DangerousWarn, "permitted send", &[DenialCode::CallScope]),
+        (Mode::DangerousOff, "permitted send", &[]),
     ] {
         let outcome = |case: Case| {
             let judged = Case { mode, ..case }.judged();

@@ -66,7 +66,7 @@ fn refused_call_is_never_silent() {
             let why = look(tx, &key.wrapping_key(), &person, id)
                 .expect("read")
                 .unwrap_or_else(|| panic!("{code} has no explanation"));
-            assert_eq!((why.status.as_str(), why.code.as_deref()), ("refused", Some(code.name())));
+            assert_eq!((why.status, why.code.as_deref()), (CallState::Refused, Some(code.name())));
             assert!(why.summary.contains(code.meaning()), "{}", why.summary);
             let asked = why.stages.last().expect("a stage");
             assert_eq!((asked.code.as_deref(), asked.meaning.as_deref()), (Some(code.name()), Some(code.meaning())));

@@ -16,6 +16,7 @@ use axum::extract::{Path, Query};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{CallRequest, DenialCode, Draft, MessageView, Stage};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_state::Committed;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
@@ -69,7 +70,7 @@ async fn follow(api: &Api, id: MessageId, person: &Person, current: &Current, to
         let view = read_view(api, id).await?;
         changed.mark_unchanged();
         for request in requests_of(api, person, &view).await? {
-            let told = (request.id, request.status.clone());
+            let told = (request.id, request.status);
             if !shown.contains(&told) {
                 shown.push(told);
                 send_event(api, current, to, "request", request).await?;
@@ -129,7 +130,7 @@ fn concerns(event: &Committed, view: &MessageView) -> bool {
 
 /// Follows the partial output of the turn that works on the message, once there is some.
 fn follow_output(api: &Api, view: &MessageView, words: &mut Option<PartialOutput>) {
-    let Some(turn) = view.turn_id.filter(|_| view.status == "processing") else { return };
+    let Some(turn) = view.turn_id.filter(|_| view.status == Status::Processing) else { return };
     if words.as_ref().is_none_or(|words| words.turn != turn) {
         let watched = api.sessions.words(view.session_id, turn);
         *words = watched.map(|watched| PartialOutput::new(turn, watched));

@@ -12,7 +12,7 @@ use crate::store::error::Error;
 use crate::turns::items;
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::operator::HistoryLine;
+use ironclaw_contract::operator::{HistoryLine, Speaker};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use serde::Deserialize;
@@ -66,18 +66,14 @@ pub async fn history(
                 }
                 let author = match item.tuple.kind {
                     ItemKind::Message if is_of_host(&item) => continue,
-                    ItemKind::Message => "person",
-                    ItemKind::Output => "agent",
-                    ItemKind::Notice => "host",
+                    ItemKind::Message => Speaker::Person,
+                    ItemKind::Output => Speaker::Agent,
+                    ItemKind::Notice => Speaker::Host,
                     ItemKind::Result | ItemKind::Summary => continue,
                 };
                 let text = delivery::text_of(tx, &item, &key)?;
                 if !text.is_empty() {
-                    lines.push(HistoryLine {
-                        at: ironclaw_ledger::rfc3339(item.tuple.issued_at),
-                        author: author.to_owned(),
-                        text,
-                    });
+                    lines.push(HistoryLine { at: ironclaw_ledger::rfc3339(item.tuple.issued_at), author, text });
                 }
             }
             let skip = lines.len().saturating_sub(query.limit.min(HISTORY_MAX));

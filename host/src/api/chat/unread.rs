@@ -14,7 +14,7 @@ use crate::turns::items;
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::{UnreadReplies, UnreadReply};
+use ironclaw_contract::operator::{Speaker, UnreadReplies, UnreadReply};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
@@ -71,12 +71,12 @@ fn take(
         let Some(item) = items::find(tx, unseen.item)? else { continue };
         let key = session.content_key(wrapping)?;
         let text = delivery::text_of(tx, &item, &key)?;
-        let author = if item.tuple.kind == ItemKind::Notice { "host" } else { "agent" };
+        let author = if item.tuple.kind == ItemKind::Notice { Speaker::Host } else { Speaker::Agent };
         replies.push(UnreadReply {
             session_id: session.id,
             thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
             at: ironclaw_ledger::rfc3339(item.tuple.issued_at),
-            author: author.to_owned(),
+            author,
             text,
         });
     }

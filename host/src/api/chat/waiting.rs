@@ -12,6 +12,7 @@ use crate::runtime::pipeline::Confirmation;
 use crate::runtime::shortages::storage_shortage;
 use ironclaw_contract::ids::{MessageId, SessionId};
 use ironclaw_contract::operator::{LedgerEvent, MessageView, Recorded};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_state::{Committed, Error, EventsOf};
 use serde::Deserialize;
 use std::pin::Pin;
@@ -175,7 +176,7 @@ impl Signals {
 /// Adds the reason of a message that waits for a resource of the machine, or for a writable record. Only for unsettled messages: settled
 /// ones have their own reason.
 pub(super) fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView {
-    if view.reason.is_none() && matches!(view.status.as_str(), "queued" | "processing") {
+    if view.reason.is_none() && matches!(view.status, Status::Queued | Status::Processing) {
         let shown = api.sessions.shown(view.session_id);
         view.reason = match shown.and_then(|shown| shown.shortage).or_else(|| storage_shortage(&api.about.home)) {
             Some(shortage) => Some(format!(
@@ -193,12 +194,7 @@ pub(super) fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView 
 }
 
 pub(super) fn settled(view: &MessageView) -> bool {
-    view.status == "delivered" || view.reason.is_some() || is_lost(view)
-}
-
-/// Returns true if the answer did not arrive, as far as the host knows, and there is no further attempt.
-fn is_lost(view: &MessageView) -> bool {
-    matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
+    view.status == Status::Delivered || view.reason.is_some() || view.receipt.is_lost()
 }
 
 /// Returns whether one of these entries may have settled a message of the session.

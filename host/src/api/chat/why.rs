@@ -14,7 +14,8 @@ use crate::turns::turn;
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{ChainLink, MessageView, ModelFailure, Stage, Why};
+use ironclaw_contract::operator::{ChainLink, MessageView, ModelFailure, Receipt, Stage, Why};
+use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::outbound::Progress;
 
 /// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
@@ -27,7 +28,7 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;
     let in_line = status::queue_position(&api, view.session_id);
-    let summary = match in_line.filter(|_| view.status == "queued") {
+    let summary = match in_line.filter(|_| view.status == Status::Queued) {
         Some(in_line) => format!("Its session is waiting {in_line}."),
         None => sum_up(&view, &stages, failure.as_ref()),
     };
@@ -68,25 +69,25 @@ fn progress(api: &Api, view: &MessageView) -> Vec<String> {
 
 fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) -> String {
     let last = stages.last().map_or("recorded", |stage| stage.stage.as_str());
-    match (view.status.as_str(), &view.reason, view.notice) {
+    match (view.status, &view.reason, view.notice) {
         (_, Some(reason), _) => format!("{} waits: {reason}", view.message_id),
-        ("delivered", None, false) => "The message was answered, and the answer was delivered.".to_owned(),
-        ("delivered", None, true) => match (failure, &view.reply) {
+        (Status::Delivered, None, false) => "The message was answered, and the answer was delivered.".to_owned(),
+        (Status::Delivered, None, true) => match (failure, &view.reply) {
             (Some(failure), _) => format!("The agent gave no answer: {} ({}).", failure.message, failure.code),
             (None, Some(notice)) => format!("The agent gave no answer; the host says: {notice}"),
             (None, None) => "The agent gave no answer; the host's notice says why.".to_owned(),
         },
-        ("completed", None, _) if view.receipt == "unknown" => {
+        (Status::Completed, None, _) if view.receipt == Receipt::Unknown => {
             "The message was answered. It is unknown if the answer arrived, and the host does not send it again by itself.".to_owned()
         }
-        ("completed", None, _) if view.receipt == "dead" => {
+        (Status::Completed, None, _) if view.receipt == Receipt::Dead => {
             "The message was answered, but the answer could not be delivered. `ironctl delivery list` shows the reason.".to_owned()
         }
-        ("completed", None, _) if view.receipt == "dropped" => {
+        (Status::Completed, None, _) if view.receipt == Receipt::Dropped => {
             "The message was answered. The answer could not be delivered, and an operator dropped it.".to_owned()
         }
-        ("completed", None, _) => format!("The message was answered, and the answer is on its way (receipt {}).", view.receipt),
-        ("processing", None, _) => format!("The agent is working on it; the last stage was {last}."),
-        _ => format!("The message waits for its turn; the last stage was {last}."),
+        (Status::Completed, None, _) => format!("The message was answered, and the answer is on its way (receipt {}).", view.receipt),
+        (Status::Processing, None, _) => format!("The agent is working on it; the last stage was {last}."),
+        (Status::Queued | Status::Scheduled, None, _) => format!("The message waits for its turn; the last stage was {last}."),
     }
 }

@@ -3,7 +3,7 @@
 //! No answer has a field for a token. See [`crate::reach::mcp::oauth`].
 
 use crate::registry::mcp::{Server, login};
-use ironclaw_contract::operator::McpServerLogin;
+use ironclaw_contract::operator::{McpLoginState, McpServerLogin};
 use ironclaw_contract::seam::change::McpOauth;
 use ironclaw_state::ReadTx;
 
@@ -18,7 +18,7 @@ pub(super) fn view(tx: &ReadTx<'_>, server: &Server) -> Result<Option<McpServerL
         scopes,
         client_id,
         client_secret,
-        state: if active.is_some() { "active" } else { "needed" }.to_owned(),
+        state: if active.is_some() { McpLoginState::Active } else { McpLoginState::Needed },
         expires_at: active.and_then(|login| login.expires_at).map(ironclaw_ledger::rfc3339),
         reason: login.and_then(|login| login.reason),
     }))

@@ -23,7 +23,7 @@ use crate::store::tables::messages;
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, SessionId, TurnId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{LedgerEvent, Receipt};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::outbound::EndReason;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -166,15 +166,15 @@ pub fn intend_message(
     Ok(delivery)
 }
 
-/// Returns the display name of a delivery's state: `pending sent received unknown dead dropped`.
-pub fn shown(state: &str) -> &'static str {
+/// Returns the receipt of a delivery in this state.
+pub fn shown(state: &str) -> Receipt {
     match state {
-        "intent" => "pending",
-        "sending" => "sent",
-        "received" => "received",
-        "dead" => "dead",
-        "dropped" => "dropped",
-        _ => "unknown",
+        "intent" => Receipt::Pending,
+        "sending" => Receipt::Sent,
+        "received" => Receipt::Received,
+        "dead" => Receipt::Dead,
+        "dropped" => Receipt::Dropped,
+        _ => Receipt::Unknown,
     }
 }
 

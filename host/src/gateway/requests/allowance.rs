@@ -18,7 +18,7 @@ use crate::store::record::Record;
 use crate::store::refusal::{Denied, Refusal};
 use coverage::is_current;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{AllowanceStatus, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_text::excerpt::quoted;
@@ -51,8 +51,8 @@ pub fn add(
     let mut active = 0;
     for held in allowances::allowances(tx)?.into_iter().filter(|held| held.person == by.id) {
         match status(&held, now) {
-            "active" => active += 1,
-            why => allowances::end(tx, &held, None, why)?,
+            AllowanceStatus::Active => active += 1,
+            why => allowances::end(tx, &held, None, why.name())?,
         }
     }
     if active >= OF_PERSON_MAX {

@@ -4,8 +4,8 @@
 
 use crate::registry::tools::catalogue::Terms;
 use crate::store::tables::requests::Row;
-use ironclaw_contract::operator::{DenialCode, RequestReason, ValueOrigin};
-use ironclaw_judge::call::{Decider, Reason};
+use ironclaw_contract::operator::{Decider, DenialCode, RequestReason, ValueOrigin, ValueSource};
+use ironclaw_judge::call::Reason;
 use ironclaw_judge::typed::{Typed, is_typed_value};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -40,7 +40,7 @@ impl StoredReason {
         RequestReason {
             reason: self.code.name().to_owned(),
             meaning: self.code.meaning().to_owned(),
-            decider: if self.by_policy { Decider::Policy } else { Decider::Principal }.name().to_owned(),
+            decider: if self.by_policy { Decider::Policy } else { Decider::Principal },
             arguments: self.arguments.clone(),
         }
     }
@@ -89,7 +89,7 @@ impl Origin {
 
     /// Returns the view for the API.
     pub fn view(&self) -> ValueOrigin {
-        let origin = if self.typed { "typed" } else { "model" };
-        ValueOrigin { argument: self.argument.clone(), origin: origin.to_owned() }
+        let origin = if self.typed { ValueSource::Typed } else { ValueSource::Model };
+        ValueOrigin { argument: self.argument.clone(), origin }
     }
 }

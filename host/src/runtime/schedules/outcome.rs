@@ -12,7 +12,7 @@ use crate::store::tables::schedules as table;
 use crate::store::tables::turns::{self, CallState};
 use crate::turns::turn;
 use ironclaw_contract::ids::{DeliveryId, TurnId};
-use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent};
+use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent, Receipt};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -75,13 +75,13 @@ fn turn_outcome(tx: &ReadTx<'_>, id: TurnId, message: &Message) -> Result<Option
     let Some(reply) = delivery::for_turn(tx, id)? else { return Ok(Some(Outcome::unknown("delivery_unknown"))) };
     let Some(progress) = deliveries::progress(tx, reply.id)? else { return Ok(None) };
     Ok(match delivery::shown(&progress.state) {
-        "received" => {
+        Receipt::Received => {
             let (state, reason) = run_state(tx, message)?;
             Some(Outcome { state, reason, receipt: Some(reply.id) })
         }
-        "pending" | "sent" => None,
-        "unknown" => Some(Outcome::unknown("delivery_unknown")),
-        _ => Some(Outcome::failed("delivery")),
+        Receipt::Pending | Receipt::Sent => None,
+        Receipt::Unknown => Some(Outcome::unknown("delivery_unknown")),
+        Receipt::Dead | Receipt::Dropped | Receipt::Unsaid => Some(Outcome::failed("delivery")),
     })
 }
 

@@ -107,7 +107,7 @@ pub fn used(
             // No limit of an agent.
             Ceiling::TokensPerChain => continue,
         };
-        used.push((limit, limit.ceiling.counted(spent)));
+        used.push((limit, limit.counted(spent)));
     }
     if let (Some(limit), Some(chain)) = (chain_limit(config), agent_messages::chain_of_turn(tx, turn)?) {
         used.push((limit, agent_messages::tokens_of(tx, chain)?));

@@ -7,16 +7,16 @@ use super::canonical_text::{self, digest};
 use super::http::{self, Network};
 use super::output_body::Call;
 use super::send;
+use crate::registry::Agent;
 use crate::registry::tools::catalogue::{Catalogue, Source};
 use crate::registry::tools::{self, Class, Runs};
-use crate::registry::{self, Agent};
 use crate::store::tables::schedules::OfTurn;
 use crate::turns::turn::Position;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
-use ironclaw_judge::call::{self, CallContext, Mode, Reason, Stage, Verdict};
+use ironclaw_judge::call::{self, CallContext, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
@@ -122,7 +122,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         has_external: turn.has_external,
         is_typed: &|value| turn.network.typed.has(value),
         granted: looked.as_ref().map(|looked| looked.granted),
-        mode: mode_of(agent),
+        mode: agent.mode,
     });
     let text = arguments.map_or_else(|| "{}".to_owned(), canonical_text::text);
     let tool = recorded_name(&turn.catalogue, &wanted.tool);
@@ -241,14 +241,6 @@ fn detail_of(code: DenialCode, turn: &TurnFacts, tool: &str, arguments: Option<&
     let unknown = arguments.keys().filter(|name| !manifest.arguments.contains_key(*name));
     let names: Vec<&str> = unknown.map(|name| start(name, TOOL_NAME_MAX)).collect();
     format!("unknown: {}", names.join(", "))
-}
-
-const fn mode_of(agent: &Agent) -> Mode {
-    match agent.mode {
-        registry::Mode::Enforce => Mode::Enforce,
-        registry::Mode::DangerousWarn => Mode::Warn,
-        registry::Mode::DangerousOff => Mode::Off,
-    }
 }
 
 /// Characters that are kept of the name of an unknown tool.

@@ -7,12 +7,14 @@ use super::people::{Giver, Person, Provenance, as_pairs, given};
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, CallId, PersonId};
-use ironclaw_contract::seam::change::{Access, AgentRole, Egress, GuardMode, Packages};
+use ironclaw_contract::seam::change::{Access, AgentRole, Egress, Packages};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
 use serde_json::{Map, Value};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+
+pub use ironclaw_contract::seam::change::GuardMode as Mode;
 
 rows! {
     #[derive(Debug, Clone)]
@@ -35,55 +37,18 @@ rows! {
     }
 }
 
-ironclaw_contract::words! {
-    /// The guard mode of an agent: the strictness for text without a seal. Every mode except `enforce` lowers the guard, and `status` shows
-    /// it.
-    pub enum Mode {
-        /// Text without a seal is refused.
-        Enforce = "enforce",
-        /// Every seal is checked. Text that would be refused becomes a quote, and the ledger has each case.
-        DangerousWarn = "dangerous_warn",
-        /// No seal is checked, and the ledger has no entry about it. Text without a seal becomes a quote.
-        DangerousOff = "dangerous_off",
-    }
-}
-
-impl Mode {
-    /// Returns the warning for `status`; `None` for the default mode.
-    pub const fn warning(self) -> Option<&'static str> {
-        match self {
-            Self::Enforce => None,
-            Self::DangerousWarn => Some(
-                "a call runs that would need a person, text without a seal reaches its model as quoted text, and the ledger records each case",
-            ),
-            Self::DangerousOff => Some(
-                "no call needs a person for its scope or origin, no seal is checked, and the ledger records neither",
-            ),
+/// Returns the warning of a guard mode for `status`; `None` for the default mode.
+pub const fn mode_warning(mode: Mode) -> Option<&'static str> {
+    match mode {
+        Mode::Enforce => None,
+        Mode::DangerousWarn => Some(
+            "a call runs that would need a person, text without a seal reaches its model as quoted text, and the ledger records each case",
+        ),
+        Mode::DangerousOff => {
+            Some("no call needs a person for its scope or origin, no seal is checked, and the ledger records neither")
         }
     }
 }
-
-impl From<GuardMode> for Mode {
-    fn from(mode: GuardMode) -> Self {
-        match mode {
-            GuardMode::Enforce => Self::Enforce,
-            GuardMode::DangerousWarn => Self::DangerousWarn,
-            GuardMode::DangerousOff => Self::DangerousOff,
-        }
-    }
-}
-
-impl From<Mode> for GuardMode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Enforce => Self::Enforce,
-            Mode::DangerousWarn => Self::DangerousWarn,
-            Mode::DangerousOff => Self::DangerousOff,
-        }
-    }
-}
-
-ironclaw_contract::stored_as_text!(Mode);
 
 rows! {
     #[derive(Debug, Clone, PartialEq, Eq)]

@@ -243,12 +243,12 @@ mod tests {
         record::in_a_new_one(|tx, _| {
             for kind in ChannelKind::ALL {
                 let (name, url) = (kind.name(), "https://example.org/");
-                let new = NewChannel { name, kind: *kind, url, idempotent: false, wrapped: b"wrapped", created_at: 1 };
+                let new = NewChannel { name, kind, url, idempotent: false, wrapped: b"wrapped", created_at: 1 };
                 insert(tx, &new).unwrap_or_else(|error| {
                     panic!("{kind}: {error}; see the guide in host/state/src/migrations.rs");
                 });
                 let found = find(tx, name).expect("read").expect("there");
-                assert_eq!(found.kind, *kind);
+                assert_eq!(found.kind, kind);
             }
         });
     }

@@ -6,21 +6,7 @@ use ironclaw_contract::seam::change;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
-ironclaw_contract::words! {
-    /// The state of a destination: an approved address is usable while its channel and the person behind it are the same.
-    pub enum State {
-        /// The agent may send there.
-        Active = "active",
-        /// The channel was removed.
-        ChannelGone = "channel_gone",
-        /// The address is linked to another person, or to none.
-        Unlinked = "unlinked",
-        /// The other agent was removed.
-        AgentGone = "agent_gone",
-        /// The two agents share no trust group.
-        NoGroup = "no_group",
-    }
-}
+pub use ironclaw_contract::operator::DestinationState as State;
 
 /// A destination of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

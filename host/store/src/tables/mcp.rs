@@ -10,19 +10,7 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use listing::Listing;
 use rusqlite::{Row, ToSql, params};
 
-ironclaw_contract::words! {
-    /// The place of a server between its registration and the calls of its tools.
-    pub enum ServerState {
-        /// The host has no listing of it.
-        New = "new",
-        /// People did not confirm its listing.
-        Proposed = "proposed",
-        /// It lists what people confirmed.
-        Confirmed = "confirmed",
-        /// It lists something else than people confirmed.
-        Changed = "changed",
-    }
-}
+pub use ironclaw_contract::operator::McpServerState as ServerState;
 
 rows! {
     /// An MCP server of the catalogue. A listing is the text of a [`Listing`].

@@ -13,6 +13,8 @@ use rusqlite::{Row, params};
 use std::fmt;
 use std::str::FromStr;
 
+pub use ironclaw_contract::operator::{Role, TokenState};
+
 /// The channel that connects people with their own host.
 pub const LOOPBACK: &str = "loopback";
 
@@ -21,32 +23,6 @@ const CHANNEL_BYTES_MAX: usize = 32;
 
 /// Bytes of a sender's id on a channel.
 pub const SENDER_BYTES_MAX: usize = 256;
-
-ironclaw_contract::words! {
-    /// The role of a person on this host, most rights first. Each role includes the rights of the roles after it.
-    pub enum Role {
-        /// Manages people and tokens.
-        Owner = "owner",
-        /// Manages agents and sessions.
-        Admin = "admin",
-        Member = "member",
-    }
-}
-
-ironclaw_contract::stored_as_text!(Role);
-
-impl Role {
-    /// Returns whether this role includes the rights of `needed`.
-    pub const fn covers(self, needed: Self) -> bool {
-        match (self, needed) {
-            (Self::Owner, _) => true,
-            (Self::Admin, Self::Admin | Self::Member) => true,
-            (Self::Admin, Self::Owner) => false,
-            (Self::Member, Self::Member) => true,
-            (Self::Member, Self::Owner | Self::Admin) => false,
-        }
-    }
-}
 
 rows! {
     #[derive(Debug, Clone)]
@@ -110,20 +86,6 @@ impl FromStr for Identity {
         Ok(Self { channel: channel.to_owned(), sender: sender.to_owned() })
     }
 }
-
-ironclaw_contract::words! {
-    /// The state of a token. It never returns to `Live`.
-    pub enum TokenState {
-        /// It gives access to the API.
-        Live = "live",
-        /// It expired, and the record has its end.
-        Expired = "expired",
-        /// A person revoked it.
-        Revoked = "revoked",
-    }
-}
-
-ironclaw_contract::stored_as_text!(TokenState);
 
 rows! {
     #[derive(Debug, Clone)]

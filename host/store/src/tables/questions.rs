@@ -8,21 +8,7 @@ use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
 
-ironclaw_contract::words! {
-    pub enum Status {
-        /// It waits for its person.
-        Waiting = "waiting",
-        Answered = "answered",
-        /// Its person or an owner rejected it, or it can no longer be answered.
-        Cancelled = "cancelled",
-        /// It was not answered in time.
-        Expired = "expired",
-        /// The record was restored, so it may have been answered in the other history.
-        Unknown = "unknown",
-    }
-}
-
-ironclaw_contract::stored_as_text!(Status);
+pub use ironclaw_contract::operator::QuestionStatus as Status;
 
 rows! {
     #[derive(Debug, Clone)]

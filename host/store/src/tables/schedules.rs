@@ -7,36 +7,7 @@ use ironclaw_contract::seam::change::{CatchUp, WrittenBy};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::params;
 
-ironclaw_contract::words! {
-    /// The state of a schedule.
-    pub enum State {
-        /// It has a next time.
-        Active = "active",
-        /// It waits for a person or its agent.
-        Paused = "paused",
-        /// It has no further time.
-        Ended = "ended",
-        /// It was removed. The row keeps its history.
-        Removed = "removed",
-    }
-
-    pub enum OccurrenceState {
-        /// It waits for the occurrence before it.
-        Scheduled = "scheduled",
-        /// Its message is recorded.
-        Started = "started",
-        /// The reply has its receipt.
-        Done = "done",
-        /// There is no reply, or it did not arrive.
-        Failed = "failed",
-        /// It did not run.
-        Skipped = "skipped",
-        /// Its outcome is not known.
-        Unknown = "unknown",
-    }
-}
-
-ironclaw_contract::stored_as_text!(State, OccurrenceState);
+pub use ironclaw_contract::operator::{OccurrenceState, ScheduleState as State};
 
 rows! {
     #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::commands::propose;
 use crate::failure::Error;
 use clap::{Args, ValueEnum};
-use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, NewWiring, routes};
+use ironclaw_contract::operator::{AgentWiring, ChangeKind, Channel, DenialCode, Engage, NewWiring, routes};
 use serde_json::{Map, Value, json};
 
 /// The rules of a connection with the default of each.
@@ -159,13 +159,18 @@ async fn channel(client: &Client, name: &str) -> Result<Option<Channel>, Error> 
 /// Returns the rules of a connection in one line; those that have their default are left out, except the first.
 pub fn rules(wiring: &AgentWiring) -> String {
     let AgentWiring { channel: _, engage, pattern, from, unknown, ignored, sharing } = wiring;
-    let mut parts = vec![match (engage.as_str(), pattern) {
+    let mut parts = vec![match (engage, pattern) {
         (_, Some(pattern)) => format!("messages that match {pattern}"),
-        ("all", None) => ALL.to_owned(),
-        (engage, None) => format!("messages by {}", engage.replace('_', "-")),
+        (Engage::All, None) => ALL.to_owned(),
+        (engage, None) => format!("messages by {}", engage.name().replace('_', "-")),
     }];
-    let others = [("from", from, "known"), ("unknown", unknown, "strict"), ("ignored", ignored, "accumulate")];
-    for (name, value, default) in others.into_iter().chain([("sharing", sharing, "thread")]) {
+    let others = [
+        ("from", from.name(), "known"),
+        ("unknown", unknown.name(), "strict"),
+        ("ignored", ignored.name(), "accumulate"),
+        ("sharing", sharing.name(), "thread"),
+    ];
+    for (name, value, default) in others {
         if value != default {
             parts.push(format!("{name} {value}"));
         }

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::propose;
 use crate::failure::Error;
-use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, DenialCode, routes};
+use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, ChangeStatus, DenialCode, routes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -115,7 +115,7 @@ fn rooted(target: String) -> String {
 fn granted(change: &Change, source: &str) -> Option<(String, &'static str)> {
     let mount = change.after.as_array()?.iter().find(|mount| mount["source"] == source)?;
     let access = if mount["read_only"] == false { "writable" } else { "read only" };
-    (change.status == "applied").then_some((mount["target"].as_str()?.to_owned(), access))
+    (change.status == ChangeStatus::Applied).then_some((mount["target"].as_str()?.to_owned(), access))
 }
 
 /// Returns the file with the settings of the host, with its path if the home is known.

@@ -7,7 +7,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::propose;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Agent, Change, ChangeKind, routes};
+use ironclaw_contract::operator::{Agent, Change, ChangeKind, ChangeStatus, routes};
 use serde_json::json;
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ pub async fn install(at: &At, client: &Client, args: Install) -> Result<(), Erro
     let mut wanted = Installed::from_agent(&agent);
     wanted.add(of, &packages);
     let changed = change(at, client, &agent, wanted, yes).await?;
-    let is_applied = changed.is_some_and(|change| change.status == "applied");
+    let is_applied = changed.is_some_and(|change| change.status == ChangeStatus::Applied);
     if is_applied && !agent.enabled_tools.iter().any(|tool| tool == RUN_COMMAND) {
         let name = &agent.name;
         at.out.remark(format!("{name} runs no programs yet: ironctl agent set {name} --add-tool {RUN_COMMAND}"))?;

@@ -20,7 +20,7 @@ use crate::commands::why;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{EntryId, NewMessage, Recorded, routes};
+use ironclaw_contract::operator::{EntryId, NewMessage, Recorded, Speaker, routes};
 use serde_json::json;
 use std::time::Duration;
 
@@ -129,10 +129,10 @@ impl Conversation<'_> {
         let query = json!({ "limit": HISTORY_LINES, "thread": self.thread, "as": self.speak_as });
         let lines = self.client.query(routes::HISTORY, [&self.id], query).await?;
         for line in &lines {
-            let author = match line.author.as_str() {
-                "person" => "you",
-                "agent" => self.name.as_str(),
-                other => other,
+            let author = match line.author {
+                Speaker::Person => "you",
+                Speaker::Agent => self.name.as_str(),
+                Speaker::Host => "host",
             };
             self.out().line(format!("{author}> {}", line.text))?;
         }

@@ -5,7 +5,7 @@
 use crate::client::{Client, POLL_MAX};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{MessageView, Recorded, routes};
+use ironclaw_contract::operator::{MessageStatus, MessageView, Recorded, routes};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -88,10 +88,5 @@ pub fn answer_json(view: &MessageView) -> Value {
 }
 
 fn is_settled(view: &MessageView) -> bool {
-    view.reason.is_some() || view.status == "delivered" || is_lost(view)
-}
-
-/// Returns whether the answer did not arrive, or may not have arrived.
-fn is_lost(view: &MessageView) -> bool {
-    matches!(view.receipt.as_str(), "unknown" | "dead" | "dropped")
+    view.reason.is_some() || view.status == MessageStatus::Delivered || view.receipt.is_lost()
 }

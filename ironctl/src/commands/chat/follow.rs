@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::terminal_line;
 use ironclaw_contract::ids::RequestId;
 use ironclaw_contract::operator::{
-    CallRequest, Decision, LedgerEvent, MessageView, Recorded, Rejection, Stage, routes,
+    CallRequest, Decision, LedgerEvent, MessageView, Recorded, Rejection, RequestStatus, Stage, routes,
 };
 use jiff::Timestamp;
 use std::collections::{BTreeSet, VecDeque};
@@ -217,15 +217,21 @@ impl Follower<'_> {
         self.turn.end_line()?;
         let outcome = in_words(request.outcome.as_deref());
         let id = &request.id;
-        let text = match (request.status.as_str(), request.yours) {
-            ("pending", true) => return self.out.remark(format!("a call waits for you: {id}: ironctl inbox")),
-            ("pending", false) => return self.out.remark(format!("a call waits for other people: {id}")),
-            ("approved" | "running" | "done" | "queued", _) => format!("{id} was approved elsewhere"),
-            ("failed", _) => format!("{id} was approved elsewhere; its call failed"),
-            ("unknown", _) => format!("{id} was approved elsewhere; it is unknown if its call had its effect"),
-            ("rejected", _) => format!("{id} was rejected elsewhere{outcome}"),
-            ("expired", _) => format!("the time of {id} is up{outcome}"),
-            (status, _) => format!("{id} is {status}{outcome}"),
+        let text = match (request.status, request.yours) {
+            (RequestStatus::Pending, true) => {
+                return self.out.remark(format!("a call waits for you: {id}: ironctl inbox"));
+            }
+            (RequestStatus::Pending, false) => return self.out.remark(format!("a call waits for other people: {id}")),
+            (RequestStatus::Approved | RequestStatus::Running | RequestStatus::Done | RequestStatus::Queued, _) => {
+                format!("{id} was approved elsewhere")
+            }
+            (RequestStatus::Failed, _) => format!("{id} was approved elsewhere; its call failed"),
+            (RequestStatus::Unknown, _) => {
+                format!("{id} was approved elsewhere; it is unknown if its call had its effect")
+            }
+            (RequestStatus::Rejected, _) => format!("{id} was rejected elsewhere{outcome}"),
+            (RequestStatus::Expired, _) => format!("the time of {id} is up{outcome}"),
+            (status @ RequestStatus::Withdrawn, _) => format!("{id} is {status}{outcome}"),
         };
         self.say(request, &text)
     }
@@ -233,7 +239,7 @@ impl Follower<'_> {
     /// Takes a request that is new or has another status.
     fn request(&mut self, request: Box<CallRequest>) -> Result<(), Error> {
         let id = request.id;
-        if request.status != "pending" {
+        if request.status != RequestStatus::Pending {
             self.open.remove(&id);
             return self.ended(request);
         }
@@ -312,12 +318,12 @@ impl Follower<'_> {
             Err(error) => Err(error),
         };
         match decided {
-            Ok(decided) if decided.status == "pending" => {
+            Ok(decided) if decided.status == RequestStatus::Pending => {
                 self.say(&request, &format!("your decision is recorded; {id} waits for other people too"))?;
             }
             Ok(decided) => {
                 self.open.remove(&request.id);
-                let word = if decided.status == "rejected" { "rejected" } else { "approved" };
+                let word = if decided.status == RequestStatus::Rejected { "rejected" } else { "approved" };
                 self.say(&request, &format!("{id} is {word}"))?;
             }
             Err(error) => {

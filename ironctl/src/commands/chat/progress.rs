@@ -6,7 +6,7 @@ use super::final_answer::{no_answer, print_wait_reason};
 use super::live_answer::LiveAnswer;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallProgress, Draft, LedgerEvent, MessageView, Stage};
+use ironclaw_contract::operator::{CallProgress, Draft, LedgerEvent, MessageView, Stage, StageOutcome};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -154,12 +154,12 @@ pub fn report_and_continue(out: Output, result: Result<(), Error>) -> Result<(),
 
 /// Returns the text of the progress line after a stage.
 fn progress(event: LedgerEvent, stage: &Stage) -> String {
-    match (event, stage.outcome.as_str(), words(stage)) {
+    match (event, stage.outcome, words(stage)) {
         (LedgerEvent::MessageRecorded, ..) => "the message is recorded".to_owned(),
         (LedgerEvent::TurnOpened, ..) => "the agent works".to_owned(),
         (LedgerEvent::ModelAsked, ..) => "the model works".to_owned(),
         (LedgerEvent::CallAsked, ..) => "a call waits for people".to_owned(),
-        (_, "done", _) => stage.stage.clone(),
+        (_, StageOutcome::Done, _) => stage.stage.clone(),
         (_, outcome, "") => format!("{} {outcome}", stage.stage),
         (_, outcome, words) => format!("{} {outcome}: {words}", stage.stage),
     }
@@ -201,7 +201,13 @@ mod tests {
 
     fn stage(reason: &str) -> Stage {
         let word = |text: &str| text.to_owned();
-        Stage { seq: 1, at: word("t"), stage: word("call.refused"), outcome: word("refused"), reason: word(reason) }
+        Stage {
+            seq: 1,
+            at: word("t"),
+            stage: word("call.refused"),
+            outcome: StageOutcome::Refused,
+            reason: word(reason),
+        }
     }
 
     #[test]
@@ -229,7 +235,7 @@ mod tests {
     #[test]
     fn progress_has_words_for_the_usual_stages() {
         let done = |event: LedgerEvent| {
-            let stage = Stage { stage: event.name().to_owned(), outcome: "done".to_owned(), ..stage("") };
+            let stage = Stage { stage: event.name().to_owned(), outcome: StageOutcome::Done, ..stage("") };
             progress(event, &stage)
         };
         assert_eq!(done(LedgerEvent::ModelAsked), "the model works");

@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{HistoryLine, UnreadReply, routes};
+use ironclaw_contract::operator::{HistoryLine, Speaker, UnreadReply, routes};
 
 /// Prints the unread replies of an agent, except for those among the lines that were printed. Ignores a failed request: they stay unread.
 pub async fn print(out: Output, client: &Client, agent: &str, printed: &[HistoryLine]) -> Result<(), Error> {
@@ -14,7 +14,7 @@ pub async fn print(out: Output, client: &Client, agent: &str, printed: &[History
     let is_printed = |reply: &UnreadReply| printed.iter().any(|line| line.at == reply.at && line.text == reply.text);
     for reply in unread.iter().filter(|reply| !is_printed(reply)) {
         let thread = reply.thread.as_ref().map_or_else(String::new, |name| format!(" in {name}"));
-        let author = if reply.author == "host" { "the host" } else { "the agent" };
+        let author = if reply.author == Speaker::Host { "the host" } else { "the agent" };
         out.remark(format!("unread{thread}, {}, {author}: {}", clock::date_and_time(&reply.at), reply.text))?;
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::mcp;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Check, McpServer, Model, routes};
+use ironclaw_contract::operator::{Check, McpServer, Model, ModelKind, routes};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -16,9 +16,6 @@ use tokio::time::timeout;
 
 /// Time for one endpoint or channel. All are asked at once.
 const ASK_WAIT: Duration = Duration::from_secs(20);
-
-/// The protocol of endpoints that answer by rules.
-const SCRIPTED: &str = "scripted";
 
 /// Returns a check for each model endpoint, each channel and each MCP server, in the order of their lists.
 pub async fn checks(at: &At) -> Vec<Check> {
@@ -67,7 +64,7 @@ fn server_check(server: &McpServer) -> Check {
 
 async fn model_check(client: &Client, model: &Model) -> Check {
     let name = format!("model {}", model.name);
-    if model.kind == SCRIPTED {
+    if model.kind == ModelKind::Scripted {
         return passed(&name, "it answers by rules, not by a model".to_owned());
     }
     match timeout(ASK_WAIT, client.call(routes::TEST_MODEL, [&model.name])).await {

@@ -11,7 +11,7 @@ use crate::commands::propose;
 use crate::commands::review;
 use crate::failure::Error;
 use crate::own_command::quoted;
-use ironclaw_contract::operator::{ChangeKind, McpLook, McpServer, routes};
+use ironclaw_contract::operator::{ChangeKind, ChangeStatus, McpLook, McpServer, McpServerState, routes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -101,7 +101,7 @@ pub async fn run(at: &At, args: Args) -> Result<(), Error> {
     let client = at.client()?;
     let submitted = propose::submit(&client, ChangeKind::McpRegister, None, payload).await;
     let decided = propose::decide_submitted(at, &client, submitted, yes, patience).await?;
-    if let Some(change) = decided.as_ref().filter(|change| change.status != "applied") {
+    if let Some(change) = decided.as_ref().filter(|change| change.status != ChangeStatus::Applied) {
         at.out.json(&json!({ "change": change.id, "server": name, "digest": null, "tools": [] }))?;
         return at.out.remark(format!("once it is applied: ironctl mcp test {}", quoted(&name)));
     }
@@ -136,7 +136,7 @@ async fn next(at: &At, server: &McpServer, manifest: Option<String>) -> Result<(
         );
         return Err(Error::failed("mcp_listing", message).hinting(hint));
     }
-    if server.state == "confirmed" && manifest.is_none() {
+    if server.state == McpServerState::Confirmed && manifest.is_none() {
         return at.out.line(format!("{} lists what people confirmed", server.name));
     }
     // The table has the rules of these manifests, so the confirmation has them too.

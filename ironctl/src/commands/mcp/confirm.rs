@@ -8,7 +8,9 @@ use crate::commands::propose::decide;
 use crate::failure::Error;
 use crate::local_file;
 use crate::own_command::quoted;
-use ironclaw_contract::operator::{Change, ChangeKind, Digest, McpLook, McpServer, PAYLOAD_BYTES_MAX, routes};
+use ironclaw_contract::operator::{
+    Change, ChangeKind, ChangeStatus, Digest, McpLook, McpServer, McpServerState, PAYLOAD_BYTES_MAX, routes,
+};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -52,7 +54,7 @@ pub async fn test(at: &At, args: Test) -> Result<(), Error> {
     let server = client.post(routes::LOOK_AT_MCP_SERVER, [&server], &McpLook { manifest }).await?;
     at.out.json(&server)?;
     table::print(at.out, &server)?;
-    if server.state == "confirmed" && server.failure.is_none() {
+    if server.state == McpServerState::Confirmed && server.failure.is_none() {
         return at.out.line(format!("{} lists what people confirmed", server.name));
     }
     Err(unconfirmed(&server, has_manifest))
@@ -65,13 +67,15 @@ fn unconfirmed(server: &McpServer, has_manifest: bool) -> Error {
         let message = format!("the host cannot reach {name}: {}", wording::prose(failure));
         return Error::failed("mcp_unreachable", message).hinting("look at `ironctl logs`");
     }
-    let (code, message) = match server.state.as_str() {
-        "changed" => {
+    let (code, message) = match server.state {
+        McpServerState::Changed => {
             let differences = wording::differences(&server.tools);
             let differences = if differences.is_empty() { String::new() } else { format!(": {differences}") };
             ("mcp_changed", format!("{name} lists something else than people confirmed{differences}"))
         }
-        _ => ("mcp_unconfirmed", format!("people did not confirm the tools of {name}")),
+        McpServerState::New | McpServerState::Proposed | McpServerState::Confirmed => {
+            ("mcp_unconfirmed", format!("people did not confirm the tools of {name}"))
+        }
     };
     let hint = advice(server, has_manifest).unwrap_or_else(|| format!("`ironctl mcp show {}` has more", quoted(name)));
     Error::failed(code, message).hinting(hint)
@@ -108,7 +112,7 @@ pub async fn propose(
         payload["manifest"] = json!(manifest);
     }
     let decided = decide(at, &at.client()?, ChangeKind::McpConfirm, None, payload, yes).await?;
-    if decided.as_ref().is_none_or(|change| change.status == "applied") {
+    if decided.as_ref().is_none_or(|change| change.status == ChangeStatus::Applied) {
         at.out.remark(format!("let an agent call its tools: ironctl mcp grant AGENT {}", quoted(server)))?;
     }
     Ok(decided)

@@ -4,7 +4,7 @@
 
 use crate::failure::Error;
 use crate::output::is_unsafe;
-use ironclaw_contract::operator::{MCP_EFFECT, McpServer, McpServerTool};
+use ironclaw_contract::operator::{MCP_EFFECT, McpListed, McpServer, McpServerTool};
 use std::fmt::Write as _;
 
 /// The rule of an argument whose value a third party receives ends with this word.
@@ -14,7 +14,7 @@ const OUTWARD: &str = " outward";
 ///
 /// Fails if the listing has no manifests, or if the confirmed ones are no TOML.
 pub fn to_toml(server: &McpServer) -> Result<String, Error> {
-    let listed: Vec<&McpServerTool> = server.tools.iter().filter(|tool| tool.listed != "gone").collect();
+    let listed: Vec<&McpServerTool> = server.tools.iter().filter(|tool| tool.listed != McpListed::Gone).collect();
     if listed.is_empty() {
         let why = server.problem.as_deref().unwrap_or("the host has no listing with tools of it");
         let message = format!("{} has no manifests: {}", server.name, super::wording::prose(why));

@@ -34,7 +34,7 @@ pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error>
 fn rows(server: &McpServer) -> Vec<[String; 2]> {
     let mut rows: Vec<[String; 2]> = Vec::new();
     let mut add = |what: &str, text: String| rows.push([what.to_owned(), text]);
-    add("transport", server.transport.clone());
+    add("transport", server.transport.to_string());
     add(if server.command.is_empty() { "url" } else { "command" }, place(server));
     if let Some(packages) = &server.packages {
         for (of, names) in [("apt", &packages.apt), ("npm", &packages.npm), ("pypi", &packages.pypi)] {

@@ -5,7 +5,7 @@
 use super::wording::{name, prose};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{McpServer, McpServerTool};
+use ironclaw_contract::operator::{McpListed, McpServer, McpServerTool};
 use std::collections::BTreeMap;
 
 /// Prints one row for each tool, and the meaning of the words.
@@ -18,7 +18,7 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
     }
     let header = ["TOOL", "CLASS", "ARGUMENTS", "LABELS", "A PERSON IS ASKED", "LOOSENED", "LISTING"];
     // Without confirmed tools to compare with, each tool is new.
-    let is_compared = server.tools.iter().any(|tool| tool.listed != "new");
+    let is_compared = server.tools.iter().any(|tool| tool.listed != McpListed::New);
     out.table(header, server.tools.iter().map(|tool| row(tool, is_compared)))?;
     if server.tools.iter().any(|tool| asks(tool).contains(AFTER)) {
         out.line(format!("{AFTER}: once the conversation holds text that no person typed"))?;
@@ -36,7 +36,7 @@ pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
 fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {
     let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
     let loosened = if loosened.is_empty() { String::new() } else { format!("! {}", loosened.join(", ")) };
-    let listed = if is_compared { tool.listed.clone() } else { String::new() };
+    let listed = if is_compared { tool.listed.to_string() } else { String::new() };
     [name(&tool.name), tool.class.clone(), rules(&tool.rules), tool.labels.join(" "), asks(tool), loosened, listed]
 }
 
@@ -80,7 +80,7 @@ mod tests {
             labels: Vec::new(),
             loosened: Vec::new(),
             always_asks,
-            listed: "same".to_owned(),
+            listed: McpListed::Same,
         }
     }
 

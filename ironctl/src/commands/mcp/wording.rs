@@ -4,7 +4,7 @@
 
 use crate::output::Output;
 use crate::own_command::quoted;
-use ironclaw_contract::operator::{McpServer, McpServerTool};
+use ironclaw_contract::operator::{McpListed, McpLoginState, McpServer, McpServerState, McpServerTool};
 use ironclaw_text::visible;
 
 /// Columns of a line with a text of a server, if the terminal is not narrower.
@@ -25,7 +25,8 @@ pub fn attention(server: &McpServer) -> Option<String> {
         return Some(needed);
     }
     let failure = server.failure.as_ref().map(|why| format!("the host cannot reach it: {}", prose(why)));
-    let changed = (server.state == "changed").then(|| "it lists something else than people confirmed".to_owned());
+    let changed =
+        (server.state == McpServerState::Changed).then(|| "it lists something else than people confirmed".to_owned());
     let sentences: Vec<String> = [changed, failure].into_iter().flatten().collect();
     (!sentences.is_empty()).then(|| sentences.join("; "))
 }
@@ -47,7 +48,7 @@ pub fn repair(server: &McpServer) -> String {
 
 /// Returns whether a person has to log in before the host can use a server.
 pub fn needs_login(server: &McpServer) -> bool {
-    server.login.as_ref().is_some_and(|login| login.state != "active")
+    server.login.as_ref().is_some_and(|login| login.state == McpLoginState::Needed)
 }
 
 /// Returns a sentence about the login that a server needs; `None` if it needs none.
@@ -64,12 +65,11 @@ pub fn attention_with_repair(server: &McpServer) -> Option<String> {
 
 /// Returns the meaning of the state of a server.
 pub fn state(server: &McpServer) -> &'static str {
-    match server.state.as_str() {
-        "new" => "new: the host has no listing of it",
-        "proposed" => "proposed: people did not confirm its tools",
-        "confirmed" => "confirmed: it lists what people confirmed",
-        "changed" => "changed: it lists something else than people confirmed",
-        _ => "unknown to this version of ironctl",
+    match server.state {
+        McpServerState::New => "new: the host has no listing of it",
+        McpServerState::Proposed => "proposed: people did not confirm its tools",
+        McpServerState::Confirmed => "confirmed: it lists what people confirmed",
+        McpServerState::Changed => "changed: it lists something else than people confirmed",
     }
 }
 
@@ -82,11 +82,12 @@ pub fn confirmation(server: &McpServer, has_manifest: bool) -> Option<String> {
 
 /// Counts the tools whose listing differs from the confirmed one: `1 new, 2 changed`; empty if none does.
 pub fn differences(tools: &[McpServerTool]) -> String {
-    let count = |word: &str| match tools.iter().filter(|tool| tool.listed == word).count() {
+    let count = |word: McpListed| match tools.iter().filter(|tool| tool.listed == word).count() {
         0 => None,
         count => Some(format!("{count} {word}")),
     };
-    let counts: Vec<String> = ["new", "changed", "gone"].into_iter().filter_map(count).collect();
+    let counts: Vec<String> =
+        [McpListed::New, McpListed::Changed, McpListed::Gone].into_iter().filter_map(count).collect();
     counts.join(", ")
 }
 

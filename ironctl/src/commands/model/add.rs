@@ -71,7 +71,7 @@ pub struct Args {
 pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     let presets = client.call(routes::PRESETS, []).await?;
     let preset = preset_of(&args, &presets)?;
-    let Some(kind) = args.kind.clone().or_else(|| preset.map(|preset| preset.kind.clone())) else {
+    let Some(kind) = args.kind.clone().or_else(|| preset.map(|preset| preset.kind.to_string())) else {
         let known: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
         let why = match known.contains(&args.name.as_str()) {
             true => format!(
@@ -129,7 +129,7 @@ async fn print(at: &At, client: &Client, kept: &KeptModel) -> Result<(), Error> 
     let model = &kept.model;
     let key = model.key.as_deref().map(|key| format!(" with {key}")).unwrap_or_default();
     let place = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
-    let what = if model.model.is_empty() { &model.kind } else { &model.model };
+    let what = if model.model.is_empty() { model.kind.name() } else { &model.model };
     let images = if model.images { ", takes images" } else { "" };
     at.out.line(format!("added model endpoint {}: {what}{place}{key}{images}", model.name))?;
     for agent in &model.agents {
@@ -157,7 +157,7 @@ fn preset_of<'a>(args: &Args, presets: &'a [ModelPreset]) -> Result<Option<&'a M
         },
         // A named URL means another server than the one of the preset.
         None if args.base_url.is_some() => Ok(None),
-        None => Ok(find(&args.name).filter(|preset| args.kind.as_ref().is_none_or(|kind| *kind == preset.kind))),
+        None => Ok(find(&args.name).filter(|preset| args.kind.as_ref().is_none_or(|kind| kind == preset.kind.name()))),
     }
 }
 

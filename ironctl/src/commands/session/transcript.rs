@@ -8,7 +8,7 @@ use crate::clock;
 use crate::failure::Error;
 use crate::output::{Output, safe, to_json};
 use clap::ValueEnum;
-use ironclaw_contract::operator::{TranscriptItem, routes};
+use ironclaw_contract::operator::{ItemKind, Receipt, TranscriptItem, routes};
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
@@ -113,23 +113,23 @@ fn markdown(item: &TranscriptItem) -> String {
 /// Returns the author and the kind of an item.
 fn heading(item: &TranscriptItem) -> String {
     let authors: Vec<&str> = item.spans.iter().map(|span| span.author.as_str()).collect();
-    let labels = if item.labels.is_empty() { String::new() } else { format!(" [{}]", item.labels.join(" ")) };
-    let what = match item.kind.as_str() {
-        "message" => authors.join(" + "),
-        "output" => match item.receipt.as_deref() {
+    let labels: Vec<&str> = item.labels.iter().map(|label| label.name()).collect();
+    let labels = if labels.is_empty() { String::new() } else { format!(" [{}]", labels.join(" ")) };
+    let what = match item.kind {
+        ItemKind::Message => authors.join(" + "),
+        ItemKind::Output => match item.receipt {
             None => "agent".to_owned(),
             Some(receipt) => format!("agent, answer {receipt}"),
         },
-        "result" => {
+        ItemKind::Result => {
             let outcome = if item.ok == Some(true) { "result" } else { "failure" };
             format!("{outcome} of {}", item.tool.as_deref().unwrap_or("a tool"))
         }
-        "notice" => format!("host, notice {}", item.receipt.as_deref().unwrap_or("unsaid")),
-        "summary" => match item.covers {
+        ItemKind::Notice => format!("host, notice {}", item.receipt.unwrap_or(Receipt::Unsaid)),
+        ItemKind::Summary => match item.covers {
             Some([from, upto]) => format!("summary by the model of items {from} to {upto}"),
             None => "summary by the model".to_owned(),
         },
-        other => other.to_owned(),
     };
     format!("{what}{labels}")
 }

@@ -172,7 +172,14 @@ pub async fn list(at: &At, List { agent, outdated }: List) -> Result<(), Error> 
     }
     let row = |skill: InstalledSkill| {
         let pinned = if skill.pinned { "pinned" } else { "" };
-        [skill.name, skill.version, skill.newest.unwrap_or_default(), skill.signer, skill.state, pinned.to_owned()]
+        [
+            skill.name,
+            skill.version,
+            skill.newest.unwrap_or_default(),
+            skill.signer,
+            skill.state.to_string(),
+            pinned.to_owned(),
+        ]
     };
     at.out.list(
         skills,

@@ -6,7 +6,7 @@ use super::super::kind::{Apply, Preparation, Prepared, concerned};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::store as changes;
 use crate::gateway::writers;
-use crate::registry::{Agent, Mode};
+use crate::registry::Agent;
 use crate::sessions::store;
 use crate::store::refusal::{Denied, Refusal};
 use crate::turns::budget::{OwnCeilings, book};
@@ -40,8 +40,7 @@ fn set(tx: &mut WriteTx<'_>, approved: &Approved, wanted: &Settings) -> Result<S
         settings.push(format!("model endpoint {}", writers::models::set_model(tx, approved, agent.id, model)?));
     }
     if let Some(mode) = mode {
-        let mode = Mode::from(*mode);
-        writers::agents::set_mode(tx, approved, &agent, mode)?;
+        writers::agents::set_mode(tx, approved, &agent, *mode)?;
         settings.push(format!("mode {mode}"));
     }
     if tokens_per_day.is_some() || cost_per_day_micros.is_some() {

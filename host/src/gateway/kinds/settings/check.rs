@@ -2,7 +2,7 @@
 
 use super::super::kind::{Check, CheckContext};
 use crate::registry::live_settings::HostPolicy;
-use crate::registry::models::{self, kind_name};
+use crate::registry::models;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Agent, Mode, Role};
 use crate::store::refusal::{Denied, Refusal};
@@ -64,7 +64,7 @@ fn only_tightens(wanted: &Settings, before: &Value, facts: &Value) -> bool {
             Mode::DangerousWarn => 1,
             Mode::DangerousOff => 2,
         };
-        text("mode").parse().is_ok_and(|now| laxity(mode.into()) <= laxity(now))
+        text("mode").parse().is_ok_and(|now| laxity(mode) <= laxity(now))
     });
     let model = model.as_ref().is_none_or(|model| *model == text("model"));
     let ceiling = |field: &str, wanted: &Option<u64>| {
@@ -161,7 +161,7 @@ fn endpoint(tx: &ReadTx<'_>, name: &str) -> Result<Value, ironclaw_state::Error>
     Ok(models::find(tx, name)?.map_or(Value::Null, |stored| {
         json!({
             "name": name,
-            "kind": kind_name(stored.spec.kind),
+            "kind": stored.spec.kind,
             "base_url": stored.spec.base_url.as_ref().map(ToString::to_string),
             "model": stored.spec.model,
             "fallbacks": stored.spec.fallbacks,

@@ -16,7 +16,7 @@ use crate::turns::calls::Call;
 use crate::turns::calls::http::{self, Network};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{AllowanceStatus, DenialCode};
 use ironclaw_judge::Class;
 use ironclaw_judge::call::{Judgement, Reason, Verdict};
 use ironclaw_judge::egress::Loopback;
@@ -55,13 +55,13 @@ pub fn covers(manifest: &Manifest, fields: &Map<String, Value>, arguments: &Map<
 }
 
 /// Returns the word for the state of an allowance at a time.
-pub const fn status(allowance: &Allowance, now: i64) -> &'static str {
+pub const fn status(allowance: &Allowance, now: i64) -> AllowanceStatus {
     if allowance.uses >= allowance.uses_max {
-        "used_up"
+        AllowanceStatus::UsedUp
     } else if allowance.expires_at <= now {
-        "expired"
+        AllowanceStatus::Expired
     } else {
-        "active"
+        AllowanceStatus::Active
     }
 }
 
@@ -116,7 +116,9 @@ pub(super) fn covering(
 ) -> Result<Vec<Allowance>, ironclaw_state::Error> {
     let (now, manifest) = (tx.wall(), &*terms.manifest);
     let mut all = allowances::allowances_for(tx, person, agent, &manifest.name)?;
-    all.retain(|allowance| status(allowance, now) == "active" && covers(manifest, &allowance.fields, arguments));
+    all.retain(|allowance| {
+        status(allowance, now) == AllowanceStatus::Active && covers(manifest, &allowance.fields, arguments)
+    });
     let mut current = Vec::new();
     for allowance in all {
         if is_current(tx, &allowance, terms)? {

@@ -9,6 +9,8 @@ use nix::sys::stat::FileStat;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
+pub use ironclaw_contract::operator::FileLoss as Why;
+
 /// Bytes of a block, to which the size of a copy is rounded up.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -40,29 +42,6 @@ impl Stamp {
     /// Returns the difference to the file that has the path now.
     pub fn why(&self, now: &Self) -> Why {
         if self.inode == now.inode { Why::Changed } else { Why::Overwritten }
-    }
-}
-
-/// The reason that the workspace no longer has a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// Another file took its path.
-    Overwritten,
-    /// The path has no file.
-    Deleted,
-    /// The same file got another content.
-    Changed,
-}
-
-impl Why {
-    /// Returns the word for a list.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Overwritten => "overwritten",
-            Self::Deleted => "deleted",
-            Self::Changed => "changed",
-        }
     }
 }
 

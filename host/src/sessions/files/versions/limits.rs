@@ -2,8 +2,9 @@
 
 use crate::registry::quota;
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+pub use ironclaw_contract::operator::NoCopy as Reason;
 
 /// Bytes of one file. A larger one is left out.
 pub const FILE_BYTES_MAX: u64 = FILE_PUT_BYTES_MAX as u64;
@@ -61,38 +62,6 @@ impl Limits {
             session_bytes: self.session_bytes.min(free_bytes / FREE_SPACE_SHARE),
             versions: self.versions.min(free_files / FREE_SPACE_SHARE),
             ..self
-        }
-    }
-}
-
-/// The reason that a file has no copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// The file is too large.
-    FileBytes,
-    /// The copies of the session would take too much space.
-    SessionBytes,
-    /// The session has too many versions.
-    Versions,
-    /// There was no time left.
-    Time,
-    /// The name is not UTF-8, or the path is too long.
-    Name,
-    /// The permissions keep the host out, or the file is a hard link of another user.
-    Unreadable,
-}
-
-impl Reason {
-    /// Returns the stable word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FileBytes => "file_bytes",
-            Self::SessionBytes => "session_bytes",
-            Self::Versions => "versions",
-            Self::Time => "time",
-            Self::Name => "name",
-            Self::Unreadable => "unreadable",
         }
     }
 }

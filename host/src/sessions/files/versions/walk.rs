@@ -5,7 +5,7 @@
 use super::index::Stamp;
 use super::limits::Reason;
 use super::store::Report;
-use crate::sessions::files::{DIRECTORY, FilePath, Files, Kind, shown};
+use crate::sessions::files::{DIRECTORY, FilePath, Files, Kind, kind_of, shown};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
@@ -87,7 +87,7 @@ fn level(files: &Files, at: &Path, found: &mut Found, left: &mut Vec<PathBuf>, r
         #[allow(clippy::useless_conversion, reason = "the count has 32 bits on other processors")]
         let bytes = stat.st_blocks.unsigned_abs() * STAT_BLOCK_BYTES / u64::from(stat.st_nlink).max(1);
         found.bytes = found.bytes.saturating_add(bytes);
-        let kind = Kind::from_stat(&stat);
+        let kind = kind_of(&stat);
         if !matches!(kind, Kind::File | Kind::Directory) {
             continue;
         }

@@ -11,6 +11,8 @@ use ironclaw_state::stored_json;
 use rusqlite::Row as SqlRow;
 use serde_json::Value;
 
+pub use ironclaw_contract::operator::ChangeStatus as Status;
+
 /// The agent or the person that proposes a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requester {
@@ -33,39 +35,6 @@ pub struct Origin {
     pub message: Option<MessageId>,
     pub call: CallId,
 }
-
-ironclaw_contract::words! {
-    /// The status of a change.
-    pub enum Status {
-        /// It waits for people.
-        Pending = "pending",
-        /// Enough people approved; it is about to be applied.
-        Approved = "approved",
-        Applied = "applied",
-        /// A person said no.
-        Rejected = "rejected",
-        /// No person decided in time.
-        Expired = "expired",
-        /// It can no longer be decided: the setting has changed since, or its requester was removed.
-        Withdrawn = "withdrawn",
-        /// It was approved and failed. Nothing changed, unless the outcome says that conversations are erased.
-        Failed = "failed",
-        /// It was active in a record that was restored, so a person must check it.
-        Unknown = "unknown",
-    }
-}
-
-impl Status {
-    /// Returns whether a person can still decide.
-    pub const fn is_open(self) -> bool {
-        match self {
-            Self::Pending | Self::Unknown => true,
-            Self::Approved | Self::Applied | Self::Rejected | Self::Expired | Self::Withdrawn | Self::Failed => false,
-        }
-    }
-}
-
-ironclaw_contract::stored_as_text!(Status);
 
 rows! {
     #[derive(Debug, Clone)]

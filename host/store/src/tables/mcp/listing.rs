@@ -3,6 +3,7 @@
 //! Pure. Nothing in a listing carries authority: people confirm it. See [`ironclaw_judge::manifest::server`] for the manifests.
 
 use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::operator::McpListed;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -82,12 +83,12 @@ impl Listing {
         &text[..text.floor_char_boundary(DESCRIPTION_BYTES_MAX)]
     }
 
-    /// Returns how a tool of this listing compares with a confirmed one: `same`, `new` or `changed`.
-    pub fn beside(&self, confirmed: Option<&Self>, name: &str) -> &'static str {
+    /// Returns how a tool of this listing compares with a confirmed one.
+    pub fn beside(&self, confirmed: Option<&Self>, name: &str) -> McpListed {
         match confirmed.and_then(|confirmed| confirmed.pin(name)) {
-            None => "new",
-            Some(pin) if self.pin(name) == Some(pin) => "same",
-            Some(_) => "changed",
+            None => McpListed::New,
+            Some(pin) if self.pin(name) == Some(pin) => McpListed::Same,
+            Some(_) => McpListed::Changed,
         }
     }
 

@@ -1,34 +1,10 @@
-//! The status of an approval request, and its name in the record.
+//! The status of an approval request by the outcome of its call.
 //!
 //! Has no SQL: see [`super`].
 
 use crate::tables::turns::CallOutcome;
 
-ironclaw_contract::words! {
-    /// The status of an approval request.
-    pub enum Status {
-        /// It waits for people.
-        Pending = "pending",
-        /// Every reason has its yes; the call runs next.
-        Approved = "approved",
-        /// The approvals are used up, and the call runs.
-        Running = "running",
-        /// The call did what it was made for.
-        Done = "done",
-        /// The call was made, and ended with an error.
-        Failed = "failed",
-        /// The message of the call waits for its delivery.
-        Queued = "queued",
-        /// A person said no.
-        Rejected = "rejected",
-        /// It was not decided in time, or not used in time.
-        Expired = "expired",
-        /// It can no longer be decided.
-        Withdrawn = "withdrawn",
-        /// The approvals are used up, and the outcome of the call is unknown.
-        Unknown = "unknown",
-    }
-}
+pub use ironclaw_contract::operator::RequestStatus as Status;
 
 impl From<CallOutcome> for Status {
     fn from(outcome: CallOutcome) -> Self {
@@ -40,5 +16,3 @@ impl From<CallOutcome> for Status {
         }
     }
 }
-
-ironclaw_contract::stored_as_text!(Status);

@@ -8,30 +8,7 @@ use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use rusqlite::Row;
 use serde::{Deserialize, Serialize};
 
-ironclaw_contract::words! {
-    /// The state of a recorded call.
-    pub enum CallState {
-        /// It is permitted and has no result yet.
-        Permitted = "permitted",
-        /// It waits for people.
-        Asked = "asked",
-        /// The host runs it; its effect may have happened.
-        Running = "running",
-        Refused = "refused",
-        /// It did what it was made for.
-        Done = "done",
-        /// It ended with an error, or had no effect.
-        Failed = "failed",
-        /// Its message waits for its delivery.
-        Queued = "queued",
-        /// Its effect may have happened.
-        Unknown = "unknown",
-        /// Its turn ended before it ran.
-        Void = "void",
-    }
-}
-
-ironclaw_contract::stored_as_text!(CallState);
+pub use ironclaw_contract::operator::CallState;
 
 /// The end of a call that was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
