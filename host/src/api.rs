@@ -58,11 +58,11 @@ pub use chat::read_replies::ReadReplies;
 pub use large_bodies::LargeBodies;
 pub use state::{About, Api, Reload, Reloading};
 
-use crate::store::refusal::Refusal;
-use crate::store::shutdown::Shutdown;
 use answer::Answer;
 use axum::Router;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
+use ironclaw_store::shutdown::Shutdown;
 use port::{Port, Socket};
 use std::path::PathBuf;
 

@@ -25,7 +25,7 @@ pub mod store;
 pub mod told;
 pub mod writers;
 
-pub use crate::store::tables::changes::{Origin, Requester};
+pub use ironclaw_store::tables::changes::{Origin, Requester};
 
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::seam::change::Change;

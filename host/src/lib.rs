@@ -2,13 +2,12 @@
 //!
 //! No other crate depends on it. See [`daemon`] for the order of a start, and [`runtime::pipeline`] for the path of a message.
 //!
-//! The list of rooms is their order, lowest first. A room imports only from rooms before it; `tests/layers.rs` reads the list.
+//! The list of rooms is their order, lowest first. Below them is `store`, the crate `ironclaw-store`: the record. A room imports only
+//! from rooms before it; `tests/layers.rs` reads the list.
 
 #![forbid(unsafe_code)]
 // No other crate reads this one, so only what a name does not say is documented.
 #![allow(missing_docs)]
-
-pub(crate) use ironclaw_store as store;
 
 pub(crate) mod registry; // who and what exists, what is allowed, and the settings that a decision reads
 
@@ -44,11 +43,11 @@ pub mod driven {
     pub use crate::registry::{Agent, LOOPBACK, Mode, find_agent, owner};
     pub use crate::runtime::schedules as runs;
     pub use crate::sessions::store as sessions;
-    pub use crate::store::error::Error;
-    pub use crate::store::record::Record;
-    pub use crate::store::refusal::Denied;
-    pub use crate::store::tables::schedules;
     pub use crate::turns::calls::http::Network;
     pub use crate::turns::{calls, context, items, turn};
     pub use crate::upkeep::maintenance::HeadPublisher;
+    pub use ironclaw_store::error::Error;
+    pub use ironclaw_store::record::Record;
+    pub use ironclaw_store::refusal::Denied;
+    pub use ironclaw_store::tables::schedules;
 }

@@ -27,9 +27,9 @@ mod suggestion;
 pub mod tokens;
 pub mod tools;
 
-pub use crate::store::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent, mode_warning};
-pub use crate::store::tables::people::{Giver, LOOPBACK};
 pub use ironclaw_contract::operator::TokenId;
+pub use ironclaw_store::tables::agents::{Agent, Mode, agent_by_id, agents, find_agent, mode_warning};
+pub use ironclaw_store::tables::people::{Giver, LOOPBACK};
 pub use people::{
     Identity, Person, Role, add_person, create_owner, find_person, identities, known_person, name_or_id, owner, people,
     person_behind, person_by_id, person_name, person_of,
@@ -37,11 +37,11 @@ pub use people::{
 pub use suggestion::Unknown;
 pub use tokens::{FreshToken, Token, TokenState, tokens};
 
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Access;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::{quoted, start};
 
 /// Characters of an agent's name.
@@ -98,18 +98,4 @@ pub fn check_agent_name(name: &str) -> Result<(), Refusal> {
     let shown = start(name, AGENT_NAME_MAX);
     let refusal = Refusal::new(DenialCode::AgentName, format!("{shown:?} is not a valid agent name"));
     Err(refusal.hint("use 1 to 32 characters of a-z, 0-9 and -, starting with a letter"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use ironclaw_contract::seam::change::GuardMode;
-
-    #[test]
-    fn each_mode_of_the_contract_is_the_one_of_its_name() {
-        for mode in GuardMode::ALL.iter().copied() {
-            assert_eq!(Mode::from(mode).name(), mode.name());
-            assert_eq!(GuardMode::from(Mode::from(mode)), mode);
-        }
-    }
 }

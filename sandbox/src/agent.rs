@@ -31,17 +31,14 @@ pub struct Parts {
     pub inbound: InboundReader,
     /// The sandbox's end of the outbound queue.
     pub outbound: OutboundWriter,
-    /// Its own tools.
     pub tools: Tools,
     /// Bounds of a turn.
     pub limits: TurnLimits,
     /// Point at which a test kills it; read only in a build with the feature `failpoints`.
     pub failpoint: Option<String>,
-    /// The model socket.
     pub socket: PathBuf,
 }
 
-/// One session's agent.
 pub struct Agent {
     link: Link,
     inbox: Inbox,

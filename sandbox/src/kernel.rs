@@ -59,7 +59,6 @@ pub fn can_make_socket(family: i32) -> bool {
 
 /// Side of a fork.
 pub enum Side {
-    /// The new process.
     Child,
     /// The process that forked, with the child's process id.
     Parent(Pid),

@@ -43,7 +43,6 @@ pub enum Error {
     /// A queue does not open or does not answer.
     #[error(transparent)]
     Queue(#[from] crypt::Error),
-    /// The workspace is missing.
     #[error("cannot open the workspace: {0}")]
     Workspace(#[source] io::Error),
 }

@@ -3,6 +3,9 @@
 //! It has no policy and no secret except the session key, and reaches only two queues, one socket and its workspace. See
 //! [`crate::launch`] for the order of the steps, then [`crate::agent`].
 
+// The host starts this process, and only its tests read this crate: what a name does not say is documented.
+#![allow(missing_docs)]
+
 pub mod agent;
 pub mod command;
 pub mod kernel;
@@ -23,7 +26,6 @@ pub struct Paths {
     pub inbound: PathBuf,
     /// Directory of the outbound queue.
     pub outbound: PathBuf,
-    /// The agent's files.
     pub workspace: PathBuf,
     /// Directory of the sockets.
     pub run: PathBuf,
@@ -38,7 +40,6 @@ pub struct Paths {
 pub struct Granted {
     /// Its name in a path of a tool: `/` and one name.
     pub name: String,
-    /// Its path.
     pub path: PathBuf,
     /// True if it is writable.
     pub is_writable: bool,
@@ -47,13 +48,11 @@ pub struct Granted {
 /// Paths of the machine's programs, and of the files that they expect.
 #[derive(Debug, Clone)]
 pub struct Programs {
-    /// Programs and libraries.
     pub usr: PathBuf,
     /// Directory with the lists of users and groups.
     pub etc: PathBuf,
     /// Directory for temporary files.
     pub tmp: PathBuf,
-    /// Devices.
     pub devices: Vec<PathBuf>,
 }
 

@@ -35,7 +35,6 @@ pub enum Error {
     System {
         /// The limit or setting.
         what: &'static str,
-        /// The cause.
         source: io::Error,
     },
     /// Landlock refused, or does not enforce what is required.

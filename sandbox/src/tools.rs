@@ -27,12 +27,7 @@ pub enum Error {
     UnknownTool(String),
     /// The arguments are not those of the tool.
     #[error("cannot read the arguments of {tool}: {source}")]
-    Arguments {
-        /// The tool.
-        tool: &'static str,
-        /// The fault.
-        source: canonical::Error,
-    },
+    Arguments { tool: &'static str, source: canonical::Error },
     /// The path is refused, or the file cannot be used.
     #[error(transparent)]
     Workspace(#[from] workspace::Error),

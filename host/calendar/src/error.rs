@@ -8,36 +8,26 @@ pub enum CalendarError {
     /// The time zone database has no zone of this name.
     #[error("unknown time zone {value}: write an IANA name such as {near}")]
     UnknownZone {
-        /// The quoted text.
         value: String,
         /// The name of a zone that is near, or an example.
         near: String,
     },
     /// The kind of a recurrence is not one of three.
     #[error("unknown kind of recurrence {value}: write cron, every or at")]
-    UnknownKind {
-        /// The quoted text.
-        value: String,
-    },
+    UnknownKind { value: String },
     /// A cron expression does not have five fields.
     #[error(
         "cron expression {value} has {count} fields: write five (minute, hour, day of month, month, day of week), such as \
          \"0 8 * * mon-fri\""
     )]
     CronFieldCount {
-        /// The quoted text.
         value: String,
         /// The number of its fields.
         count: usize,
     },
     /// A cron expression is longer than its bound.
     #[error("cron expression {value} has over {max} bytes: write ranges or steps such as */5")]
-    CronTooLong {
-        /// The quoted text.
-        value: String,
-        /// The bound.
-        max: usize,
-    },
+    CronTooLong { value: String, max: usize },
     /// A field of a cron expression has a question mark.
     #[error("cron field {field}: \"?\" has no meaning here: write \"*\"")]
     CronQuestionMark {
@@ -52,7 +42,6 @@ pub enum CalendarError {
     CronField {
         /// The name of the field.
         field: &'static str,
-        /// The quoted part.
         value: String,
         /// The lowest value of the field.
         low: u32,
@@ -63,66 +52,41 @@ pub enum CalendarError {
     #[error(
         "cron expression {value} never matches, because its months do not have such a day: write another day or month"
     )]
-    CronNever {
-        /// The quoted text.
-        value: String,
-    },
+    CronNever { value: String },
     /// An interval cannot be read.
     #[error(
         "interval {value} cannot be read: write a number with m, h, d or w such as 90m, or hourly, daily or weekly"
     )]
-    IntervalUnreadable {
-        /// The quoted text.
-        value: String,
-    },
+    IntervalUnreadable { value: String },
     /// An interval has months, years, seconds or smaller units.
     #[error(
         "interval {value} has a unit other than minutes, hours, days and weeks: write whole minutes such as 90m, or for months a cron \
          expression such as \"0 8 1 * *\""
     )]
-    IntervalUnit {
-        /// The quoted text.
-        value: String,
-    },
+    IntervalUnit { value: String },
     /// An interval has days or weeks and also hours or minutes.
     #[error("interval {value} mixes days and hours: write days alone (2d) or hours alone (36h)")]
-    IntervalMixed {
-        /// The quoted text.
-        value: String,
-    },
+    IntervalMixed { value: String },
     /// An interval is shorter than a minute, or negative.
     #[error("interval {value} is shorter than a minute: write at least 1m")]
-    IntervalTooShort {
-        /// The quoted text.
-        value: String,
-    },
+    IntervalTooShort { value: String },
     /// An interval is longer than its bound.
     #[error("interval {value} is longer than 366 days: write at most 366d, or a cron expression such as \"0 8 1 1 *\"")]
-    IntervalTooLong {
-        /// The quoted text.
-        value: String,
-    },
+    IntervalTooLong { value: String },
     /// A text is neither an interval nor a cron expression.
     #[error(
         "recurrence {value} cannot be read: write hourly, daily, weekly, an interval such as 90m, or a cron expression such as \
          \"0 8 * * mon-fri\""
     )]
-    RecurrenceUnreadable {
-        /// The quoted text.
-        value: String,
-    },
+    RecurrenceUnreadable { value: String },
     /// A time is neither an RFC 3339 instant nor a local time.
     #[error(
         "time {value} cannot be read: write a local time such as 2026-12-01T08:00, or an instant such as 2026-12-01T08:00:00Z"
     )]
-    AtUnreadable {
-        /// The quoted text.
-        value: String,
-    },
+    AtUnreadable { value: String },
     /// A time is not after the present.
     #[error("time {value} is {at}, which is in the past: write a time after {now}")]
     AtPast {
-        /// The quoted text.
         value: String,
         /// The time in its zone.
         at: String,

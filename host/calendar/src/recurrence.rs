@@ -28,18 +28,14 @@ pub enum Recurrence {
     Cron(Cron),
     /// At equal distances.
     Every(Interval),
-    /// Once.
     At(At),
 }
 
 /// The kind of a recurrence, which says how to read its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A cron expression.
     Cron,
-    /// An interval.
     Every,
-    /// One instant.
     At,
 }
 

@@ -11,7 +11,6 @@ const DISTANCE_MS_MIN: i64 = 60_000;
 /// A recurrence in a time zone from a first instant on. Instants are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// The recurrence.
     pub recurrence: Recurrence,
     /// The zone of its wall times.
     pub zone: Zone,

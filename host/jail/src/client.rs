@@ -25,7 +25,6 @@ pub struct Client {
     pub program: String,
     /// Its arguments, without its name.
     pub args: Vec<String>,
-    /// All variables of its environment.
     pub environment: Vec<(String, Variable)>,
     /// Its working directory: the target of a mount, or below one.
     pub directory: String,
@@ -98,7 +97,6 @@ pub struct BindMount {
     pub source: PathBuf,
     /// Absolute path in the jail.
     pub target: String,
-    /// Its purpose.
     pub kind: Kind,
 }
 
@@ -106,7 +104,6 @@ pub struct BindMount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Programs and libraries.
     Programs,
     /// Files that are only read.
     Data,

@@ -43,7 +43,6 @@ pub enum Error {
     Silent {
         /// Name of the jail.
         name: String,
-        /// The cause.
         why: String,
     },
     /// The targets of the probe could not be made.

@@ -101,7 +101,6 @@ impl Shortage {
         }
     }
 
-    /// Returns the remedy.
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::Disk => {

@@ -24,7 +24,6 @@ pub(crate) struct OneThread(PhantomData<*const ()>);
 
 /// Side of a fork.
 pub(crate) enum Side {
-    /// The new process.
     Child,
     /// The process that forked, with the child's process id.
     Parent(i32),

@@ -15,7 +15,6 @@ macro_rules! walls {
         }
 
         impl Wall {
-            /// All walls.
             pub const ALL: &'static [Self] = &[$(Self::$wall,)*];
 
             /// Returns its name, as in the field `wall` of an attempt.
@@ -31,21 +30,16 @@ macro_rules! walls {
 walls! {
     /// The filters of system calls.
     Seccomp = "seccomp",
-    /// The Landlock domain.
     Landlock = "landlock",
     /// A user namespace of its own. For an ordinary user the kernel makes no other namespace without it.
     UserNamespace = "user namespace",
     /// A mount namespace, pivoted into a root of its own.
     Root = "mount namespace",
-    /// A pid namespace of its own.
     PidNamespace = "pid namespace",
-    /// A network namespace of its own.
     NetworkNamespace = "network namespace",
-    /// An IPC namespace of its own.
     IpcNamespace = "ipc namespace",
     /// A host name of its own.
     UtsNamespace = "uts namespace",
-    /// A cgroup namespace of its own.
     CgroupNamespace = "cgroup namespace",
     /// The root directory cannot be written.
     ReadOnlyRoot = "read-only root",
@@ -71,7 +65,6 @@ walls! {
     OpenFilesLimit = "limit of open files",
     /// Processes and threads of the jail.
     ProcessLimit = "limit of processes",
-    /// Size of each file.
     FileSizeLimit = "limit of file size",
     /// The program dies with process 1, and process 1 with the launcher.
     ParentDeath = "parent-death signal",
@@ -92,7 +85,6 @@ walls! {
 }
 
 impl Wall {
-    /// Returns the wall of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|wall| wall.name() == name)
     }

@@ -45,14 +45,12 @@ impl Stage {
     }
 }
 
-/// The answer of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// Nothing stops the call here.
     Pass,
     /// The call needs a person.
     Ask(DenialCode),
-    /// The call is denied.
     Deny(DenialCode),
     /// The mode lifted the stage; has the code that would have stopped the call, if the mode still judges it.
     Lifted(Option<DenialCode>),
@@ -84,7 +82,6 @@ impl Answer {
 pub struct Reason {
     /// The stage that found it.
     pub stage: Stage,
-    /// Its code.
     pub code: DenialCode,
     /// The arguments that it concerns, by name; empty for the call as a whole.
     pub arguments: Vec<String>,
@@ -143,16 +140,13 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Returns the class of the call.
     pub const fn class(self) -> Class {
         self.class
     }
 }
 
-/// The verdict on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may run.
     Permitted(Permit),
     /// It may not run, and no person can change that for this call.
     Denied(DenialCode),
@@ -160,10 +154,8 @@ pub enum Verdict {
     NeedsPerson(Vec<Reason>),
 }
 
-/// The judgement of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// The verdict.
     pub verdict: Verdict,
     /// The class of the call, if the tool is classified.
     pub class: Option<Class>,
@@ -197,7 +189,6 @@ pub fn would_have_blocked(trace: &[(Stage, Answer)]) -> impl Iterator<Item = Den
     })
 }
 
-/// Judges a call.
 pub fn judge(call: &CallContext<'_>) -> Judgement {
     let (mut trace, mut reasons) = (Vec::with_capacity(Stage::ALL.len()), Vec::new());
     let class = stages::class(call);

@@ -10,7 +10,6 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Reads data.
     Read,
     /// Changes data of the agent itself, now or later.
     Write,
@@ -25,7 +24,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// Every class.
     pub const ALL: [Self; 6] = [Self::Read, Self::Write, Self::Send, Self::Exec, Self::Trade, Self::Ask];
 
     /// Returns its word in configuration and ledger.

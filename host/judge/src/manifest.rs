@@ -31,7 +31,6 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// Every place.
     pub const ALL: [Self; 4] = [Self::Contained, Self::Action, Self::Http, Self::Outside];
 
     /// Returns its word in manifests and in the API.
@@ -58,7 +57,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Every rule.
     pub const ALL: [Self; 3] = [Self::Floor, Self::Content, Self::Free];
 
     /// Returns its word in manifests and in the API.
@@ -75,7 +73,6 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Argument {
-    /// Its rule.
     pub rule: Rule,
     /// True if a third party receives its value.
     #[serde(default)]
@@ -121,22 +118,12 @@ pub enum Error {
     #[error(
         "the effect of the tool {tool:?} names {argument:?}, which has no rule: write [tool.arguments.{argument}] with a rule"
     )]
-    Unruled {
-        /// The tool.
-        tool: String,
-        /// The argument.
-        argument: String,
-    },
+    Unruled { tool: String, argument: String },
     /// A contained tool has an outward argument.
     #[error(
         "the tool {tool:?} is contained, so its argument {argument:?} cannot be outward: remove `outward`, or name another reach"
     )]
-    ContainedOutward {
-        /// The tool.
-        tool: String,
-        /// The argument.
-        argument: String,
-    },
+    ContainedOutward { tool: String, argument: String },
 }
 
 #[derive(Deserialize)]

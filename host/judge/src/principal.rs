@@ -10,11 +10,9 @@ use crate::spans::Telling;
 ironclaw_contract::words! {
     /// The kind of the principal of a turn.
     pub enum Principal {
-        /// A registered person.
         Person = "person",
         /// A sender of a public channel who is no registered person.
         Guest = "guest",
-        /// Another agent.
         Agent = "agent",
         /// A schedule, on behalf of its creator.
         Schedule = "schedule",
@@ -47,13 +45,10 @@ impl Allowed {
 /// The classes for each kind of principal, for one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiverPolicy {
-    /// Registered people.
     pub person: Allowed,
     /// Strangers of a public channel.
     pub guest: Allowed,
-    /// Other agents.
     pub agent: Allowed,
-    /// Schedules.
     pub schedule: Allowed,
 }
 

@@ -33,7 +33,6 @@ ironclaw_contract::words! {
 /// The words that gave a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The class.
     pub class: Class,
     /// The index of the span.
     pub span: usize,
@@ -46,7 +45,6 @@ pub struct Evidence {
 pub struct Scope {
     /// The classes; none if the source is [`Source::Default`].
     pub classes: Classes,
-    /// Their origin.
     pub source: Source,
     /// The words that gave them, at most [`EVIDENCE_MAX`], in the order of the text.
     pub evidence: Vec<Evidence>,

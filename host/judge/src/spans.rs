@@ -15,7 +15,6 @@ const TITLE_CHARACTERS_MAX: usize = 80;
 /// A part of a message by one author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span<'a> {
-    /// Its text.
     pub text: &'a str,
     /// True if the person wrote it. Quoted and forwarded texts, files and the words of models, agents and tools are not typed.
     pub typed: bool,
@@ -45,7 +44,6 @@ pub enum Mark {
 pub struct Marked {
     /// Its range of bytes, with its quotation marks.
     pub bytes: Range<usize>,
-    /// What it is.
     pub mark: Mark,
 }
 
@@ -63,7 +61,6 @@ impl Marked {
 pub struct TypedSpan<'a> {
     /// Its index among the spans of the message.
     pub index: usize,
-    /// Its text.
     pub text: &'a str,
     /// The parts that are not the person's own words, in order and without overlap.
     pub marked: Vec<Marked>,

@@ -27,17 +27,10 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// The reason why a chain was not rotated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The state.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// The archive's file.
     #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The directory of the archives.
     #[error(transparent)]
     Home(#[from] home::Error),
@@ -105,7 +98,6 @@ pub fn ensure_directory(home: &Home) -> Result<bool, home::Error> {
     Ok(made)
 }
 
-/// Checks one archive.
 pub fn check(home: &Home, first: u64, wanted: &BTreeSet<u64>) -> Result<Chain, check::Error> {
     if let Some(chain) = quick::archive(open(home, first)?.into_inner(), first, wanted) {
         return Ok(chain);
@@ -215,7 +207,6 @@ impl RenamedArchive {
         self.to.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Renames the archive.
     pub fn take(&self) -> Result<(), Error> {
         std::fs::rename(&self.from, &self.to).map_err(|source| Error::Io { path: self.from.clone(), source })
     }

@@ -20,7 +20,6 @@ pub struct LiveChain {
     pub ledger: String,
     /// Number of its genesis.
     pub first: u64,
-    /// Its genesis.
     pub genesis: Genesis,
     /// Public keys that signed heads of this ledger.
     pub keys: Vec<String>,
@@ -31,7 +30,6 @@ pub struct LiveChain {
 pub struct Foreign {
     /// Number of its first entry, which names its file.
     pub first: u64,
-    /// Its last entry.
     pub signed: Signed,
 }
 

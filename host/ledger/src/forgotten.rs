@@ -27,7 +27,6 @@ const TIME_CHARACTERS: usize = 10;
 pub struct Forgotten {
     /// Its principal, `per_…`.
     pub person: String,
-    /// Its session.
     pub session: SessionId,
     /// The stages of the message.
     pub stages: Vec<Stage>,

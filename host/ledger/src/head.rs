@@ -25,10 +25,8 @@ const HEAD_BYTES_MAX: u64 = 4096;
 /// The reason why there is no signing key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The state.
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
-    /// The key.
     #[error(transparent)]
     Key(#[from] keys::Error),
     /// There is no key yet.
@@ -208,7 +206,6 @@ pub struct Contradiction {
     pub name: String,
     /// The first number at which its history differs.
     pub from: u64,
-    /// The signed entry.
     pub signed: Signed,
 }
 
@@ -217,7 +214,6 @@ pub struct Contradiction {
 pub struct Signed {
     /// Its number.
     pub seq: u64,
-    /// Its hash.
     pub hash: String,
 }
 
@@ -280,7 +276,6 @@ pub fn keep(directory: &Path, head: &SignedHead) -> io::Result<()> {
 /// A file of a directory of heads.
 #[derive(Debug)]
 pub struct HeadFile {
-    /// Its name.
     pub name: String,
     /// Its head; `None` if the file is no head.
     pub head: Option<SignedHead>,

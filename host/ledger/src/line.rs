@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 /// A line of an export.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// An entry.
     Entry(Parts<'a>),
     /// The signed head that closes a chain.
     Head(Box<SignedHead>),

@@ -26,7 +26,6 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// Adds whole blocks.
     pub(super) fn add(&mut self, blocks: &[[u8; BLOCK_BYTES]]) {
         compress256(&mut self.state, blocks);
         self.bytes += (blocks.len() * BLOCK_BYTES) as u64;

@@ -31,11 +31,9 @@ fn search(columns: &str, condition: &str) -> String {
 pub(super) struct New<'a> {
     /// Its number.
     pub(super) seq: u64,
-    /// Its kind.
     pub(super) kind: Kind,
     /// The canonical bytes that were hashed.
     pub(super) data: &'a str,
-    /// Its hash.
     pub(super) hash: &'a Digest,
     /// Time of the entry, in milliseconds since the epoch.
     pub(super) at: i64,
@@ -59,9 +57,7 @@ pub(super) struct End {
 pub(super) struct Named {
     /// Its number.
     pub(super) seq: u64,
-    /// Its kind.
     pub(super) kind: Kind,
-    /// Its fields.
     pub(super) data: Map<String, Value>,
 }
 
@@ -73,7 +69,6 @@ pub(super) struct Key {
     pub(super) wrapped: Vec<u8>,
 }
 
-/// Inserts an entry.
 pub(super) fn insert(tx: &mut WriteTx<'_>, new: &New<'_>) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO ledger (seq, type, data, hash, at, session_id, message_id, turn_id) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",

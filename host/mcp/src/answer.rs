@@ -28,7 +28,6 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct NotAnswered {
-    /// The reason.
     #[source]
     pub error: Error,
     /// Whether the server may have got the call, and so may have acted. False only if no byte of it was sent.
@@ -44,7 +43,6 @@ pub struct Output {
     pub text: String,
     /// Whether the server calls it an error.
     pub is_error: bool,
-    /// The structured content.
     pub structured: Option<Value>,
     /// Bytes of JSON of the whole result.
     pub bytes: usize,

@@ -16,7 +16,6 @@ pub enum Error {
     /// The server answered with an HTTP status that is not a success. A redirect is one of these.
     #[error("the server refused the request with HTTP status {code}{}", challenge(www_authenticate.as_deref()))]
     Refused {
-        /// The HTTP status.
         code: u16,
         /// The header `WWW-Authenticate`, at most 1,024 bytes of visible ASCII.
         www_authenticate: Option<String>,
@@ -37,29 +36,18 @@ pub enum Error {
     Versions(String),
     /// A message, an answer or a listing is over its bound.
     #[error("the server sent more than {bytes_max} bytes, the bound of an answer; raise the limit or ask for less")]
-    TooLarge {
-        /// The bound.
-        bytes_max: usize,
-    },
+    TooLarge { bytes_max: usize },
     /// The arguments of a call are over their bound. Nothing was sent.
     #[error("the arguments have more than {bytes_max} bytes of JSON; shorten them")]
-    ArgumentsTooLarge {
-        /// The bound.
-        bytes_max: usize,
-    },
-    /// The time was over.
+    ArgumentsTooLarge { bytes_max: usize },
     #[error("the server did not answer in time")]
     Late,
     /// A listing has too many tools, or too many pages.
     #[error("the server lists more than {tools_max} tools, or endless pages; use a server with fewer")]
-    TooManyTools {
-        /// The bound.
-        tools_max: usize,
-    },
+    TooManyTools { tools_max: usize },
     /// Two tools of one listing have the same name.
     #[error("the server lists the tool {0} twice; report it to its author")]
     DuplicateTool(String),
-    /// The connection ended.
     #[error("the connection to the server ended; connect again")]
     Gone,
 }

@@ -9,7 +9,6 @@ use std::collections::HashSet;
 
 /// Bytes of the name of a tool.
 const NAME_BYTES_MAX: usize = 128;
-/// Pages of one listing.
 const PAGES_MAX: usize = 100;
 
 /// One tool as the server lists it.
@@ -24,9 +23,7 @@ pub struct ListedTool {
 /// The tools of a server, of all pages, in the server's order. No name is twice in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing {
-    /// The server.
     pub server: ServerInfo,
-    /// The tools.
     pub tools: Vec<ListedTool>,
 }
 

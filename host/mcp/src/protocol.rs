@@ -117,7 +117,6 @@ impl Protocol {
         self.traffic.ended().is_some() || self.running.is_closed() || self.running.peer().is_transport_closed()
     }
 
-    /// Ends the connection.
     pub(crate) async fn close(mut self) {
         // The tasks of the connection end with `self` in every case.
         let _ = self.running.close_with_timeout(CLOSE).await;

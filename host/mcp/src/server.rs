@@ -14,7 +14,6 @@ pub enum Era {
 /// The server as it describes itself. None of the texts is checked or bounded beyond the bound of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInfo {
-    /// The era.
     pub era: Era,
     /// The version of the protocol, such as `2025-11-25`.
     pub protocol: String,

@@ -16,7 +16,6 @@ const ID_BYTES_MAX: usize = 512;
 /// The reason for the end of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The model finished.
     Whole,
     /// The output reached the limit of tokens.
     Length,
@@ -29,7 +28,6 @@ pub enum End {
 pub struct TokenCounts {
     /// Tokens of the prompt.
     pub input: Option<u64>,
-    /// Tokens of the output.
     pub output: Option<u64>,
 }
 
@@ -41,7 +39,6 @@ impl TokenCounts {
     }
 }
 
-/// An incomplete output.
 #[derive(Debug)]
 pub struct Assembly<'a> {
     draft: &'a PartialAnswer,

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 /// Remaining bounds of one output.
 #[derive(Debug)]
 pub struct AttemptBudget<'a> {
-    /// The deadline.
     pub until: Instant,
     /// Number of attempts that are left.
     pub tries_left: u32,

@@ -50,7 +50,6 @@ impl Breaker {
         }
     }
 
-    /// Records an answer.
     pub fn succeeded(&self) {
         *self.state() = State::default();
     }

@@ -24,7 +24,6 @@ use tokio::time::{Instant, sleep_until};
 pub use super::prices::Prices;
 pub use super::spec::{Kind, Spec};
 
-/// Endpoints in a chain.
 const CHAIN_MAX: usize = 8;
 /// Attempts at an endpoint that others follow in the chain.
 const TRIES_BESIDE_OTHERS: u32 = 2;
@@ -35,10 +34,8 @@ const PROBE_TOKENS_MAX: u32 = 32;
 /// Longest time of a request for the list of models.
 const MODELS_SECONDS_MAX: u64 = 15;
 
-/// A model endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
-    /// Its spec.
     pub spec: Spec,
     backend: Backend,
     tries_max: u32,
@@ -58,7 +55,6 @@ enum Backend {
 /// An endpoint of a chain with its key.
 #[derive(Debug)]
 pub struct Candidate {
-    /// The endpoint.
     pub endpoint: Arc<Endpoint>,
     /// Its key, if it has one.
     pub key: Option<SecretText>,
@@ -298,7 +294,6 @@ impl Candidate {
 /// Bounds of one output.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The deadline.
     pub until: Instant,
     /// Bound on tokens and cost.
     pub allowance: Allowance,

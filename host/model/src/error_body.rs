@@ -24,7 +24,6 @@ pub enum Complaint {
 pub struct ErrorBody {
     /// Type, code and message, in lower case.
     recognised: String,
-    /// The message.
     pub words: String,
     /// The status in the body itself.
     status: Option<u16>,

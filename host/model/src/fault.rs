@@ -61,7 +61,6 @@ pub enum Fault {
     },
     /// The server had an internal error.
     ServerError {
-        /// The HTTP status.
         status: u16,
         /// The wait that the server requested.
         retry_after: Option<Duration>,

@@ -32,7 +32,6 @@ const IDLE_CONNECTIONS_MAX: usize = 16;
 /// Seconds for which an idle connection is kept open.
 const IDLE_CONNECTION_SECONDS: u64 = 60;
 
-/// The connection pools.
 #[derive(Debug)]
 pub struct Connections {
     plain: Client,
@@ -54,20 +53,16 @@ pub struct Timeouts {
 /// A request before it is sent.
 #[derive(Debug)]
 pub struct HttpRequest<'a> {
-    /// The method.
     pub method: Method,
-    /// The address.
     pub url: &'a Url,
     /// The headers, with the key marked as sensitive.
     pub headers: HeaderMap,
     /// The body: JSON, or empty.
     pub body: Vec<u8>,
-    /// The timeouts.
     pub timeouts: Timeouts,
 }
 
 impl Connections {
-    /// Makes the pools.
     pub fn new() -> Self {
         // An error means that a provider is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -133,12 +128,10 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the HTTP status.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
     }
 
-    /// Returns the headers.
     pub fn headers(&self) -> &HeaderMap {
         self.response.headers()
     }

@@ -12,16 +12,11 @@ pub const IMAGE_BYTES_MAX: u64 = 3 * 1024 * 1024;
 /// Tokens that one image counts in an estimate: the most that current models count for an image of usual size.
 pub const IMAGE_TOKENS: u64 = 1600;
 
-/// The type of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageType {
-    /// PNG.
     Png,
-    /// JPEG.
     Jpeg,
-    /// WebP.
     Webp,
-    /// GIF.
     Gif,
 }
 
@@ -37,7 +32,6 @@ impl ImageType {
         }
     }
 
-    /// Returns its media type.
     pub const fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -51,7 +45,6 @@ impl ImageType {
 /// An image for a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Its type.
     pub kind: ImageType,
     /// Its bytes in base64.
     pub base64: Arc<str>,

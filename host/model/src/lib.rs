@@ -3,6 +3,8 @@
 //! Never composes a prompt, records a call or trusts an output; the caller does that. See [`crate::endpoint`].
 
 #![forbid(unsafe_code)]
+// The crates of this workspace alone read this one, so only what a name does not say is documented.
+#![allow(missing_docs)]
 
 mod address;
 mod anthropic;
@@ -66,7 +68,6 @@ pub struct Prompt {
 /// A tool as it is offered to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSchema {
-    /// Its name.
     pub name: String,
     /// Description of its purpose.
     pub description: String,
@@ -78,36 +79,27 @@ pub struct ToolSchema {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     /// Typed by the principal of the turn.
-    Person {
-        /// The words.
-        text: String,
-    },
+    Person { text: String },
     /// The prompt of a schedule that a model wrote and people approved. A request without the authority of a person's words.
-    Task {
-        /// The words.
-        text: String,
-    },
+    Task { text: String },
     /// A message of another agent. It may ask for something, without any authority.
     Agent {
         /// Name of the agent.
         agent: String,
         /// `true` if it answers a message of this conversation.
         answers: bool,
-        /// The words.
         text: String,
     },
     /// Words of another author: another person, a quote, a file, an agent, or text without a seal. Data, never a request.
     Context {
         /// Author of the words, for display.
         author: String,
-        /// The words.
         text: String,
     },
     /// An image that a person sent; its file is in the workspace.
     Image {
         /// Path of the file in the workspace.
         path: String,
-        /// Its content.
         content: ImageContent,
     },
     /// An earlier output of the model.
@@ -119,7 +111,6 @@ pub enum Part {
     },
     /// The result of a call.
     Result {
-        /// Id of the call.
         call_id: String,
         /// Name of the tool.
         tool: String,
@@ -129,15 +120,9 @@ pub enum Part {
         text: String,
     },
     /// Written by the host in place of an answer.
-    Notice {
-        /// The words.
-        text: String,
-    },
+    Notice { text: String },
     /// Information from the host that answers no message: the outcome of a change. It may quote the reason of a person.
-    HostNotice {
-        /// The words.
-        text: String,
-    },
+    HostNotice { text: String },
     /// A short remark in fixed words of the host, such as the date or a note about omitted parts.
     Remark {
         /// The words, on one line.
@@ -149,10 +134,7 @@ pub enum Part {
         text: String,
     },
     /// A summary of earlier parts.
-    Summary {
-        /// The words.
-        text: String,
-    },
+    Summary { text: String },
 }
 
 impl Part {
@@ -177,9 +159,7 @@ impl Part {
 /// A call in an earlier output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastCall {
-    /// The recorded call.
     pub call_id: String,
-    /// The tool.
     pub tool: String,
     /// Its arguments: JSON text.
     pub arguments: String,
@@ -234,7 +214,6 @@ impl Cut {
 pub struct Usage {
     /// Tokens of the prompt.
     pub input_tokens: u64,
-    /// Tokens of the output.
     pub output_tokens: u64,
     /// Cost in millionths of the currency of the endpoint's prices; 0 without prices.
     pub cost_micros: u64,
@@ -243,7 +222,6 @@ pub struct Usage {
 /// An output and its endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// The output.
     pub output: Output,
     /// Name of the endpoint that answered: the first of the chain that could.
     pub endpoint: String,
@@ -330,28 +308,17 @@ ironclaw_contract::settings! {
 pub enum Error {
     /// The operator's script cannot be read.
     #[error("cannot read the script {path:?}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The operator's script is not valid.
     #[error("cannot use the script {path:?}")]
     Script {
-        /// The file.
         path: PathBuf,
         /// The invalid rule and its problem.
         source: scripted::Error,
     },
     /// The settings of an endpoint are not valid.
     #[error("cannot open the model endpoint `{name}`: {why}")]
-    Spec {
-        /// Its name.
-        name: String,
-        /// The reason.
-        why: String,
-    },
+    Spec { name: String, why: String },
     /// No endpoint of the chain gave an output.
     #[error("{0}")]
     Failed(fault::Failed),

@@ -126,7 +126,6 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
 /// The effect of an event on its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// More events follow.
     More,
     /// The stream is complete.
     Done,

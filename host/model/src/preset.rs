@@ -9,9 +9,7 @@ use super::spec::Kind;
 pub struct Preset {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Its protocol.
     pub kind: Kind,
-    /// Its base URL.
     pub base_url: &'static str,
     /// The usual environment variable of its key; `None` for a server without a key.
     pub key_variable: Option<&'static str>,

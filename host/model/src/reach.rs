@@ -177,7 +177,6 @@ pub enum AddressRefused {
     /// All addresses are public, and the URL is plain http.
     #[error("none of its addresses is loopback or private")]
     Public,
-    /// All addresses are forbidden.
     #[error("its addresses are link-local or a cloud's metadata service, which are never asked")]
     Forbidden,
     /// The first address is not of the public Internet, and no other is.

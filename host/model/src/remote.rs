@@ -52,7 +52,6 @@ pub struct Remote {
     quirks: Quirks,
     connections: Arc<Connections>,
     config: Arc<Config>,
-    /// The circuit breaker.
     pub breaker: Breaker,
 }
 
@@ -62,7 +61,6 @@ enum Protocol {
     Messages,
 }
 
-/// A successful attempt.
 struct Completed {
     output: Output,
     took: Usage,
@@ -70,7 +68,6 @@ struct Completed {
     is_whole: bool,
 }
 
-/// A failed attempt.
 struct FailedAttempt {
     fault: Fault,
     words: String,

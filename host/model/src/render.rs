@@ -40,16 +40,12 @@ pub enum Message<'a> {
 /// One part of a message to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// A text.
     Text(Cow<'a, str>),
-    /// An image.
     Image(&'a Image),
 }
 
-/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallResult<'a> {
-    /// Id of the call.
     pub call_id: &'a str,
     /// `true` if the tool succeeded.
     pub ok: bool,
@@ -60,7 +56,6 @@ pub struct CallResult<'a> {
 /// The messages of a prompt, with the places for a provider's cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered<'a> {
-    /// The messages.
     pub messages: Vec<Message<'a>>,
     /// The ends of the beginnings that later prompts repeat, at most two: the end of the parts that every later prompt repeats, and the
     /// end of all parts, which the later prompts of the same turn repeat.

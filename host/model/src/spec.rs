@@ -13,7 +13,6 @@ pub use ironclaw_contract::operator::ModelKind as Kind;
 pub struct Spec {
     /// Its name on this host.
     pub name: String,
-    /// Its protocol.
     pub kind: Kind,
     /// Its base URL; `None` for `scripted`.
     pub base_url: Option<Url>,

@@ -24,7 +24,6 @@ impl PartialAnswer {
         self.0.send_modify(|words| *words = PartialText { attempt: words.attempt + 1, text: String::new() });
     }
 
-    /// Adds more words.
     pub fn push(&self, text: &str) {
         self.0.send_modify(|words| words.text.push_str(text));
     }

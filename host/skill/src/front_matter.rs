@@ -22,7 +22,6 @@ pub struct FrontMatter {
     pub name: Name,
     /// Its purpose and its occasions: one line.
     pub description: String,
-    /// Its license.
     pub license: Option<String>,
     /// Its needs, as text.
     pub compatibility: Option<String>,

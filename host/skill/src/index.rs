@@ -8,7 +8,6 @@ use ironclaw_contract::canonical::{self, Digest, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Its file.
 pub const INDEX: &str = "index.json";
 /// Bytes of an index.
 pub const INDEX_BYTES_MAX: usize = 1024 * 1024;
@@ -17,13 +16,11 @@ pub const ENTRIES_MAX: usize = 5_000;
 /// Bytes of the name of a file.
 const FILE_BYTES_MAX: usize = 200;
 
-/// An index.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {
     /// Its number: one more than that of the index before.
     pub serial: u64,
-    /// The packages.
     pub skills: Vec<Entry>,
     /// The keys and packages that are not to be trusted any longer.
     #[serde(default)]
@@ -36,13 +33,11 @@ pub struct Index {
 pub struct Entry {
     /// The name of the skill.
     pub name: Name,
-    /// Its version.
     pub version: Version,
     /// The name of the file, beside the index. Its signature has the same name with `.minisig`.
     pub file: String,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Its digest.
     pub digest: Digest,
     /// The description of the skill.
     pub description: String,
@@ -52,10 +47,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revoked {
-    /// Ids of keys.
     #[serde(default)]
     pub keys: Vec<String>,
-    /// Packages.
     #[serde(default)]
     pub skills: Vec<Release>,
 }
@@ -66,7 +59,6 @@ pub struct Revoked {
 pub struct Release {
     /// The name of the skill.
     pub name: Name,
-    /// Its version.
     pub version: Version,
 }
 

@@ -4,6 +4,8 @@
 //! A package is a tar archive without compression: `skill.toml`, `SKILL.md`, and files in `scripts/`, `references/` and `assets/`.
 
 #![forbid(unsafe_code)]
+// The crates of this workspace alone read this one, so only what a name does not say is documented.
+#![allow(missing_docs)]
 
 mod archive;
 #[cfg(feature = "author")]
@@ -38,7 +40,6 @@ pub const FILES_MAX: usize = 2_000;
 pub const MANIFEST_BYTES_MAX: u64 = 512 * 1024;
 /// Bytes of `SKILL.md`.
 pub const INSTRUCTIONS_BYTES_MAX: u64 = 64 * 1024;
-/// Characters of a description.
 pub const DESCRIPTION_CHARACTERS_MAX: usize = 1_024;
 
 /// The reason that bytes are no good package. Each variant has a refusal code of its own at the host.
@@ -47,7 +48,6 @@ pub enum Error {
     /// `skill.toml` or the front matter of `SKILL.md` is missing, malformed, out of bounds, or has an unknown field.
     #[error("{file}: {what}")]
     Manifest {
-        /// The file.
         file: String,
         /// The field and the reason.
         what: String,
@@ -58,17 +58,11 @@ pub enum Error {
     Path {
         /// The start of the path, as text.
         path: String,
-        /// The reason.
         what: &'static str,
     },
     /// A file that is missing, that the manifest does not name, or whose bytes have another digest.
     #[error("{path:?}: {what}")]
-    File {
-        /// The path.
-        path: String,
-        /// The reason.
-        what: &'static str,
-    },
+    File { path: String, what: &'static str },
     /// More bytes or files than a package may have.
     #[error("the package is too large: {0}")]
     TooLarge(String),
@@ -80,20 +74,10 @@ pub enum Error {
     Signature(String),
     /// The trusted comment does not name this skill and version.
     #[error("the trusted comment of the signature is {found:?}; it must be {expected:?}")]
-    Comment {
-        /// The comment.
-        found: String,
-        /// The necessary comment.
-        expected: String,
-    },
+    Comment { found: String, expected: String },
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
+    Io { path: String, source: std::io::Error },
 }
 
 impl Error {

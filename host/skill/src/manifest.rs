@@ -13,7 +13,6 @@ mod bounds;
 pub const ENTRIES_MAX: usize = 16;
 /// Bytes of the persona of a skill.
 pub const PERSONA_BYTES_MAX: usize = 2_000;
-/// Characters of a version.
 const VERSION_CHARACTERS_MAX: usize = 64;
 /// Characters of the cause in an error.
 const CAUSE_CHARACTERS_MAX: usize = 200;
@@ -61,10 +60,8 @@ pub struct Grants {
     /// Directories of the host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
-    /// Software.
     #[serde(default, skip_serializing_if = "Packages::is_empty")]
     pub packages: Packages,
-    /// Schedules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<Schedule>,
 }

@@ -15,7 +15,6 @@ mod unpack;
 /// A package whose every entry, digest and bound was checked. Its signature is checked apart: see [`crate::signature`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// The manifest.
     pub manifest: Manifest,
     /// The description of `SKILL.md`.
     pub description: String,

@@ -9,7 +9,6 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Bytes of a path. A header of tar has room for no more.
 pub const PATH_BYTES_MAX: usize = 255;
-/// Parts of a path.
 pub const PARTS_MAX: usize = 8;
 /// Characters of a path in an error.
 const SHOWN_CHARACTERS_MAX: usize = 100;
@@ -58,7 +57,6 @@ fn reason(path: &str) -> Result<(), &'static str> {
     }
 }
 
-/// The directory of the scripts.
 #[cfg(feature = "author")]
 pub(crate) const DIRECTORY_OF_SCRIPTS: &str = "scripts/";
 

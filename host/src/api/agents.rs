@@ -15,8 +15,6 @@ use crate::registry::software::{self, Software};
 use crate::registry::tools;
 use crate::registry::{self, AgentDraft, Giver, Mode, Person, Role, mcp, roles};
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::AgentId;
@@ -26,6 +24,8 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Packages, Settings};
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 
 /// `GET /v1/agents`: the agents that the caller may talk to.
 pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<Agent>> {

@@ -2,12 +2,12 @@
 //!
 //! Decides nothing. See [`ironclaw_contract::operator::Failure`].
 
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ironclaw_contract::operator::{DenialCode, Failure};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 /// Seconds in `Retry-After`. Connections and rate limits become free within seconds, and no exact moment is known.
 pub(super) const RETRY_AFTER_SECONDS: u32 = 5;

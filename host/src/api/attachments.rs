@@ -6,9 +6,9 @@ use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::channel::checks::decode;
 use crate::runtime::pipeline::{Inbound, Place};
 use crate::runtime::sessions::Sessions;
-use crate::store::error::Error;
-use crate::store::refusal::Denied;
 use ironclaw_contract::operator::{MessageFile, MessageImage};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Denied;
 use ironclaw_text::file::{is_image, media_type};
 use ironclaw_text::lookalike;
 

@@ -3,13 +3,13 @@
 //! The host does not verify itself: `ironclaw-host audit` does that. See [`crate::upkeep::maintenance`].
 
 use super::handler::{Answer, Api, Body, Caller, Reply};
-use crate::store::refusal::Refusal;
 use crate::upkeep::maintenance::AcceptError;
 use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{AcceptBreak, BreakAccepted, LedgerHead, Rotated};
 use ironclaw_ledger::archive::{Error, RotationReason};
+use ironclaw_store::refusal::Refusal;
 
 /// `GET /v1/audit/head`
 pub async fn head(State(api): State<Api>) -> Reply<LedgerHead> {

@@ -14,7 +14,6 @@ use super::connections::TrackedBody;
 use super::state::Api;
 use crate::registry::tokens::{self, PREFIX, TEXT_CHARACTERS};
 use crate::registry::{Person, Role, Token, TokenId, TokenState};
-use crate::store::refusal::Refusal;
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
@@ -24,6 +23,7 @@ use axum::response::{IntoResponse, Response};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::routes::{HEALTH, READINESS};
+use ironclaw_store::refusal::Refusal;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 

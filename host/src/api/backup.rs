@@ -3,7 +3,6 @@
 //! An answer without the trailer is incomplete. See [`crate::upkeep::backup`].
 
 use super::handler::{Answer, Caller};
-use crate::store::refusal::Refusal;
 use crate::upkeep::backup::{Error, Prepared};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::{CONTENT_TYPE, TRAILER};
@@ -11,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use http_body::Frame;
 use ironclaw_contract::operator::{BACKUP_TRAILER, DenialCode};
+use ironclaw_store::refusal::Refusal;
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -10,10 +10,6 @@ use crate::registry::policy::{self, Policy};
 use crate::registry::tools;
 use crate::registry::{self, Person, Role, destinations, egress, mcp};
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::messages::Message;
-use crate::store::tables::schedules::OfTurn;
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, Sendable, TurnFacts};
 use crate::turns::items;
@@ -35,6 +31,10 @@ use ironclaw_judge::{Class, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::messages::Message;
+use ironclaw_store::tables::schedules::OfTurn;
 use std::sync::Arc;
 
 /// Characters of the result of a call that `why` shows.

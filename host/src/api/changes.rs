@@ -11,7 +11,6 @@ use crate::gateway::changes::Shown;
 use crate::gateway::store::{self, Filter, Row, Status};
 use crate::gateway::{Requester, decide};
 use crate::registry::{self, Person, Role, roles};
-use crate::store::error::Error;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
@@ -21,6 +20,7 @@ use ironclaw_contract::operator::{
     NewChange, Rejection, Requester as Asker, RequesterId, RequesterKind, SubmittedChange,
 };
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;

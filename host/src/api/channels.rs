@@ -11,10 +11,10 @@ use crate::channels::inbound::routing::engage;
 use crate::gateway::writers;
 use crate::registry;
 use crate::registry::channels::{self, Channel, reach};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::Json;
 use axum::extract::{Path, State};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 
 use ironclaw_contract::operator::{
     self, ChannelKind, ChannelProbe, ChannelTest, DenialCode, NewChannel, NewChannelMade, NewWiring, WaitingSender,
@@ -62,7 +62,7 @@ pub async fn remove(Caller { api, person, .. }: Caller, Path(channel): Path<Stri
         let view = view(tx, &found, hooks)?;
         channels::remove(tx, &found.name, person.id)?;
         dispatch.give_up(tx, &found.name)?;
-        Ok::<_, Denied<crate::store::error::Error>>(view)
+        Ok::<_, Denied<ironclaw_store::error::Error>>(view)
     });
     let removed = removed.await?;
     api.dispatch.wake();

@@ -22,8 +22,6 @@ use crate::channels::outbound::delivery;
 use crate::registry::latch;
 use crate::registry::{self, Identity, Person, tokens};
 use crate::sessions::store::{self, SessionState};
-use crate::store::error::Error;
-use crate::store::refusal::Refusal;
 use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
@@ -34,6 +32,8 @@ use ironclaw_judge::spans::Telling;
 use ironclaw_judge::{Class, Classes};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 use std::sync::Arc;
 

@@ -5,12 +5,12 @@
 //! the host itself, and only those are answered on it. See `api::port`, `api::auth`.
 
 use crate::registry::TokenId;
-use crate::store::refusal::Refusal;
 use axum::body::HttpBody;
 use axum::serve::Listener;
 use http_body::Frame;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -6,13 +6,13 @@ use super::handler::{Answer, Api, Caller, Reply};
 use crate::channels::outbound::delivery::journal::{self, Lost};
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry::{Person, Role};
-use crate::store::refusal::Refusal;
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DeadLetter, DeadLetterDone, Receipt};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 
 /// `GET /v1/dead`

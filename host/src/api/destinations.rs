@@ -4,12 +4,12 @@
 
 use super::handler::{Api, Caller, Reply};
 use crate::registry::{self, destinations};
-use crate::store::error::Error;
-use crate::store::refusal::Denied;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::Destination;
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Denied;
 
 /// `GET /v1/destinations`
 pub async fn all(State(api): State<Api>) -> Reply<Vec<Destination>> {

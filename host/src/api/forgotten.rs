@@ -5,11 +5,11 @@
 use super::handler::{Answer, Api};
 use crate::registry::Person;
 use crate::sessions::store::{self, SessionState};
-use crate::store::error::Error;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::operator::{LedgerEvent, MessageView, Receipt, Why};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::forgotten;
+use ironclaw_store::error::Error;
 use tokio::sync::Semaphore;
 
 /// One search of the archives at a time: each reads whole files, and any person may ask for any id.

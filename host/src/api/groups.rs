@@ -4,10 +4,10 @@
 
 use super::handler::{Api, Reply};
 use crate::registry::groups;
-use crate::store::error::Error;
 use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::operator::AgentGroup;
+use ironclaw_store::error::Error;
 
 /// `GET /v1/groups`
 pub async fn all(State(api): State<Api>) -> Reply<Vec<AgentGroup>> {

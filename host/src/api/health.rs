@@ -6,9 +6,6 @@
 pub(super) mod probed;
 
 use super::handler::{Answer, Api, Reply};
-use crate::store::refusal::Refusal;
-use crate::store::tables::facts::{self, Fact};
-use crate::store::tables::{deliveries, messages, sessions, turns};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -18,6 +15,9 @@ use ironclaw_contract::operator::{Health, Readiness};
 use ironclaw_ledger::chain;
 use ironclaw_state::metrics::{Metrics, Now};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables::facts::{self, Fact};
+use ironclaw_store::tables::{deliveries, messages, sessions, turns};
 use std::time::Duration;
 use tokio::time::Instant;
 

@@ -17,10 +17,6 @@ use crate::channels::inbound::routing;
 use crate::registry::channels::{self, Channel};
 use crate::runtime::pipeline::{Confirmation, Inbound};
 use crate::runtime::sessions::Sessions;
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::shutdown::Shutdown;
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, RETRY_AFTER};
@@ -32,6 +28,10 @@ use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLim
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent, Taken};
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::shutdown::Shutdown;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -247,8 +247,8 @@ fn refused(refusal: Refusal) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::record;
-    use crate::store::tables::channels::{NewChannel, insert};
+    use ironclaw_store::record;
+    use ironclaw_store::tables::channels::{NewChannel, insert};
 
     #[test]
     fn channel_of_another_kind_is_unknown_here() {

@@ -7,8 +7,6 @@ mod login;
 
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::registry::mcp::{self, Server, listing::Listing};
-use crate::store::error::Error;
-use crate::store::refusal::Denied;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::{
@@ -19,6 +17,8 @@ use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Pa
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Denied;
 use std::collections::BTreeMap;
 
 /// `GET /v1/mcp`

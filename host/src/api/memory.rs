@@ -5,7 +5,6 @@
 use super::agents;
 use super::handler::{Answer, Body, Caller, Reply};
 use super::named::id;
-use crate::store::refusal::{Decide, Denied};
 use crate::turns::memories::{self, Kept, NewMemory};
 use axum::Json;
 use axum::extract::{Path, Query};
@@ -14,6 +13,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{NewNote, Note, Notes};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_store::refusal::{Decide, Denied};
 use serde::Deserialize;
 
 /// Notes in one answer.
@@ -67,8 +67,9 @@ pub async fn add(
         let (Kept::New(kept) | Kept::Existing(kept)) = memories::keep(tx, agent, draft)?;
         Ok::<_, Denied>(memories::find(tx, agent, kept)?)
     });
-    let missing =
-        || Answer::from(crate::store::refusal::Refusal::new(DenialCode::NoteUnknown, "the note was removed meanwhile"));
+    let missing = || {
+        Answer::from(ironclaw_store::refusal::Refusal::new(DenialCode::NoteUnknown, "the note was removed meanwhile"))
+    };
     Ok(Json(shown(kept.await?.ok_or_else(missing)?)))
 }
 
@@ -85,8 +86,9 @@ pub async fn forget(Caller { api, person, .. }: Caller, Path((agent, note)): Pat
         memories::forget(tx, agent, id, person.id)?;
         Ok::<_, Denied>(before)
     });
-    let missing =
-        || Answer::from(crate::store::refusal::Refusal::new(DenialCode::NoteUnknown, format!("there is no note {id}")));
+    let missing = || {
+        Answer::from(ironclaw_store::refusal::Refusal::new(DenialCode::NoteUnknown, format!("there is no note {id}")))
+    };
     let forgotten = forgotten.await?.ok_or_else(missing)?;
     Ok(Json(shown(forgotten)))
 }

@@ -12,8 +12,6 @@ use crate::registry::people::{note_refusal, refuse};
 use crate::registry::policy::Policy;
 use crate::registry::secrets::{self, PREFIX, SecretName};
 use crate::registry::{self, Giver, Person};
-use crate::store::record::Record;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::DenialCode;
@@ -25,6 +23,8 @@ use ironclaw_model::preset::PRESETS;
 use ironclaw_model::scripted;
 use ironclaw_state::keys::SecretText;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ pub async fn remove(Caller { api, person: by, .. }: Caller, Path(model): Path<St
             let before = one(tx, &model)?;
             models::remove(tx, &model, by.id).map(|()| before)
         });
-        Ok(removed.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)).widen())?)
+        removed.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)).widen())
     });
     Ok(Json(removed.await?))
 }
@@ -178,7 +178,7 @@ pub async fn set_default(
         let moved = agents_that_move(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         changes.apply_at_once(tx, &giver, None, wanted)?;
-        Ok::<_, Denied<crate::store::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
+        Ok::<_, Denied<ironclaw_store::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
     });
     match set.await {
         Ok(kept) => Ok(Json(kept)),
@@ -256,7 +256,7 @@ async fn change<T: Send + 'static>(
         let changed = api.state().decide(move |tx| {
             let made = make(tx)?;
             let opened = models.open_recorded(tx).map_err(|error| match error {
-                crate::store::error::Error::Model(error) => {
+                ironclaw_store::error::Error::Model(error) => {
                     Refusal::new(DenialCode::ModelUnusable, error.sentence()).into()
                 }
                 error => Undone::from(error),

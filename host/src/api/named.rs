@@ -3,8 +3,8 @@
 //! Looks nothing up. See [`super::routes`].
 
 use super::handler::Answer;
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 use std::str::FromStr;

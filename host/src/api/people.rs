@@ -13,9 +13,6 @@ use crate::gateway::requests;
 use crate::registry::people::{Linked, note_refusal, refuse};
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
-use crate::store::tables;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::canonical::Digest;
@@ -25,6 +22,9 @@ use ironclaw_contract::operator::{
     self, KeptOfPerson, LedgerEvent, NewIdentity, NewPerson, NewPlace, NewRole, PersonPage, RemovedPerson, Whoami,
 };
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
+use ironclaw_store::tables;
 use ironclaw_text::confusable;
 use serde::Deserialize;
 use std::sync::Arc;

@@ -7,8 +7,6 @@ use super::named::{self, id};
 use super::{agents, chat};
 use crate::gateway::questions::{self, Given, Questions, Row, Status};
 use crate::registry::{self, Person};
-use crate::store::error::Error;
-use crate::store::refusal::Denied;
 use axum::Json;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
@@ -18,6 +16,8 @@ use ironclaw_contract::operator::{
     DenialCode, EntryId, EntryType, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection,
 };
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Denied;
 use ironclaw_text::visible;
 use serde::Deserialize;
 use std::sync::Arc;

@@ -12,8 +12,6 @@ use crate::reach::git_push::{self, Diff};
 use crate::registry::tools::GIT_PUSH;
 use crate::registry::{self, Person};
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, RequestId};
@@ -21,6 +19,8 @@ use ironclaw_contract::operator::{
     CallRequest, Decision, DenialCode, EntryId, EntryType, InboxEntry, MessageView, PushDiff, Rejection,
 };
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;

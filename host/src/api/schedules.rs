@@ -8,14 +8,14 @@ use super::named::id;
 use crate::registry::schedules::{self, By, Schedule as Row};
 use crate::registry::{self, Person};
 use crate::runtime::schedules::{Context, refused_now, run_by_hand};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_calendar::Series;
 use ironclaw_contract::ids::{AgentId, MessageId, ScheduleId};
 use ironclaw_contract::operator::{DenialCode, DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleView};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied};
 use serde::Deserialize;
 
 /// Times of a dry run.

@@ -4,13 +4,13 @@
 
 use super::handler::{Answer, Body, Reply};
 use crate::channels::inbound::scope;
-use crate::store::refusal::Refusal;
 use axum::Json;
 use ironclaw_contract::operator::{
     DenialCode, SCOPE_CASES_BYTES_MAX, ScopeMeasure, TestScope, TestedScope, WrongScope,
 };
 use ironclaw_judge::Classes;
 use ironclaw_judge::scope::report::{Measure, Report, Wrong};
+use ironclaw_store::refusal::Refusal;
 
 /// `POST /v1/scope/test`
 pub async fn test(Body(asked): Body<TestScope>) -> Reply<TestedScope> {

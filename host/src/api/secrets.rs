@@ -5,14 +5,14 @@
 use super::handler::{Api, Body, Caller, Reply};
 use crate::registry;
 use crate::registry::secrets::{self, SecretName};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{LedgerEvent, NewSecret, NewSecretValue, Secret};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use std::sync::Arc;
 
 /// `GET /v1/secrets`

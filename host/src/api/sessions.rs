@@ -7,14 +7,14 @@ use super::status;
 use crate::registry::{self, Person, Role};
 use crate::runtime::command::Command;
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Proof, Session, SessionStatus};
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde::Deserialize;
 
 /// Query of `GET /v1/sessions`.

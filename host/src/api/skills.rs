@@ -8,8 +8,6 @@ use crate::gateway::store::Status;
 use crate::reach::skills::Wanted;
 use crate::registry::skills::{self, Installed, Key, Revoker};
 use crate::registry::{self, Person};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied};
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use ironclaw_contract::ids::AgentId;
@@ -18,6 +16,8 @@ use ironclaw_contract::operator::{
     SkillVersion, SubmittedChange,
 };
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied};
 use serde::Deserialize;
 use serde_json::json;
 

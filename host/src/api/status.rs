@@ -12,8 +12,6 @@ use crate::gateway::store as store_of_changes;
 use crate::registry::{self, Person};
 use crate::runtime::command::{ActorView, Phase};
 use crate::sessions::store::{self, Origin, OriginKind, SessionState};
-use crate::store::error::Error;
-use crate::store::tables::{deliveries, turns};
 use crate::turns::items;
 use axum::Json;
 use axum::extract::State;
@@ -27,6 +25,8 @@ use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::chain;
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::{deliveries, turns};
 
 /// Milliseconds by which the record may be ahead of the machine's clock without a warning.
 const AHEAD_MS_MAX: i64 = 60_000;

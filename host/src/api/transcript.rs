@@ -8,8 +8,6 @@ use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};
 use crate::sessions::store::{self, Session};
-use crate::store::error::Error;
-use crate::store::tables;
 use crate::turns::calls::{self, ResultBody};
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, Recorded};
@@ -24,6 +22,8 @@ use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::tables;
 use serde::Deserialize;
 use std::sync::Arc;
 

@@ -6,8 +6,6 @@ use super::agents;
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::registry::{self, Person, Role};
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::Refusal;
 use crate::turns::budget::book::UsagePart;
 use crate::turns::budget::{self, Ceiling, Limit, OwnCeilings, book};
 use axum::Json;
@@ -19,6 +17,8 @@ use ironclaw_contract::seam::change::Settings;
 use ironclaw_ledger::rfc3339;
 use ironclaw_model::endpoint::{Endpoints, Kind};
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Refusal;
 use serde::Deserialize;
 use std::sync::Arc;
 

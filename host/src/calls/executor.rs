@@ -19,9 +19,6 @@ use crate::reach::skills::Skills;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::tables::deliveries;
 use crate::turns::calls::{self, Call, CallRow, ResultBody, ResultTarget};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -34,6 +31,9 @@ use ironclaw_contract::seam::seal::Label;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::deliveries;
 use std::sync::Arc;
 
 /// Runs the calls that the host runs.

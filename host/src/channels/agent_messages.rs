@@ -10,9 +10,6 @@ pub mod request;
 
 use crate::channels::inbound::inbox::{self, Text};
 use crate::sessions::store::Session;
-use crate::store::error::Error;
-use crate::store::tables::agent_messages::{self as table, AgentMessage};
-use crate::store::tables::messages::NewMessage;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::Label;
@@ -20,6 +17,9 @@ use ironclaw_judge::Principal;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::agent_messages::{self as table, AgentMessage};
+use ironclaw_store::tables::messages::NewMessage;
 use ironclaw_text::lookalike;
 
 pub use crate::registry::destinations::AGENT;

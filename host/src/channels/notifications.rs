@@ -3,15 +3,15 @@
 //! A notification has the kind and the id of its object, and never content: its channel may be read by others. It is a row in the
 //! transaction of its reason; [`crate::channels::outbound::dispatch`] sends it. See [`crate::registry::places`] for the places.
 
-pub use crate::store::tables::notifications::{About, Place, State, Stored};
+pub use ironclaw_store::tables::notifications::{About, Place, State, Stored};
 
 use crate::registry::{self, Role};
-use crate::store::tables::notifications::{self as table, Times};
-use crate::store::times::{DAY_MS, HOUR_MS};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables::notifications::{self as table, Times};
+use ironclaw_store::times::{DAY_MS, HOUR_MS};
 use std::fmt::Display;
 
 /// Milliseconds after which a settled notification is deleted.
@@ -65,9 +65,6 @@ pub fn line(about: About, id: &str) -> String {
 /// Records a notification of a person, in the transaction of its reason. It waits, or it ends at once if the person has no place. A
 /// person gets no second notification for the same reason about the same object: see [`About`]. A removed person gets none. `now` is in
 /// milliseconds since the epoch.
-///
-/// # Errors
-/// Errors of the record.
 pub fn add(
     tx: &mut WriteTx<'_>,
     person: PersonId,
@@ -78,9 +75,6 @@ pub fn add(
 }
 
 /// Records a notification as [`add`] does. It is sent after `wait_ms` milliseconds at the earliest, unless it is withdrawn before.
-///
-/// # Errors
-/// Errors of the record.
 pub fn add_later(
     tx: &mut WriteTx<'_>,
     person: PersonId,
@@ -123,9 +117,6 @@ fn add_for(
 }
 
 /// Records a notification of each owner and admin: for an incident that concerns no single person.
-///
-/// # Errors
-/// Errors of the record.
 pub fn add_for_operators(
     tx: &mut WriteTx<'_>,
     notification: &Notification,
@@ -135,9 +126,6 @@ pub fn add_for_operators(
 }
 
 /// Records a notification of each owner and admin, and of this person: for an incident of the person's conversation. Each is told once.
-///
-/// # Errors
-/// Errors of the record.
 pub fn add_for_operators_and(
     tx: &mut WriteTx<'_>,
     concerned: Option<PersonId>,
@@ -153,18 +141,12 @@ pub fn add_for_operators_and(
 }
 
 /// Records a notification of each owner and admin about a head of the ledger that was not kept outside.
-///
-/// # Errors
-/// Errors of the record.
 pub fn head_not_kept(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
     let now = tx.wall();
     add_for_operators(tx, &Notification::new(About::HeadNotKept, "head"), now)
 }
 
 /// Withdraws the notifications about an object that wait to be sent, because it was decided or ended. One in flight is sent.
-///
-/// # Errors
-/// Errors of the record.
 pub fn withdraw(tx: &mut WriteTx<'_>, object: impl Display) -> Result<(), ironclaw_state::Error> {
     let (subject, now) = (object.to_string(), tx.wall());
     for delivery in table::withdraw(tx, &subject, now)? {

@@ -4,7 +4,6 @@
 //! [`ironclaw_ledger::check`].
 
 use crate::daemon::config;
-use crate::store::toml_file;
 use crate::upkeep::key_rotation;
 use ironclaw_contract::operator::{LedgerHead, LedgerLine, LedgerWhole};
 use ironclaw_ledger::check::{self, Bad, Class, Verified};
@@ -15,6 +14,7 @@ use ironclaw_ledger::{archive, chain};
 use ironclaw_state::View;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::keys::{MasterKey, Source};
+use ironclaw_store::toml_file;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};

@@ -9,13 +9,13 @@ use crate::daemon;
 use crate::daemon::audit;
 use crate::daemon::config;
 use crate::daemon::preflight;
-use crate::store::toml_file;
 use crate::upkeep::key_rotation;
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
 use ironclaw_jail::{launcher, reader};
 use ironclaw_state::home;
 use ironclaw_state::keys;
+use ironclaw_store::toml_file;
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -465,7 +465,7 @@ fn check_config(at: &At) -> Done {
     let mut warnings = Vec::new();
     for unmet in unmet(&home, &config, &policy)? {
         if unmet.is_refused {
-            return Err(crate::store::toml_file::refused(&home.policy(), unmet.to_string()).into());
+            return Err(ironclaw_store::toml_file::refused(&home.policy(), unmet.to_string()).into());
         }
         warnings.push(unmet.to_string());
     }

@@ -9,10 +9,10 @@ mod values;
 pub use template::template;
 pub use values::Values;
 
-use crate::store::toml_file::{self, Error};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::settings::Setting;
 use ironclaw_state::home::Home;
+use ironclaw_store::toml_file::{self, Error};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

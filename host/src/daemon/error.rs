@@ -1,12 +1,12 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
 use super::mount_policy::Exposed;
-use crate::store::toml_file;
 use crate::upkeep::key_rotation;
 use ironclaw_ledger::{archive, head};
 use ironclaw_state::home;
 use ironclaw_state::keys;
 use ironclaw_state::seal;
+use ironclaw_store::toml_file;
 use std::path::PathBuf;
 
 /// The reason that the daemon does not run.
@@ -27,7 +27,7 @@ pub enum Error {
     #[error(transparent)]
     Seal(#[from] seal::Error),
     #[error(transparent)]
-    Pipeline(#[from] crate::store::error::Error),
+    Pipeline(#[from] ironclaw_store::error::Error),
     /// The signing key of the ledger.
     #[error(transparent)]
     Head(#[from] head::Error),

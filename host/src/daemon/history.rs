@@ -9,12 +9,12 @@ use crate::gateway::questions;
 use crate::gateway::requests;
 use crate::gateway::store;
 use crate::runtime::schedules;
-use crate::store::error::Error;
-use crate::store::record::Record;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{WriteTx, log};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
 use std::sync::Arc;
 
 /// The outcome of a call that waited in a restored record.

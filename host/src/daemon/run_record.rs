@@ -5,13 +5,13 @@ use super::history;
 use crate::gateway::quorum;
 use crate::registry;
 use crate::registry::policy::{self, Policy};
-use crate::store::record::Record;
-use crate::store::tables::facts::{self, Fact};
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::State;
 use ironclaw_state::home::Home;
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::facts::{self, Fact};
 use std::sync::Arc;
 
 /// Writes the entry of the start. Returns warnings, such as one about an unclean end of the last run.
@@ -26,7 +26,7 @@ pub(super) async fn begin(
         .state
         .write(move |tx| {
             if registry::owner(tx)?.is_none() {
-                return Ok::<_, crate::store::error::Error>(None);
+                return Ok::<_, ironclaw_store::error::Error>(None);
             }
             let previous = facts::get(tx, Fact::Running)?;
             facts::set(tx, Fact::Running, boot)?;

@@ -5,8 +5,8 @@
 
 use super::decide::proof::Approved;
 use super::kinds::{self, Prepared};
-use crate::store::refusal::Denied;
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::Denied;
 
 /// The result of an applied change.
 #[derive(Debug)]

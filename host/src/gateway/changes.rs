@@ -13,15 +13,15 @@ use crate::gateway::store::{self, Row, Submitted};
 use crate::gateway::{Proposed, Requester, review_page};
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::{self, Agent, Person, Role, roles};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_state::keys::ApprovalRoot;
 use ironclaw_state::{ReadTx, failpoint};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -76,7 +76,7 @@ impl Changes {
 
     /// Returns the number of approvals that this change needs.
     pub fn approvals_needed(&self, row: &Row) -> u32 {
-        store::rule(&row, &self.settings().policy).approvals
+        store::rule(row, &self.settings().policy).approvals
     }
 
     /// Submits a change that a person requests.
@@ -179,7 +179,7 @@ impl Changes {
         let approve = self.record().state.decide(move |tx| {
             let settings = changes.settings();
             let said = decide::approve(tx, &changes.decision_context(&settings), &by, &proof, id, &shown);
-            said.map_err(|undecided| undecided.notifying(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?)))
+            said.map_err(|undecided| undecided.notifying(|row| notify(tx, changes.record(), row)))
         });
         if approve.await? == Vote::Approved {
             failpoint::reach("change_approved");
@@ -198,7 +198,7 @@ impl Changes {
             let settings = changes.settings();
             match decide::reject(tx, &changes.decision_context(&settings), &by, id, &reason) {
                 Ok(row) => Ok(notify(tx, changes.record(), &row)?),
-                Err(undecided) => Err(undecided.notifying(|row| Ok::<_, Error>(notify(tx, changes.record(), row)?))),
+                Err(undecided) => Err(undecided.notifying(|row| notify(tx, changes.record(), row))),
             }
         });
         reject.await?;

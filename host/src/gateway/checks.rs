@@ -8,10 +8,10 @@ use super::{Checked, Proposed, Requester, current_settings};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent};
 use crate::sessions::store;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 /// Checks a proposal and completes it.
 ///

@@ -14,9 +14,6 @@ use ironclaw_state::ReadTx;
 ///
 /// The current setting has the shape of the payload. It is null for a new agent, for a server that is not in the catalogue, and
 /// for a removed agent.
-///
-/// # Errors
-/// Returns the errors of the record.
 pub fn read(
     tx: &ReadTx<'_>,
     host_policy: &HostPolicy,
@@ -28,9 +25,6 @@ pub fn read(
 }
 
 /// Returns the current rule for a change of an agent.
-///
-/// # Errors
-/// Returns the errors of the record.
 pub fn rule_now(
     tx: &ReadTx<'_>,
     policy: &Policy,

@@ -17,9 +17,9 @@ use crate::gateway::approval::{self, Approver, Domain, Subject, SubjectNames};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Giver, Person, Role, roles};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::times::HOUR_MS;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::times::HOUR_MS;
 pub use undecided::Undecided;
 
 use counted::{Ballot, ValidApproval};
@@ -73,7 +73,7 @@ pub fn deciding_role(
 
 /// Returns whether this person may decide on this change.
 pub fn may_decide(tx: &ReadTx<'_>, policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
-    Ok(store::rule(&row, policy).admits(deciding_role(tx, by, row.kind, row.agent)?))
+    Ok(store::rule(row, policy).admits(deciding_role(tx, by, row.kind, row.agent)?))
 }
 
 /// Returns whether this person may read the whole page of this change. The person who asked for it sees its status at least.
@@ -118,7 +118,7 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
             call: origin.call,
         },
     };
-    let concerns = store::concerned(&row).map(|id| (id, agent_name));
+    let concerns = store::concerned(row).map(|id| (id, agent_name));
     let view = View {
         id: row.id,
         change: &row.change,
@@ -128,7 +128,7 @@ pub fn show(tx: &ReadTx<'_>, policy: &Policy, row: &Row) -> Result<(String, Dige
         reason: &row.reason,
         before: &row.before,
         facts: &row.facts,
-        rule: &store::rule(&row, policy),
+        rule: &store::rule(row, policy),
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         generation: row.generation,
@@ -166,7 +166,7 @@ fn subject(row: &Row, rule: &Rule, shown: Digest) -> Subject {
 /// change, or alters a setting or has a name whose meaning differs from the time of the request.
 fn why_stale(tx: &ReadTx<'_>, host_policy: &HostPolicy, row: &Row) -> Result<Option<String>, ironclaw_state::Error> {
     const DIFFERS: &str = "the present setting, or the meaning of a name in it, differs from the time of the request";
-    Ok(match checks::check(tx, host_policy, store::proposed(&row)) {
+    Ok(match checks::check(tx, host_policy, store::proposed(row)) {
         Ok(Checked { proposed, standing }) => {
             let same = proposed.change == row.change && standing.before == row.before && standing.facts == row.facts;
             if same { None } else { Some(DIFFERS.to_owned()) }
@@ -238,7 +238,7 @@ fn count(
     row: &Row,
     shown: Digest,
 ) -> Result<Vec<ValidApproval>, ironclaw_state::Error> {
-    let rule = &store::rule(&row, context.policy);
+    let rule = &store::rule(row, context.policy);
     let ballot = Ballot {
         sort: "change",
         subject: subject(row, rule, shown),

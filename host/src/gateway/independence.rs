@@ -7,11 +7,11 @@ use super::kinds::is_of_agent;
 use super::store::Row;
 use crate::registry::policy::Rule;
 use crate::registry::{self, Giver, Person, TokenId};
-use crate::store::tables;
-use crate::store::tables::people::Provenance;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
+use ironclaw_store::tables;
+use ironclaw_store::tables::people::Provenance;
 use std::collections::BTreeSet;
 
 /// The code of an approval that depends on a person who already counts, or who must not count.

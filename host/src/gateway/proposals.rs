@@ -8,12 +8,12 @@ use crate::gateway::{Proposed, Requester, checks, kinds, told};
 use crate::registry;
 use crate::registry::live_settings::Live;
 use crate::sessions::store as sessions;
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::Denied;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::Denied;
 use ironclaw_text::lookalike;
 use std::sync::Arc;
 

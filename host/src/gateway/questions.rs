@@ -14,19 +14,19 @@ mod due;
 mod ending;
 mod host_questions;
 
-pub use crate::store::tables::questions::{Row, Status, list, waiting_count};
 pub use ask::{Asking, ask};
 pub use decide::{Given, known, may_answer, may_read, unknown};
 pub use due::QuestionWorker;
 pub use ending::{doubt_all, end_of_person, end_of_turn};
 pub use host_questions::{Body, Questions, body};
+pub use ironclaw_store::tables::questions::{Row, Status, list, waiting_count};
 
 use crate::channels::inbound::inbox::Recorded;
 use crate::registry::Person;
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied};
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_state::failpoint;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied};
 use std::sync::Arc;
 
 impl Questions {

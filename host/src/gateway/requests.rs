@@ -22,14 +22,14 @@ mod reasons;
 mod told;
 mod using;
 
-pub use crate::store::tables::requests::{
-    Row, Status, ended, find_by_call, finish, is_any_due, list, list_for_task, list_for_turn, next_end, next_reminder,
-    note_told, pending_count, running,
-};
 pub use ask::{Asked, Asking, ask, follow_equal};
 pub use decide::{known, may_decide, may_read, unknown};
 pub use ending::{end, end_all, end_of_sender, end_of_task, withdraw_approved};
 pub use host_requests::Requests;
+pub use ironclaw_store::tables::requests::{
+    Row, Status, ended, find_by_call, finish, is_any_due, list, list_for_task, list_for_turn, next_end, next_reminder,
+    note_told, pending_count, running,
+};
 pub use notice::{note_unknown, tell_stopped, tell_unknown};
 pub use page::{Shown, arguments, show_or_damage};
 pub use presence::Presence;
@@ -38,11 +38,11 @@ pub use told::expires_soon;
 pub use using::{Permitted, Running, use_approvals};
 
 use crate::registry::Person;
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::RequestId;
 use ironclaw_state::failpoint;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied};
 use std::sync::Arc;
 
 impl Requests {

@@ -1,6 +1,6 @@
 //! The record of changes and approvals, with their bounds, digests and ledger entries.
 //!
-//! Never decides on a change and never applies one. See [`crate::gateway::decide`], and [`crate::store::tables::changes`] for the rows.
+//! Never decides on a change and never applies one. See [`crate::gateway::decide`], and [`ironclaw_store::tables::changes`] for the rows.
 
 mod approvals;
 mod generation;
@@ -8,27 +8,27 @@ mod row;
 
 pub use row::{concerned, proposed, rule};
 
-pub use crate::store::tables::changes::{
+pub use approvals::{add_approval, rewrap};
+pub use generation::begin_generation;
+pub use ironclaw_store::tables::changes::{
     ApprovalRow, Filter, Row, Status, approvals, find, find_similar, list, next_end, partially_approved, use_approval,
     void_approval, waiting,
 };
-pub use crate::store::tables::facts::generation;
-pub use approvals::{add_approval, rewrap};
-pub use generation::begin_generation;
+pub use ironclaw_store::tables::facts::generation;
 
 use super::{Checked, Origin, Proposed, Requester};
 use crate::channels::notifications;
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Role, roles};
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::changes::{self, Ending, NewChange, Scope};
-use crate::store::times::HOUR_MS;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Change, Part, Schedule, Skill};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::changes::{self, Ending, NewChange, Scope};
+use ironclaw_store::times::HOUR_MS;
 use serde_json::Value;
 
 /// The bound on undecided changes of one agent.

@@ -7,9 +7,9 @@ use super::{Requester, decide};
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use crate::registry::policy::Policy;
-use crate::store::tables::changes;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_store::tables::changes;
 
 /// Milliseconds before others are told about a change that a person asked for: the same person often decides at once.
 const OWN_WAIT_MS: i64 = 60_000;
@@ -50,7 +50,7 @@ pub fn expires_soon(tx: &mut WriteTx<'_>, policy: &Policy) -> Result<(), Error> 
 /// Tells everyone who can decide on a change, except for a person who asked for it.
 fn tell(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: About) -> Result<(), Error> {
     let now = tx.wall();
-    let rule = store::rule(&row, policy);
+    let rule = store::rule(row, policy);
     for person in registry::people(tx)? {
         let is_principal = person.id == row.principal();
         let is_of_person = matches!(row.requester, Requester::Person(_));

@@ -15,7 +15,6 @@ pub use servers::{Open, Servers, Slots};
 
 use crate::reach::jail_network::{Gateway, Traffic};
 use crate::registry::mcp::{self, Registration, listing::Listing, login};
-use crate::store::refusal::{Denied, Refusal};
 use crate::turns::calls::{CallOutcome, ResultBody};
 use crate::turns::open_turns::progress::RunningCall;
 use connect::Failed;
@@ -25,6 +24,7 @@ use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_mcp::CallLimits;
 use ironclaw_model::backoff::Backoff;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value};
 use servers::{Connected, Key, Slot};
 use std::collections::{HashMap, HashSet};
@@ -136,9 +136,6 @@ impl Servers {
 
     /// Ends the processes and connections of servers that are no longer in the catalogue as they were, and of agents without a grant. A
     /// call that runs keeps its connection until its end.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub async fn close_unused(&self) -> Result<(), ironclaw_state::Error> {
         let look = |tx: &ReadTx<'_>| {
             let mut used = HashSet::new();

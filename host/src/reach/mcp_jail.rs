@@ -8,12 +8,12 @@ mod error;
 mod program;
 mod state;
 
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::client::{Client, Streams, Variable, WORDS_BYTES_MAX};
 use ironclaw_jail::launcher::{Jailed, Launcher, link};
 use ironclaw_jail::system::Names;
 use ironclaw_jail::{Identity, Limits, MOUNTS_MAX, Mount, Role, Spec, System, inspect, is_reserved, target_name};
+use ironclaw_store::refusal::Refusal;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -21,13 +21,13 @@ pub use layer::verify;
 pub use verified::VerifiedLayers;
 pub use work_dir::FetchContext;
 
-use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ChangeId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::{Home, LayerOwner};
+use ironclaw_store::refusal::Refusal;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -19,12 +19,12 @@ pub use shelf::Shelf;
 
 use crate::reach::jail_network::Fetchers;
 use crate::registry::live_settings::Live;
-use crate::store::record::Record;
-use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::Manifest;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::Refusal;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

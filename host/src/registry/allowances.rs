@@ -2,13 +2,13 @@
 //!
 //! Never makes one and never counts a use: [`crate::gateway::requests::allowance`] does.
 
-use crate::store::tables::agents as table;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, WriteTx};
+use ironclaw_store::tables::agents as table;
 
-pub use crate::store::tables::agents::{
+pub use ironclaw_store::tables::agents::{
     Allowance, allowances, allowances_for, insert_allowance, promised_uses, use_allowance,
 };
 

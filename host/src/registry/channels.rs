@@ -6,11 +6,6 @@ pub mod reach;
 
 use super::places::ending;
 use super::suggestion::Unknown;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::channels::{self as table, NewChannel};
-use crate::store::tables::people::{Identity, LOOPBACK, Person, Role, identities, person_of};
-use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
@@ -18,9 +13,16 @@ use ironclaw_contract::seam::change::UnknownSenders;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::channels::{self as table, NewChannel};
+use ironclaw_store::tables::people::{Identity, LOOPBACK, Person, Role, identities, person_of};
+use ironclaw_store::times::DAY_MS;
 use ironclaw_text::excerpt::start;
 
-pub use crate::store::tables::channels::{Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders};
+pub use ironclaw_store::tables::channels::{
+    Channel, Hears, Rules, WaitingSender, all, find, heard_by, waiting_senders,
+};
 
 /// Channels of one host.
 const CHANNELS_MAX: usize = 64;

@@ -4,12 +4,12 @@
 //! only while a trust group has both. See
 //! [`crate::turns::calls`] for the judgement of a message.
 
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::{Error, ReadTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 
-pub use crate::store::tables::destinations::{AGENT, Destination, State, all, has_any, list_for_agent};
+pub use ironclaw_store::tables::destinations::{AGENT, Destination, State, all, has_any, list_for_agent};
 
 /// Destinations of one agent.
 const DESTINATIONS_MAX: usize = 64;

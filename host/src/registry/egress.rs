@@ -4,14 +4,14 @@
 
 use crate::registry::secrets::SecretName;
 use crate::registry::tools::catalogue::CommandReach;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 
-pub use crate::store::tables::agents::{EgressGrant, egress_of, egress_of_all};
+pub use ironclaw_store::tables::agents::{EgressGrant, egress_of, egress_of_all};
 
 /// Grants of one agent.
 const GRANTS_MAX: usize = 64;
@@ -32,18 +32,12 @@ impl Config {
 }
 
 /// Returns the grants of an agent. A grant that the settings no longer admit is left out.
-///
-/// # Errors
-/// Errors of the record.
 pub fn grants_of(tx: &ReadTx<'_>, agent: AgentId, loopback: Loopback) -> Result<Vec<Grant>, ironclaw_state::Error> {
     let grants = egress_of(tx, agent)?.into_iter();
     Ok(grants.filter_map(|grant| Grant::check(&text(&grant.granted), loopback).ok()).collect())
 }
 
 /// Returns the hosts that commands of an agent may reach. A grant that the settings no longer admit counts too: the judgement of a request leaves it out.
-///
-/// # Errors
-/// Errors of the record.
 pub fn command_reach(tx: &ReadTx<'_>, agent: AgentId) -> Result<CommandReach, ironclaw_state::Error> {
     let grants = egress_of(tx, agent)?;
     let has_hosts = grants.iter().any(|grant| grant.granted.commands.is_some());

@@ -2,11 +2,11 @@
 //!
 //! Never sends a message, and gives no agent a tool: a member uses at a request only tools that it has itself.
 
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 
-pub use crate::store::tables::groups::{Group, all, find, shared_tools};
+pub use ironclaw_store::tables::groups::{Group, all, find, shared_tools};
 
 /// Groups of the host.
 const GROUPS_MAX: usize = 64;

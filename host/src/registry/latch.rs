@@ -4,11 +4,11 @@
 //! turn was open waits again. See [`crate::runtime::emergency_stop`].
 
 use crate::registry::Person;
-use crate::store::tables::facts::{self, Fact};
 use ironclaw_contract::operator::{LedgerEvent, PANIC_FILE, PANIC_RESERVE_FILE};
 use ironclaw_ledger::Entry;
 use ironclaw_state::home::{self, Home};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::facts::{self, Fact};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;

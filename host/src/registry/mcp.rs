@@ -13,8 +13,6 @@ use super::{Agent, destinations, egress, skills};
 use crate::registry::secrets::SecretName;
 use crate::registry::tools::RUN_COMMAND;
 use crate::registry::tools::catalogue::{Catalogue, CommandReach, Terms};
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::mcp as table;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -22,13 +20,15 @@ use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::mcp as table;
 use ironclaw_text::excerpt::quoted;
 use listing::Listing;
 use std::collections::BTreeMap;
 
 pub use registration::{Credential, Login, Place, Registration, registration};
 
-pub use crate::store::tables::mcp::{Grant, Server, grants_of, holders, listing, server as find, servers};
+pub use ironclaw_store::tables::mcp::{Grant, Server, grants_of, holders, listing, server as find, servers};
 
 /// Servers of one host.
 pub const SERVERS_MAX: i64 = 64;

@@ -5,9 +5,6 @@
 
 use super::agents;
 use crate::registry::secrets::{self, SecretName};
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::facts::{self, Fact};
-use crate::store::tables::models::{self as table, Model};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
@@ -15,6 +12,9 @@ use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{Kind, Prices, Spec};
 use ironclaw_model::{check_url, scripted};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::facts::{self, Fact};
+use ironclaw_store::tables::models::{self as table, Model};
 use ironclaw_text::excerpt::{quoted, start};
 use url::Url;
 

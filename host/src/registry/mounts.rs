@@ -2,4 +2,4 @@
 //!
 //! Never decides whether a directory may be granted, and never reads a disk. See [`crate::runtime::launch`], which mounts them.
 
-pub use crate::store::tables::agents::{Mount, mounts_of as list_for_agent};
+pub use ironclaw_store::tables::agents::{Mount, mounts_of as list_for_agent};

@@ -3,20 +3,20 @@
 //! An identity is a whole, opaque pair: never a prefix, never a display name, and never of two people. See
 //! [`mod@crate::registry::tokens`] and [`crate::channels::inbound::identity`].
 
-pub use crate::store::tables::people::{
+pub use ironclaw_store::tables::people::{
     Identity, Person, Role, SENDER_BYTES_MAX, find_person, identities, owner, people, person_by_id, person_of,
 };
 
 use super::allowances;
 use super::places::ending::{self, identity_entry};
 use super::suggestion::Unknown;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables;
-use crate::store::tables::people::{Giver, LOOPBACK};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables;
+use ironclaw_store::tables::people::{Giver, LOOPBACK};
 use ironclaw_text::excerpt::quoted;
 
 /// Characters of a person's name.
@@ -34,9 +34,6 @@ pub fn name_or_id(name: Option<String>, id: impl std::fmt::Display) -> String {
 }
 
 /// Returns the name of a person, or the id if the person was removed.
-///
-/// # Errors
-/// Errors of the record.
 pub fn person_name(tx: &ReadTx<'_>, id: PersonId) -> Result<String, ironclaw_state::Error> {
     Ok(name_or_id(person_by_id(tx, id)?.map(|person| person.name), id))
 }

@@ -6,12 +6,12 @@
 use super::people::{Identity, Person, Role, person_by_id};
 use super::places::ending::{self, identity_entry};
 use super::{allowances, roles, tokens};
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables;
 
 #[derive(Debug, Default)]
 pub struct LostAccess {

@@ -5,15 +5,15 @@
 pub(super) mod ending;
 
 use super::channels;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::notifications as table;
-use crate::store::tables::people::LOOPBACK;
-use crate::store::tables::people::{self, Identity, Person};
 use ending::{end, identity_entry};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::notifications as table;
+use ironclaw_store::tables::people::LOOPBACK;
+use ironclaw_store::tables::people::{self, Identity, Person};
 
-pub use crate::store::tables::notifications::{place_of, places};
+pub use ironclaw_store::tables::notifications::{place_of, places};
 
 /// The word for no place.
 const NONE: &str = "none";

@@ -7,11 +7,11 @@ mod calls;
 pub use calls::{Calls, decided_classes};
 
 use crate::registry::Role;
-use crate::store::toml_file::{self, Error};
 use calls::CallRules;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_judge::Class;
+use ironclaw_store::toml_file::{self, Error};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -6,12 +6,12 @@
 pub mod workspace;
 
 use crate::registry::LOOPBACK;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::messages::{Load, waiting_of_person, waiting_on_channel};
-use crate::store::tables::sessions;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::messages::{Load, waiting_of_person, waiting_on_channel};
+use ironclaw_store::tables::sessions;
 
 ironclaw_contract::settings! {
     /// `[quota]`; the loopback has no bound of a channel.

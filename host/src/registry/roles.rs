@@ -3,16 +3,16 @@
 //! Never reduces the roles of the host: its owners and admins may talk to every agent. See [`crate::channels::inbound::routing`] and
 //! [`crate::gateway`].
 
-pub use crate::store::tables::agents::{administered, role_of, roles_of as list_for_agent};
+pub use ironclaw_store::tables::agents::{administered, role_of, roles_of as list_for_agent};
 
-use crate::store::tables;
-use crate::store::tables::agents::Agent;
-use crate::store::tables::people::{Person, Role};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables;
+use ironclaw_store::tables::agents::Agent;
+use ironclaw_store::tables::people::{Person, Role};
 
 /// The rights of a person with one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,6 @@
 pub mod catch_up;
 
 use super::{Agent, Identity, Person, Role, person_by_id};
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::schedules as table;
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId, ScheduleId};
@@ -15,11 +13,13 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{self, ReplyTo};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::schedules as table;
 use ironclaw_text::excerpt::quoted;
 use serde_json::Value;
 use std::fmt::Display;
 
-pub use crate::store::tables::schedules::{
+pub use ironclaw_store::tables::schedules::{
     Occurrence, OccurrenceState, Schedule, State, added_by_change, all, find, list_for_creator, occurrence_for_message,
     occurrences_of,
 };
@@ -177,11 +177,8 @@ fn entry(event: LedgerEvent, row: &Schedule, by: By) -> Entry {
 }
 
 /// Returns the identity of the creator that a run of the schedule has on the channel of its replies.
-///
-/// # Errors
-/// Errors of the record.
 pub fn identity(tx: &ReadTx<'_>, row: &Schedule) -> Result<Option<Identity>, Error> {
-    let own = crate::store::tables::people::identities_of(tx, row.creator)?;
+    let own = ironclaw_store::tables::people::identities_of(tx, row.creator)?;
     let on_channel = || own.iter().filter(|identity| identity.channel == row.channel);
     let same = on_channel().find(|identity| identity.sender == row.platform_id);
     Ok(same.or_else(|| on_channel().next()).cloned())

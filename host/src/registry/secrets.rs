@@ -3,8 +3,6 @@
 //! Gives a value only to the code that uses it, and writes neither a value nor its digest into the ledger. See `api::secrets`,
 //! `calls::model_socket::endpoints`.
 
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::models::{self as table, SecretTimes, WrappedSecret};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, SecretSource as Source};
 use ironclaw_judge::egress::SECRET_CHARACTERS_MAX;
@@ -12,6 +10,8 @@ pub use ironclaw_judge::egress::{SECRET_PREFIX as PREFIX, SecretName};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::models::{self as table, SecretTimes, WrappedSecret};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read};
@@ -105,9 +105,6 @@ pub struct Versioned {
 }
 
 /// Returns a secret by the version that its value has now.
-///
-/// # Errors
-/// Errors of the record.
 pub fn versioned(tx: &ReadTx<'_>, name: SecretName) -> Result<Versioned, ironclaw_state::Error> {
     let version = match credential(&name) {
         // A file that went away since has no value.

@@ -2,9 +2,6 @@
 //!
 //! Never reads a package and never reaches a source: see [`crate::reach::skills`]. Gives no agent a skill: see [`crate::gateway::writers`].
 
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::skills as table;
-use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -12,12 +9,15 @@ use ironclaw_ledger::Entry;
 use ironclaw_skill::signature::PublicKey;
 use ironclaw_skill::{Manifest, Name, Version};
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::skills as table;
+use ironclaw_store::times::DAY_MS;
 use ironclaw_text::excerpt::{quoted, start};
 use std::collections::BTreeSet;
 
 pub use ironclaw_contract::operator::SkillTrust as Trust;
 
-pub use crate::store::tables::skills::{
+pub use ironclaw_store::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys,
     list_for_agent, package_by_digest, package_of, set_brought, set_serial as saw_serial, signed_names, sources, text,
     text_paths, unused_since, used_digests as used,

@@ -2,13 +2,13 @@
 //!
 //! Never makes a layer. See [`crate::reach::packages`].
 
-pub use crate::store::tables::agents::{Software, software_of as for_agent};
+pub use ironclaw_store::tables::agents::{Software, software_of as for_agent};
 
-use crate::store::tables::{agents, mcp};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_state::ReadTx;
 use ironclaw_state::home::LayerOwner;
+use ironclaw_store::tables::{agents, mcp};
 
 /// Returns the layer of an agent, if it has one.
 pub fn layer_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Option<Digest>, ironclaw_state::Error> {

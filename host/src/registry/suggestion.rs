@@ -4,10 +4,10 @@
 //! [`ironclaw_text::nearest`].
 
 use super::roles::role_for;
-use crate::store::refusal::Refusal;
-use crate::store::tables;
-use crate::store::tables::people::{Person, Role};
 use ironclaw_state::{Error, ReadTx};
+use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables;
+use ironclaw_store::tables::people::{Person, Role};
 use ironclaw_text::nearest::nearest;
 
 /// Least similarity of the unknown and the suggested name, from 0 to 1.
@@ -65,10 +65,10 @@ mod tests {
     use crate::gateway::writers::{self, agents::create_agent};
     use crate::registry::{self, AgentDraft};
     use crate::sessions::store::tests::{draft, make_owner};
-    use crate::store::record;
     use ironclaw_contract::operator::DenialCode;
     use ironclaw_contract::seam::change::Access;
     use ironclaw_state::WriteTx;
+    use ironclaw_store::record;
 
     /// Returns the hint of a refusal about an unknown name, for a person.
     fn hint(tx: &WriteTx<'_>, by: &Person, unknown: Unknown<'_>) -> String {

@@ -3,18 +3,18 @@
 //! Never stores the text of a token, and never revives one: expired and revoked are stored states, not a comparison with the clock. See
 //! [`mod@crate::registry::people`] and `crate::api::auth`.
 
-pub use crate::store::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
+pub use ironclaw_store::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
 
 use super::people::refuse;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables;
-use crate::store::tables::people::{Giver, NewToken, Person};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables;
+use ironclaw_store::tables::people::{Giver, NewToken, Person};
 use zeroize::Zeroizing;
 
 /// The prefix of every token, so that a search can find a leaked token.

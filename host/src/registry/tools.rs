@@ -2,9 +2,9 @@
 //!
 //! Never runs one, and never decides on a call. Their classes are in [`ironclaw_judge::manifest`]. See [`crate::turns::calls`].
 
-pub use crate::store::tables::turns::Runs;
 pub use definitions::Tool;
 pub use ironclaw_judge::Class;
+pub use ironclaw_store::tables::turns::Runs;
 pub use names::{
     ASK_QUESTION, COMMAND_SECONDS_MAX, FIND_TOOLS, GIT_PUSH, HTTP_FETCH, MANAGE_SCHEDULES, MEMORY, NETWORK_COMMAND,
     QUESTION_OPTIONS_MAX, READ_SKILL, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND, SEND_FILE,
@@ -18,12 +18,12 @@ pub mod levels;
 mod names;
 mod server_tool;
 
-use crate::store::refusal::Refusal;
 use definitions::{
     actions, find_tools, git_push, http_fetch, memory, network_command, read_skill, run_command, schedule_manage,
     send_file, send_message, workspace,
 };
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 use names::AUTOMATIC;
 use std::sync::LazyLock;

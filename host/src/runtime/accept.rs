@@ -13,10 +13,6 @@ use crate::reach::skills;
 use crate::registry::tools::Runs;
 use crate::registry::{self, skills::Asker};
 use crate::sessions::store::{self, Session};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::Denied;
-use crate::store::tables::sessions;
 use crate::turns::calls::{self, CallState, ResultBody, ResultTarget};
 use crate::turns::context::OutputBody;
 use crate::turns::items;
@@ -34,6 +30,10 @@ use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::Denied;
+use ironclaw_store::tables::sessions;
 use ironclaw_text::lookalike;
 
 /// The result of one row.
@@ -124,7 +124,7 @@ impl Acceptance<'_> {
         &self,
         tx: &mut WriteTx<'_>,
         row: Untrusted<RawRow>,
-    ) -> Result<(Accepted, u64), crate::store::error::Error> {
+    ) -> Result<(Accepted, u64), ironclaw_store::error::Error> {
         match row.check(parse) {
             Ok(row) => {
                 let cursor = row.seq;
@@ -135,7 +135,7 @@ impl Acceptance<'_> {
         }
     }
 
-    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, crate::store::error::Error> {
+    fn judge(&self, tx: &mut WriteTx<'_>, row: Outbound) -> Result<Accepted, ironclaw_store::error::Error> {
         let Self { session, key, .. } = *self;
         let cursor = sessions::cursor(tx, session.id)?;
         let numbers = cursor + 1..=cursor + SEQ_STEP_MAX;
@@ -175,7 +175,7 @@ impl Acceptance<'_> {
         open: &Turn,
         row: &Outbound,
         item: ItemId,
-    ) -> Result<Accepted, crate::store::error::Error> {
+    ) -> Result<Accepted, ironclaw_store::error::Error> {
         let Self { session, key, .. } = *self;
         let found = items::find(tx, item)?;
         let seq = found.as_ref().map_or(0, |found| found.tuple.seq);
@@ -205,7 +205,7 @@ impl Acceptance<'_> {
         self.closed(tx, delivery)
     }
 
-    fn closed(&self, tx: &ReadTx<'_>, delivery: Delivery) -> Result<Accepted, crate::store::error::Error> {
+    fn closed(&self, tx: &ReadTx<'_>, delivery: Delivery) -> Result<Accepted, ironclaw_store::error::Error> {
         let is_waiting = turn::has_next(tx, self.session.id)?;
         Ok(Accepted::Closed { delivery: Box::new(delivery), is_waiting })
     }
@@ -217,7 +217,7 @@ impl Acceptance<'_> {
         row: &Outbound,
         call: Option<&str>,
         action: &Action,
-    ) -> Result<Accepted, crate::store::error::Error> {
+    ) -> Result<Accepted, ironclaw_store::error::Error> {
         let Self { session, key, .. } = *self;
         let recorded = match call.and_then(|call| call.parse::<CallId>().ok()) {
             Some(call) => calls::find(tx, call)?,
@@ -273,7 +273,7 @@ impl Acceptance<'_> {
         call: &calls::CallRow,
         output: &items::Recorded,
         action: &Action,
-    ) -> Result<(ResultBody, Option<&'static str>), crate::store::error::Error> {
+    ) -> Result<(ResultBody, Option<&'static str>), ironclaw_store::error::Error> {
         let Self { session, key, .. } = *self;
         Ok(match action {
             Action::Change { change, reason } => {
@@ -321,7 +321,7 @@ impl Acceptance<'_> {
         call: &calls::CallRow,
         output: &items::Recorded,
         change: Change,
-    ) -> Result<Proposed, crate::store::error::Error> {
+    ) -> Result<Proposed, ironclaw_store::error::Error> {
         let message = turn::messages_of(tx, open.id)?.first().copied();
         let origin = Origin { session: self.session.id, turn: open.id, message, call: call.id };
         Ok(Proposed {
@@ -339,7 +339,7 @@ impl Acceptance<'_> {
         row: &Outbound,
         open: Option<&Turn>,
         why: &'static str,
-    ) -> Result<Accepted, crate::store::error::Error> {
+    ) -> Result<Accepted, ironclaw_store::error::Error> {
         let Self { session, .. } = *self;
         let entry = Entry::new(LedgerEvent::RowRefused)
             .session(session.id)
@@ -409,7 +409,7 @@ pub fn close_with_notice(
     open: &Turn,
     text: &str,
     outcome: &'static str,
-) -> Result<Delivery, crate::store::error::Error> {
+) -> Result<Delivery, ironclaw_store::error::Error> {
     close_as(tx, record, session, key, open, text, Close::Answered, outcome)
 }
 
@@ -424,7 +424,7 @@ pub fn close_as(
     text: &str,
     how: Close,
     outcome: &'static str,
-) -> Result<Delivery, crate::store::error::Error> {
+) -> Result<Delivery, ironclaw_store::error::Error> {
     let delivery = delivery::notify(tx, session, Some(open.id), text, key, &record.sealer)?;
     turn::close(tx, open, how, outcome)?;
     items::enforce_retention(tx, session.id, &record.retention)?;

@@ -12,13 +12,13 @@ use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::runtime::command::Cancelled;
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 

@@ -1,6 +1,6 @@
 //! The worker that applies approved changes and ends expired ones, until the host stops.
 //!
-//! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway::apply`], and [`crate::store::worker`] for the
+//! Holds no rule of its own, and a restart finds all state in the record. See [`crate::gateway::apply`], and [`ironclaw_store::worker`] for the
 //! loop.
 
 use crate::gateway::apply::{self, Applied};
@@ -17,16 +17,16 @@ use crate::reach::packages::{self, Layer};
 use crate::registry::latch::Latch;
 use crate::runtime::launch::{Jails, LAUNCHER_END_TIME};
 use crate::runtime::sessions::Sessions;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::shutdown::Shutdown;
-use crate::store::worker::{self, Due, Wait};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Packages, Skill};
 use ironclaw_state::failpoint;
 use ironclaw_state::home::LayerOwner;
 use ironclaw_state::{ReadTx, State};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::worker::{self, Due, Wait};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -3,12 +3,12 @@
 //! Decides nothing. See [`crate::runtime::actor`].
 
 use crate::registry::Person;
-use crate::store::refusal::Refusal;
 use ironclaw_contract::ids::{MessageId, PersonId, TurnId};
 use ironclaw_contract::operator::Proof;
 use ironclaw_contract::seam::outbound::Progress;
 use ironclaw_jail::launcher::Process;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_store::refusal::Refusal;
 use tokio::sync::oneshot;
 
 /// A command to an actor.

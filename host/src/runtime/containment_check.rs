@@ -10,7 +10,6 @@ use crate::runtime::actor::Actor;
 use crate::runtime::launch::{self, Jails, link_pair, make_run_directory};
 use crate::runtime::link::{self, Link, LinkEvent};
 use crate::sessions::store::Session;
-use crate::store::error::Error;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Attempt, LedgerEvent, Proof, Run};
 use ironclaw_contract::seam::crypt::SessionKey;
@@ -20,6 +19,7 @@ use ironclaw_jail::self_test::{self, HostTargets};
 use ironclaw_jail::{Probe, Role, Spec};
 use ironclaw_ledger::Entry;
 use ironclaw_state::home;
+use ironclaw_store::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 

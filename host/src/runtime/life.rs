@@ -12,8 +12,8 @@ pub(crate) use event::Event;
 use crate::runtime::command::{CommandKind, HasKind, Phase};
 use crate::runtime::sleep_reason::SleepReason;
 use crate::sessions::store::{FailureReason, SessionState};
-use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_store::error::Error;
 
 /// The life of an actor; `C` is a command, which it passes on and never opens.
 pub(crate) struct Life<C> {

@@ -18,9 +18,6 @@ use crate::runtime::accept::{self, Acceptance, Accepted};
 use crate::runtime::receipts::Unreceipted;
 use crate::sessions::Wake;
 use crate::sessions::store::{Session, SessionState};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::{Decide, Denied};
 use crate::turns::open_turns::OpenTurns;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
@@ -29,6 +26,9 @@ use ironclaw_contract::seam::outbound::RawRow;
 use ironclaw_contract::seam::untrusted::Untrusted;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{WriteTx, failpoint};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::{Decide, Denied};
 use std::sync::Arc;
 
 /// The path of a message from a channel to its session.

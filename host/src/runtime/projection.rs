@@ -4,7 +4,6 @@
 //! [`crate::runtime::actor`].
 
 use crate::sessions::store::{Origin, Session};
-use crate::store::tables::{agent_messages, messages};
 use crate::turns::items;
 use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
@@ -12,6 +11,7 @@ use ironclaw_contract::seam::inbound::{InboundWriter, MessageIn, Projection, Rou
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_store::tables::{agent_messages, messages};
 use std::path::Path;
 
 /// The outcome of the reply of an outbound row.
@@ -133,7 +133,7 @@ pub fn rows(
     awake_since: i64,
     key: &ContentKey,
     sealer: &Sealer,
-) -> Result<Vec<MessageIn>, crate::store::error::Error> {
+) -> Result<Vec<MessageIn>, ironclaw_store::error::Error> {
     let mut rows = Vec::with_capacity(messages.len());
     for id in messages {
         let Some(item) = items::find(tx, id.item())? else {

@@ -17,9 +17,6 @@ pub struct Unreceipted(VecDeque<(DeliveryId, MessageId)>);
 
 impl Unreceipted {
     /// Returns the answers of a session that have no receipt in the record.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub fn read(tx: &ReadTx<'_>, session: SessionId) -> Result<Self, ironclaw_state::Error> {
         let mut open = Self::default();
         for delivery in delivery::open_of(tx, session)? {
@@ -38,9 +35,6 @@ impl Unreceipted {
     }
 
     /// Returns the receipts that the record now has.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub fn receipts(&self, tx: &ReadTx<'_>) -> Result<Vec<Receipt>, ironclaw_state::Error> {
         let mut receipts = Vec::new();
         for (id, row) in &self.0 {

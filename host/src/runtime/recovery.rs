@@ -3,10 +3,10 @@
 //! Wakes no session. See [`crate::runtime::sessions`].
 
 use crate::sessions;
-use crate::store::error::Error;
-use crate::store::record::Record;
 use crate::turns::memories;
 use ironclaw_state::home::Home;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
 
 /// Finishes the removals that a crash interrupted, and the index of memories.
 pub async fn recover(record: &Record, home: &Home) -> Result<(), Error> {

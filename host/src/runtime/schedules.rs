@@ -12,12 +12,12 @@ use crate::channels::notifications::{self, About, Notification};
 use crate::registry::live_settings::LiveSettings;
 use crate::registry::schedules::catch_up::{self, Fate};
 use crate::registry::schedules::{self, OccurrenceState, Schedule, State};
-use crate::store::record::Record;
-use crate::store::tables::schedules::{self as table, NewOccurrence};
 use ironclaw_contract::ids::{PersonId, ScheduleId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::schedules::{self as table, NewOccurrence};
 use std::collections::BTreeSet;
 
 pub use start::{Refused, refused_now};
@@ -45,7 +45,7 @@ pub fn come(
     tx: &mut WriteTx<'_>,
     context: &Context<'_>,
     id: ScheduleId,
-) -> Result<Option<SessionId>, crate::store::error::Error> {
+) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
     let now = tx.wall();
     come_at(tx, context, id, now)
 }
@@ -59,7 +59,7 @@ pub fn come_at(
     context: &Context<'_>,
     id: ScheduleId,
     now: i64,
-) -> Result<Option<SessionId>, crate::store::error::Error> {
+) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
     let Some(row) = schedules::find(tx, id)?.filter(|row| row.state == State::Active) else { return Ok(None) };
     let Some(first) = row.next_due.filter(|due| *due <= now) else { return Ok(None) };
     let plan = catch_up::plan(&schedules::series(&row)?, first, now, row.catch_up);
@@ -94,7 +94,7 @@ pub fn start_next(
     tx: &mut WriteTx<'_>,
     context: &Context<'_>,
     id: ScheduleId,
-) -> Result<Option<SessionId>, crate::store::error::Error> {
+) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
     while !is_running(tx, id)? {
         let Some(row) = schedules::find(tx, id)? else { return Ok(None) };
         let waiting = table::open_of(tx, id)?.into_iter().find(|open| open.state == OccurrenceState::Scheduled);
@@ -119,7 +119,7 @@ pub fn run_by_hand(
     context: &Context<'_>,
     row: &Schedule,
     by: PersonId,
-) -> Result<(i64, Option<SessionId>), crate::store::refusal::Denied<crate::store::error::Error>> {
+) -> Result<(i64, Option<SessionId>), ironclaw_store::refusal::Denied<ironclaw_store::error::Error>> {
     if row.state == State::Removed {
         return Err(schedules::wrong_state(row, "it is removed").into());
     }
@@ -150,9 +150,6 @@ pub fn run_by_hand(
 }
 
 /// Pauses every active schedule of a record that was put back to an earlier state, and marks its open occurrences as unknown.
-///
-/// # Errors
-/// Errors of the record.
 pub fn pause_restored(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
     for open in table::open(tx)? {
         if let Some(row) = schedules::find(tx, open.schedule)? {
@@ -176,8 +173,8 @@ pub fn pause_restored(tx: &mut WriteTx<'_>) -> Result<usize, Error> {
 /// Pauses a schedule by the host.
 fn pause(tx: &mut WriteTx<'_>, row: &Schedule, reason: &str) -> Result<(), Error> {
     match schedules::pause(tx, row, schedules::By::Host, reason) {
-        Ok(()) | Err(crate::store::refusal::Denied::Refused(_)) => Ok(()),
-        Err(crate::store::refusal::Denied::Failed(error)) => Err(error),
+        Ok(()) | Err(ironclaw_store::refusal::Denied::Refused(_)) => Ok(()),
+        Err(ironclaw_store::refusal::Denied::Failed(error)) => Err(error),
     }
 }
 

@@ -10,11 +10,11 @@ use crate::runtime::accept;
 use crate::runtime::actor::Actor;
 use crate::sessions::files::versions::Store;
 use crate::sessions::store::{self, FailureReason, Session, SessionState};
-use crate::store::error::Error;
 use crate::turns::{memories, turn};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_state::failpoint;
 use ironclaw_state::home::remove_tree;
+use ironclaw_store::error::Error;
 use std::sync::Arc;
 
 impl Actor {

@@ -54,11 +54,11 @@ mod tests {
     use crate::reach::packages;
     use crate::runtime::launch::Error as Launch;
     use crate::runtime::link;
-    use crate::store::error::Error;
     use ironclaw_contract::ids::SessionId;
     use ironclaw_contract::seam::crypt;
     use ironclaw_jail::{launcher, reader};
     use ironclaw_state::home;
+    use ironclaw_store::error::Error;
     use nix::libc;
     use std::io;
     use std::path::PathBuf;

@@ -4,8 +4,8 @@
 
 use crate::runtime::command::Command;
 use crate::sessions::store::FailureReason;
-use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_store::error::Error;
 
 /// A reason for an awake session to go to sleep; `C` is a command.
 #[derive(Debug)]

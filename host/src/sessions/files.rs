@@ -13,10 +13,10 @@ pub use path::{FilePath, shown};
 
 use crate::registry::quota;
 use crate::registry::quota::workspace;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{DenialCode, FILE_GET_BYTES_MAX};
 use ironclaw_state::home::SessionDirectories;
+use ironclaw_store::refusal::{Denied, Refusal};
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{self, AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, openat, renameat2};

@@ -1,22 +1,22 @@
 //! The states of sessions: makes, halts, releases and erases them, and opens their keys.
 //!
-//! Never starts or stops a process; the actor does that. The rows are in [`crate::store::tables::sessions`].
+//! Never starts or stops a process; the actor does that. The rows are in [`ironclaw_store::tables::sessions`].
 
-pub use crate::store::tables::sessions::{
+pub use ironclaw_store::tables::sessions::{
     Origin, OriginKind, Session, SessionState, all, find, find_by_origin, find_own, give_uid_back, list_for_agent,
     list_for_person, note_failure, removed, touch, was_of,
 };
 
 use crate::registry::{self, Agent, Person, Role};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::sessions::NewSession;
-use crate::store::tables::{deliveries, items, messages, questions, requests, sessions, turns};
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::sessions::NewSession;
+use ironclaw_store::tables::{deliveries, items, messages, questions, requests, sessions, turns};
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 
@@ -185,8 +185,8 @@ pub(crate) mod tests {
     use crate::registry::people::create_owner;
     use crate::registry::quota;
     use crate::registry::{self, AgentDraft};
-    use crate::store::record;
     use ironclaw_contract::seam::change::Access;
+    use ironclaw_store::record;
 
     fn granted(read_only: bool) -> Mount {
         Mount { source: "/srv/data".into(), target: "/data".to_owned(), read_only }

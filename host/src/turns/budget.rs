@@ -9,16 +9,16 @@
 
 pub mod book;
 
-use crate::store::times::DAY_MS;
 use ironclaw_ledger::rfc3339;
 use ironclaw_model::endpoint::Spec;
 use ironclaw_model::{Allowance, Prompt, Usage};
+use ironclaw_store::times::DAY_MS;
 use std::fmt;
 
 pub use crate::registry::live_settings::budget::Config;
-pub use crate::store::tables::models::{OwnCeilings, Spent};
 pub use ironclaw_contract::operator::CeilingKind as Ceiling;
 pub use ironclaw_model::OUTPUT_TOKENS_BOOKED;
+pub use ironclaw_store::tables::models::{OwnCeilings, Spent};
 
 /// A ceiling that is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

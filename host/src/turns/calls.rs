@@ -13,15 +13,15 @@ mod run;
 mod schedule;
 mod send;
 
-pub use crate::store::tables::turns::{
+pub use action::{action_in, action_of};
+pub use advice::advice;
+pub use canonical_text::digest;
+pub use ironclaw_store::tables::turns::{
     CallJudgement, calls_of as for_turn, find_call as find, judgement_of, may_have_happened, promise,
     refuse_before_result, refuse_call as refuse, set_call_refusal as set_refusal, settle_call as settle,
     start_call as start,
 };
-pub use crate::store::tables::turns::{CallOutcome, CallRow, CallState, Runs};
-pub use action::{action_in, action_of};
-pub use advice::advice;
-pub use canonical_text::digest;
+pub use ironclaw_store::tables::turns::{CallOutcome, CallRow, CallState, Runs};
 pub use judge::{Judged, Judgement, TurnFacts, judge, main_code, needs_person};
 pub use output_body::{Call, OutputBody};
 pub use result_body::ResultBody;
@@ -30,8 +30,6 @@ pub use schedule::scheduled;
 pub use send::Sendable;
 pub use send::write_file;
 
-use crate::store::error::Error;
-use crate::store::tables::turns::{self, NewCall};
 use crate::turns::items::{NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
@@ -44,6 +42,8 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::turns::{self, NewCall};
 use ironclaw_text::lookalike;
 
 /// Records a judged call with its position in the output.

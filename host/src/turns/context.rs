@@ -18,7 +18,6 @@ pub use system::Reader;
 
 use crate::registry::tools::catalogue::Offered;
 use crate::registry::{Mode, mcp};
-use crate::store::error::Error;
 use crate::turns::items as index;
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::limits::REFS_MAX;
@@ -29,6 +28,7 @@ use ironclaw_model::{Prompt, ToolSchema};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::{Sealer, SessionSealer};
+use ironclaw_store::error::Error;
 use std::sync::Arc;
 
 /// The refusal of a context: a code and a sentence.

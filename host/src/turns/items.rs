@@ -8,15 +8,13 @@ mod retention;
 mod rows;
 pub mod summary;
 
-pub use crate::store::record::ItemsConfig as Config;
+pub use ironclaw_store::record::ItemsConfig as Config;
 pub use retention::{enforce_before, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 
-pub use crate::store::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
-pub use crate::store::tables::sessions::dropped_upto;
+pub use ironclaw_store::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
+pub use ironclaw_store::tables::sessions::dropped_upto;
 
-use crate::store::error::Error;
-use crate::store::tables::{items, sessions};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Span;
@@ -24,6 +22,8 @@ use ironclaw_contract::seam::seal::{ItemKind, Label, Tuple};
 use ironclaw_state::keys::{self, ContentKey};
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::{items, sessions};
 use serde::de::DeserializeOwned;
 
 /// An item that is not recorded yet. Its body is encrypted before the transaction, and it gets its number inside the transaction.

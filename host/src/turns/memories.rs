@@ -3,8 +3,6 @@
 //! Never shares a note between agents, and always keeps the author and the labels of a note. See `turns::calls::run`.
 
 use crate::registry::tools::REMEMBERED_BYTES_MAX;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::memories::{self as table, NewNote, Numbered};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
@@ -13,10 +11,12 @@ use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::memories::{self as table, NewNote, Numbered};
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-pub use crate::store::tables::memories::{
+pub use ironclaw_store::tables::memories::{
     Note, count, delete_of_agent as erase_of_agent, delete_of_session as erase_of_session, find, list,
 };
 
@@ -183,9 +183,9 @@ pub fn forget(tx: &mut WriteTx<'_>, agent: AgentId, id: MemoryId, by: PersonId) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::refusal::Decide;
     use ironclaw_contract::seam::crypt::SessionKey;
     use ironclaw_state::State;
+    use ironclaw_store::refusal::Decide;
 
     fn new_note(text: String) -> NewMemory {
         let person = PersonId::new();

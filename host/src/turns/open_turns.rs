@@ -6,12 +6,12 @@ pub mod deadlines;
 pub mod progress;
 pub mod streaming;
 
-use crate::store::record::Record;
 use crate::turns::open_turns::deadlines::Deadlines;
 use crate::turns::open_turns::progress::RunningCalls;
 use crate::turns::open_turns::streaming::PartialOutputs;
 use crate::turns::turn;
 use ironclaw_contract::ids::TurnId;
+use ironclaw_store::record::Record;
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -7,16 +7,13 @@ mod position;
 
 pub use position::Position;
 
-pub use crate::store::tables::messages::for_turn as messages_of;
-pub use crate::store::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
-pub use crate::store::tables::turns::{
+pub use ironclaw_store::tables::messages::for_turn as messages_of;
+pub use ironclaw_store::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
+pub use ironclaw_store::tables::turns::{
     Turn, clear_failure, coded_failure, count_model_call, count_result, count_tool_calls, every_open, failure, find,
     note_failure, open_of, outcome, working_for,
 };
 
-use crate::store::tables::items;
-use crate::store::tables::messages::{self, Message};
-use crate::store::tables::turns::{self, CallOutcome, CallState};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
@@ -25,6 +22,9 @@ use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::items;
+use ironclaw_store::tables::messages::{self, Message};
+use ironclaw_store::tables::turns::{self, CallOutcome, CallState};
 use std::collections::BTreeSet;
 
 /// Messages that one turn answers at most; the rest waits for the next turn.
@@ -215,9 +215,6 @@ pub fn close(
 }
 
 /// Returns the turns that worked at a message, in their order: its attempts. Those that a rotation of the ledger archived are left out.
-///
-/// # Errors
-/// Errors of the record.
 pub fn attempts_at(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<TurnId>, ironclaw_state::Error> {
     let Some(last) = message.turn else { return Ok(Vec::new()) };
     if !messages::is_retried(tx, message.id)? {

@@ -32,7 +32,7 @@ pub enum Error {
     #[error(transparent)]
     State(#[from] ironclaw_state::Error),
     #[error(transparent)]
-    Row(#[from] crate::store::error::Error),
+    Row(#[from] ironclaw_store::error::Error),
     /// The key that signs heads.
     #[error(transparent)]
     Head(#[from] head::Error),

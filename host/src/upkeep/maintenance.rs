@@ -6,7 +6,6 @@ mod outside;
 
 pub use outside::AcceptError;
 
-use crate::store::times::DAY_MS;
 use ironclaw_contract::operator::{LedgerEvent, LedgerHead, Rotated, SignedHead};
 use ironclaw_ledger::archive::{self, RotationReason};
 use ironclaw_ledger::head::{self, Position, Signed, Signer};
@@ -17,6 +16,7 @@ use ironclaw_state::failpoint;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{ReadTx, State, WriteTx};
+use ironclaw_store::times::DAY_MS;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::ControlFlow;

@@ -1,13 +1,13 @@
 //! Retention: drops old items of unused sessions, at a start, because the bounds may be tighter than before, and once an hour.
 //!
-//! Never delays a message: each transaction drops a bounded number. See `turns::items` for the rules, and [`crate::store::worker`] for the loop.
+//! Never delays a message: each transaction drops a bounded number. See `turns::items` for the rules, and [`ironclaw_store::worker`] for the loop.
 
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::shutdown::Shutdown;
-use crate::store::worker::{self, Due, Wait};
 use crate::turns::items;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;

@@ -18,7 +18,6 @@ const EVENTS_OF_ONE_MAX: usize = 64;
 type Sender = broadcast::Sender<Arc<Committed>>;
 type BySession = HashMap<SessionId, Sender>;
 
-/// The subscribers.
 #[derive(Clone)]
 pub(super) struct Events {
     pub(super) every: Sender,

@@ -56,11 +56,8 @@ pub enum Error {
     /// Other users could read or write the home.
     #[error("{path} has mode {mode:04o}, owner {uid}: it must be 0700 and your own (uid {me})")]
     Permissions {
-        /// The home.
         path: PathBuf,
-        /// Its mode.
         mode: u32,
-        /// Its owner.
         uid: u32,
         /// The user of this process.
         me: u32,
@@ -73,7 +70,6 @@ pub enum Error {
     Damaged {
         /// The file or directory.
         path: PathBuf,
-        /// The problem.
         what: String,
         /// Instruction for the operator.
         remedy: &'static str,
@@ -85,7 +81,6 @@ pub enum Error {
         check::START_ROOM_FILES_MIN
     )]
     NoRoom {
-        /// The home.
         path: PathBuf,
         /// Bytes that this user may still write.
         free_bytes: u64,
@@ -95,7 +90,6 @@ pub enum Error {
     /// The record is missing, and another file shows that there was one.
     #[error("{home} has no record: state.db is {how}, and {found} shows that there was one")]
     RecordMissing {
-        /// The home.
         home: PathBuf,
         /// `missing` or `empty`.
         how: &'static str,
@@ -104,12 +98,7 @@ pub enum Error {
     },
     /// An error of the operating system.
     #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 impl Home {
@@ -153,7 +142,6 @@ impl Home {
         Ok(())
     }
 
-    /// Returns the path of the home.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -245,7 +233,6 @@ impl Home {
         self.0.join(operator::RUN_FILE)
     }
 
-    /// Returns the path of the log.
     pub fn log(&self) -> PathBuf {
         self.0.join(operator::LOG_FILE)
     }
@@ -280,7 +267,6 @@ impl Home {
         self.0.join("agents").join(id.to_string())
     }
 
-    /// Returns the directories of a session.
     pub fn session(&self, id: SessionId) -> SessionDirectories {
         SessionDirectories(self.0.join("sessions").join(id.to_string()))
     }
@@ -304,12 +290,10 @@ fn lock(mut file: fs::File) -> Result<Flock<fs::File>, nix::Error> {
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error)
 }
 
-/// The directories of one session.
 #[derive(Debug, Clone)]
 pub struct SessionDirectories(PathBuf);
 
 impl SessionDirectories {
-    /// Returns the session's own directory.
     pub fn path(&self) -> &Path {
         &self.0
     }

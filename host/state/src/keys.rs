@@ -41,18 +41,12 @@ ironclaw_contract::settings! {
 pub enum Error {
     /// The file cannot be read.
     #[error("cannot read the master key {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The record exists, and its key is missing.
     #[error("the master key {key} is missing, and {record} is encrypted under it")]
     Missing {
         /// The expected path of the key.
         key: PathBuf,
-        /// The record.
         record: PathBuf,
     },
     /// The file is not 32 bytes.
@@ -60,12 +54,7 @@ pub enum Error {
     Length(PathBuf),
     /// Others may read the file.
     #[error("the master key {path} has mode {mode:04o}: it must be readable by its owner alone (chmod 600)")]
-    Mode {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
+    Mode { path: PathBuf, mode: u32 },
     /// The system has no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(getrandom::Error),
@@ -205,12 +194,10 @@ impl MasterKey {
         SessionKey::new(*self.derive("state.db", 0).0)
     }
 
-    /// Returns the root key of approvals.
     pub fn approval_root(&self) -> ApprovalRoot {
         ApprovalRoot(self.derive("approval", 0))
     }
 
-    /// Returns the key of backups.
     pub fn backup_key(&self) -> BackupKey {
         BackupKey::new(self.derive("backup", 0), self.name())
     }

@@ -6,6 +6,8 @@
 
 // The one exception is `locked`: it locks the memory of a secret.
 #![deny(unsafe_code)]
+// The crates of this workspace alone read this one, so only what a name does not say is documented.
+#![allow(missing_docs)]
 // Only the threads use some of the functions.
 #![cfg_attr(not(feature = "threads"), allow(dead_code))]
 
@@ -70,7 +72,6 @@ pub enum Error {
         "{path} has schema {found}, and this version knows up to {known}: install the newer version again; {way_back}"
     )]
     Newer {
-        /// The file.
         path: String,
         /// Version of the file.
         found: i64,
@@ -85,7 +86,6 @@ pub enum Error {
          earlier build of IronClaw 0.1.0 that has schema {oldest}, and then with this version"
     )]
     Older {
-        /// The file.
         path: String,
         /// Version of the file.
         found: i64,
@@ -97,7 +97,6 @@ pub enum Error {
         "cannot migrate {path} from schema {from} to {to}: {source}; the file is unchanged{kept}: install the earlier version"
     )]
     Migration {
-        /// The file.
         path: String,
         /// Version of the file.
         from: i64,
@@ -105,7 +104,6 @@ pub enum Error {
         to: i64,
         /// Half a sentence that names the snapshot.
         kept: String,
-        /// SQLite's report.
         source: Box<rusqlite::Error>,
     },
     /// The disk has too little space for the snapshot and for the change of the schema.
@@ -120,23 +118,13 @@ pub enum Error {
     },
     /// A snapshot could not be made or removed.
     #[error("the snapshot {path} {why}")]
-    Snapshot {
-        /// The file.
-        path: String,
-        /// The reason.
-        why: String,
-    },
+    Snapshot { path: String, why: String },
     /// Pages of the file are damaged.
     #[error(
         "{path} is damaged ({why}): it was not changed; keep a copy of it, and restore the newest backup of the home, or \
          a snapshot from before an upgrade ({path}.before-vN) if there is one"
     )]
-    Damaged {
-        /// The file.
-        path: String,
-        /// The damage.
-        why: String,
-    },
+    Damaged { path: String, why: String },
     /// Damage that SQLite found while the host ran. Earlier commits are kept, and the host stopped writing.
     #[error(
         "{0} is damaged (found while the host ran): nothing was written to it from then on; keep a copy of it and of {0}-wal, and \
@@ -145,21 +133,10 @@ pub enum Error {
     DamagedMeanwhile(String),
     /// The file could not be made.
     #[error("cannot make {path}: {source}")]
-    NotMade {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
+    NotMade { path: String, source: std::io::Error },
     /// The write-ahead log could not be read.
     #[error("cannot read {path}: {source}")]
-    Log {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// SQLite's report.
+    Log { path: String, source: std::io::Error },
     #[error("state database: {0}")]
     Sqlite(#[source] rusqlite::Error),
     /// A change that was rolled back because it could not be written, such as on a full disk.
@@ -174,7 +151,6 @@ pub enum Error {
     /// Another process has the file open.
     #[error("{0} is in use by another process: end that process, and try again")]
     InUse(String),
-    /// The daemon is stopping.
     #[error("the state database is closed")]
     Closed,
 }

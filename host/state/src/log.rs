@@ -40,7 +40,6 @@ pub(super) enum Log {
 /// The process that inspects the log when it opens the record, and removes it when it closes the record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// This process.
     This,
     /// Another process, which has the record open.
     Another,
@@ -52,7 +51,6 @@ pub(super) enum Owner {
 pub enum Lost {
     /// The log is missing, with all changes that were not yet in the database file.
     Missing,
-    /// The log is damaged.
     Damaged {
         /// Number of commits behind the damage.
         commits: u64,

@@ -115,11 +115,9 @@ impl Default for Counters {
 /// The values of the gauges at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Now {
-    /// The contract's fingerprint.
     pub fingerprint: String,
     /// Start of the host, seconds since the epoch.
     pub started_at: i64,
-    /// Slots in use.
     pub awake: usize,
     /// Number of slots.
     pub awake_max: usize,
@@ -129,7 +127,6 @@ pub struct Now {
     pub sessions: BTreeMap<String, u64>,
     /// Messages that wait for their turn.
     pub messages_waiting: u64,
-    /// Turns that are open.
     pub turns_open: u64,
     /// Deliveries without a final outcome, by state.
     pub deliveries_open: BTreeMap<String, u64>,

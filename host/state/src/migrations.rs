@@ -38,9 +38,7 @@ const fn newest(versions: &[&str]) -> i64 {
 /// A migration of the schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migrated {
-    /// The earlier version.
     pub from: i64,
-    /// The new version.
     pub to: i64,
     /// File name of the snapshot of the earlier version.
     pub snapshot: String,

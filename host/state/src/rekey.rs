@@ -82,7 +82,6 @@ impl Copy {
     }
 }
 
-/// A checked copy.
 pub struct Ready {
     original: Connection,
     from: PathBuf,

@@ -28,7 +28,6 @@ const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
 /// A snapshot beside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Its path.
     pub path: PathBuf,
     /// The first version that ran after the snapshot; the snapshot has the version before it.
     pub before: i64,

@@ -99,7 +99,6 @@ pub(super) fn broken_references(db: &Connection) -> Result<i64> {
     db.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
 }
 
-/// Commits the transaction.
 pub(super) fn commit(db: &Connection) -> Result<()> {
     db.prepare_cached("COMMIT")?.execute([]).map(drop)
 }
@@ -203,7 +202,6 @@ pub(super) fn set_mark(db: &Connection, mark: Mark, value: &str) -> Result<()> {
     set_meta(db, mark.key(), value)
 }
 
-/// Removes a mark.
 pub(super) fn remove_mark(db: &Connection, mark: Mark) -> Result<()> {
     remove_meta(db, mark.key()).map(drop)
 }

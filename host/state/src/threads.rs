@@ -123,7 +123,6 @@ pub(super) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHand
     thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system can start a thread when the host starts")
 }
 
-/// The thread that writes.
 pub(super) struct Writer<'a> {
     pub(super) db: &'a Connection,
     pub(super) clock: &'a Clock,

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::iter;
 
-/// The mark of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineMark {
     /// Removed: only the first list has it.

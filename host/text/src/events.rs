@@ -4,7 +4,6 @@
 
 use std::collections::VecDeque;
 
-/// An event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// Its name; empty if it has none.
@@ -22,7 +21,6 @@ pub struct TooLarge;
 pub struct Events {
     /// Bytes of the longest event.
     bytes_max: usize,
-    /// The incomplete line.
     line: Vec<u8>,
     /// The name of the incomplete event.
     name: String,

@@ -15,7 +15,6 @@ use std::borrow::Cow;
 
 /// Opens a group of three characters: this one, the original character, [`CLOSE`].
 pub const OPEN: char = '⟦';
-/// Closes the group.
 pub const CLOSE: char = '⟧';
 /// Bytes that [`Stream`] holds back at most. If the text after an opening bracket is undecided after so many bytes, the bracket
 /// counts as a look-alike. Only a very long run of invisible characters has that effect, and the marked bracket does no harm.

@@ -15,7 +15,6 @@ use unicode_security::skeleton;
 /// Opens a mark of the host. The same character in a string is written as its code.
 pub const OPEN: char = '⟦';
 
-/// Closes a mark.
 pub const CLOSE: char = '⟧';
 
 /// From this number on, spaces in a row are counted and not shown.
@@ -68,7 +67,6 @@ enum TextKind {
 /// A shown line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Printable characters.
     pub text: String,
     /// True if the whole line is written from right to left.
     pub is_right_to_left: bool,

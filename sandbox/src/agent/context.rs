@@ -148,7 +148,6 @@ struct Parts<'a> {
     required: Vec<&'a Entry>,
     /// Summaries of replaced items.
     summaries: Vec<&'a Entry>,
-    /// All other items.
     earlier: Vec<&'a Entry>,
 }
 

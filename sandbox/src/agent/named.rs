@@ -57,7 +57,6 @@ mod tests {
         numbers.iter().map(reference).collect()
     }
 
-    /// Returns the bounds of each part.
     fn bounds(parts: Vec<Context>) -> Vec<(u64, u64)> {
         let bounds = |part| match part {
             Context::Ref(reference) => (reference.seq, reference.seq),

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 /// Condition under which a call is allowed. Arguments count from 0; only the 32 bits that the kernel reads are compared.
 #[derive(Debug, Clone, Copy)]
 enum When {
-    /// Any arguments.
     Always,
     /// If the argument is one of these.
     Is(u8, &'static [u32]),

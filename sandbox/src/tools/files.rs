@@ -30,7 +30,6 @@ const NEW_FILE: u32 = 0o666;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
-    /// Path of the file.
     path: String,
     /// First byte; 0 if absent.
     #[serde(default)]

@@ -19,12 +19,7 @@ pub enum Error {
     Unknown(String),
     /// The arguments are not those of the request.
     #[error("cannot read the arguments of {tool}: {source}")]
-    Arguments {
-        /// The tool.
-        tool: String,
-        /// The fault.
-        source: canonical::Error,
-    },
+    Arguments { tool: String, source: canonical::Error },
     /// The arguments make no action.
     #[error("{0}")]
     Action(#[from] action::Error),

@@ -18,7 +18,6 @@ use std::path::Path;
 pub const PATH_BYTES_MAX: usize = 1024;
 /// Longest name in a path, in bytes; no file system allows more.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Names in a path.
 pub const PATH_NAMES_MAX: usize = 32;
 /// Name of the workspace in the jail, and so in a model's paths.
 const ROOT: &str = "/workspace";
@@ -29,7 +28,6 @@ pub enum Error {
     /// Absolute, and below none of the directories.
     #[error("refused {path}: outside of {there}")]
     Outside {
-        /// The path.
         path: Shown,
         /// The directories that exist.
         there: String,
@@ -53,40 +51,15 @@ pub enum Error {
     IsDirectory(Shown),
     /// The file is not text.
     #[error("{path} is not UTF-8 text: {bytes} bytes")]
-    NotText {
-        /// The path.
-        path: Shown,
-        /// Its size.
-        bytes: u64,
-    },
+    NotText { path: Shown, bytes: u64 },
     /// The offset is past the end, or inside a character.
     #[error("{path} has {bytes} bytes, and no character begins at offset {offset}")]
-    Offset {
-        /// The path.
-        path: Shown,
-        /// Its size.
-        bytes: u64,
-        /// The requested offset.
-        offset: u64,
-    },
+    Offset { path: Shown, bytes: u64, offset: u64 },
     /// The file would exceed a bound.
     #[error("refused {path}: a file has at most {bytes_max} bytes")]
-    TooLarge {
-        /// The path.
-        path: Shown,
-        /// The bound.
-        bytes_max: u64,
-    },
-    /// The system's error.
+    TooLarge { path: Shown, bytes_max: u64 },
     #[error("cannot {what} {path}: {source}")]
-    System {
-        /// The operation.
-        what: &'static str,
-        /// The path.
-        path: Shown,
-        /// The cause.
-        source: io::Error,
-    },
+    System { what: &'static str, path: Shown, source: io::Error },
 }
 
 /// A path in the form for a sentence: shortened, and on one line.
@@ -122,7 +95,6 @@ pub struct Below {
 }
 
 impl Below {
-    /// The workspace itself.
     pub const ROOT: Self = Self { root: None, names: Vec::new() };
 
     /// Parses a path, which is relative to the workspace, or absolute below a root. The root need not exist.
@@ -188,7 +160,6 @@ impl Below {
 pub struct Entry {
     /// Its name; bytes that are not UTF-8 are shown as `\xNN`, and such an entry cannot be opened.
     pub name: String,
-    /// Its kind.
     pub kind: EntryKind,
 }
 
@@ -197,7 +168,6 @@ pub struct Entry {
 pub enum EntryKind {
     /// A regular file of so many bytes.
     File(u64),
-    /// A directory.
     Directory,
     /// A symbolic link; shown, never followed.
     Link,
@@ -369,7 +339,6 @@ pub(super) fn refusal(error: Errno, what: &'static str, path: &Below) -> Error {
     }
 }
 
-/// Returns the kind of a file.
 pub(super) fn kind(stat: &FileStat) -> EntryKind {
     match SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) {
         SFlag::S_IFREG => EntryKind::File(u64::try_from(stat.st_size).unwrap_or(0)),

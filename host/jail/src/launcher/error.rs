@@ -10,7 +10,6 @@ use std::io;
 /// The reason why a jail was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The spec is invalid.
     #[error("cannot make the jail of {name}: {why}")]
     Unfit {
         /// Name of the jail.
@@ -28,16 +27,12 @@ pub enum Error {
     },
     /// The launcher is gone, and with it every jail.
     #[error("the launcher (process {pid}) is gone")]
-    Gone {
-        /// Its process id.
-        pid: u32,
-    },
+    Gone { pid: u32 },
     /// The request does not fit into a message.
     #[error("cannot ask the launcher for the jail of {name}")]
     Request {
         /// Name of the jail.
         name: String,
-        /// The cause.
         source: io::Error,
     },
 }

@@ -37,7 +37,6 @@ pub(super) enum Due {
 }
 
 impl Plan {
-    /// Notes a launch.
     pub(super) fn note_launch(&mut self, now: Instant) {
         self.launched = Some(now);
     }

@@ -20,10 +20,15 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Messages from the host to the launcher. The link's descriptor is sent beside `Launch`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// Makes a jail.
-    Launch { id: u64, spec: Box<Spec>, supply: Supply },
+    Launch {
+        id: u64,
+        spec: Box<Spec>,
+        supply: Supply,
+    },
     /// Kills a jail, in any stage.
-    Kill { id: u64 },
+    Kill {
+        id: u64,
+    },
     /// Ends the jails in stock, and makes none before the next launch.
     EmptyStock,
 }
@@ -36,7 +41,6 @@ pub enum Supply {
     Any,
     /// From stock; if the stock is empty, a jail is put there first. A jail that shares a namespace with the host is never in stock.
     Stock,
-    /// Made on demand.
     Demand,
 }
 
@@ -55,14 +59,14 @@ pub(crate) enum Event {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Progress {
     /// The Landlock domain is in force. Process 2 sends this itself, so that the kernel identifies the sender.
-    Confined { landlock: bool },
+    Confined {
+        landlock: bool,
+    },
     /// The listener of the jail; its descriptor is sent beside this message.
     Listening,
     /// The host's root is detached, and process 1 has confined itself.
     Closed,
-    /// A step failed.
     Failed(Failure),
-    /// The program ended.
     Ended(Exit),
 }
 
@@ -83,7 +87,6 @@ pub struct Failure {
 pub enum Part {
     /// Starting the launcher and exchanging messages with it.
     Launcher,
-    /// Making the namespaces.
     Namespaces,
     /// Giving the jail its uid and gid.
     Ids,
@@ -97,9 +100,7 @@ pub enum Part {
     Root,
     /// Resource limits, capabilities and `no_new_privs`.
     Privileges,
-    /// The Landlock domain.
     Landlock,
-    /// The seccomp filters.
     Seccomp,
     /// The program itself: opening it, executing it, its byte at the gate.
     Program,
@@ -111,7 +112,6 @@ pub enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// An exit with this code.
     Code(i32),
     /// An end by this signal.
     Signal(i32),
@@ -173,7 +173,6 @@ pub(crate) fn send_bytes(socket: &OwnedFd, bytes: &[u8], descriptor: Option<&Own
 
 /// A message with its descriptor and its sender.
 pub(crate) struct Received<T> {
-    /// The message.
     pub(crate) message: T,
     /// The descriptor that was sent beside it.
     pub(crate) descriptor: Option<OwnedFd>,

@@ -33,7 +33,6 @@ pub(crate) const ROOT_ROOM: (u64, u64) = (64 * 1024, 64);
 pub(super) struct StagingRoot {
     pub(super) root: OwnedFd,
     pub(super) program: Option<OwnedFd>,
-    /// All names in it.
     pub(super) names: BTreeSet<OsString>,
 }
 

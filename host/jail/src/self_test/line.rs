@@ -48,7 +48,6 @@ pub(super) enum By {
     Itself,
 }
 
-/// One attempt.
 pub(super) struct Line {
     pub(super) group: &'static str,
     pub(super) name: String,
@@ -96,7 +95,6 @@ impl Line {
         self
     }
 
-    /// Judges the outcome of the attempt.
     pub(super) fn judge(&self, outcome: &Tried) -> Attempt {
         let observed = match outcome {
             Tried::Saw(what) => what.clone(),

@@ -27,13 +27,11 @@ const fn call<const N: usize>(name: &'static str, number: c_long, given: [c_long
     Bare { name, number, arguments }
 }
 
-/// An invalid descriptor.
 const NONE: c_long = -1;
 /// An address that no process has mapped: reads and writes there fail.
 const NOWHERE: c_long = 1;
 
 impl Bare {
-    /// Makes the call.
     pub(crate) fn make(&self) -> io::Result<()> {
         let [a, b, c, d, e, f] = self.arguments;
         // SAFETY: every pointer among the arguments of the lists below is null or the address 1, which no process has mapped
@@ -119,7 +117,6 @@ pub(crate) const PIDFD_OPEN: Bare = call("open a process of the host", libc::SYS
 /// Becomes the tracer of process 1, or of another process by [`Bare::on`] at place 1.
 pub(crate) const TRACE: Bare = call("trace process 1", libc::SYS_ptrace, [16, 1, 0, 0]); // PTRACE_ATTACH
 
-/// The kernel's keyrings.
 pub(crate) const KEYS: &[Bare] = &[
     call("reach the session keyring", libc::SYS_keyctl, [0, -3, 0]),
     call("add a key", libc::SYS_add_key, [0, 0, 0, 0, -3]),

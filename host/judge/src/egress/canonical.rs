@@ -64,7 +64,6 @@ impl CanonicalUrl {
         &self.text
     }
 
-    /// Returns the host.
     pub const fn host(&self) -> &HostName {
         &self.host
     }
@@ -84,7 +83,6 @@ impl CanonicalUrl {
         self.text.get(self.path.end + 1..)
     }
 
-    /// Returns path and query.
     pub fn path_and_query(&self) -> &str {
         &self.text[self.path.start..]
     }
@@ -160,7 +158,6 @@ fn normal(url: &Url) -> Result<Url, UrlError> {
 /// The reason why the host does not request a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It is too long.
     #[error("a URL of {0} bytes is over the limit of {URL_BYTES_MAX}: send data in the body of a POST")]
     TooLong(usize),
     /// A character that clients drop or replace.
@@ -178,7 +175,6 @@ pub enum UrlError {
     /// Plain http to another machine.
     #[error("plain http is refused, because others can read and change it: write https://")]
     PlainHttp,
-    /// No host.
     #[error("a URL needs a host behind https://")]
     NoHost,
     /// A percent sign without two digits.
@@ -187,7 +183,6 @@ pub enum UrlError {
     /// Not a URL in another way.
     #[error("not a URL: {0}")]
     NoUrl(String),
-    /// The host.
     #[error(transparent)]
     Host(#[from] HostError),
 }

@@ -23,7 +23,6 @@ pub const SECRET_PREFIX: &str = "secret:";
 pub const SECRET_CHARACTERS_MAX: usize = 64;
 /// The ports of name resolution, which no tunnel reaches.
 const NAME_PORTS: [u16; 2] = [53, 853];
-/// The port of https.
 const HTTPS_PORT: u16 = 443;
 
 /// A grant as it is written in TOML or JSON.
@@ -52,7 +51,6 @@ pub struct GrantText {
     pub commands: Option<Commands>,
 }
 
-/// A checked grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Grant {
     host: HostName,
@@ -132,22 +130,18 @@ impl Grant {
         Ok(Self { host, port, methods, paths, secret: None, upload_bytes_max, commands })
     }
 
-    /// Returns the host.
     pub const fn host(&self) -> &HostName {
         &self.host
     }
 
-    /// Returns the port.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns the methods.
     pub const fn methods(&self) -> &BTreeSet<Method> {
         &self.methods
     }
 
-    /// Returns the templates.
     pub fn paths(&self) -> &[Template] {
         &self.paths
     }
@@ -246,7 +240,6 @@ impl<'de> Deserialize<'de> for SecretName {
 /// The reason why a text is no grant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
-    /// The host.
     #[error(transparent)]
     Host(#[from] HostError),
     /// Port 0.
@@ -255,13 +248,10 @@ pub enum GrantError {
     /// A host of this machine without a port.
     #[error("a grant of {0} needs its port")]
     LoopbackPort(HostName),
-    /// A method.
     #[error(transparent)]
     Method(#[from] UnknownMethod),
-    /// A template.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// Too many templates.
     #[error("{0} paths are over the limit of {PATHS_MAX}: write a slot where paths differ in one segment")]
     Paths(usize),
     /// A method with an effect, and no path.

@@ -13,7 +13,6 @@ const LABEL_CHARACTERS_MAX: usize = 63;
 /// The treatment of hosts that mean this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Loopback {
-    /// They are refused.
     #[default]
     Refused,
     /// `localhost` and loopback addresses are hosts as others, also over plain http. For tests.
@@ -142,7 +141,6 @@ fn any_address(host: &Host<String>) -> IpAddr {
 /// The reason why a text is no host of a grant or a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
-    /// A wildcard.
     #[error("the host {0:?} has a wildcard: write one grant for each host, with its full name")]
     Wildcard(String),
     /// A user before the host.
@@ -165,7 +163,6 @@ pub enum HostError {
     /// An address in any of its spellings.
     #[error("{written:?} is the address {address}: write the name of the host")]
     Address {
-        /// The text.
         written: String,
         /// The address that a client would read in it.
         address: IpAddr,
@@ -173,7 +170,6 @@ pub enum HostError {
     /// A dot behind the name.
     #[error("the host name ends with a dot: write {0}")]
     LastDot(String),
-    /// This machine.
     #[error("{0:?} is this machine, and requests to it are refused: write the public name of the host")]
     Localhost(String),
     /// A name that only a search list of the resolver completes.

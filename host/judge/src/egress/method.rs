@@ -10,22 +10,16 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Method {
-    /// Reads a page.
     Get,
     /// Reads the headers of a page.
     Head,
-    /// Sends a body.
     Post,
-    /// Replaces an object.
     Put,
-    /// Changes an object.
     Patch,
-    /// Deletes an object.
     Delete,
 }
 
 impl Method {
-    /// Every method.
     pub const ALL: [Self; 6] = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete];
 
     /// Returns its word in a request.

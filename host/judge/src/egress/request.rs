@@ -39,12 +39,10 @@ const ACCEPTED: [&str; 15] = [
 pub struct RequestText {
     /// The method, in upper case.
     pub method: String,
-    /// The whole URL.
     pub url: String,
     /// Headers by name; see [`Header`].
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The body.
     #[serde(default)]
     pub body: Option<String>,
     /// The name of the secret to send along.
@@ -80,7 +78,6 @@ pub struct Body {
     pub bytes: u64,
 }
 
-/// A checked request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Request {
     method: Method,
@@ -125,12 +122,10 @@ impl Request {
         Ok(Self { method, url, headers, body, secret })
     }
 
-    /// Returns the method.
     pub const fn method(&self) -> Method {
         self.method
     }
 
-    /// Returns the URL.
     pub const fn url(&self) -> &CanonicalUrl {
         &self.url
     }
@@ -140,7 +135,6 @@ impl Request {
         self.headers.iter().map(|(header, value)| (*header, value.as_str()))
     }
 
-    /// Returns the body.
     pub const fn body(&self) -> Option<Body> {
         self.body
     }
@@ -199,10 +193,8 @@ fn check_header(name: &str, value: &str) -> Result<(Header, String), RequestErro
 /// The reason why the host does not send a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The method.
     #[error(transparent)]
     Method(#[from] UnknownMethod),
-    /// The URL.
     #[error(transparent)]
     Url(#[from] UrlError),
     /// A header that the host sets, or does not send.

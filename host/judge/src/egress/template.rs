@@ -15,7 +15,6 @@ use std::fmt;
 use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 
-/// A checked template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     segments: Vec<Segment>,
@@ -48,7 +47,6 @@ enum Value {
 /// The value that a request has in a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Slot {
-    /// Name of the slot.
     pub name: String,
     /// The value, without percent-encoding.
     pub value: String,

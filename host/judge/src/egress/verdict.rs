@@ -26,7 +26,6 @@ pub struct Allowed<'g> {
 }
 
 impl<'g> Allowed<'g> {
-    /// Returns the grant.
     pub const fn grant(&self) -> &'g Grant {
         self.grant
     }
@@ -72,21 +71,18 @@ pub enum Difference {
     NewHost {
         /// The host of the request.
         host: HostName,
-        /// Its port.
         port: u16,
     },
     /// See [`Category::NewMethod`].
     NewMethod {
         /// The method of the request.
         method: Method,
-        /// The granted ones.
         granted: BTreeSet<Method>,
     },
     /// See [`Category::NewPath`].
     NewPath {
         /// Path and query of the request.
         path: String,
-        /// The granted templates.
         granted: Vec<Template>,
         /// The reason why the closest one does not match.
         why: String,
@@ -97,20 +93,17 @@ pub enum Difference {
         secret: SecretName,
         /// The method and URL that it would reach.
         reaches: String,
-        /// The hosts that have it.
         granted: BTreeSet<HostName>,
     },
     /// See [`Category::UploadTooLarge`].
     UploadTooLarge {
         /// Bytes of the body.
         bytes: u64,
-        /// The granted ones.
         granted: u64,
     },
 }
 
 impl Difference {
-    /// Returns its category.
     pub const fn category(&self) -> Category {
         match self {
             Self::NewHost { .. } => Category::NewHost,
@@ -170,7 +163,6 @@ impl Missing {
         &self.differences
     }
 
-    /// Returns the categories.
     pub fn categories(&self) -> Vec<Category> {
         self.differences.iter().map(Difference::category).collect()
     }

@@ -38,20 +38,10 @@ pub enum Error {
     },
     /// A manifest names an argument that the tool does not have.
     #[error("the manifest of {tool:?} has a rule for {argument:?}, which is no argument of the tool: remove it")]
-    NoArgument {
-        /// The tool.
-        tool: String,
-        /// The argument.
-        argument: String,
-    },
+    NoArgument { tool: String, argument: String },
     /// An argument has no rule.
     #[error("the manifest of {tool:?} has no rule for {argument:?}: add [tool.arguments.{argument}] with a rule")]
-    NoRule {
-        /// The tool.
-        tool: String,
-        /// The argument.
-        argument: String,
-    },
+    NoRule { tool: String, argument: String },
     /// A manifest says that the tool runs elsewhere.
     #[error("the manifest of {0:?} must have reach = \"outside\": an MCP server is outside of the session")]
     Elsewhere(String),
@@ -66,7 +56,6 @@ pub enum Error {
     /// The schema of the arguments is not an object with properties.
     #[error("the schema of the tool {tool:?} cannot be used: {why}")]
     Schema {
-        /// The tool.
         tool: String,
         /// The part that is wrong.
         why: String,

@@ -28,7 +28,6 @@ struct Place {
     capital: bool,
 }
 
-/// Returns the clauses of a sentence.
 pub(super) fn clauses(language: &Language, sentence: &[Token]) -> Vec<Clause> {
     let mut clauses = Vec::new();
     let mut clause = Clause::new(Joiner::Start);

@@ -14,10 +14,8 @@ const END: &str = "--";
 /// The classes that a person can declare.
 const DECLARABLE: [Class; 5] = [Class::Read, Class::Write, Class::Send, Class::Exec, Class::Trade];
 
-/// A declared scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared<'a> {
-    /// The classes.
     pub classes: Classes,
     /// The text of the span after the declaration.
     pub rest: &'a str,
@@ -30,7 +28,6 @@ pub struct Declared<'a> {
 /// A declaration that cannot be read. Nothing of it counts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeclarationError {
-    /// No class follows.
     #[error(
         "/allow names no class: write for example `/allow send write`, with classes of read, write, send, exec, trade"
     )]

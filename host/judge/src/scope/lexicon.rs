@@ -137,7 +137,6 @@ pub enum LexiconError {
         language: String,
         /// The name of the pattern, or its text.
         pattern: String,
-        /// The reason.
         reason: String,
     },
     /// A rule gives a class that is always declared.

@@ -20,7 +20,6 @@ const TRIGGERS: [&str; 3] = ["v", "w", "x"];
 /// A class that a clause asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The class.
     pub class: Class,
     /// The range of bytes of the words that ask.
     pub bytes: Range<usize>,
@@ -35,7 +34,6 @@ pub struct Read {
     pub withheld: bool,
 }
 
-/// Reads one typed span.
 pub fn read(span: &TypedSpan<'_>, lexicon: &Lexicon) -> Read {
     let tokens = words::tokens(bounded(span.text), &span.marked);
     let mut read = Read::default();

@@ -16,7 +16,6 @@ const UNTYPED: &str = "untyped-";
 pub struct Recorded {
     /// The origin of the classes.
     pub source: Source,
-    /// The classes.
     pub classes: Classes,
     /// What the channel said of the text.
     pub telling: Telling,

@@ -20,14 +20,11 @@ const MEASURED: [Class; 3] = [Class::Read, Class::Write, Class::Send];
 pub struct Case {
     /// The code of its language.
     pub lang: String,
-    /// The typed text.
     pub text: String,
-    /// The classes.
     pub wants: Classes,
     /// True if it has a word that asks for nothing.
     #[serde(default)]
     pub trap: bool,
-    /// A remark.
     #[serde(default)]
     pub note: String,
 }
@@ -44,7 +41,6 @@ struct File {
 pub struct Measure {
     /// The code of the language.
     pub lang: String,
-    /// The class.
     pub class: Class,
     /// Cases that want the class and get it.
     pub right: usize,
@@ -61,7 +57,6 @@ pub struct Measure {
 /// A case with another answer than its label.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Wrong {
-    /// The case.
     pub case: Case,
     /// The classes that the lexicon gives.
     pub got: Classes,
@@ -76,7 +71,6 @@ pub struct Report {
     pub cases: usize,
     /// One entry for each language and class, in the order of the cases.
     pub measures: Vec<Measure>,
-    /// The wrong ones.
     pub wrong: Vec<Wrong>,
 }
 

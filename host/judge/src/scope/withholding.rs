@@ -41,7 +41,6 @@ pub(super) struct Sentence {
     pub is_question: bool,
 }
 
-/// Returns the verdict on a sentence.
 fn verdict(withholds: &Withholds, sentence: &Sentence) -> Verdict {
     let said = sentence.said.as_bytes();
     let plain = |text| withholds.plain.replace_all(text, b" ".as_slice());

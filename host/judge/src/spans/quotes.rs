@@ -29,7 +29,6 @@ const STRAIGHT: [char; 4] = ['"', '＂', '″', 'ʺ'];
 /// Marks that are also apostrophes: they open before a word only, and close after one.
 const APOSTROPHES: [char; 8] = ['\'', '’', '‛', '´', '′', '＇', 'ʼ', 'ʹ'];
 
-/// A quotation.
 pub struct Quotation {
     /// Its range of bytes, with its marks.
     pub bytes: Range<usize>,
@@ -68,13 +67,11 @@ pub fn quotations(text: &str, lines: &[Range<usize>]) -> Vec<Quotation> {
     found
 }
 
-/// The end of a quotation.
 enum End {
     /// The mark opens none.
     None,
     /// Bytes from the opening mark to the end of the closing one.
     Closed(usize),
-    /// Nothing closes it.
     Open,
 }
 

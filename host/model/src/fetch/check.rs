@@ -47,13 +47,11 @@ const FRAMING: [&str; 15] = [
 /// A request that the caller has judged.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// The method.
     pub method: Method,
     /// The URL in canonical form; no other form is sent.
     pub url: &'a str,
     /// Headers by name: those of [`HEADERS`] only.
     pub headers: Vec<(&'a str, &'a str)>,
-    /// The body.
     pub body: Option<Vec<u8>>,
     /// The credential, with the host that it is for.
     pub credential: Option<Credential<'a>>,
@@ -64,11 +62,9 @@ pub struct Request<'a> {
 pub struct Credential<'a> {
     /// The granted host, as in a canonical URL.
     pub host: &'a str,
-    /// The granted port.
     pub port: u16,
     /// The header that carries it.
     pub form: Form<'a>,
-    /// The secret.
     pub secret: &'a SecretText,
 }
 
@@ -78,10 +74,7 @@ pub enum Form<'a> {
     /// `authorization: Bearer SECRET`.
     Bearer,
     /// `authorization: Basic …`, with the secret as the password of this user.
-    Basic {
-        /// The user.
-        user: &'a str,
-    },
+    Basic { user: &'a str },
     /// The secret alone, in the header of this name.
     Header(&'a str),
 }

@@ -24,7 +24,6 @@ const HEADER_BYTES_MAX: usize = 4096;
 /// An answer. Everything in it is the words of another party.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The status.
     pub status: u16,
     /// The headers of [`ANSWER_HEADERS`] that the answer has, by name.
     pub headers: Vec<(&'static str, String)>,
@@ -52,7 +51,6 @@ impl Fetched {
 /// The end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The whole body.
     Whole,
     /// The limit of bytes.
     Limit,
@@ -73,7 +71,6 @@ pub enum Refused {
     /// A user or a password in the URL.
     #[error("the URL has a user or a password: store a credential with `ironctl secret set`")]
     User,
-    /// Plain http.
     #[error("plain http is refused: use https")]
     PlainHttp,
     /// A method with another effect than a request.
@@ -84,10 +81,7 @@ pub enum Refused {
     Header(String),
     /// A credential for another host.
     #[error("the credential is granted for {granted} only")]
-    CredentialElsewhere {
-        /// The granted host.
-        granted: String,
-    },
+    CredentialElsewhere { granted: String },
     /// A secret that cannot be removed from an answer.
     #[error(
         "the secret has under {SECRET_BYTES_MIN} bytes, so an answer that repeats it cannot be cleaned: use a longer one"
@@ -115,7 +109,6 @@ pub enum Failure {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no answer ({failure:?}): {text}")]
 pub struct Failed {
-    /// The kind.
     pub failure: Failure,
     /// Whether the server may have the request, so that its effect is unknown.
     pub may_have_arrived: bool,
@@ -126,10 +119,8 @@ pub struct Failed {
 /// No answer: one of the two.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotFetched {
-    /// A rule.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// A breakdown.
     #[error(transparent)]
     Failed(#[from] Failed),
 }

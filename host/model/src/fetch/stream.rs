@@ -10,7 +10,6 @@ use url::Url;
 
 /// An answer. Everything in it is the words of another party.
 pub struct Answer {
-    /// The status.
     pub status: u16,
     /// The headers of [`outcome::ANSWER_HEADERS`] that the answer has, by name.
     pub headers: Vec<(&'static str, String)>,

@@ -10,11 +10,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 ironclaw_contract::words! {
     /// The kind of an address that a request for an agent does not reach.
     pub enum Special {
-        /// This machine.
         Loopback = "loopback",
         /// RFC 1918, or unique local.
         Private = "private",
-        /// Link-local.
         LinkLocal = "link-local",
         /// A metadata service of a cloud outside of the link-local range.
         Metadata = "a metadata service",
@@ -22,13 +20,9 @@ ironclaw_contract::words! {
         Shared = "shared by a carrier",
         /// No address, or an address of "this network".
         Unspecified = "unspecified",
-        /// Broadcast.
         Broadcast = "broadcast",
-        /// Multicast.
         Multicast = "multicast",
-        /// For benchmarks.
         Benchmark = "for benchmarks",
-        /// For documentation.
         Documentation = "for documentation",
         /// An IPv4 address behind a NAT64 gateway.
         Nat64 = "a NAT64 form",

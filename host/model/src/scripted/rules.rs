@@ -19,7 +19,6 @@ const WAIT_MS_MAX: u64 = 600_000;
 /// The default of `reply_error`.
 const REPLY_ERROR: &str = "That did not work: {error}";
 
-/// A checked rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// Pattern of the last words of the person.
@@ -37,7 +36,6 @@ pub(super) struct Rule {
 /// A call that a rule requests.
 #[derive(Debug)]
 pub(super) struct Call {
-    /// The tool.
     pub(super) tool: Template,
     /// Its arguments: an object.
     pub(super) arguments: Argument,
@@ -46,7 +44,6 @@ pub(super) struct Call {
 /// End of a rule, after its steps.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// A reply.
     Reply(Template),
     /// A reply that depends on earlier words.
     Recall(Recall),
@@ -109,7 +106,6 @@ pub enum Error {
     Pattern {
         /// Number and name.
         rule: String,
-        /// The field with the error.
         field: &'static str,
         /// The regular expression's error.
         source: regex::Error,
@@ -119,9 +115,7 @@ pub enum Error {
     Template {
         /// Number and name.
         rule: String,
-        /// The field with the error.
         field: &'static str,
-        /// The template's error.
         source: template::Error,
     },
     /// A combination of keys or values that is not allowed.
@@ -129,7 +123,6 @@ pub enum Error {
     Shape {
         /// Number and name.
         rule: String,
-        /// The problem.
         problem: &'static str,
     },
 }

@@ -22,10 +22,8 @@ enum Piece {
 /// The reason that a template is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// An unknown placeholder.
     #[error("the unknown placeholder {0:?}")]
     Unknown(String),
-    /// A single brace.
     #[error("a single brace; double it for a literal one")]
     Brace,
 }
@@ -138,7 +136,6 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Sets one value by name.
     pub(super) fn set(&mut self, name: &'a str, value: &'a str) {
         self.0.insert(name, value);
     }

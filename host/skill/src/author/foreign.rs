@@ -24,9 +24,7 @@ const GZIP: &[u8] = b"\x1f\x8b";
 /// A skill that was taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Its name.
     pub name: Name,
-    /// Its version.
     pub version: Version,
     /// Paths that moved, from and to.
     pub moved: Vec<(String, String)>,

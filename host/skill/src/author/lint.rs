@@ -24,7 +24,6 @@ const TEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub enum Level {
     /// The directory cannot be packed, or a person could not see its whole text.
     Error,
-    /// Worth a look.
     Warning,
 }
 
@@ -37,12 +36,9 @@ impl fmt::Display for Level {
     }
 }
 
-/// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// Its weight.
     pub level: Level,
-    /// The file.
     pub file: String,
     /// The line, from 1.
     pub line: Option<usize>,

@@ -25,9 +25,7 @@ pub struct SecretKey(minisign::SecretKey);
 
 /// A new key: the texts of its two files.
 pub struct KeyPair {
-    /// The secret key.
     pub secret: Zeroizing<String>,
-    /// The public key.
     pub public: String,
     /// Its id as minisign shows it.
     pub id: String,

@@ -141,7 +141,6 @@ fn encrypted_key_needs_its_password() {
 const KEY_OF_THE_PROGRAM: &str = "untrusted comment: minisign encrypted secret key
 RWQAAEIyAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAZFD89k0L+aCqLf576bY8aIrSfxgVZFwKg7nSqyBQLcqpkCgGtJSZLwvPtEppaQgE7bR7M1v/rDkyV0kmRih9zCsJfZ6LGsXbAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
 ";
-/// Its public key.
 const PUBLIC_OF_THE_PROGRAM: &str = "RWRkUPz2TQv5oAvPtEppaQgE7bR7M1v/rDkyV0kmRih9zCsJfZ6LGsXb";
 
 /// The tests of `signature` verify what the program signed.

@@ -1,6 +1,5 @@
 //! One pair of a front matter, and the texts that a value may be.
 
-/// Characters of a key.
 const KEY_CHARACTERS_MAX: usize = 64;
 
 /// Splits a line with this many spaces at its beginning into key and value.

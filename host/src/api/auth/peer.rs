@@ -6,12 +6,12 @@
 use crate::api::connections::{ConnectionHandle, RequestInFlight};
 use crate::api::port::{Port, Socket};
 use crate::registry::Token;
-use crate::store::refusal::Refusal;
 use axum::extract::Request;
 use axum::extract::connect_info::Connected;
 use axum::http::header::{HOST, ORIGIN};
 use axum::serve::IncomingStream;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt};
 use std::io;

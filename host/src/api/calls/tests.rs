@@ -7,7 +7,6 @@ use crate::channels::inbound::{identity, inbox, routing};
 use crate::gateway::decide::proof::Direct;
 use crate::gateway::writers;
 use crate::sessions::store::tests::{draft, make_owner};
-use crate::store::record;
 use crate::turns::calls::{Call, Judged, codes_of_calls};
 use ironclaw_contract::ids::{BootId, ItemId};
 use ironclaw_contract::operator::LedgerEvent;
@@ -15,6 +14,7 @@ use ironclaw_judge::call::{Answer as StageAnswer, Stage};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_store::record;
 
 /// Opens a turn of the owner with a new agent.
 fn turn_of_the_owner(tx: &mut WriteTx<'_>, wrapping: &WrappingKey) -> (Person, turn::Turn) {

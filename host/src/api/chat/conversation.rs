@@ -7,10 +7,10 @@ use crate::api::agents;
 use crate::api::handler::{Answer, Body, Caller, Reply};
 use crate::channels::inbound::channel::loopback;
 use crate::sessions::store::{self, Origin};
-use crate::store::refusal::Refusal;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::operator::{Conversation, DenialCode, NewConversation, NewMessage};
+use ironclaw_store::refusal::Refusal;
 use serde::Deserialize;
 
 /// Query of `GET /v1/agents/{agent}/session`.

@@ -8,13 +8,13 @@ use crate::api::handler::{Caller, Reply};
 use crate::channels::inbound::channel::loopback;
 use crate::channels::outbound::delivery;
 use crate::sessions::store::{self, Origin};
-use crate::store::error::Error;
 use crate::turns::items;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::operator::{HistoryLine, Speaker};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
+use ironclaw_store::error::Error;
 use serde::Deserialize;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //! The marks of a second share a change, because each change of its own would write a page for each message. If they are lost, a client
 //! shows the replies once more. See [`super::unread`].
 
-use crate::store::tables::deliveries;
 use ironclaw_contract::ids::TurnId;
 use ironclaw_state::{Error, State};
+use ironclaw_store::tables::deliveries;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

@@ -7,10 +7,10 @@ use crate::api::agents;
 use crate::api::handler::{Caller, Reply};
 use crate::channels::inbound::channel::loopback;
 use crate::sessions::store;
-use crate::store::error::Error;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::operator::Thread;
+use ironclaw_store::error::Error;
 use serde::Deserialize;
 
 /// Conversations in one answer.

@@ -8,8 +8,6 @@ use crate::api::handler::{Caller, Reply};
 use crate::channels::outbound::delivery;
 use crate::registry;
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::tables::deliveries;
 use crate::turns::items;
 use axum::Json;
 use axum::extract::Path;
@@ -18,6 +16,8 @@ use ironclaw_contract::operator::{Speaker, UnreadReplies, UnreadReply};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::deliveries;
 use std::sync::Arc;
 
 /// Replies in one answer.

@@ -185,7 +185,7 @@ pub(super) fn with_wait_reason(api: &Api, mut view: MessageView) -> MessageView 
                 shortage.remedy()
             )),
             None if api.record.state.metrics().failing_commits() > 0 => {
-                Some(format!("the record cannot be written: {}", crate::store::error::Error::UNWRITTEN_HINT))
+                Some(format!("the record cannot be written: {}", ironclaw_store::error::Error::UNWRITTEN_HINT))
             }
             None => None,
         };

@@ -8,8 +8,6 @@ use crate::api::named::id;
 use crate::channels::outbound::delivery::sent_files;
 use crate::registry::{Person, Role};
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::Refusal;
 use crate::turns::calls;
 use crate::turns::turn;
 use axum::extract::Path;
@@ -18,6 +16,8 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Refusal;
 use std::sync::Arc;
 
 /// `GET /v1/calls/{id}/file`

@@ -4,10 +4,10 @@
 
 use crate::gateway::review_page::Page;
 use crate::registry::{self, Identity, Person, Role, channels};
-use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::{confusable, visible};
 
 /// Checks that a person was shown exactly this page.

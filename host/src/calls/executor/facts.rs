@@ -6,10 +6,6 @@ use crate::channels::agent_messages::chain;
 use crate::registry::live_settings::Live;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
 use crate::registry::{self, Agent, destinations, egress, mcp};
-use crate::store::error::Error;
-use crate::store::tables::destinations as addresses;
-use crate::store::tables::messages;
-use crate::store::tables::schedules::{self, OfTurn};
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items;
@@ -23,6 +19,10 @@ use ironclaw_judge::spans::{self, Telling, TypedSpan};
 use ironclaw_judge::typed::Typed;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::destinations as addresses;
+use ironclaw_store::tables::messages;
+use ironclaw_store::tables::schedules::{self, OfTurn};
 
 /// Returns the facts of a turn for the calls of an output with these labels.
 pub fn for_turn(

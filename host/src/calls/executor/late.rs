@@ -3,17 +3,12 @@
 //! A call belongs to the task of its message, and not to a turn that may be closed. If the message waits for another attempt, the result
 //! becomes a result of the interrupted attempt, and the next one begins with it: see [`requests::is_any_due`]. Otherwise the model knows
 //! that the call waited, and the result opens a follow-up turn with the principal and the scope of the turn that asked. See
-//! [`crate::store::worker`] for the loop.
+//! [`ironclaw_store::worker`] for the loop.
 
 use super::{Executor, Place, When};
 use crate::gateway::requests::{self, Row, Status};
 use crate::sessions::store::Session;
 use crate::sessions::{Wake, store};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::shutdown::Shutdown;
-use crate::store::tables::{deliveries, messages, turns};
-use crate::store::worker::{self, Due, Wait};
 use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody};
 use crate::turns::items::NewItem;
 use crate::turns::turn;
@@ -25,6 +20,11 @@ use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Committed, ReadTx, WriteTx, failpoint};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::tables::{deliveries, messages, turns};
+use ironclaw_store::worker::{self, Due, Wait};
 use ironclaw_text::lookalike;
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,9 +181,6 @@ impl LateCalls {
 impl Executor {
     /// Marks the calls that ran when the host ended as unknown, and informs their sessions. None of them runs again. To be called before
     /// any turn, so that no call of this host is running yet.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub async fn settle_interrupted(&self) -> Result<(), Error> {
         let record = Arc::clone(&self.record);
         let settle = self.record.state.write(move |tx| {

@@ -8,9 +8,6 @@ use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests::{self, Status};
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::{messages, turns};
 use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody, Runs};
 use crate::turns::turn;
 use ironclaw_contract::ids::CallId;
@@ -19,6 +16,9 @@ use ironclaw_contract::seam::message::Author;
 use ironclaw_judge::Class;
 use ironclaw_model::WantedCall;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::{messages, turns};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -34,9 +34,6 @@ impl Executor {
     /// Runs a permitted or approved call, unless it ran already. Afterwards the record has its result, or the refusal. `left` is the
     /// time that the request may take. A call that runs at the end of `over`, or at an emergency stop, is given up, and its outcome is
     /// unknown.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub async fn run(
         self: &Arc<Self>,
         place: Place,

@@ -9,13 +9,13 @@ use crate::channels::agent_messages::Keys;
 use crate::channels::agent_messages::request::{self, Request};
 use crate::channels::outbound::delivery::{self, Sent};
 use crate::gateway::requests::facts::{Facts, Message};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::deliveries;
 use crate::turns::calls::{CallOutcome, ResultBody};
 use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, MessageId};
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::deliveries;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -98,7 +98,7 @@ impl Order {
         self.intent = match request::send(tx, &request, &settings.quota, executor.sessions_max, keys) {
             Ok(message) => Intent::Message(message),
             Err(Denied::Refused(refusal)) => Intent::Refused(refusal),
-            Err(Denied::Failed(error)) => return Err(error.into()),
+            Err(Denied::Failed(error)) => return Err(error),
         };
         Ok(())
     }

@@ -5,11 +5,11 @@
 
 use crate::registry::models;
 use crate::registry::secrets::{self, SecretName};
-use crate::store::error::Error;
-use crate::store::record::Record;
 use ironclaw_model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::{SecretText, WrappingKey};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Mutex;
 

@@ -4,7 +4,6 @@
 
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
-use crate::store::error::Error;
 use crate::turns::calls::{self, CallState, ResultTarget};
 use crate::turns::items::{NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
@@ -13,6 +12,7 @@ use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
 
 /// The result for the model if its sandbox wrote no row for a call.
 pub(crate) const NO_ROW: &str = "refused: the call made no row, so nothing was asked of the host";

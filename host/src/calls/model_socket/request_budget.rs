@@ -6,7 +6,6 @@
 use crate::calls::model_socket::Server;
 use crate::calls::model_socket::requests::{Answer, refuse};
 use crate::registry::Agent;
-use crate::store::error::Error;
 use crate::turns::budget::{self, book};
 use crate::turns::context::Unanswered;
 use crate::turns::turn;
@@ -17,6 +16,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::Endpoint;
 use ironclaw_model::{Allowance, Answered, Prompt, Usage};
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
 use std::sync::Arc;
 
 /// A request without an output.

@@ -15,7 +15,6 @@ use crate::calls::model_socket::report::{NO_ROW, note_unsealed, quote, reportabl
 use crate::registry::Mode;
 use crate::registry::tools::Runs;
 use crate::sessions::store;
-use crate::store::error::Error;
 use crate::turns::calls::{self, ResultBody, ResultTarget};
 use crate::turns::context::{Refused, Unanswered};
 use crate::turns::items::{self, Recorded};
@@ -30,6 +29,7 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::failpoint;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
 use ironclaw_text::lookalike;
 use std::ops::ControlFlow;
 use std::sync::Arc;

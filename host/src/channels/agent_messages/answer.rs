@@ -7,15 +7,15 @@ use super::{Draft, Keys, record};
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry::Agent;
 use crate::sessions::store::{self, Session, SessionState};
-use crate::store::error::Error;
-use crate::store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
-use crate::store::tables::{deliveries, messages};
 use crate::turns::turn::{self, Position};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
+use ironclaw_store::tables::{deliveries, messages};
 
 /// Returns the request that the delivery of a session answers, and the session that asked; `None` if either is gone.
 ///
@@ -45,9 +45,6 @@ fn live(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Session>, ironclaw
 }
 
 /// Records an answer in the session that asked; returns false if that session is gone.
-///
-/// # Errors
-/// Errors of the record and of keys.
 pub fn route(
     tx: &mut WriteTx<'_>,
     answer: &Delivery,
@@ -84,9 +81,6 @@ pub fn route(
 }
 
 /// Records the words of the host that a request in this session gets no answer, if the session that asked still exists.
-///
-/// # Errors
-/// Errors of the record and of keys.
 pub(super) fn record_no_answer(
     tx: &mut WriteTx<'_>,
     receiver: &Session,
@@ -134,9 +128,6 @@ fn add(
 }
 
 /// Records the receipts of the answers among the messages that a turn took.
-///
-/// # Errors
-/// Errors of the record.
 pub fn receive(tx: &mut WriteTx<'_>, taken: &[MessageId]) -> Result<(), ironclaw_state::Error> {
     for message in taken {
         let Some(delivery) = table::find(tx, *message)?.and_then(|of_agent| of_agent.delivery) else { continue };
@@ -148,9 +139,6 @@ pub fn receive(tx: &mut WriteTx<'_>, taken: &[MessageId]) -> Result<(), ironclaw
 }
 
 /// Returns the deliveries of the answers in a session that no turn took.
-///
-/// # Errors
-/// Errors of the record.
 pub fn untaken(tx: &ReadTx<'_>, session: SessionId) -> Result<Vec<Delivery>, ironclaw_state::Error> {
     let ids = table::untaken_answers_of(tx, session)?;
     Ok(ids

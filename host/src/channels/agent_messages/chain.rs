@@ -6,16 +6,16 @@
 use super::Config;
 use crate::registry::destinations::{Destination, State};
 use crate::registry::{self, groups, roles};
-use crate::store::tables::agent_messages::{self as table, AgentMessageKind};
-use crate::store::tables::{messages, schedules};
 use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::{Class, Principal, manifest};
 use ironclaw_state::{Error, ReadTx};
+use ironclaw_store::tables::agent_messages::{self as table, AgentMessageKind};
+use ironclaw_store::tables::{messages, schedules};
 use std::collections::BTreeSet;
 
-pub use crate::store::tables::agent_messages::Link;
+pub use ironclaw_store::tables::agent_messages::Link;
 
 /// The window of the bound on sends, milliseconds.
 pub(super) const MINUTE_MS: i64 = 60_000;
@@ -29,9 +29,6 @@ pub struct Permitted {
 }
 
 /// Returns what a turn of an agent may use at the message of another agent; nothing if a step of the chain is gone.
-///
-/// # Errors
-/// Errors of the record.
 pub fn permitted(tx: &ReadTx<'_>, position: &Position, agent: AgentId) -> Result<Permitted, Error> {
     let (mut message, mut agent) = (position.message, agent);
     let mut tools: Option<BTreeSet<String>> = None;
@@ -66,9 +63,6 @@ fn is_listed(may: &[String], tool: &str) -> bool {
 }
 
 /// Returns the reason why an agent may not send to a destination in a turn; `None` if it may.
-///
-/// # Errors
-/// Errors of the record.
 pub fn denial(
     tx: &ReadTx<'_>,
     config: &Config,
@@ -110,9 +104,6 @@ pub(super) fn standing(
 }
 
 /// Returns whether the sender of the message at the start of a chain is still linked to its person.
-///
-/// # Errors
-/// Errors of the record.
 pub fn is_linked(tx: &ReadTx<'_>, person: PersonId, chain: MessageId) -> Result<bool, Error> {
     let Some(first) = messages::find(tx, chain)? else { return Ok(false) };
     Ok(registry::person_of(tx, &first.channel, &first.sender)?.is_some_and(|linked| linked.id == person))
@@ -124,9 +115,6 @@ fn over_rate(tx: &ReadTx<'_>, config: &Config, from: AgentId) -> Result<Option<D
 }
 
 /// Returns the messages of the chain of a message, in order; none if no agent sent one in it.
-///
-/// # Errors
-/// Errors of the record.
 pub fn links(tx: &ReadTx<'_>, message: MessageId) -> Result<Vec<Link>, Error> {
     let root = messages::root_of(tx, message)?;
     let chain = table::find(tx, root)?.map_or(root, |of_agent| of_agent.chain);

@@ -5,18 +5,15 @@ use crate::channels::inbound::inbox;
 use crate::registry::tools::SEND_MESSAGE;
 use crate::registry::{Agent, destinations};
 use crate::sessions::store::{self, Origin, Session, SessionState};
-use crate::store::error::Error;
 use crate::turns::calls::Call;
 use crate::turns::turn::{Position, Turn};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
 use serde_json::Value;
 
 /// Tells the other side that the host denied a message of an agent: at the end of a chain the session that waits for the answer, and
 /// otherwise the session of the receiver, if there is one. `position` is the one by which the message was judged.
-///
-/// # Errors
-/// Errors of the record and of keys.
 pub fn tell(
     tx: &mut WriteTx<'_>,
     turn: &Turn,

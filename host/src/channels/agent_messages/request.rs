@@ -8,10 +8,6 @@ use crate::channels::inbound::inbox;
 use crate::registry::quota;
 use crate::registry::{self, Agent};
 use crate::sessions::store::{self, Origin, Session};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
-use crate::store::tables::messages;
 use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, CallId, MessageId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -19,6 +15,10 @@ use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
+use ironclaw_store::tables::messages;
 
 /// A judged call that sends to another agent.
 #[derive(Debug, Clone)]
@@ -32,9 +32,6 @@ pub struct Request<'a> {
 }
 
 /// Records a send in the bound of the sender.
-///
-/// # Errors
-/// Errors of the record.
 pub fn count(tx: &mut WriteTx<'_>, sender: AgentId, call: CallId) -> Result<(), ironclaw_state::Error> {
     let now = tx.wall();
     table::add_send(tx, sender, call, now, now - chain::MINUTE_MS)
@@ -100,13 +97,10 @@ fn session_of(
     if store::find_by_origin(tx, agent.id, &origin)?.is_none() {
         quota.admit_conversation(tx, person, AGENT)?;
     }
-    Ok(store::find_or_create(tx, agent, &origin, person, sessions_max, keys.wrapping)?)
+    store::find_or_create(tx, agent, &origin, person, sessions_max, keys.wrapping)
 }
 
 /// Ends the waiting requests of a session whose sender may no longer write to its agent. Both sessions are told.
-///
-/// # Errors
-/// Errors of the record and of keys.
 pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), Error> {
     if session.origin.channel != AGENT {
         return Ok(());
@@ -131,9 +125,6 @@ pub fn end_lost(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Resu
 }
 
 /// Ends the unanswered requests of a session that is removed. The sessions that asked are told.
-///
-/// # Errors
-/// Errors of the record and of keys.
 pub fn end_of_session(tx: &mut WriteTx<'_>, session: &Session, keys: Keys<'_>) -> Result<(), Error> {
     let name = registry::agent_by_id(tx, session.agent)?.map(|agent| agent.name).unwrap_or_default();
     for of_agent in table::unanswered_of(tx, session.id)? {

@@ -10,7 +10,6 @@ pub mod webhook;
 
 use crate::registry::channels::Channel;
 pub use crate::registry::live_settings::channels::Config;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{ChannelKind, DenialCode, MessageFile};
@@ -18,6 +17,7 @@ use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::Classes;
 use ironclaw_judge::spans::Telling;
 use ironclaw_state::keys::{self, WrappingKey};
+use ironclaw_store::refusal::{Denied, Refusal};
 
 use crate::registry::live_settings::channels::Attempts;
 use outgoing::{Body, Outcome};

@@ -7,13 +7,13 @@ use crate::channels::inbound::channel::Received;
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Person};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{UnknownSenders, WrittenBy};
 use ironclaw_judge::Principal;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
+use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
 
 /// The sender of a message that the host accepts.

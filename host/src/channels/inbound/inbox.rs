@@ -5,17 +5,14 @@
 pub mod answer;
 pub mod events;
 
-pub use crate::store::tables::messages::{Message, find, newest_of, waiting_count};
-pub use crate::store::tables::sessions::session_of_another;
+pub use ironclaw_store::tables::messages::{Message, find, newest_of, waiting_count};
+pub use ironclaw_store::tables::sessions::session_of_another;
 
 use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::identity::Authenticated;
 use crate::channels::inbound::routing::Routed;
 use crate::channels::inbound::scope::{self, Found};
 use crate::sessions::store::{self, Session};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::messages::{self, NewMessage};
 use crate::turns::items::images::{self, SentImage};
 use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{CONTEXT_BYTES_MAX, CONTEXT_MESSAGES_MAX};
@@ -31,6 +28,9 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, WrappingKey};
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::messages::{self, NewMessage};
 use ironclaw_text::lookalike;
 
 /// A message that is in the record.
@@ -72,9 +72,6 @@ fn too_long(bytes: usize) -> Refusal {
 }
 
 /// Returns whether a message with this event id is already in the record. Such a message counts against no quota.
-///
-/// # Errors
-/// Errors of the record.
 pub fn is_known(tx: &ReadTx<'_>, received: &Received) -> Result<bool, ironclaw_state::Error> {
     let Some(event) = &received.event_id else { return Ok(false) };
     Ok(messages::find_by_event(tx, &received.channel, &received.sender, event)?.is_some())
@@ -148,9 +145,6 @@ pub struct Text<'a> {
 }
 
 /// Records the item, the row and the ledger entry of a new message. `row` gets the number of the item.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub fn insert<'a>(
     tx: &mut WriteTx<'_>,
     text: Text<'_>,

@@ -10,13 +10,13 @@ use crate::registry::channels::{self, Channel};
 use crate::registry::quota;
 use crate::registry::{self, Agent};
 use crate::sessions::store::{self, Origin, OriginKind, Session};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
 use engage::Engaged;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Access, Ignored, Sharing};
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 /// A message with its session. Made by [`route`] alone.
 #[derive(Debug, Clone)]

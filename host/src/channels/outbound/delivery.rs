@@ -7,7 +7,7 @@ pub mod journal;
 pub mod notifications;
 pub mod sent_files;
 
-pub use crate::store::tables::deliveries::{
+pub use ironclaw_store::tables::deliveries::{
     Delivery, for_turn, is_any_open_here, open_of, received_of, sessions_with_open,
 };
 
@@ -15,11 +15,6 @@ use crate::channels::inbound::channel;
 use crate::registry::LOOPBACK;
 use crate::registry::tools::SEND_FILE;
 use crate::sessions::store::{OriginKind, Session};
-use crate::store::error::Error;
-use crate::store::tables::agent_messages::{self, AgentMessageKind};
-use crate::store::tables::deliveries::{self, NewDelivery};
-use crate::store::tables::destinations::{self, ReplyAddress};
-use crate::store::tables::messages;
 use crate::turns::context::OutputBody;
 use crate::turns::items::{self, NewItem, Recorded};
 use ironclaw_contract::ids::{CallId, DeliveryId, ItemId, MessageId, SessionId, TurnId};
@@ -31,6 +26,11 @@ use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
+use ironclaw_store::tables::deliveries::{self, NewDelivery};
+use ironclaw_store::tables::destinations::{self, ReplyAddress};
+use ironclaw_store::tables::messages;
 
 /// Returns the message at which this session asked another agent, for a turn that the answer opened.
 fn asked_at(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<MessageId>, ironclaw_state::Error> {
@@ -344,8 +344,8 @@ fn retry_hint(message: MessageId) -> String {
 mod tests {
     use super::*;
     use crate::sessions::store::tests::with_session;
-    use crate::store::tables::deliveries::{UNSEEN_BLOCK, mark_seen, unseen, unseen_by_session};
     use ironclaw_contract::ids::ItemId;
+    use ironclaw_store::tables::deliveries::{UNSEEN_BLOCK, mark_seen, unseen, unseen_by_session};
 
     #[test]
     fn only_settled_deliveries_have_a_receipt() {

@@ -2,7 +2,7 @@
 //!
 //! Also sends the notifications of people. Never blocks a session, never sends a delivery that is not taken up, and never polls: a new
 //! delivery or notification, the end of a send, or the time of the next attempt wakes it. See [`crate::channels::outbound::delivery::journal`],
-//! [`crate::channels::inbound::channel`], and [`crate::store::worker`] for the loop.
+//! [`crate::channels::inbound::channel`], and [`ironclaw_store::worker`] for the loop.
 
 mod answers;
 mod in_flight;
@@ -23,19 +23,19 @@ use crate::registry::live_settings::channels::Attempts;
 use crate::registry::{self, Identity};
 use crate::sessions::Wake;
 use crate::sessions::store::{self, Origin, Session};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::Denied;
-use crate::store::shutdown::Shutdown;
-use crate::store::tables::messages;
-use crate::store::tables::requests;
-use crate::store::worker::{self, Due, Wait};
 use crate::turns::items;
 use in_flight::{InFlight, Letter};
 use ironclaw_contract::ids::{DeliveryId, MessageId, RequestId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::keys;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::Denied;
+use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::tables::messages;
+use ironclaw_store::tables::requests;
+use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;

@@ -11,13 +11,13 @@ use crate::gateway::store::{self, Row, Status};
 use crate::gateway::{Checked, Proposed, Requester, checks, current_settings};
 use crate::registry::policy::Rule;
 use crate::registry::{self, Agent, Giver, Person};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use std::sync::Arc;
 
 /// Adds to a refusal to remove an agent that its conversations are erased.

@@ -9,12 +9,12 @@ use crate::gateway::questions;
 use crate::gateway::store;
 use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Person};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables;
 use ironclaw_contract::ids::{ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables;
 
 pub(crate) struct Removal {
     pub(crate) person: Person,

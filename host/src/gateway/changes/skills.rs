@@ -6,12 +6,12 @@ use crate::gateway::{Proposed, Requester};
 use crate::reach::skills::{self, Skills, Wanted};
 use crate::registry::skills::Asker;
 use crate::registry::{self, Agent, Person};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::seam::change::{Change, ChangeKind, Skill};
 use ironclaw_skill::Name;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use std::sync::Arc;
 
 /// A skill to install, as a person asks for it.

@@ -8,7 +8,6 @@ use crate::registry::channels::{self, ChannelDraft};
 use crate::registry::secrets;
 use crate::registry::{AgentDraft, LOOPBACK, Role};
 use crate::sessions::store::tests::{draft as empty_draft, make_owner};
-use crate::store::record;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, PersonId, TurnId};
 use ironclaw_contract::operator::ChannelKind;
@@ -17,6 +16,7 @@ use ironclaw_contract::seam::change::{
 };
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{MasterKey, SecretText};
+use ironclaw_store::record;
 use serde_json::{Value, json};
 
 /// The people, agents and channels of a test record.

@@ -100,9 +100,6 @@ fn take_back(
 
 /// Returns the approvals that are valid for this subject now, by different and independent people. Takes back the others, each with its
 /// reason.
-///
-/// # Errors
-/// Errors of the record.
 pub fn count(
     tx: &mut WriteTx<'_>,
     root: &ApprovalRoot,

@@ -3,9 +3,9 @@
 //! Decides nothing. See [`super`].
 
 use super::super::store::Row;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_state::keys;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 /// The reason that the decision of a person was not recorded.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, AgentDraft, Person, Role, channels, roles};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, CreateAgent, Engage};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: true };

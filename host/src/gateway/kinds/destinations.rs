@@ -8,10 +8,10 @@ use crate::gateway::writers;
 use crate::registry::destinations::{self, Receiver};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Identity, LOOPBACK, channels};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Destination};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };

@@ -7,11 +7,11 @@ use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::secrets;
 use crate::registry::{Agent, egress};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Egress};
 use ironclaw_judge::egress::{Commands, Grant, HostName, Loopback};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };

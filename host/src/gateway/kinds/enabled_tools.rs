@@ -7,9 +7,9 @@ use crate::gateway::writers;
 use crate::registry::Agent;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::tools::{self, RUN_COMMAND};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::seam::change::{Change, EnabledTools, ToolDifference};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: true };

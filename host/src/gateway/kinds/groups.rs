@@ -7,11 +7,11 @@ use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::tools;
 use crate::registry::{self, Agent, groups};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Group};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Host, restarts_sessions: false };

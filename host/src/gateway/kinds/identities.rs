@@ -2,10 +2,10 @@
 
 use super::kind::gone;
 use crate::registry::{self, Identity, Person};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::confusable;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

@@ -9,10 +9,10 @@ use crate::reach::packages::Layer;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Agent, Person};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, ChangeKind, McpRegister, Packages};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::Value;
 use std::borrow::Cow;
 

@@ -7,11 +7,11 @@ use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mcp};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpAccess};
 use ironclaw_contract::seam::limits::ENTRIES_MAX;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value, json};
 

@@ -7,10 +7,10 @@ use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::{Agent, mcp};
-use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Change, McpConfirm};
 use ironclaw_judge::manifest::{Manifest, Rule, server};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Denied;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 

@@ -7,10 +7,10 @@ use crate::gateway::writers;
 use crate::reach::packages::{self, Layer};
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, software};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Packages};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: true };

@@ -8,9 +8,9 @@ use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, roles};
-use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Access, AgentRole, Change, Grant, Permissions};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Denied;
 use serde_json::{Value, json};
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: true };

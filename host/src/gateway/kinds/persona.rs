@@ -6,9 +6,9 @@ use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::Agent;
 use crate::registry::live_settings::HostPolicy;
-use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Change, Persona};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Denied;
 use ironclaw_text::diff::{self, LineMark};
 use serde_json::{Value, json};
 

@@ -11,10 +11,10 @@ pub(in crate::gateway) use rights::check as check_rights;
 pub use rights::lost;
 
 use super::kind::{Properties, Scope};
-use crate::store::refusal::Refusal;
 use ironclaw_calendar::{CalendarError, Kind, Recurrence, Series, Zone};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Schedule;
+use ironclaw_store::refusal::Refusal;
 
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::Agent, restarts_sessions: false };
 

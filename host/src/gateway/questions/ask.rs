@@ -7,10 +7,6 @@ use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use crate::registry::tools::QUESTION_OPTIONS_MAX;
 use crate::sessions::store::Session;
-use crate::store::error::Error;
-use crate::store::tables::messages;
-use crate::store::tables::questions::{self, Row, Status};
-use crate::store::times::HOUR_MS;
 use crate::turns::calls::{self, CallRow, ResultBody};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
@@ -22,6 +18,10 @@ use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::messages;
+use ironclaw_store::tables::questions::{self, Row, Status};
+use ironclaw_store::times::HOUR_MS;
 
 /// Bytes of a question.
 const QUESTION_BYTES_MAX: usize = 2000;
@@ -44,9 +44,6 @@ pub struct Asking<'a> {
 }
 
 /// Records the question of a call, or finds that of an equal call. Returns the result for the model, and the code if there is no question.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub fn ask(
     tx: &mut WriteTx<'_>,
     all: &Questions,

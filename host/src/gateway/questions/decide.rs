@@ -9,14 +9,14 @@ use crate::channels::inbound::routing;
 use crate::channels::notifications;
 use crate::registry::{self, Person, Role};
 use crate::sessions::store::{self, Session};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::questions::{self, Row, Status};
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent, NewAnswer};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::questions::{self, Row, Status};
 
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 8000;
@@ -131,7 +131,7 @@ pub(super) fn answer(
     };
     let quota = &all.settings.now().quota;
     quota.admit_message(tx, by.id, registry::LOOPBACK, new.bytes() as u64)?;
-    let recorded = answer::record(tx, &new, &all.record.wrapping, &all.record.sealer).map_err(Error::from)?;
+    let recorded = answer::record(tx, &new, &all.record.wrapping, &all.record.sealer)?;
     questions::mark_answered(tx, id, by.id, recorded.message)?;
     notifications::withdraw(tx, id)?;
     Entry::new(LedgerEvent::QuestionAnswered)

@@ -1,19 +1,19 @@
 //! The worker of questions: it ends those whose time is over, and reminds their people once.
 //!
-//! A restart finds all due times in the record. See [`crate::store::worker`] for the loop.
+//! A restart finds all due times in the record. See [`ironclaw_store::worker`] for the loop.
 
 use super::ending;
 use super::host_questions::Questions;
 use crate::channels::notifications::{self, About, Notification};
 use crate::sessions::Wake;
-use crate::store::error::Error;
-use crate::store::shutdown::Shutdown;
-use crate::store::tables::questions::{self, Row, Status};
-use crate::store::worker::{self, Due, Wait};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::tables::questions::{self, Row, Status};
+use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 

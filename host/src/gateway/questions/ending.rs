@@ -6,20 +6,17 @@ use crate::channels::inbound::inbox;
 use crate::channels::notifications;
 use crate::registry;
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::tables::questions::{self, Row, Status};
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::questions::{self, Row, Status};
 use ironclaw_text::lookalike;
 
 /// Ends a question that waits or is unknown, and informs its session.
-///
-/// # Errors
-/// Errors of the record.
 pub(super) fn end(
     tx: &mut WriteTx<'_>,
     record: &Record,
@@ -60,9 +57,6 @@ pub(super) fn end(
 }
 
 /// Cancels the waiting questions of a turn.
-///
-/// # Errors
-/// Errors of the record.
 pub fn end_of_turn(tx: &mut WriteTx<'_>, record: &Record, turn: &Turn) -> Result<(), Error> {
     let waiting = questions::waiting_of_session(tx, turn.session)?;
     for row in waiting.into_iter().filter(|row| row.turn == turn.id) {
@@ -72,9 +66,6 @@ pub fn end_of_turn(tx: &mut WriteTx<'_>, record: &Record, turn: &Turn) -> Result
 }
 
 /// Cancels the waiting questions to a person, who is removed.
-///
-/// # Errors
-/// Errors of the record.
 pub fn end_of_person(tx: &mut WriteTx<'_>, record: &Record, person: PersonId) -> Result<(), Error> {
     for row in questions::waiting_of_person(tx, person)? {
         end(tx, record, &row, Status::Cancelled, None, "the person was removed")?;
@@ -83,9 +74,6 @@ pub fn end_of_person(tx: &mut WriteTx<'_>, record: &Record, person: PersonId) ->
 }
 
 /// Marks every waiting question as unknown, because the record was restored.
-///
-/// # Errors
-/// Errors of the record.
 pub fn doubt_all(tx: &mut WriteTx<'_>, record: &Record) -> Result<(), Error> {
     for row in questions::every_waiting(tx)? {
         end(tx, record, &row, Status::Unknown, None, "")?;

@@ -4,11 +4,11 @@
 
 use crate::registry::live_settings::Live;
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::tables::questions::Row;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_state::{ReadTx, keys};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::questions::Row;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -44,7 +44,6 @@ pub fn body(tx: &ReadTx<'_>, record: &Record, row: &Row) -> Result<Body, Error> 
     Ok(serde_json::from_str(&text).map_err(|_| damaged())?)
 }
 
-/// The questions of this host.
 pub struct Questions {
     pub record: Arc<Record>,
     /// Have the time for an answer, and the quotas.
@@ -53,7 +52,6 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// Makes the questions of a host.
     pub fn new(record: Arc<Record>, settings: Arc<Live>) -> Self {
         Self { record, settings, bell: Notify::new() }
     }

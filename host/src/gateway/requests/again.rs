@@ -7,12 +7,12 @@ use super::host_requests::Requests;
 use super::reasons::StoredReason;
 use super::{ending, page};
 use crate::sessions::store as sessions;
-use crate::store::error::Error;
-use crate::store::tables::requests::{Row, Status};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::RequestId;
 use ironclaw_judge::call::{Judgement, Verdict};
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::requests::{Row, Status};
 
 /// Withdraws the request of a call whose facts changed after its approval, and asks again if the call still needs people. Returns the
 /// reason in the host's words.

@@ -13,14 +13,14 @@ pub use page::{Shown, show};
 
 use crate::registry::allowances::{self, Allowance};
 use crate::registry::{self, Person, Role, mcp};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::{Denied, Refusal};
 use coverage::is_current;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::operator::{AllowanceStatus, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 
@@ -101,9 +101,6 @@ pub fn unknown(id: impl Display) -> Refusal {
 }
 
 /// Returns the allowances that a person may see.
-///
-/// # Errors
-/// Errors of the record.
 pub fn seen(tx: &ReadTx<'_>, by: &Person) -> Result<Vec<Allowance>, ironclaw_state::Error> {
     let mut all = allowances::allowances(tx)?;
     all.retain(|allowance| allowance.person == by.id || matches!(by.role, Role::Owner | Role::Admin));
@@ -121,9 +118,6 @@ pub fn remove(tx: &mut WriteTx<'_>, by: &Person, id: i64) -> Result<Allowance, D
 }
 
 /// Removes the allowances whose tool has another manifest now, or whose standing facts are others.
-///
-/// # Errors
-/// Errors of the record.
 pub fn end_outdated(tx: &mut WriteTx<'_>) -> Result<(), ironclaw_state::Error> {
     let mut outdated = Vec::new();
     for allowance in allowances::allowances(tx)? {

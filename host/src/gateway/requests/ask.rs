@@ -9,10 +9,6 @@ use super::{decide, ending, told};
 use crate::channels::notifications::{self, About};
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp};
-use crate::store::error::Error;
-use crate::store::tables::requests::{self, Row, Status};
-use crate::store::tables::{facts, messages};
-use crate::store::times::{DAY_MS, HOUR_MS};
 use crate::turns::calls::Call;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
@@ -26,6 +22,10 @@ use ironclaw_judge::typed::Typed;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::requests::{self, Row, Status};
+use ironclaw_store::tables::{facts, messages};
+use ironclaw_store::times::{DAY_MS, HOUR_MS};
 use serde_json::{Map, Value};
 
 /// The bound on the pending requests of an agent.
@@ -69,9 +69,6 @@ pub enum Asked {
 }
 
 /// Records the request of a call, or finds the request of an equal call of the same task.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<Asked, Error> {
     let Asking { turn, output, call, class, digest, reasons, .. } = asking;
     let principal = turn.person()?;
@@ -115,9 +112,6 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
 
 /// Finds what the request of an equal call of the same task means for a call that needs no person now. So no act happens twice: once
 /// without people, and once with the approvals of its request. Returns `None` if the call may run.
-///
-/// # Errors
-/// Errors of the record.
 pub fn follow_equal(tx: &mut WriteTx<'_>, asking: &Asking<'_>) -> Result<Option<Asked>, Error> {
     let Asking { turn, output, call, class, digest, .. } = asking;
     let root = messages::root_of(tx, turn::newest_message(tx, turn.id)?)?;

@@ -15,10 +15,6 @@ use crate::gateway::store;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::tools::catalogue::Terms;
 use crate::registry::{self, Person, Role, mcp};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::facts;
-use crate::store::tables::requests::{self, Row, Status};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{PersonId, RequestId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -26,6 +22,10 @@ use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_judge::Class;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::facts;
+use ironclaw_store::tables::requests::{self, Row, Status};
 use std::collections::BTreeSet;
 
 /// Milliseconds for which the approvals of a request are valid before the call runs.
@@ -169,17 +169,11 @@ pub fn unknown(id: RequestId) -> Refusal {
 }
 
 /// Returns whether this person can remove a reason of a request.
-///
-/// # Errors
-/// Errors of the record.
 pub fn may_decide(policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
     Ok(Open::from_row(row.clone())?.admits(policy, by))
 }
 
 /// Returns whether this person may see a request: its own person, the people who can decide it, admins and owners.
-///
-/// # Errors
-/// Errors of the record.
 pub fn may_read(policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
     Ok(by.id == row.principal || matches!(by.role, Role::Owner | Role::Admin) || may_decide(policy, by, row)?)
 }

@@ -9,20 +9,17 @@ use crate::channels::notifications;
 use crate::channels::outbound::delivery::sent_files;
 use crate::registry::{self, Identity};
 use crate::sessions::store as sessions;
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::tables::requests::{self, Row, Status};
-use crate::store::tables::{messages, turns};
 use ironclaw_contract::ids::{MessageId, PersonId, SessionId};
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::requests::{self, Row, Status};
+use ironclaw_store::tables::{messages, turns};
 use ironclaw_text::lookalike;
 
 /// Ends an open request, voids its approvals, and informs its session.
-///
-/// # Errors
-/// Errors of the record.
 pub fn end(
     tx: &mut WriteTx<'_>,
     record: &Record,
@@ -50,9 +47,6 @@ pub fn end(
 }
 
 /// Withdraws an approved request because another one takes its place: its call waits for people again.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub(super) fn end_before_another(tx: &mut WriteTx<'_>, record: &Record, row: &Row, why: &str) -> Result<(), Error> {
     match close(tx, row, Status::Withdrawn, None, why)? {
         true => notice::tell_replaced(tx, record, row, why),
@@ -61,9 +55,6 @@ pub(super) fn end_before_another(tx: &mut WriteTx<'_>, record: &Record, row: &Ro
 }
 
 /// Withdraws a pending request because an equal call of its task runs without people. The model reads the result of that call.
-///
-/// # Errors
-/// Errors of the record.
 pub(super) fn end_for_permitted(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), ironclaw_state::Error> {
     if close(tx, row, Status::Withdrawn, None, "an equal call of its task needs no person now, and took its place")? {
         end_call(tx, row, Status::Withdrawn)?;
@@ -128,9 +119,6 @@ const fn code_of_call(status: Status) -> Option<DenialCode> {
 }
 
 /// Informs the session of a request whose call has a result already: the model knows that it waits.
-///
-/// # Errors
-/// Errors of the record.
 pub fn inform(tx: &mut WriteTx<'_>, record: &Record, row: &Row, text: &str) -> Result<(), Error> {
     let is_told = turns::find_call(tx, row.call)?.is_some_and(|call| call.result.is_some());
     if !is_told {
@@ -145,9 +133,6 @@ pub fn inform(tx: &mut WriteTx<'_>, record: &Record, row: &Row, text: &str) -> R
 }
 
 /// Withdraws the open requests of the task of a message, in whichever turn they were made.
-///
-/// # Errors
-/// Errors of the record.
 pub fn end_of_task(
     tx: &mut WriteTx<'_>,
     record: &Record,
@@ -163,9 +148,6 @@ pub fn end_of_task(
 }
 
 /// Withdraws the approved calls of a session that have not begun.
-///
-/// # Errors
-/// Errors of the record.
 pub fn withdraw_approved(tx: &mut WriteTx<'_>, record: &Record, session: SessionId, why: &str) -> Result<(), Error> {
     for row in requests::approved_of_session(tx, session)? {
         end(tx, record, &row, Status::Withdrawn, None, why)?;
@@ -174,9 +156,6 @@ pub fn withdraw_approved(tx: &mut WriteTx<'_>, record: &Record, session: Session
 }
 
 /// Withdraws the open requests whose task began with a message of this sender, because the identity is no longer linked.
-///
-/// # Errors
-/// Errors of the record.
 pub fn end_of_sender(tx: &mut WriteTx<'_>, record: &Record, identity: &Identity) -> Result<(), Error> {
     for row in requests::open_of_sender(tx, &identity.channel, &identity.sender)? {
         end(tx, record, &row, Status::Withdrawn, None, "the identity of its person was unlinked")?;
@@ -185,9 +164,6 @@ pub fn end_of_sender(tx: &mut WriteTx<'_>, record: &Record, identity: &Identity)
 }
 
 /// Withdraws every open request of this host.
-///
-/// # Errors
-/// Errors of the record.
 pub fn end_all(tx: &mut WriteTx<'_>, record: &Record, why: &str) -> Result<usize, Error> {
     let open = requests::every_open(tx)?;
     for row in &open {

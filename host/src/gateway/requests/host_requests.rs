@@ -4,8 +4,8 @@
 
 use super::presence::Presence;
 use crate::registry::live_settings::Live;
-use crate::store::record::Record;
 use ironclaw_state::keys::ApprovalRoot;
+use ironclaw_store::record::Record;
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
@@ -23,7 +23,6 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Makes the requests of a host.
     pub fn new(record: Arc<Record>, settings: Arc<Live>, root: ApprovalRoot) -> Self {
         let changed = watch::Sender::default();
         Self { record, settings, presence: Presence::default(), root, changed, bell: Notify::new() }

@@ -6,11 +6,11 @@
 use crate::channels::notifications::{self, About, Notification};
 use crate::channels::outbound::delivery;
 use crate::sessions::store::{self, Session};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::tables::requests::Row;
-use crate::store::tables::turns;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::requests::Row;
+use ironclaw_store::tables::turns;
 use ironclaw_text::lookalike;
 use std::collections::BTreeSet;
 
@@ -31,9 +31,6 @@ pub(super) fn tell_replaced(tx: &mut WriteTx<'_>, record: &Record, row: &Row, wh
 }
 
 /// Tells the people of an approved request that the outcome of its call is unknown.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub fn tell_unknown(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<(), Error> {
     let words = format!(
         "The call of {} that was approved as {} was interrupted: it is unknown if it had its effect, and it does not run again. Check \
@@ -45,17 +42,11 @@ pub fn tell_unknown(tx: &mut WriteTx<'_>, record: &Record, row: &Row) -> Result<
 }
 
 /// Tells the people of an approved request at their places that the outcome of its call is unknown.
-///
-/// # Errors
-/// Errors of the record.
 pub fn note_unknown(tx: &mut WriteTx<'_>, row: &Row) -> Result<(), Error> {
     Ok(note(tx, About::CallUnknown, row)?)
 }
 
 /// Tells the person of a task that it stops after this many follow-up turns, and how it goes on.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub fn tell_stopped(
     tx: &mut WriteTx<'_>,
     record: &Record,

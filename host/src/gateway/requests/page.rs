@@ -13,14 +13,14 @@ use crate::registry::policy::Rule;
 use crate::registry::tools::catalogue::{OfServer, Terms};
 use crate::registry::{self, mcp};
 use crate::sessions::store as sessions;
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::tables::agent_messages;
-use crate::store::tables::requests::{self, Row};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_judge::Class;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::tables::agent_messages;
+use ironclaw_store::tables::requests::{self, Row};
 use ironclaw_text::visible;
 use serde_json::{Map, Value};
 
@@ -121,9 +121,6 @@ pub(super) fn reasons_of(row: &Row) -> Result<Vec<StoredReason>, ironclaw_state:
 }
 
 /// Returns the page of a request, or for damaged arguments a page that says so. No approval fits the second one, and people can reject it.
-///
-/// # Errors
-/// Errors of the record.
 pub fn show_or_damage(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> {
     let damaged = match show(tx, all, row) {
         Err(error @ (Error::Key(_) | Error::State(ironclaw_state::Error::Stored(_)))) => error,

@@ -6,8 +6,8 @@ use super::decide;
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry;
 use crate::registry::policy::Policy;
-use crate::store::tables::requests::{self, Row};
 use ironclaw_state::{Error, WriteTx};
+use ironclaw_store::tables::requests::{self, Row};
 
 /// The bound on requests about which one pass tells people.
 const AT_ONCE_MAX: usize = 64;
@@ -24,9 +24,6 @@ pub(super) fn tell(tx: &mut WriteTx<'_>, policy: &Policy, row: &Row, about: Abou
 }
 
 /// Tells people about the requests that expire soon, once for each request.
-///
-/// # Errors
-/// Errors of the record.
 pub fn expires_soon(tx: &mut WriteTx<'_>, policy: &Policy) -> Result<(), Error> {
     let due = requests::to_remind(tx, tx.wall(), AT_ONCE_MAX)?;
     for row in due {

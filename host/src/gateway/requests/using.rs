@@ -11,10 +11,6 @@ use super::host_requests::Requests;
 use super::{again, ending, page};
 use crate::gateway::decide::counted::ValidApproval;
 use crate::gateway::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::requests::{self, Row, Status};
-use crate::store::tables::turns::CallState;
 use crate::turns::calls::{Call, CallRow};
 use crate::turns::turn::Turn;
 use ironclaw_contract::canonical;
@@ -24,6 +20,10 @@ use ironclaw_judge::Principal;
 use ironclaw_judge::call::{Judgement, Permit};
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::requests::{self, Row, Status};
+use ironclaw_store::tables::turns::CallState;
 use serde_json::{Map, Value};
 
 /// The proof that a call may run now. Only this module makes it: of the permit of a judgement, or of approvals that it used up.

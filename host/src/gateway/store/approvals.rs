@@ -3,10 +3,10 @@
 //! Verifies no token; [`crate::gateway::decide`] does that. See [`crate::gateway::approval`].
 
 use crate::gateway::approval::Token;
-use crate::store::tables::changes;
 use ironclaw_contract::ids::{ApprovalId, PersonId};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ApprovalRoot;
+use ironclaw_store::tables::changes;
 use rusqlite::ToSql;
 
 /// Records an approval of a change or a request.

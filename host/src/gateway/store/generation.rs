@@ -3,10 +3,10 @@
 //! Reads no head of the ledger itself. See [`ironclaw_ledger`] and [`crate::daemon`].
 
 use crate::registry::allowances;
-use crate::store::tables::{changes, facts, requests};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables::{changes, facts, requests};
 
 /// The bound on the kept names of heads of other histories. Of more heads the last ones in sorted order are kept.
 const OTHER_HEADS_MAX: usize = 4096;

@@ -1,12 +1,12 @@
 //! Properties of a recorded change by the rules of the gateway.
 //!
-//! Never writes a row. See [`crate::gateway::store`] and [`crate::store::tables::changes`].
+//! Never writes a row. See [`crate::gateway::store`] and [`ironclaw_store::tables::changes`].
 
 use super::super::Proposed;
 use super::super::kinds::{self, concerns_agent};
 use crate::registry::policy::{Policy, Rule};
-use crate::store::tables::changes::Row;
 use ironclaw_contract::ids::AgentId;
+use ironclaw_store::tables::changes::Row;
 
 /// Returns the agent that the change concerns, if its kind concerns one.
 pub fn concerned(row: &Row) -> Option<AgentId> {

@@ -3,12 +3,12 @@
 use super::{approved_entry, authorised_entry, changed_entry};
 use crate::gateway::decide::proof::{Approved, Authority};
 use crate::registry::{Agent, AgentDraft, Mode, allowances, check_agent_name, find_agent, models};
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables;
 
 /// Bytes of a persona.
 const PERSONA_BYTES_MAX: usize = 32 * 1024;

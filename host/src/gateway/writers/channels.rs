@@ -3,12 +3,12 @@
 use super::authorised_entry;
 use crate::gateway::decide::proof::Authority;
 use crate::registry::channels::{Channel, Hears, Rules};
-use crate::store::tables::channels as table;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Engage, Wiring};
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables::channels as table;
 
 /// Connects an agent to a channel or disconnects it, for a command or a change. Only one agent hears a channel.
 ///

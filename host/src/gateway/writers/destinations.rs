@@ -3,12 +3,12 @@
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::destinations::{AGENT, Receiver, find};
-use crate::store::tables::destinations::{self as table, NewDestination};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change;
 use ironclaw_state::{Error, WriteTx};
+use ironclaw_store::tables::destinations::{self as table, NewDestination};
 
 /// Sets a destination of an agent with its receiver, or removes it without one.
 pub fn set(

@@ -3,12 +3,12 @@
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::egress::egress_of;
-use crate::store::tables::agents as table;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables::agents as table;
 
 /// Sets the grant of a host to an agent, or removes it.
 pub fn set(

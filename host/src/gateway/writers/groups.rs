@@ -3,12 +3,12 @@
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::groups::find;
-use crate::store::tables::groups as table;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change;
 use ironclaw_state::{Error, WriteTx};
+use ironclaw_store::tables::groups as table;
 
 /// Sets a group with these members, or removes it without them.
 pub fn set(

@@ -4,14 +4,14 @@ use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::allowances;
 use crate::registry::mcp::{SERVERS_MAX, confirmable, find, grants_of, holders, left_of, login};
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::mcp as table;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::server;
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::mcp as table;
 
 /// Adds a server with the layer of its packages to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit
 /// are reduced; none fits another layer. Returns the number of agents that lose a tool.

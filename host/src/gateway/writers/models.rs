@@ -4,12 +4,12 @@ use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::models::{choose, known};
 use crate::registry::{Agent, agents};
-use crate::store::refusal::Denied;
-use crate::store::tables::agents as table;
-use crate::store::tables::facts::{self, Fact};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::Denied;
+use ironclaw_store::tables::agents as table;
+use ironclaw_store::tables::facts::{self, Fact};
 
 /// Makes an endpoint the default, and moves the agents that follow the default to it. Returns their names.
 ///

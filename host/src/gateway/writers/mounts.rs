@@ -3,11 +3,11 @@
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::mounts::{Mount, list_for_agent};
-use crate::store::tables;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables;
 
 /// Replaces all mounts of an agent.
 ///

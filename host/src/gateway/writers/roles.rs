@@ -4,11 +4,11 @@ use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::roles::role_of;
 use crate::registry::{Agent, allowances};
-use crate::store::tables;
 use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{Access, AgentRole};
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables;
 
 /// Sets the role of a person with an agent, or removes it.
 pub fn set(

@@ -3,9 +3,9 @@
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::schedules::{Schedule, digest};
-use crate::store::tables::schedules as table;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
+use ironclaw_store::tables::schedules as table;
 
 /// Adds a schedule with its first time.
 pub fn add(tx: &mut WriteTx<'_>, approved: &Approved, new: &Schedule) -> Result<(), Error> {

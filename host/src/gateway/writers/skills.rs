@@ -3,10 +3,10 @@
 use super::approved_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::skills::{Brought, Installed, Package, find};
-use crate::store::tables::skills as table;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::{Error, WriteTx};
+use ironclaw_store::tables::skills as table;
 
 /// Gives an agent a version of a skill, in place of its present one.
 pub fn install(

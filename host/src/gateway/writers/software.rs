@@ -3,12 +3,12 @@
 use super::changed_entry;
 use crate::gateway::decide::proof::Approved;
 use crate::registry::software::for_agent;
-use crate::store::tables;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables;
 
 /// Sets the packages of an agent and the layer with them; `None` removes all.
 pub fn set(

@@ -4,11 +4,11 @@
 
 use super::address::{name, origin};
 use super::hosts::GrantedHost;
-use crate::store::refusal::Refusal;
 use crate::turns::calls::http;
 use axum::http::request::Parts;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::{Commands, Grant, Loopback, Request, RequestText, judge};
+use ironclaw_store::refusal::Refusal;
 use std::collections::BTreeMap;
 
 /// The last part of the path of a push of git, and the service of its beginning.

@@ -6,7 +6,6 @@
 use super::address::name;
 use super::client_hello::{HELLO_BYTES_MAX, NoName, server_name};
 use super::traffic::{Shared, Tunnel, plain};
-use crate::store::refusal::Refusal;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{StatusCode, Uri};
@@ -16,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::Grant;
 use ironclaw_model::fetch::NotFetched;
+use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //!
 //! It helps a person early; the jail is the wall, because a server can start each program that it sees. See `reach::mcp_jail::program`.
 
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
 
 /// Remedy for a command that fetches its program.
 const PACKAGE: &str = "name the package with --npm or --pypi, and its own program as the command";

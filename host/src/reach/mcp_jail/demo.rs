@@ -3,10 +3,10 @@
 //! Nothing else is in the layer. See the crate `ironclaw-mcp-demo` for the server, and [`super::Process::layer`].
 
 use super::error::Error;
-use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::home::{Home, make_private, remove_tree};
+use ironclaw_store::refusal::Refusal;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};

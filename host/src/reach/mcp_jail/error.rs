@@ -1,7 +1,7 @@
 //! The reason why the server of a jail does not run.
 
-use crate::store::refusal::Refusal;
 use ironclaw_jail::launcher;
+use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::path::{Path, PathBuf};
 

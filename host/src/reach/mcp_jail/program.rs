@@ -2,9 +2,9 @@
 //!
 //! Follows links as the jail will, and runs nothing. The kernel decides again at the launch. See [`ironclaw_jail::System`].
 
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::system::{LINKS, SHOWN};
+use ironclaw_store::refusal::Refusal;
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;

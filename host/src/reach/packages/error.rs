@@ -1,9 +1,9 @@
 //! The reason that a layer of software was not built, for the person who asked.
 
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_jail::launcher;
 use ironclaw_state::home;
+use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 //!
 //! Never repairs a name. See `reach::packages::fetch`, which passes them to the clients.
 
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Packages;
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 
 /// Names in one change; a person reads no longer list.

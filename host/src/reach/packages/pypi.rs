@@ -9,8 +9,8 @@ use super::fetch::ROOTS;
 use super::names::{pypi_name, pypi_parts};
 use super::source::{Place, Source};
 use super::work_dir::{FetchContext, WorkDir};
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
 use std::fs;
 use std::path::Path;
 

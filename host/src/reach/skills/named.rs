@@ -1,11 +1,11 @@
 //! The wanted version of a skill, and the change that names a verified package. The gateway fills in the rest.
 
 use crate::registry::{Agent, skills};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Skill;
 use ironclaw_skill::Version;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 /// The wanted version of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]

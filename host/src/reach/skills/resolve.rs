@@ -5,13 +5,13 @@ use super::shelf::Unpacked;
 use super::stock::Found;
 use super::{Skills, refused, source, trust};
 use crate::registry::skills::{self, Key, Package, Source};
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
-use crate::store::times::DAY_MS;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::{Name, Version};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
+use ironclaw_store::times::DAY_MS;
 use ironclaw_text::confusable;
 use std::sync::Arc;
 

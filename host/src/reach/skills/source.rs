@@ -5,13 +5,13 @@
 
 use super::Skills;
 use crate::registry::skills::Source;
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_model::fetch::{Answer, End, Limits, NotFetched, Piece, Request};
 use ironclaw_skill::index::{INDEX, INDEX_BYTES_MAX};
 use ironclaw_skill::{Name, PACKAGE_BYTES_MAX, Version};
 use ironclaw_state::home;
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};

@@ -7,11 +7,11 @@ use super::named::Wanted;
 use super::source::{self, Candidate, Place};
 use super::trust::{self, SignedIndex};
 use crate::registry::skills::{self, Key, Revoker, Source};
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::{Name, Version};
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 /// A candidate with its source.
 pub(super) struct Found {
@@ -89,18 +89,12 @@ impl Stocks {
 
 impl Skills {
     /// Reads what all sources list. Sources without a usable answer are left out with a warning in the log.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub async fn available(&self) -> Result<Stocks, Error> {
         let (sources, keys) = self.trusted().await?;
         self.stocks(sources, &keys).await
     }
 
     /// Reads what these sources list, as [`Self::available`] does.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub(super) async fn stocks(&self, sources: Vec<Source>, keys: &[Key]) -> Result<Stocks, Error> {
         let names = sources.iter().map(|source| source.name.clone()).collect();
         let mut stocks = Stocks { listed: Vec::new(), names, refusal: None };

@@ -3,11 +3,11 @@
 use super::refused;
 use super::source::Candidate;
 use crate::registry::skills::{Key, Source, may_sign};
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::index::Index;
 use ironclaw_skill::signature::{self, PublicKey};
 use ironclaw_skill::{Error, Name, Version};
+use ironclaw_store::refusal::Refusal;
 use std::path::Path;
 
 /// Returns the trusted key that a signature names.

@@ -3,13 +3,13 @@
 //! Never contacts an issuer, and gives tokens only to the code that sends them. See [`crate::reach::mcp::oauth`].
 
 use crate::registry::secrets::SecretName;
-use crate::store::tables::mcp as table;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{Error, WriteTx};
+use ironclaw_store::tables::mcp as table;
 use serde::{Deserialize, Serialize};
 use url::Url;
 

@@ -79,9 +79,6 @@ impl Registration {
 }
 
 /// Returns a server as it is registered now; `None` if there is none of this name.
-///
-/// # Errors
-/// Errors of the record.
 pub fn registration(tx: &ReadTx<'_>, server: &str) -> Result<Option<Registration>, Error> {
     let Some(found) = find(tx, server)? else { return Ok(None) };
     let (described, layer) = (found.described, found.layer);

@@ -1,11 +1,11 @@
 //! The end of the places of people, with their identities and channels.
 
-use crate::store::tables::notifications::{self as table, place_of, places};
-use crate::store::tables::people::Identity;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
+use ironclaw_store::tables::notifications::{self as table, place_of, places};
+use ironclaw_store::tables::people::Identity;
 
 /// Ends the place of a person, if there is one.
 pub(super) fn end(

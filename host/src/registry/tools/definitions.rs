@@ -8,9 +8,9 @@ use super::names::{
     NETWORK_COMMAND, QUESTION_OPTIONS_MAX, READ_SKILL, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND,
     SEND_FILE, SEND_MESSAGE, SKILL_INSTALL, WORKSPACE,
 };
-use crate::store::tables::turns::Runs;
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::{ENTRIES_MAX, REASON_BYTES_MAX};
+use ironclaw_store::tables::turns::Runs;
 use serde_json::{Value, json};
 
 /// Most results of one `search_files`.

@@ -5,8 +5,8 @@
 use crate::registry::quota::workspace::Over;
 use crate::runtime::command::Phase;
 use crate::sessions::store::FailureReason;
-use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_store::error::Error;
 
 /// An effect; `C` is a command. Effects of the first half have no result. Each step ends with one effect of the second half; its result
 /// is the next event, one of those named here or `Failed`.

@@ -5,8 +5,8 @@
 use crate::registry::quota::workspace::Over;
 use crate::runtime::sleep_reason::SleepReason;
 use crate::sessions::store::{FailureReason, SessionState};
-use crate::store::error::Error;
 use ironclaw_jail::shortage::Shortage;
+use ironclaw_store::error::Error;
 
 /// An event in the life of an actor; `C` is a command.
 #[derive(Debug)]

@@ -9,9 +9,6 @@ use crate::channels::outbound::delivery;
 use crate::registry::{self, Person};
 use crate::runtime::pipeline::Inbound;
 use crate::sessions;
-use crate::store::error::Error;
-use crate::store::refusal::{Decide, Denied, Refusal};
-use crate::store::tables::messages;
 use crate::turns::items;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
@@ -19,6 +16,9 @@ use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Decide, Denied, Refusal};
+use ironclaw_store::tables::messages;
 
 impl Inbound {
     /// Queues a message again, and wakes its session.

@@ -7,15 +7,15 @@ use crate::channels::notifications::{self, About, Notification};
 use crate::channels::outbound::delivery;
 use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::sessions::store::{self, SessionState};
-use crate::store::tables::deliveries;
-use crate::store::tables::schedules as table;
-use crate::store::tables::turns::{self, CallState};
 use crate::turns::turn;
 use ironclaw_contract::ids::{DeliveryId, TurnId};
 use ironclaw_contract::operator::{DenialCode, Fault, LedgerEvent, Receipt};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_store::tables::deliveries;
+use ironclaw_store::tables::schedules as table;
+use ironclaw_store::tables::turns::{self, CallState};
 
 /// The end of an occurrence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,9 +38,6 @@ impl Outcome {
 }
 
 /// Returns the end of a started occurrence; `None` while it has none.
-///
-/// # Errors
-/// Errors of the record.
 pub fn find(tx: &ReadTx<'_>, started: &Occurrence) -> Result<Option<Outcome>, Error> {
     let Some(message) = started.message else { return Ok(None) };
     let Some(message) = inbox::find(tx, message)? else { return Ok(Some(Outcome::unknown("message_erased"))) };
@@ -107,9 +104,6 @@ fn run_state(tx: &ReadTx<'_>, message: &Message) -> Result<(OccurrenceState, Opt
 }
 
 /// Settles an open occurrence with its ledger entry, and opens or closes the incident of its series.
-///
-/// # Errors
-/// Errors of the record.
 pub fn settle(
     tx: &mut WriteTx<'_>,
     row: &Schedule,

@@ -9,14 +9,14 @@ use crate::gateway::kinds::lost_right;
 use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
 use crate::registry::{self, Identity};
 use crate::sessions::store::{self, SessionState};
-use crate::store::refusal::Denied;
-use crate::store::tables::schedules as table;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::spans::Telling;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_store::refusal::Denied;
+use ironclaw_store::tables::schedules as table;
 
 /// The reason why a run may not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +46,6 @@ enum Readiness {
 }
 
 /// Returns the reason why a run of the schedule may not start now.
-///
-/// # Errors
-/// Errors of the record.
 pub fn refused_now(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<Option<Refused>, Error> {
     Ok(match readiness(tx, context, row)? {
         Readiness::Ready(_) => None,
@@ -83,7 +80,7 @@ pub(super) fn start(
     context: &Context<'_>,
     row: &Schedule,
     waiting: &Occurrence,
-) -> Result<Option<SessionId>, crate::store::error::Error> {
+) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
     let identity = match readiness(tx, context, row)? {
         Readiness::Ready(identity) => identity,
         Readiness::Refused(Refused { reason, pauses }) => {
@@ -122,7 +119,7 @@ fn record(
     context: &Context<'_>,
     row: &Schedule,
     identity: Identity,
-) -> Result<inbox::Recorded, Denied<crate::store::error::Error>> {
+) -> Result<inbox::Recorded, Denied<ironclaw_store::error::Error>> {
     let received = Received {
         channel: row.channel.clone(),
         kind: Kind::Task,
@@ -147,5 +144,5 @@ fn record(
     let authenticated = identity::from_schedule(tx, received, row.written_by)?;
     let numbers = context.sessions_max;
     let routed = routing::route(tx, authenticated, quota, numbers, &context.record.wrapping)?;
-    Ok(inbox::record(tx, &routed, &context.record.wrapping, &context.record.sealer)?)
+    inbox::record(tx, &routed, &context.record.wrapping, &context.record.sealer)
 }

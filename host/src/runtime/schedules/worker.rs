@@ -1,19 +1,19 @@
 //! The worker of schedules: it sleeps until the earliest next time, and settles runs as the record tells their end.
 //!
 //! Nothing polls: a time is a deadline, and ledger entries about schedules and about the sessions of open runs wake it. See
-//! [`crate::store::worker`] for the loop.
+//! [`ironclaw_store::worker`] for the loop.
 
 use super::{Context, come, outcome, start_next};
 use crate::registry::latch::Latch;
 use crate::registry::schedules::{self, OccurrenceState};
 use crate::runtime::pipeline::Inbound;
-use crate::store::error::Error;
-use crate::store::shutdown::Shutdown;
-use crate::store::tables::schedules as table;
-use crate::store::worker::{self, Due, Wait};
 use ironclaw_contract::ids::{ScheduleId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::{Committed, EventsOf, failpoint};
+use ironclaw_store::error::Error;
+use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::tables::schedules as table;
+use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;

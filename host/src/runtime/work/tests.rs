@@ -1,6 +1,6 @@
 use super::*;
 use crate::runtime::command::Ticket;
-use crate::store::error::Error;
+use ironclaw_store::error::Error;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

@@ -1,7 +1,7 @@
 //! A path below a workspace, parsed once. See [`crate::sessions::files`].
 
-use crate::store::refusal::Refusal;
 use ironclaw_contract::operator::DenialCode;
+use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 use ironclaw_text::{confusable, visible};
 

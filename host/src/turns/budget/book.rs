@@ -4,14 +4,14 @@
 //! [`crate::turns::budget::judge`].
 
 use super::{Ceiling, Config, Limit, chain_limit, day_of, limits};
-use crate::store::tables::agent_messages;
-use crate::store::tables::models::{self as table, UsageChange, UsageKey};
 use ironclaw_contract::ids::{AgentId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use ironclaw_model::Usage;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::agent_messages;
+use ironclaw_store::tables::models::{self as table, UsageChange, UsageKey};
 
-pub use crate::store::tables::models::{
+pub use ironclaw_store::tables::models::{
     UsagePart, UsageRow as Row, delete_own_ceilings as forget, own_ceilings as own, used_in_session, used_on_day,
     used_on_day_by,
 };

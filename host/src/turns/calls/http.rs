@@ -3,12 +3,12 @@
 //! Pure. Never sends a request: `calls::executor` does. See [`ironclaw_judge::egress`].
 
 use super::result_body::ResultBody;
-use crate::store::tables::turns::CallOutcome;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::call::Granted;
 use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};
 use ironclaw_judge::typed::Typed;
 use ironclaw_model::fetch::{End, Failure, Fetched, NotFetched};
+use ironclaw_store::tables::turns::CallOutcome;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

@@ -10,7 +10,6 @@ use super::send;
 use crate::registry::Agent;
 use crate::registry::tools::catalogue::{Catalogue, Source};
 use crate::registry::tools::{self, Class, Runs};
-use crate::store::tables::schedules::OfTurn;
 use crate::turns::turn::Position;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
@@ -20,6 +19,7 @@ use ironclaw_judge::call::{self, CallContext, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
 use ironclaw_judge::{Allowed, Classes, Principal, ReceiverPolicy};
 use ironclaw_model::WantedCall;
+use ironclaw_store::tables::schedules::OfTurn;
 use ironclaw_text::excerpt::start;
 use serde_json::{Map, Value};
 

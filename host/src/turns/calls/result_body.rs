@@ -2,7 +2,7 @@
 //!
 //! Never says more than is known: a call whose effect is in doubt is neither done nor failed.
 
-use crate::store::tables::turns::CallOutcome;
+use ironclaw_store::tables::turns::CallOutcome;
 use serde::{Deserialize, Serialize};
 
 /// The body of a result item.

@@ -4,13 +4,13 @@
 //! bounds.
 
 use crate::registry::tools::FIND_TOOLS;
-use crate::store::error::Error;
-use crate::store::tables::items as table;
 use crate::turns::calls::ResultBody;
 use crate::turns::items;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::items as table;
 use serde::Deserialize;
 
 const RESULTS_MAX: usize = 8;

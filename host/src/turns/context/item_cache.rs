@@ -6,8 +6,6 @@
 
 use super::system::Now;
 use crate::registry::Mode;
-use crate::store::error::Error;
-use crate::store::tables::{deliveries, messages, turns};
 use crate::turns::calls::{OutputBody, ResultBody};
 use crate::turns::items::{self, Recorded, parse_body};
 use ironclaw_contract::ids::{ItemId, TurnId};
@@ -17,6 +15,8 @@ use ironclaw_contract::seam::seal::{ItemKind, Ref};
 use ironclaw_contract::seam::socket::Earlier;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::{deliveries, messages, turns};
 use ironclaw_text::lookalike;
 use jiff::tz::TimeZone;
 use std::collections::HashMap;

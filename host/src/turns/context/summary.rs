@@ -4,7 +4,6 @@
 //! [`crate::turns::items::summary`] for the items that it replaces.
 
 use super::{Checked, ItemCache, Reader, Refused, Unanswered, parts};
-use crate::store::error::Error;
 use crate::turns::items::summary as covers;
 use crate::turns::turn::Turn;
 use ironclaw_contract::ids::{ItemId, SessionId};
@@ -13,6 +12,7 @@ use ironclaw_contract::seam::socket::{Purpose, RefusalCode};
 use ironclaw_model::{Output, Part, Prompt};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_store::error::Error;
 use ironclaw_text::lookalike;
 
 /// Bytes of a summary: a few pages. A small context gets less.

@@ -3,12 +3,12 @@
 //! Never reads a file: the agent may change it, so its bytes are compared with the digest when a prompt needs them. See
 //! [`crate::turns::context::images`].
 
-use crate::store::error::Error;
-use crate::store::tables::messages;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::{self, ContentKey};
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::messages;
 use serde::{Deserialize, Serialize};
 
 /// An image of a message.

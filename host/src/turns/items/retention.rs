@@ -2,14 +2,14 @@
 //!
 //! Never drops an item that an open turn, a waiting message or an open delivery needs. See [`crate::upkeep::retention_worker`].
 
-use crate::store::record::ItemsConfig as Config;
-use crate::store::tables::items::{self, Measure};
-use crate::store::tables::sessions::{self, Bounds, Extent};
-use crate::store::tables::turns;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::record::ItemsConfig as Config;
+use ironclaw_store::tables::items::{self, Measure};
+use ironclaw_store::tables::sessions::{self, Bounds, Extent};
+use ironclaw_store::tables::turns;
 
 /// Items that one transaction drops at most, because other transactions wait for it.
 const DROPPED_AT_ONCE: usize = 256;

@@ -3,9 +3,9 @@
 //! Keeps open work, dead letters, and for 30 days messages with an event id. The ledger keeps the outcome of every message. See
 //! [`crate::upkeep::retention_worker`] and [`ironclaw_ledger::forgotten`].
 
-use crate::store::tables::{deliveries, messages, turns};
 use ironclaw_ledger::forgotten;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::{deliveries, messages, turns};
 
 /// Rows that one transaction removes.
 const FORGOTTEN_AT_ONCE: i64 = 1024;
@@ -35,9 +35,6 @@ pub const FORGETTABLE: [Forgettable; 4] =
 
 impl Forgettable {
     /// Returns the keys of rows to remove as a JSON array, or `None` if there are none. Their number is bounded.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub fn find(self, tx: &ReadTx<'_>) -> Result<Option<String>, ironclaw_state::Error> {
         match self {
             Self::Deliveries => deliveries::forgettable(tx, FORGOTTEN_AT_ONCE),
@@ -48,9 +45,6 @@ impl Forgettable {
     }
 
     /// Removes the rows of these keys, and returns their number.
-    ///
-    /// # Errors
-    /// Those of the database.
     pub fn forget(self, tx: &mut WriteTx<'_>, keys: &str) -> Result<usize, ironclaw_state::Error> {
         match self {
             Self::Deliveries => deliveries::forget(tx, keys),

@@ -2,11 +2,11 @@
 //!
 //! Never writes a summary and never judges one. See [`crate::turns::context::summary`].
 
-pub use crate::store::tables::items::{Covered, covered, summary_ordinal as ordinal};
+pub use ironclaw_store::tables::items::{Covered, covered, summary_ordinal as ordinal};
 
-use crate::store::tables::{items, sessions};
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::{items, sessions};
 
 /// Records that `summary` replaces `covered`, whose last turn is `ordinal`.
 pub fn cover(

@@ -1,10 +1,10 @@
 //! The position of a turn in a chain of messages between agents. Never decides what the turn may do.
 
 use super::Turn;
-use crate::store::tables::agent_messages::{self, AgentMessage};
-use crate::store::tables::messages;
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_state::{Error, ReadTx};
+use ironclaw_store::tables::agent_messages::{self, AgentMessage};
+use ironclaw_store::tables::messages;
 
 /// The position of a turn in its chain.
 #[derive(Debug, Clone)]

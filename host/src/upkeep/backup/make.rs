@@ -9,7 +9,6 @@ use super::format::{CHUNK_BYTES, Header, Sealer};
 use super::tree::{Bounds, Contents};
 use crate::registry::quota;
 use crate::registry::{skills, software};
-use crate::store::tables::{facts, sessions};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{PersonId, SessionId};
 use ironclaw_contract::operator::{Backup, LedgerEvent};
@@ -20,6 +19,7 @@ use ironclaw_ledger::{Entry, archive};
 use ironclaw_state::home::{Home, LayerOwner};
 use ironclaw_state::keys::{self, BackupKey, MasterKey, spelled};
 use ironclaw_state::{ReadTx, State, View, backup, failpoint, wall_clock};
+use ironclaw_store::tables::{facts, sessions};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -87,9 +87,6 @@ impl Known {
 }
 
 /// Removes the copy of the record that a killed host left.
-///
-/// # Errors
-/// Those of the file system.
 pub fn discard_left(home: &Home) -> Result<(), Error> {
     let copy = home.path().join(COPY);
     backup::discard(&copy).map_err(|source| Error::Io { path: copy, source })

@@ -92,9 +92,6 @@ fn remove_left(parent: &Path, prefix: &str) {
 }
 
 /// Returns whether a home is missing, or has nothing that a restore would lose.
-///
-/// # Errors
-/// Those of the file system.
 pub fn is_empty(home: &Path) -> Result<bool, Error> {
     let fault = |source| Error::Io { path: home.to_owned(), source };
     let entries = match fs::read_dir(home) {

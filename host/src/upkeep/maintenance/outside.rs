@@ -4,7 +4,6 @@
 //! [`ironclaw_ledger::foreign`].
 
 use super::{HeadPublisher, Shared};
-use crate::store::tables::facts::{self, Fact};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{BreakAccepted, LedgerEvent};
@@ -15,6 +14,7 @@ use ironclaw_ledger::sink::Other;
 use ironclaw_ledger::{Entry, Genesis, archive, chain, check};
 use ironclaw_state::home::Home;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::facts::{self, Fact};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 /// The owner of a layer of software.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LayerOwner {
-    /// An agent.
     Agent(AgentId),
     /// The MCP server of this name.
     Server(String),

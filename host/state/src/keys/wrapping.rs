@@ -20,7 +20,6 @@ pub struct WrappingKey(pub(super) Bytes);
 pub struct LedgerSecret {
     /// Name of the key: the public key, 64 hex characters.
     pub name: String,
-    /// The secret half.
     pub secret: Zeroizing<[u8; KEY_BYTES]>,
     /// The secret half, wrapped.
     pub stored: Vec<u8>,

@@ -84,9 +84,6 @@ pub fn find_agent(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Agent>, Er
 }
 
 /// Returns the agent of this id.
-///
-/// # Errors
-/// Those of the database.
 pub fn agent_by_id(tx: &ReadTx<'_>, id: AgentId) -> Result<Option<Agent>, Error> {
     tx.find("SELECT * FROM agents WHERE id = ?1", [id], Agent::read)
 }

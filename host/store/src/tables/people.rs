@@ -177,9 +177,6 @@ pub fn find_person(tx: &ReadTx<'_>, name_or_id: &str) -> Result<Option<Person>, 
 }
 
 /// Returns the person of this id.
-///
-/// # Errors
-/// Those of the database.
 pub fn person_by_id(tx: &ReadTx<'_>, id: PersonId) -> Result<Option<Person>, Error> {
     tx.find("SELECT * FROM people WHERE id = ?1", [id], Person::read)
 }

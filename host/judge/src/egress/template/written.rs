@@ -139,28 +139,23 @@ fn fixed(text: &str, plain: fn(u8) -> bool) -> Result<String, TemplateError> {
 /// The reason why a text is no template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// It is too long.
     #[error("a template of {0} bytes is over the limit of {TEMPLATE_BYTES_MAX}: split it")]
     TooLong(usize),
     /// No slash at the start.
     #[error("the template {0:?} is no path: begin it with a slash, without scheme and host")]
     NoSlash(String),
-    /// A fragment.
     #[error("a template has no `#`: a fragment never reaches a server")]
     Fragment,
     /// Two slashes in a row.
     #[error("a template has no empty segment: write one slash between two segments")]
     EmptySegment,
-    /// A dot segment.
     #[error("a template has no `.` and no `..`: write the path that they lead to")]
     DotSegment,
     /// A slash or a backslash inside of a segment.
     #[error("the segment {0:?} has an encoded slash: write two segments")]
     EncodedSlash(String),
-    /// A wildcard.
     #[error("{0:?} has a wildcard: write a slot such as {{name}} for one segment, and one template for each depth")]
     Wildcard(String),
-    /// Slots alone.
     #[error(
         "the template {0:?} matches everything of its depth: write at least one fixed segment, such as /repos/{{owner}}"
     )]
@@ -178,7 +173,6 @@ pub enum TemplateError {
     /// Two slots with one name.
     #[error("the slot {{{0}}} is there twice: give each slot its own name")]
     SlotTwice(String),
-    /// Too many slots.
     #[error("{0} slots are over the limit of {SLOTS_MAX}: fix some of the values")]
     Slots(usize),
     /// A parameter without a name.

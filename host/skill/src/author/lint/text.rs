@@ -35,11 +35,9 @@ const OF_EMOJI: [char; 3] = ['\u{fe0e}', '\u{fe0f}', '\u{200d}'];
 /// A reference to the outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The address.
     pub target: String,
 }
 

@@ -7,12 +7,12 @@ use crate::calls::model_socket::Server;
 use crate::reach::git_push;
 use crate::registry::tools::GIT_PUSH;
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::Refusal;
 use crate::turns::calls::{Judged, Judgement};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::WantedCall;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::Refusal;
 use std::collections::HashMap;
 
 /// The first calls of an output among which pushes are prepared.

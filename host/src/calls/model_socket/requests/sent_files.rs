@@ -7,8 +7,6 @@ use crate::calls::model_socket::Server;
 use crate::channels::outbound::delivery::sent_files::{self, COPIES_MAX, Copied};
 use crate::registry::tools::SEND_FILE;
 use crate::sessions::store;
-use crate::store::error::Error;
-use crate::store::refusal::{Denied, Refusal};
 use crate::turns::calls;
 use ironclaw_contract::canonical::{Limits, parse};
 use ironclaw_contract::ids::TurnId;
@@ -17,6 +15,8 @@ use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_model::WantedCall;
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -6,7 +6,6 @@
 use super::{Error, Recorded, Text, content_key, insert};
 use crate::registry::{Identity, LOOPBACK};
 use crate::sessions::store::Session;
-use crate::store::tables::messages::{self, NewMessage};
 use ironclaw_contract::ids::{MessageId, PersonId, QuestionId};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::Label;
@@ -14,6 +13,7 @@ use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::seal::Sealer;
+use ironclaw_store::tables::messages::{self, NewMessage};
 use ironclaw_text::lookalike;
 
 /// The choice of a person.
@@ -69,9 +69,6 @@ impl Answer<'_> {
 }
 
 /// Records an answer as a message that opens a turn of its own.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub fn record(
     tx: &mut WriteTx<'_>,
     answer: &Answer<'_>,

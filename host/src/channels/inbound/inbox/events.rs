@@ -4,11 +4,11 @@
 
 use super::Recorded;
 use crate::channels::inbound::channel::Received;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::sessions;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::sessions;
 
 /// The time for which an event is remembered. A replay is refused by its age long before; this is for senders that retry for days.
 const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;

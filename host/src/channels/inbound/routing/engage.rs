@@ -8,11 +8,11 @@ use crate::channels::inbound::identity::Authenticated;
 use crate::registry::Agent;
 use crate::registry::channels::{Channel, Hears};
 use crate::sessions::store::Session;
-use crate::store::refusal::Refusal;
-use crate::store::tables::destinations;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Senders, Wiring};
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables::destinations;
 use regex::{Regex, RegexBuilder};
 
 /// Bytes of a compiled pattern, and of the cache of a match. The pattern is compiled for each message.

@@ -3,17 +3,17 @@
 //! Never sends a delivery itself, and never loses one: each step is a row before it happens. A delivery that may have arrived is sent
 //! again only if its channel is idempotent or a person asks for it. See [`crate::channels::outbound::dispatch`].
 
-pub use crate::store::tables::deliveries::{Lost, find, intended_on, interrupted, lost_count, person_of};
-pub use crate::store::tables::facts::{doubt_deliveries, is_in_doubt};
+pub use ironclaw_store::tables::deliveries::{Lost, find, intended_on, interrupted, lost_count, person_of};
+pub use ironclaw_store::tables::facts::{doubt_deliveries, is_in_doubt};
 
 use super::Delivery;
 use crate::registry::channels;
-use crate::store::tables::{deliveries, facts};
 use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_model::backoff::{Backoff, Jitter};
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::{deliveries, facts};
 use std::time::Duration;
 
 /// Sends in flight on one channel.

@@ -6,13 +6,13 @@
 use super::journal::{Due, Outcome, SENDS_AT_ONCE_MAX};
 use crate::channels::notifications::{Place, State, Stored};
 use crate::registry::channels::{self, Channel};
-use crate::store::tables::notifications as table;
 use ironclaw_contract::ids::DeliveryId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use ironclaw_store::tables::notifications as table;
 
-pub use crate::store::tables::notifications::interrupted;
+pub use ironclaw_store::tables::notifications::interrupted;
 
 /// A notification that was taken up, with the channel and the number of the attempt.
 pub struct TakenUp {

@@ -4,20 +4,20 @@
 //! the call, and [`crate::sessions::files`] for the reading below a workspace.
 
 use crate::sessions::files::{self, FilePath, Files};
-use crate::store::error::Error;
-use crate::store::tables::sent_files::{self as table, SentFileRow};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId};
 use ironclaw_contract::operator::{SENT_FILE_BYTES_MAX, SentFile};
 use ironclaw_state::home::SessionDirectories;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::error::Error;
+use ironclaw_store::tables::sent_files::{self as table, SentFileRow};
 use ironclaw_text::file::{check_name, media_type};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-pub use crate::store::tables::sent_files::{delete_file as end, open_file_count as open_count};
+pub use ironclaw_store::tables::sent_files::{delete_file as end, open_file_count as open_count};
 
 /// Copies of one session. Of those that were sent, the oldest ends for a new one.
 pub const COPIES_MAX: u64 = 16;
@@ -46,8 +46,8 @@ pub fn copy(place: &SessionDirectories, path: &str) -> Result<Copied, String> {
     let opened = Files::open(place, Some(owner)).map_err(|error| unreadable(&error))?;
     let opened = opened.ok_or_else(|| format!("there is no file {}", path.shown()))?;
     let (file, bytes) = opened.read(&path).map_err(|denied| match denied {
-        crate::store::refusal::Denied::Refused(refusal) => refusal.message,
-        crate::store::refusal::Denied::Failed(error) => unreadable(&error),
+        ironclaw_store::refusal::Denied::Refused(refusal) => refusal.message,
+        ironclaw_store::refusal::Denied::Failed(error) => unreadable(&error),
     })?;
     let too_large =
         |bytes: u64| format!("{} has {bytes} bytes; at most {SENT_FILE_BYTES_MAX} can be sent", path.shown());
@@ -65,9 +65,6 @@ pub fn copy(place: &SessionDirectories, path: &str) -> Result<Copied, String> {
 }
 
 /// Records the copy of a call.
-///
-/// # Errors
-/// Errors of the record and of the key.
 pub fn keep(
     tx: &mut WriteTx<'_>,
     call: CallId,
@@ -83,9 +80,6 @@ pub fn keep(
 }
 
 /// Returns what people read about the copy of a call.
-///
-/// # Errors
-/// Errors of the record.
 pub fn find(tx: &ReadTx<'_>, call: CallId) -> Result<Option<SentFile>, ironclaw_state::Error> {
     let file = |SentFileRow { name, media_type, bytes, digest, .. }| SentFile { name, media_type, bytes, digest };
     Ok(table::find_file(tx, call)?.map(file))

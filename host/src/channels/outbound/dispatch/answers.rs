@@ -6,10 +6,10 @@ use crate::channels::outbound::delivery::journal::Outcome;
 use crate::channels::outbound::delivery::{self, Delivery};
 use crate::registry;
 use crate::sessions::store::Session;
-use crate::store::error::Error;
 use crate::turns::items;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::WriteTx;
+use ironclaw_store::error::Error;
 
 /// The reason for a failed answer to an agent.
 const ASKING_REMOVED: &str = "the session that asked was removed";
@@ -41,14 +41,11 @@ impl Dispatch {
     }
 
     /// Settles the answers in a session that is removed and that no turn took as failed, and ends the requests that it has not answered.
-    ///
-    /// # Errors
-    /// Errors of the record and of keys.
     pub fn end_of_session(&self, tx: &mut WriteTx<'_>, session: &Session) -> Result<(), Error> {
         for delivery in answer::untaken(tx, session.id)? {
             self.settle(tx, &delivery, &Outcome::Failed(ASKING_REMOVED.to_owned()))?;
         }
         let keys = Keys { wrapping: &self.record.wrapping, sealer: &self.record.sealer };
-        Ok(agent_messages::request::end_of_session(tx, session, keys)?)
+        agent_messages::request::end_of_session(tx, session, keys)
     }
 }

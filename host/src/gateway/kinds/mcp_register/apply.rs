@@ -4,10 +4,10 @@ use super::super::kind::{Apply, Preparation, Prepared};
 use super::super::packages;
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::McpRegister;
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 impl Apply for McpRegister {
     fn preparation(&self) -> Preparation<'_> {

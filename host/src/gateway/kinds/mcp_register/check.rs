@@ -12,12 +12,12 @@ use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::address;
 use crate::registry::secrets::{self, SecretName};
 use crate::registry::{Agent, mcp};
-use crate::store::refusal::{Denied, Refusal};
 use axum::http::HeaderName;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, McpHeader, McpOauth, McpRegister, McpVariable};
 use ironclaw_judge::egress::GrantError;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value, json};
 

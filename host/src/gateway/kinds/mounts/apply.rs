@@ -4,9 +4,9 @@ use super::super::kind::{Apply, Prepared, concerned, incomplete, listed};
 use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::registry::mounts;
-use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::Mount;
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::Denied;
 use std::path::PathBuf;
 
 impl Apply for Vec<Mount> {

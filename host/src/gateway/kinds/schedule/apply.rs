@@ -6,11 +6,11 @@ use crate::gateway::decide::proof::Approved;
 use crate::gateway::writers;
 use crate::registry::Agent;
 use crate::registry::schedules::{self, State};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::ScheduleId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Schedule;
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 impl Apply for Schedule {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {

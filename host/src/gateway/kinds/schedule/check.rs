@@ -6,12 +6,12 @@ use crate::gateway::Requester;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{self, Agent, Identity, channels, schedules};
 use crate::sessions::store;
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{CatchUp, Change, ReplyTo, Schedule, WrittenBy};
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
 
 impl Check for Schedule {

@@ -5,11 +5,11 @@
 use crate::gateway::{Proposed, Requester};
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Person, mcp, roles};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Schedule};
 use ironclaw_judge::Class;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_text::excerpt::quoted;
 
 /// The classes that a list may name beside reading, which every run may do.
@@ -65,9 +65,6 @@ impl Lost {
 }
 
 /// Returns the first right that a list needs and its creator does not have.
-///
-/// # Errors
-/// Errors of the record.
 pub fn lost(
     tx: &ReadTx<'_>,
     policy: &Policy,

@@ -8,12 +8,12 @@ use crate::gateway::store as changes;
 use crate::gateway::writers;
 use crate::registry::Agent;
 use crate::sessions::store;
-use crate::store::refusal::{Denied, Refusal};
 use crate::turns::budget::{OwnCeilings, book};
 use crate::turns::memories;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::Settings;
 use ironclaw_state::WriteTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 
 impl Apply for Settings {
     fn preparation(&self) -> Preparation<'_> {

@@ -5,7 +5,6 @@ use crate::registry::live_settings::HostPolicy;
 use crate::registry::models;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Agent, Mode, Role};
-use crate::store::refusal::{Denied, Refusal};
 use crate::turns::budget::{self, book};
 use ironclaw_contract::operator::DEFAULT_MODEL;
 use ironclaw_contract::operator::DenialCode;
@@ -13,6 +12,7 @@ use ironclaw_contract::seam::change::{Change, ChangeKind, Settings};
 use ironclaw_contract::seam::limits::CEILING_MAX;
 use ironclaw_model::scripted;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Map, Value, json};
 
 impl Check for Settings {

@@ -8,10 +8,10 @@ use crate::gateway::writers;
 use crate::registry::Agent;
 use crate::registry::schedules::{self, By, State};
 use crate::registry::skills::{self, Brought};
-use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Schedule, Skill};
 use ironclaw_skill::Grants;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Denied;
 
 impl Apply for Skill {
     fn preparation(&self) -> Preparation<'_> {

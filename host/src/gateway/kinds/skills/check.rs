@@ -7,7 +7,6 @@ use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, mcp, mounts, schedules};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
     Change, ChangeKind, EnabledTools, McpAccess, Mount, Part, Schedule, Skill, WrittenBy,
@@ -15,6 +14,7 @@ use ironclaw_contract::seam::change::{
 use ironclaw_judge::manifest::server;
 use ironclaw_skill::{Grants, McpGrant};
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
 
 impl Check for Skill {

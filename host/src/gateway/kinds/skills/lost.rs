@@ -5,10 +5,10 @@
 use super::plan::{canonical, completed, completed_mount, written};
 use crate::registry::skills::{self, Brought};
 use crate::registry::{Agent, egress, mcp, mounts, software};
-use crate::store::refusal::Denied;
 use ironclaw_contract::seam::change::{Egress, Mount, Packages};
 use ironclaw_skill::Grants;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Denied;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The present grants of an agent.

@@ -5,7 +5,6 @@
 use super::super::kind::incomplete;
 use crate::registry::skills::{self, Brought, Installed};
 use crate::registry::{Agent, egress, mcp, mounts, software};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::ids::ScheduleId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{
@@ -14,6 +13,7 @@ use ironclaw_contract::seam::change::{
 use ironclaw_judge::egress::{Grant, HostName, Loopback};
 use ironclaw_skill::Grants;
 use ironclaw_state::ReadTx;
+use ironclaw_store::refusal::{Denied, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The changes, in the order of their application, and the schedules that end.

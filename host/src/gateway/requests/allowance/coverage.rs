@@ -10,8 +10,6 @@ use crate::registry::allowances::{self, Allowance};
 use crate::registry::tools::catalogue::{Catalogue, Terms};
 use crate::registry::tools::{self, Runs};
 use crate::registry::{Agent, mcp};
-use crate::store::refusal::Refusal;
-use crate::store::times::DAY_MS;
 use crate::turns::calls::Call;
 use crate::turns::calls::http::{self, Network};
 use ironclaw_contract::canonical;
@@ -23,6 +21,8 @@ use ironclaw_judge::egress::Loopback;
 use ironclaw_judge::manifest::{Manifest, Reach, Rule};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::refusal::Refusal;
+use ironclaw_store::times::DAY_MS;
 use ironclaw_text::excerpt::quoted;
 use serde_json::{Map, Value};
 
@@ -80,9 +80,6 @@ pub fn lifts_all(class: Class, reasons: &[Reason]) -> bool {
 }
 
 /// Returns the allowance that covers a call, and has a use left beside those of other permitted calls that have not run.
-///
-/// # Errors
-/// Errors of the record.
 pub fn usable(
     tx: &ReadTx<'_>,
     calling: &Calling<'_>,
@@ -136,9 +133,6 @@ pub(super) fn is_current(tx: &ReadTx<'_>, allowance: &Allowance, terms: &Terms) 
 }
 
 /// Counts the use of the allowance that covers a judged call, with its ledger entry, and returns whether there was one.
-///
-/// # Errors
-/// Errors of the record.
 pub fn count_use(
     tx: &mut WriteTx<'_>,
     calling: &Calling<'_>,

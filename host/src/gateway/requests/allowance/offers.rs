@@ -6,14 +6,14 @@ use super::super::page::arguments;
 use super::coverage::{New, check, control_fields, covering};
 use super::page::{Compared, compare, has_lifted_reasons};
 use crate::registry::{self, Person, mcp};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::Denied;
-use crate::store::tables::requests::{self, Row};
-use crate::store::times::DAY_MS;
 use ironclaw_contract::ids::{AgentId, MessageId};
 use ironclaw_judge::egress::Loopback;
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::Denied;
+use ironclaw_store::tables::requests::{self, Row};
+use ironclaw_store::times::DAY_MS;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,9 +53,6 @@ struct Repeated {
 }
 
 /// Returns the offers for a person, by agent and tool.
-///
-/// # Errors
-/// Errors of the record.
 pub fn offers(tx: &ReadTx<'_>, record: &Record, by: &Person, loopback: Loopback) -> Result<Vec<Offer>, Error> {
     let mut repeated: BTreeMap<(AgentId, String, String), Repeated> = BTreeMap::new();
     for row in requests::approved_by_own_person(tx, by.id, READ_MAX)? {

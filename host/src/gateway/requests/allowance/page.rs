@@ -9,14 +9,14 @@ use super::coverage::{LIFTED, New, check, control_fields, covers, is_lifted};
 use crate::gateway::review_page::{self, Page};
 use crate::registry::tools::catalogue::Terms;
 use crate::registry::{Person, mcp};
-use crate::store::error::Error;
-use crate::store::record::Record;
-use crate::store::refusal::{Denied, Refusal};
-use crate::store::tables::requests::{self, Row, Status};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::manifest::Manifest;
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
+use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::requests::{self, Row, Status};
 use ironclaw_text::visible;
 use serde_json::Value;
 

@@ -35,9 +35,6 @@ pub struct Reading<'a> {
 
 impl Facts {
     /// Reads the facts of a call.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub fn read(tx: &ReadTx<'_>, reading: &Reading<'_>) -> Result<Self, Error> {
         let (tool, arguments) = (reading.tool.to_owned(), reading.arguments.clone());
         let reach = match mcp::terms(tx, reading.agent, reading.tool)? {

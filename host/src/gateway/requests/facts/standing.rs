@@ -29,9 +29,6 @@ pub enum Standing {
 
 impl Standing {
     /// Reads the standing facts of calls of an agent with these control fields.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub fn read(tx: &ReadTx<'_>, agent: AgentId, terms: &Terms, fields: &Map<String, Value>) -> Result<Self, Error> {
         if let Some(of_server) = &terms.of_server {
             return Ok(Self::Server(mcp::registration(tx, &of_server.server)?.map(Box::new)));

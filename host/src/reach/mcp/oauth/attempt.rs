@@ -5,12 +5,12 @@
 use super::discovery::shown;
 use super::token::known;
 use crate::registry::mcp::login::IssuerClient;
-use crate::store::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_store::refusal::Refusal;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use url::Url;

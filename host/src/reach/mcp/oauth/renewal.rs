@@ -1,17 +1,17 @@
 //! The renewal of tokens ahead of their end, by a worker and before a connection.
 //!
 //! Never asks twice at a time for one server. The new tokens are in the record before a request has them. A renewal that the issuer refuses
-//! ends the login, once. See [`crate::store::worker`] for the loop.
+//! ends the login, once. See [`ironclaw_store::worker`] for the loop.
 
 use super::Logins;
 use super::token::Failed;
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry::mcp::login::{Login, Tokens};
 use crate::registry::mcp::{self, login};
-use crate::store::error::Error;
-use crate::store::shutdown::Shutdown;
-use crate::store::worker::{self, Due, Wait};
 use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_store::error::Error;
+use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::worker::{self, Due, Wait};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -102,9 +102,6 @@ impl Logins {
     }
 
     /// Makes a renewal due, because the server refused the token.
-    ///
-    /// # Errors
-    /// Errors of the record.
     pub async fn refused(&self, server: &str) -> Result<(), ironclaw_state::Error> {
         let named = server.to_owned();
         let due = self.record.state.write(move |tx| match login::find(tx, &named)? {

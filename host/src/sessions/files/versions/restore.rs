@@ -8,10 +8,10 @@ use super::store::Store;
 use super::take::{Copier, Run};
 use super::walk;
 use crate::sessions::files::{Draft, Error, FilePath, Files, no_file_at};
-use crate::store::refusal::{Denied, Refusal};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::home::SessionDirectories;
+use ironclaw_store::refusal::{Denied, Refusal};
 use std::io;
 
 #[derive(Debug, Clone)]

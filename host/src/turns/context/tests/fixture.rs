@@ -13,8 +13,6 @@ use crate::registry::tools::{Class, Runs};
 use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels};
 use crate::sessions::store::tests::{draft, make_owner};
 use crate::sessions::store::{self, Session};
-use crate::store::record;
-use crate::store::tables::mcp as table;
 use crate::turns::calls::{self, Call, Judged, Judgement, ResultBody, ResultTarget};
 use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};
@@ -29,6 +27,8 @@ use ironclaw_model::{Cut, Prompt};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{ContentKey, SecretText, WrappingKey};
 use ironclaw_state::seal::Sealer;
+use ironclaw_store::record;
+use ironclaw_store::tables::mcp as table;
 use jiff::tz::{self, TimeZone};
 use serde_json::{Value, json};
 
@@ -246,7 +246,7 @@ impl Fixture<'_, '_> {
 
     /// Retries a message, as `ironctl message retry` does.
     pub(super) fn retry(&mut self, message: MessageId) {
-        crate::store::tables::messages::ask_again(self.tx, message).expect("queued");
+        ironclaw_store::tables::messages::ask_again(self.tx, message).expect("queued");
     }
 
     /// Records a summary of all items before the open turn.

@@ -4,11 +4,11 @@
 
 use crate::channels::inbound::channel::Received;
 use crate::channels::inbound::channel::checks::{check_files, check_group, check_mentions, check_sender, check_thread};
-use crate::store::refusal::Refusal;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::operator::{DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::spans::Telling;
+use ironclaw_store::refusal::Refusal;
 use serde::Deserialize;
 
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character.

@@ -3,12 +3,12 @@
 //! Never leaks by its timing how much of a signature is right, and never checks an event's age before its signature. See
 //! [`crate::channels::inbound::channel::webhook::incoming`].
 
-use crate::store::refusal::Refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::keys::{self, SecretText};
+use ironclaw_store::refusal::Refusal;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
