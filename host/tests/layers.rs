@@ -168,8 +168,6 @@ fn upward_import_is_found_in_every_notation() {
     for text in [
         "use crate::runtime;",
         "use crate::runtime::Core;",
-        "use crate::{registry, runtime::{self, Core}};",
-        "use crate::{registry::{Class, Error as E}, runtime};",
         "pub use crate :: runtime :: Core ;",
         "use ::ironclaw_host::runtime::Core;",
         "fn f() { let x = crate::runtime::accept(1); }",
@@ -192,6 +190,11 @@ fn upward_import_is_found_in_every_notation() {
             "{text}: {complaint:?}"
         );
         assert!(!complaint.contains("imports api"), "{text}: {complaint:?}");
+    }
+    for text in
+        ["use crate::{registry, runtime::{self, Core}};", "use crate::{registry::{Class, Error as E}, runtime};"]
+    {
+        assert!(host("host/src/turns/turn.rs", text).contains("imports runtime of the higher floor 7"), "{text}");
     }
     let deep = "use super::super::runtime::Core;";
     assert!(host("host/src/registry/agents.rs", deep).contains("imports runtime"));

@@ -183,7 +183,7 @@ pub struct DeadLetter {
     pub recipient: String,
     /// The thread; empty for the one without a name.
     pub thread: String,
-    /// `dead` or `unknown`.
+    /// `dead`: it failed; `unknown`: the outcome is unknown.
     pub receipt: Receipt,
     /// The reason.
     pub reason: String,

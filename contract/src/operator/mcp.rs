@@ -76,7 +76,8 @@ pub struct McpServer {
     /// Hosts of the network that the command reaches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<McpServerHost>,
-    /// Its place between its registration and the calls of its tools.
+    /// `new`: the host has no listing of it. `proposed`: people did not confirm the listing. `confirmed`: it lists what people confirmed.
+    /// `changed`: it lists something else than people confirmed.
     pub state: McpServerState,
     /// The form of its protocol, from its last listing: `session stateless`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,7 +182,7 @@ pub struct McpServerLogin {
     /// Name of the secret of this client; absent: it has none of the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<String>,
-    /// Its state.
+    /// `active`: the host has a token. `needed`: a person has to log in.
     pub state: McpLoginState,
     /// The reason why the last login ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]

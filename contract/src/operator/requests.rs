@@ -79,7 +79,7 @@ pub struct RequestReason {
     pub reason: String,
     /// A sentence about the code.
     pub meaning: String,
-    /// The people who can remove it.
+    /// `principal`: the person of the turn. `policy`: people with the roles of the policy.
     pub decider: Decider,
     /// The arguments that it concerns; empty for the whole call.
     pub arguments: Vec<String>,
@@ -91,7 +91,7 @@ pub struct RequestReason {
 pub struct ValueOrigin {
     /// The name of the argument.
     pub argument: String,
-    /// Its source.
+    /// `typed` by the person of the turn in this task, or written by the `model`.
     pub origin: ValueSource,
 }
 

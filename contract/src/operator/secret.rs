@@ -45,7 +45,7 @@ crate::words! {
 pub struct Secret {
     /// Its name; settings refer to it as `secret:NAME`.
     pub name: String,
-    /// The source of its value.
+    /// `stored`, or `systemd` for a credential of the service, which has precedence.
     pub source: SecretSource,
     /// The time at which it was first stored, RFC 3339; absent for a credential.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,7 @@ pub struct InstalledSkill {
     pub digest: Digest,
     /// True if it stays at its version.
     pub pinned: bool,
-    /// The trust in it.
+    /// Only a `trusted` skill is in the jail and in the prompt.
     pub state: SkillTrust,
     /// The description, in the words of its author.
     pub description: String,

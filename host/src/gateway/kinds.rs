@@ -1,7 +1,7 @@
 //! The kinds of change. Each has a file or folder with its checks, its sentences on the review page, and its application.
 //!
 //! A kind implements [`Check`], [`Page`] and [`Apply`] for its payload, and is named in [`kind_of`] and [`properties`]: a missing part
-//! does not compile. See [`crate::gateway::checks`], [`crate::gateway::review_page`] and [`crate::gateway::apply`].
+//! does not compile. Only the preparation and the value after the change have a usual form. See [`crate::gateway::checks`], [`crate::gateway::review_page`] and [`crate::gateway::apply`].
 
 mod create_agent;
 mod destinations;

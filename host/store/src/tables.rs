@@ -2,7 +2,7 @@
 //! the crate [`ironclaw_state`] for its own marks.
 //!
 //! A function runs one statement, or a few related ones, in the transaction of its caller. It applies no rule and appends no ledger
-//! entry, because the modules above do that. Each row has a type in the same file; `rows!` of `store::rows` declares the types that
+//! entry, because the modules above do that. Each row has a type in the same file; `rows!` of [`crate::rows`] declares the types that
 //! have the columns of a table.
 
 pub mod agent_messages;

@@ -202,7 +202,6 @@ fn ten_thousand_tunnels_are_bounded() {
 fn credential_through_a_tunnel_is_refused() {
     let (site, host) = host_with(&[]);
     let git = GitSite::start();
-
     host.ctl_given("top-secret-token-1\n", &["secret", "set", "forge"]).ok();
     let at = ["egress", "grant", "a", "localhost:443", "--commands", "tunnel", "--yes"];
     for part in [["--secret", "forge"], ["--method", "GET"], ["--path", "/page"]] {

@@ -205,13 +205,13 @@ fn commands_at_the_prompt_reach_no_agent() {
     assert!(terminal.ironctl.wait().expect("ironctl ends").success());
 }
 
-/// Starts a host that streams these events before this final state of the message.
-fn host_that_streams(events: Vec<Event>, last: Value) -> FakeHost {
+/// Starts a host that streams these events before this final state of the message. A poll of the message has the answer `polled`.
+fn host_that_streams(events: Vec<Event>, last: Value, polled: &'static str) -> FakeHost {
     FakeHost::new(move |line, _| match line {
         "GET /v1/messages/msg_00000000000000000000000001/events?decides=true" => {
             Answer::events(&[&events[..], &[("message", last.clone())]].concat())
         }
-        other => conversation(other, last["reply"].as_str().unwrap_or_default()),
+        other => conversation(other, polled),
     })
 }
 
@@ -233,7 +233,7 @@ fn progress(words: &str) -> Event {
 
 /// Returns the screen after one message with these events and this final state.
 fn screen_of(events: Vec<Event>, last: Value) -> String {
-    let host = host_that_streams(events, last);
+    let host = host_that_streams(events, last, "");
     let mut terminal = open_chat(&host);
     terminal.say("hello");
     terminal.leave()
@@ -292,10 +292,11 @@ fn tools_of_a_turn_are_shown_between_its_words() {
 fn interrupted_answer_stays_with_the_reason() {
     let failed = stage("model.failed", "refused", "the endpoint broke off");
     let (cancelled, snows) = (notice("This was cancelled."), view(Some("It snows."), None));
+    let told = "the host says:\r\nThis was cancelled.";
     for (event, last, reason, end) in [
-        (None, cancelled.clone(), "no more of this answer came", "the host says:\r\nThis was cancelled."),
+        (None, cancelled.clone(), "no more of this answer came", told),
         (Some(draft(2, 0, "It snows")), snows, "the host asks the model again", "assistant> It snows.\r\n"),
-        (Some(failed), cancelled, "the endpoint broke off", ""),
+        (Some(failed), cancelled, "the endpoint broke off", told),
     ] {
         let seen = screen_of([draft(1, 0, "It rai")].into_iter().chain(event).collect(), last);
         assert!(seen.contains(&format!("assistant> It rai\r\n(interrupted: {reason})\r\n")), "{seen:?}");
@@ -305,7 +306,7 @@ fn interrupted_answer_stays_with_the_reason() {
 
 #[test]
 fn without_a_terminal_only_the_answer_is_printed() {
-    let host = host_that_streams(vec![draft(1, 0, "It snows")], view(Some("It rains."), None));
+    let host = host_that_streams(vec![draft(1, 0, "It snows")], view(Some("It rains."), None), "It rains.");
     assert_eq!(host.quiet(&["chat", "assistant", "hello"]), "It rains.\n");
 }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 fn helper() -> Value {
     let mut helper = agent("helper");
     helper["follows_default"] = true.into();
+    helper["enabled_tools"] = json!(["read_file"]);
     helper["mounts"] = json!([{"source": "/srv/a", "target": "/a", "read_only": true}]);
     helper["packages"] =
         json!({"apt": ["jq"], "npm": ["cowsay"], "layer": "00".repeat(32), "made_at": "2026-01-02T03:04:05Z"});

@@ -60,15 +60,16 @@ fn host_with_one() -> FakeHost {
     let decided = AtomicBool::new(false);
     FakeHost::new(move |line, _: &Asked| {
         let is_decided = decided.load(Ordering::SeqCst);
-        match line {
-            "GET /v1/inbox" => Answer::json(if is_decided { json!([]) } else { json!([entry(ID)]) }),
-            "GET /v1/allowances/offers" => Answer::json(json!([])),
-            _ if !line.contains(ID) => Answer::missing("change_unknown", "there is no such change"),
-            _ if line.starts_with("GET") => change_is(if is_decided { "applied" } else { "pending" }),
-            _ => {
+        let (verb, of_change) = line.split_once(&format!(" /v1/changes/{ID}")).unwrap_or((line, ""));
+        match (verb, of_change) {
+            ("GET /v1/inbox", _) => Answer::json(if is_decided { json!([]) } else { json!([entry(ID)]) }),
+            ("GET /v1/allowances/offers", _) => Answer::json(json!([])),
+            ("GET", _) => change_is(if is_decided { "applied" } else { "pending" }),
+            ("POST", "/approve" | "/reject") => {
                 decided.store(true, Ordering::SeqCst);
-                change_is(if line.ends_with("/approve") { "approved" } else { "rejected" })
+                change_is(if of_change == "/approve" { "approved" } else { "rejected" })
             }
+            _ => Answer::missing("change_unknown", "there is no such change"),
         }
     })
 }
@@ -136,7 +137,7 @@ fn refusals_have_the_words_of_the_host() {
         line if line.ends_with("/approve") => {
             Answer::refusal("change_decided", &format!("{ID} is rejected already"), "")
         }
-        line if line.starts_with("GET") && line.contains(ID) => change_is("pending"),
+        line if line.starts_with(&format!("GET /v1/changes/{ID}")) => change_is("pending"),
         _ => Answer::missing("change_unknown", "there is no change chg_00000000000000000000000009"),
     });
     let (code, out, err) = host.ironctl(&["approve", ID]);
@@ -366,4 +367,5 @@ fn approve_on_a_terminal_shows_the_page_and_asks() {
     let host = host_with_one();
     Terminal::running(&host, &["approve", ID, "--yes"], Some(100))
         .end_after("chg_00000000000000000000000001 is applied", 0);
+    assert_eq!(decisions(&host).len(), 1);
 }

@@ -11,12 +11,18 @@ fn typed(text: &str) -> Scope {
     scope(&[Span { text, typed: true }]).expect("no declaration")
 }
 
+#[track_caller]
 fn all_ask_to_send(texts: &[&str]) {
-    texts.iter().for_each(|text| assert!(typed(text).classes.has(Class::Send), "{text}"));
+    for text in texts {
+        assert!(typed(text).classes.has(Class::Send), "{text}");
+    }
 }
 
+#[track_caller]
 fn none_asks_to_send(texts: &[&str]) {
-    texts.iter().for_each(|text| assert!(!typed(text).classes.has(Class::Send), "{text}"));
+    for text in texts {
+        assert!(!typed(text).classes.has(Class::Send), "{text}");
+    }
 }
 
 fn classes(text: &str) -> String {

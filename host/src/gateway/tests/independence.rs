@@ -89,7 +89,6 @@ fn two_later_people_of_one_owner_count_once() {
     let (fixture, id, olga) = needing_two();
     let first = fixture.newcomer("first", Role::Owner, &olga);
     // One adds the other: both lead back to the same person.
-    // One adds the other: both lead back to the same person.
     let second = fixture.newcomer("second", Role::Admin, &first);
     assert_eq!(fixture.approve_by(&second, id), Ok(Vote::Recorded(1)));
     refused(fixture.approve_by(&first, id), NOT_INDEPENDENT);

@@ -6,7 +6,6 @@ use crate::support::host_fixture::wait_for;
 use serde_json::{Value, json};
 
 pub(crate) fn attempts() -> Vec<Attempt> {
-    let output = || output();
     let repeat = |times: u32, step: Value| json!({ "repeat": { "times": times, "step": step } });
     vec![
         attempt("number_of_model_requests_of_a_turn_is_bounded", move |_| {
