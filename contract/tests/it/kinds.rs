@@ -81,10 +81,3 @@ fn samples_of_the_frozen_file_have_each_kind() {
         assert!(samples.contains(&format!("ChangeKind::{kind:?},")), "no sample of {kind:?}");
     }
 }
-
-#[test]
-fn documentation_of_a_change_names_every_kind() {
-    let kinds: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
-    let line = format!("    /// `{}`.\n    pub kind: String,\n", kinds.join(" "));
-    assert!(source("contract/src/operator/changes.rs").contains(&line), "contract/src/operator/changes.rs: {line}");
-}
