@@ -88,6 +88,6 @@ fn sum_up(view: &MessageView, stages: &[Stage], failure: Option<&ModelFailure>) 
         }
         (Status::Completed, None, _) => format!("The message was answered, and the answer is on its way (receipt {}).", view.receipt),
         (Status::Processing, None, _) => format!("The agent is working on it; the last stage was {last}."),
-        (Status::Queued | Status::Scheduled, None, _) => format!("The message waits for its turn; the last stage was {last}."),
+        _ => format!("The message waits for its turn; the last stage was {last}."),
     }
 }
