@@ -9,7 +9,6 @@ use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
 use super::remote::{Remote, failure, usage};
 use super::scripted::{self, Scripted};
-use super::spec::builtin;
 use super::streaming::PartialAnswer;
 use super::{
     Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
@@ -84,7 +83,7 @@ pub struct Endpoints {
 pub fn open(config: &Config, specs: Vec<Spec>) -> Result<Endpoints, Error> {
     let opener = Opener::new(config)?;
     let mut endpoints = Endpoints { by_name: BTreeMap::new() };
-    for spec in std::iter::once(builtin()).chain(specs) {
+    for spec in std::iter::once(Spec::builtin()).chain(specs) {
         let backend = opener.open(&spec).map_err(|why| Error::Spec { name: spec.name.clone(), why })?;
         endpoints.put(opener.endpoint(spec, backend));
     }
@@ -108,7 +107,7 @@ pub fn open_stored(config: &Config, stored: Vec<(Spec, Option<String>)>) -> Resu
         endpoints.put(opener.endpoint(spec, backend));
     }
     // Last, because no stored endpoint may replace it.
-    endpoints.put(opener.endpoint(builtin(), Backend::Scripted(Arc::clone(&opener.script))));
+    endpoints.put(opener.endpoint(Spec::builtin(), Backend::Scripted(Arc::clone(&opener.script))));
     Ok(endpoints)
 }
 
@@ -371,13 +370,13 @@ mod tests {
             kind: Kind::Openai,
             base_url: Some("http://8.8.8.8/v1".parse().expect("a URL")),
             fallbacks: vec!["well".to_owned()],
-            ..builtin()
+            ..Spec::builtin()
         };
         let stored = vec![
             (far("far"), None),
             (far("odd"), Some("column kind".to_owned())),
             (far(scripted::NAME), None),
-            (Spec { name: "well".to_owned(), ..builtin() }, None),
+            (Spec { name: "well".to_owned(), ..Spec::builtin() }, None),
         ];
         let endpoints = open_stored(&Config::default(), stored).expect("opens");
         assert_eq!(endpoints.broken().map(|(name, _)| name).collect::<Vec<_>>(), ["far", "odd"]);

@@ -47,14 +47,14 @@ impl Quirks {
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::builtin;
+    use super::super::spec::Spec;
     use super::*;
 
     #[test]
     fn refused_limit_is_sent_in_another_way() {
         let quirks = Quirks::default();
         let bound = |output_tokens_max| {
-            let options = quirks.options(&builtin(), false, output_tokens_max);
+            let options = quirks.options(&Spec::builtin(), false, output_tokens_max);
             (options.limit_field, options.output_tokens_max)
         };
         let mut ours = 8192;

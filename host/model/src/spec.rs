@@ -45,18 +45,19 @@ impl Spec {
     pub(crate) fn counts_tokens(&self) -> bool {
         self.kind != Kind::Scripted || self.prices != Prices::default()
     }
-}
 
-pub(crate) fn builtin() -> Spec {
-    Spec {
-        name: scripted::NAME.to_owned(),
-        kind: Kind::Scripted,
-        base_url: None,
-        model: String::new(),
-        key: None,
-        fallbacks: Vec::new(),
-        prices: Prices::default(),
-        streams: false,
-        takes_images: false,
+    /// Returns the built-in endpoint, which has no row.
+    pub fn builtin() -> Self {
+        Self {
+            name: scripted::NAME.to_owned(),
+            kind: Kind::Scripted,
+            base_url: None,
+            model: String::new(),
+            key: None,
+            fallbacks: Vec::new(),
+            prices: Prices::default(),
+            streams: false,
+            takes_images: false,
+        }
     }
 }

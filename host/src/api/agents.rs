@@ -22,7 +22,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentModel, AgentMount, AgentPackages, AgentWiring, NewAgent,
 };
-use ironclaw_contract::seam::change::{Access, AgentRole, Change, ChangeKind, Packages, Settings};
+use ironclaw_contract::seam::change::{Access, Change, ChangeKind, Packages, Settings};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
@@ -166,7 +166,7 @@ fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, 
 }
 
 fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent, Error> {
-    let member = |(person, role): (Person, AgentRole)| AgentMember { person: person.id, name: person.name, role };
+    let member = |person: Person, role| AgentMember { person: person.id, name: person.name, role };
     let mount = |Mount { source, target, read_only }| {
         let source = source.display().to_string();
         AgentMount { source, target, read_only }
@@ -180,7 +180,7 @@ fn whole(tx: &ReadTx<'_>, agent: &registry::Agent, shown: Agent) -> Result<Agent
     };
     let heard = channels::heard_by(tx, agent.id)?.into_iter();
     Ok(Agent {
-        roles: roles::list_for_agent(tx, agent.id)?.into_iter().map(member).collect(),
+        roles: roles::list_for_agent(tx, agent.id)?.into_iter().map(|(person, role)| member(person, role)).collect(),
         mounts: mounts::list_for_agent(tx, agent.id)?.into_iter().map(mount).collect(),
         packages: software::for_agent(tx, agent.id)?.map(packages),
         wirings: heard.map(|channel| wiring(&channel)).collect(),

@@ -20,7 +20,6 @@ use ironclaw_contract::seam::change::{ChangeKind, Settings};
 use ironclaw_model::endpoint::{Prices, Probe, Spec};
 use ironclaw_model::fault::Fault;
 use ironclaw_model::preset::PRESETS;
-use ironclaw_model::scripted;
 use ironclaw_state::keys::SecretText;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::record::Record;
@@ -224,7 +223,7 @@ pub async fn test(State(api): State<Api>, Path(model): Path<String>) -> Reply<Te
     };
     let spec = match api.state().read(find).await? {
         Some(stored) => Spec { fallbacks: Vec::new(), ..stored.spec },
-        None => builtin(),
+        None => Spec::builtin(),
     };
     let key = spec.key.as_deref().map(secrets::named).transpose()?;
     let key = stored_key(&api, key).await?;
@@ -396,21 +395,6 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
     }
 }
 
-/// The built-in endpoint, which has no row.
-fn builtin() -> Spec {
-    Spec {
-        name: scripted::NAME.to_owned(),
-        kind: ironclaw_model::endpoint::Kind::Scripted,
-        base_url: None,
-        model: String::new(),
-        key: None,
-        fallbacks: Vec::new(),
-        prices: Prices::default(),
-        streams: false,
-        takes_images: false,
-    }
-}
-
 /// Adds the reason to each endpoint that cannot be used.
 fn add_faults(api: &Api, models: &mut [Model]) {
     let endpoints = api.models.current();
@@ -430,7 +414,7 @@ fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, ironclaw_state::Error> {
     let (agents, default) = (registry::agents(tx)?, models::default(tx)?);
     let stored = models::models(tx)?.into_iter();
     let mut shown: Vec<Model> = stored.map(|Stored { spec, created_at, .. }| view(spec, Some(created_at))).collect();
-    shown.push(view(builtin(), None));
+    shown.push(view(Spec::builtin(), None));
     for model in &mut shown {
         model.default = model.name == default;
         let users = agents.iter().filter(|agent| agent.model == model.name);

@@ -189,8 +189,11 @@ fn lines(spec: &Spec, facts: &Facts) -> Vec<Line> {
         ("kernel", privileges::kernel()),
         ("limits", limits::lines(spec)),
     ];
-    let named = |(group, lines): (&'static str, Vec<Line>)| lines.into_iter().map(move |line| Line { group, ..line });
-    groups.into_iter().flat_map(named).collect()
+    let mut all = Vec::new();
+    for (group, lines) in groups {
+        all.extend(lines.into_iter().map(|line| Line { group, ..line }));
+    }
+    all
 }
 
 #[cfg(test)]

@@ -42,11 +42,12 @@ impl Tool {
 }
 
 fn without_checks(schema: &Value) -> Value {
-    let is_kept = |(keyword, _): &(&String, &Value)| !CHECKED_KEYWORDS.contains(&keyword.as_str());
     match schema {
-        Value::Object(fields) => {
-            fields.iter().filter(is_kept).map(|(name, value)| (name.clone(), without_checks(value))).collect()
-        }
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|field| !CHECKED_KEYWORDS.contains(&field.0.as_str()))
+            .map(|(name, value)| (name.clone(), without_checks(value)))
+            .collect(),
         other => other.clone(),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Records the outcome in the place of a send that panicked. See [`super::Dispatcher`].
 
-use super::{Dispatcher, OutgoingDelivery, interrupted};
+use super::attempt::interrupted;
+use super::{Dispatcher, OutgoingDelivery};
 use crate::channels::notifications::Stored;
 use crate::channels::outbound::delivery::Delivery;
 use ironclaw_contract::ids::DeliveryId;
