@@ -2,6 +2,7 @@
 //!
 //! Holds no rule of its own about a language; its head explains the format. See [`super::reading`].
 
+mod triggers;
 mod withholds;
 
 use crate::class::Class;
@@ -10,6 +11,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::OnceLock;
+use triggers::{Triggers, triggers};
 pub(super) use withholds::Withholds;
 
 const EMBEDDED: &str = include_str!("../../data/lexicon.toml");
@@ -43,7 +45,8 @@ pub(super) struct Language {
     pub joiners: HashMap<String, Joiner>,
     /// Variants of characters, such as traditional ones.
     pub variants: HashMap<char, char>,
-    pub rules: Vec<Rule>,
+    rules: Vec<Rule>,
+    triggers: Triggers,
     pub marks: Marks,
     pub withholds: Withholds,
 }
@@ -58,6 +61,14 @@ pub(super) enum Joiner {
     Or,
     But,
     So,
+}
+
+impl Language {
+    /// Returns the rules that may match a clause.
+    pub(super) fn rules_for(&self, clause: &[u8]) -> impl Iterator<Item = &Rule> {
+        let found = self.triggers.find(clause);
+        self.rules.iter().filter(move |rule| rule.trigger.is_none_or(|trigger| found.matched(trigger)))
+    }
 }
 
 /// A pattern that is compiled at its first use: most messages need those of one language, and Chinese ones take long.
@@ -90,6 +101,8 @@ impl Deref for Pattern {
 #[derive(Debug)]
 pub(super) struct Rule {
     pub class: Class,
+    /// The place of its words in [`Triggers`]; `None` if a match needs none of them.
+    trigger: Option<usize>,
     pub when: Pattern,
     pub unless: Option<Pattern>,
     pub question: Option<bool>,
@@ -246,11 +259,18 @@ fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> 
     if let Some(rule) = file.rule.iter().find(|rule| !GIVEN.contains(&rule.class)) {
         return Err(LexiconError::Class(file.code, rule.class));
     }
+    let mut texts = Vec::new();
     let rule = |rule: &RuleFile| {
         let unless = rule.unless.as_deref().map(|text| patterns.pattern(text)).transpose()?;
+        let when = patterns.pattern(&rule.when)?;
+        let trigger = triggers(&when.text).map(|words| {
+            texts.push(words);
+            texts.len() - 1
+        });
         Ok(Rule {
             class: rule.class,
-            when: patterns.pattern(&rule.when)?,
+            trigger,
+            when,
             unless,
             question: rule.question,
             name: rule.name,
@@ -259,6 +279,7 @@ fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> 
         })
     };
     let rules = file.rule.iter().map(rule).collect::<Result<_, LexiconError>>()?;
+    let triggers = Triggers::new(texts, file.han);
     let marks = marks(&file.marks, &patterns)?;
     let withholds = Withholds::read(&file.withholds, &patterns)?;
     let variants = file.variants.split_whitespace().filter_map(|pair| {
@@ -274,6 +295,7 @@ fn language(file: LanguageFile, check: Check) -> Result<Language, LexiconError> 
         joiners: file.joiners.clone(),
         variants: variants.collect(),
         rules,
+        triggers,
         marks,
         withholds,
         code: file.code,
@@ -396,6 +418,14 @@ mod tests {
     fn embedded_lexicon_is_readable() {
         let lexicon = Lexicon::parse(EMBEDDED).expect("the embedded lexicon");
         assert_eq!(lexicon.languages().collect::<Vec<_>>(), ["en", "de", "es", "fr", "zh"]);
+    }
+
+    #[test]
+    fn most_rules_are_found_by_their_words() {
+        let counts =
+            Lexicon::embedded().languages.iter().map(|language| (language.rules.len(), language.triggers.len()));
+        let (rules, with_words) = counts.fold((0, 0), |all, own| (all.0 + own.0, all.1 + own.1));
+        assert!(with_words * 10 > rules * 9, "{with_words} of {rules} rules are found by their words");
     }
 
     fn error(rule: &str) -> String {

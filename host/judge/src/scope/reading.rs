@@ -221,7 +221,7 @@ impl Reader<'_> {
         let begun = self.read.found.len();
         let mut asked = false;
         if may_ask(clause.joiner, before) {
-            for rule in &language.rules {
+            for rule in language.rules_for(whole) {
                 let Some((words, text)) = matched(rule, clause, language, is_question) else { continue };
                 // Reading has no effect that a negation could take away.
                 if rule.class != Class::Read
