@@ -5,7 +5,7 @@
 use super::error::Error;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::Run;
-use ironclaw_state::home::{self, Home};
+use ironclaw_state::home::{self, Home, Own};
 use nix::unistd::geteuid;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -19,7 +19,7 @@ const TEMPORARY: &str = "/tmp";
 
 /// Returns a private directory with a short path: in the user's runtime directory, else in the home, else under a random name.
 pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
-    let fixed = [for_login(home), Some(home.path().join("run"))];
+    let fixed = [for_login(home), Some(home.own(Own::Run))];
     for path in fixed.into_iter().flatten().filter(|path| path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX) {
         match private(&path) {
             Ok(()) => return Ok(path),

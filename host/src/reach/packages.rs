@@ -146,7 +146,7 @@ async fn build(
 /// Removes unused layers and leftovers of fetching. Call it only while no fetch runs, with the layers of all owners and of the running
 /// sandboxes.
 pub fn sweep(home: &Home, live: &[(LayerOwner, Digest)]) {
-    let owners = entries(&home.path().join("agents")).into_iter().chain(entries(&home.mcp()));
+    let owners = entries(&home.agents()).into_iter().chain(entries(&home.mcp()));
     for owner in owners {
         for left in entries(&owner.join("fetching")) {
             remove_left(&left);

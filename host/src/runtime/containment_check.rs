@@ -92,7 +92,7 @@ async fn run_self_test(jails: &Jails, limits: TurnLimits, session: &Session) -> 
 
 /// Returns the host's files that a jail must not reach, if they exist: a missing file would prove nothing.
 fn host_files(jails: &Jails, session: &Session) -> Vec<(String, PathBuf)> {
-    let sessions = jails.home.path().join("sessions");
+    let sessions = jails.home.sessions();
     let own = jails.home.session(session.id);
     let found = std::fs::read_dir(&sessions).into_iter().flatten().flatten().map(|entry| entry.path());
     let another = found.into_iter().find(|place| place != own.path());

@@ -15,9 +15,11 @@ use std::path::{Path, PathBuf};
 
 mod check;
 mod layers;
+mod names;
 mod tree;
 
 pub use layers::LayerOwner;
+pub use names::{Own, is_own};
 pub use tree::remove_tree;
 
 /// Bytes of a token, a run file or the fingerprints of keys.
@@ -148,27 +150,27 @@ impl Home {
 
     /// Returns the path of the policy: the roles that decide on changes.
     pub fn policy(&self) -> PathBuf {
-        self.0.join("policy.toml")
+        self.own(Own::Policy)
     }
 
     /// Returns the path of the operator's settings.
     pub fn config(&self) -> PathBuf {
-        self.0.join("config.toml")
+        self.own(Own::Config)
     }
 
     /// Returns the path of the master key.
     pub fn master_key(&self) -> PathBuf {
-        self.0.join("master.key")
+        self.own(Own::MasterKey)
     }
 
     /// Returns the path of the record.
     pub fn state_db(&self) -> PathBuf {
-        self.0.join("state.db")
+        self.own(Own::StateDb)
     }
 
     /// Returns the path of the lock file, which the running host holds.
     pub fn lock(&self) -> PathBuf {
-        self.0.join(operator::LOCK_FILE)
+        self.own(Own::Lock)
     }
 
     /// Locks the home for this process, until the returned value is dropped.
@@ -200,7 +202,7 @@ impl Home {
 
     /// Returns the path of the owner's token.
     pub fn owner_token(&self) -> PathBuf {
-        self.0.join(operator::OWNER_TOKEN_FILE)
+        self.own(Own::OwnerToken)
     }
 
     /// Returns the path of the owner's next token, which exists until the old one ends.
@@ -225,12 +227,12 @@ impl Home {
 
     /// Returns the path of the fingerprints of the master keys of the record. They are only for clear error messages.
     pub fn keys_file(&self) -> PathBuf {
-        self.0.join("keys.json")
+        self.own(Own::Keys)
     }
 
     /// Returns the path of the file with the addresses of a running host.
     pub fn run_file(&self) -> PathBuf {
-        self.0.join(operator::RUN_FILE)
+        self.own(Own::RunFile)
     }
 
     pub fn log(&self) -> PathBuf {
@@ -239,7 +241,7 @@ impl Home {
 
     /// Returns the directory of the archives of the ledger.
     pub fn ledger(&self) -> PathBuf {
-        self.0.join("ledger")
+        self.own(Own::Ledger)
     }
 
     /// Returns the free space for this user on the file system of the home, if the system reports it.
@@ -255,7 +257,7 @@ impl Home {
 
     /// Writes a small file in the home and removes it, to test whether the home is writable.
     pub fn probe_write(&self) -> io::Result<()> {
-        let path = temporary_beside(&self.0.join("try"))?;
+        let path = temporary_beside(&self.own(Own::Try))?;
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         let written = file.write_all(&[0; PROBE_BYTES]);
         fs::remove_file(&path)?;
@@ -264,11 +266,11 @@ impl Home {
 
     /// Returns the directory of an agent, which holds its layers.
     pub fn agent(&self, id: AgentId) -> PathBuf {
-        self.0.join("agents").join(id.to_string())
+        self.agents().join(id.to_string())
     }
 
     pub fn session(&self, id: SessionId) -> SessionDirectories {
-        SessionDirectories(self.0.join("sessions").join(id.to_string()))
+        SessionDirectories(self.sessions().join(id.to_string()))
     }
 }
 

@@ -25,6 +25,11 @@ const ASIDE: &str = "state-v";
 /// Bytes that a migration may need in addition to the snapshot and the size of the state.
 const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
 
+/// Returns whether the way back gives this name to a directory in a home.
+pub(crate) fn is_set_aside(name: &str) -> bool {
+    name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok())
+}
+
 /// A snapshot beside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
@@ -131,9 +136,8 @@ pub fn way_back(path: &Path, key: &SessionKey, found: i64, readable: RangeInclus
 /// Returns the directories with records that an operator moved to go back to a snapshot. No erasure reaches them.
 pub fn aside(path: &Path) -> Vec<PathBuf> {
     let names = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten().flatten();
-    let version = |name: &str| name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok());
     let mut found: Vec<PathBuf> =
-        names.filter(|entry| entry.file_name().to_str().is_some_and(version)).map(|entry| entry.path()).collect();
+        names.filter(|entry| entry.file_name().to_str().is_some_and(is_set_aside)).map(|entry| entry.path()).collect();
     found.sort();
     found
 }

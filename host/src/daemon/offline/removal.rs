@@ -13,29 +13,6 @@ use ironclaw_state::home::{self, Home};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Names of the files and directories of a home. A name with a further part, such as `state.db.before-v8`, belongs to it as well.
-const OWN_NAMES: [&str; 19] = [
-    "agents",
-    "mcp",
-    "config.toml",
-    "host.lock",
-    "keys.json",
-    "ledger",
-    "logs",
-    "master.key",
-    "owner.token",
-    "panic",
-    "policy.toml",
-    "run",
-    "run.json",
-    "sessions",
-    "setup.unfinished",
-    "state.db",
-    "state.db-shm",
-    "state.db-wal",
-    "state-v",
-];
-
 /// Lists the files of the host on this home.
 ///
 /// # Errors
@@ -103,7 +80,8 @@ fn refuse_foreign_files(home: &Home) -> Result<(), Error> {
     let mut foreign: Vec<PathBuf> = Vec::new();
     for entry in std::fs::read_dir(home.path()).map_err(fault)? {
         let name = entry.map_err(fault)?.file_name();
-        if !is_own(&name.to_string_lossy()) {
+        let shown = name.to_string_lossy();
+        if !home::is_own(&shown) && !backup::is_left(&shown) {
             foreign.push(name.into());
         }
     }
@@ -112,17 +90,6 @@ fn refuse_foreign_files(home: &Home) -> Result<(), Error> {
         None => Ok(()),
         Some(first) => Err(Error::Foreign { home: home.path().to_owned(), first: first.clone(), count: foreign.len() }),
     }
-}
-
-fn is_own(name: &str) -> bool {
-    // A file that is being written has a hidden name, `.NAME.RANDOM.new`.
-    let name =
-        name.strip_prefix('.').filter(|rest| rest.ends_with(".new") || rest.starts_with("removed-")).unwrap_or(name);
-    name.starts_with("removed-")
-        || backup::is_left(name)
-        || OWN_NAMES.iter().any(|own| {
-            name.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || own.ends_with("-v"))
-        })
 }
 
 fn is_directory(path: &Path) -> bool {
@@ -140,6 +107,7 @@ fn is_empty(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_state::home::Own;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -162,10 +130,11 @@ mod tests {
     #[test]
     fn home_with_a_file_of_others_is_refused() {
         let (_directory, home) = made();
-        for own in
-            ["state.db.before-v8", "state-v7", ".run.json.0123456789abcdef.new", "owner.token.next", ".removed-3"]
-        {
-            fs::write(home.path().join(own), "x").expect("written");
+        for own in Own::ALL.iter().map(|own| own.name()).chain(["state.db.before-v8", "state-v7"]) {
+            let path = home.path().join(own);
+            if !path.exists() {
+                fs::write(path, "x").expect("written");
+            }
         }
         list(home.path()).expect("only own files");
         let of_backups = [".state.db.backup", ".restoring.0123456789abcdef", "before-restore-1"];

@@ -2,7 +2,7 @@
 //!
 //! Repairs only missing directories, and opens no database. See `daemon` of the host.
 
-use super::{Error, Home, make_private};
+use super::{Error, Home, Own, make_private};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -14,10 +14,10 @@ pub(super) const START_ROOM_BYTES_MIN: u64 = 1024 * 1024;
 pub(super) const START_ROOM_FILES_MIN: u64 = 16;
 
 /// Directories of a home.
-const DIRECTORIES: [&str; 4] = ["sessions", "agents", "ledger", "logs"];
+const DIRECTORIES: [Own; 4] = [Own::Sessions, Own::Agents, Own::Ledger, Own::Logs];
 
 /// Files of the record.
-const RECORD: [&str; 3] = ["state.db", "state.db-wal", "state.db-shm"];
+const RECORD: [Own; 3] = [Own::StateDb, Own::StateDbLog, Own::StateDbShared];
 
 /// The remedy for a file that the next start makes again.
 pub(super) const MADE_ANEW: &str = "move it away; the next start makes it again";
@@ -44,7 +44,7 @@ impl Home {
     /// Makes the missing directories, and refuses one that cannot be used.
     pub(super) fn make_directories(&self) -> Result<(), Error> {
         for name in DIRECTORIES {
-            let path = self.0.join(name);
+            let path = self.own(name);
             let there = path.symlink_metadata();
             if there.as_ref().is_ok_and(|found| !found.is_dir()) {
                 return Err(Error::Damaged {
@@ -64,7 +64,7 @@ impl Home {
 
     /// Refuses a special file in the place of a file of the record: SQLite would open it and wait.
     pub(super) fn check_files(&self) -> Result<(), Error> {
-        let paths = RECORD.map(|name| self.0.join(name));
+        let paths = RECORD.map(|name| self.own(name));
         match paths.iter().find(|path| path.metadata().is_ok_and(|found| !found.is_file())) {
             Some(path) => Err(not_a_file(path, PUT_BACK)),
             None => Ok(()),
@@ -130,7 +130,7 @@ mod tests {
     fn missing_directory_is_made_and_a_file_in_its_place_is_named() {
         let (_directory, home) = home();
         for name in DIRECTORIES {
-            let path = home.path().join(name);
+            let path = home.own(name);
             fs::remove_dir(&path).expect("removed");
             home.prepare_start().expect("made again");
             assert!(path.is_dir(), "{name}");

@@ -2,7 +2,7 @@
 //!
 //! Makes no directory. See [`super::Home`].
 
-use super::Home;
+use super::{Home, Own};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use std::path::PathBuf;
@@ -31,12 +31,12 @@ impl Home {
 
     /// Returns the directory of MCP servers. A backup has only the layers in it.
     pub fn mcp(&self) -> PathBuf {
-        self.0.join("mcp")
+        self.own(Own::Mcp)
     }
 
     /// Returns the directory of verified skills.
     pub fn skills(&self) -> PathBuf {
-        self.0.join("skills")
+        self.own(Own::Skills)
     }
 
     /// Returns the directory that a process of an MCP server may write: one for each server and user.

@@ -2,13 +2,10 @@
 //!
 //! Opens none of these files. See `daemon` of the host.
 
-use super::{Error, Home};
+use super::{Error, Home, Own};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// File that exists during the setup of a home.
-const SETUP_FILE: &str = "setup.unfinished";
 
 impl Home {
     /// Returns the home at `path` for its removal, also a damaged one. It must belong to this user and have a file of a home.
@@ -57,21 +54,20 @@ impl Home {
             return None;
         }
         let file = [self.owner_token(), self.keys_file()].into_iter().find(|path| path.exists());
-        let filled = ["sessions", "ledger", "agents"].map(|name| self.0.join(name)).into_iter().find(|directory| {
-            // An unreadable directory may have entries.
-            fs::read_dir(directory).map_or_else(
-                |error| error.kind() != std::io::ErrorKind::NotFound,
-                |mut entries| entries.next().is_some(),
-            )
-        });
+        let filled =
+            [Own::Sessions, Own::Ledger, Own::Agents].map(|name| self.own(name)).into_iter().find(|directory| {
+                // An unreadable directory may have entries.
+                fs::read_dir(directory).map_or_else(
+                    |error| error.kind() != std::io::ErrorKind::NotFound,
+                    |mut entries| entries.next().is_some(),
+                )
+            });
         file.or(filled).or_else(|| self.snapshot())
     }
 
     /// Returns a write-ahead log or a master key, which belong to a record.
     fn key_or_log(&self) -> Option<PathBuf> {
-        let mut log = self.state_db().into_os_string();
-        log.push("-wal");
-        let log = PathBuf::from(log);
+        let log = self.own(Own::StateDbLog);
         let has_log = fs::metadata(&log).is_ok_and(|found| found.len() > 0);
         let key = Some(self.master_key()).filter(|key| key.exists());
         if has_log { Some(log) } else { key }
@@ -94,8 +90,9 @@ impl Home {
         super::remove(&self.setup_file())
     }
 
+    /// Returns the path of the file that exists during the setup of a home.
     fn setup_file(&self) -> PathBuf {
-        self.0.join(SETUP_FILE)
+        self.own(Own::SetupUnfinished)
     }
 }
 
