@@ -9,13 +9,16 @@ use std::collections::BTreeMap;
 /// Characters of the name of a branch.
 const BRANCH_CHARACTERS_MAX: usize = 200;
 
-/// Returns whether a name is a branch in plain letters: no part is empty or begins or ends with a dot.
+/// Returns whether a name is a branch in plain letters: no part is empty or begins or ends with a dot. A name of git with its place,
+/// such as `refs/heads/main`, is none: the server would make `refs/heads/refs/heads/main` of it, and `main` would be ambiguous.
 pub(super) fn is_branch(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let is_part = |part: &str| {
         !part.is_empty() && !part.starts_with(['.', '-']) && !part.ends_with('.') && !part.ends_with(".lock")
     };
     name.len() <= BRANCH_CHARACTERS_MAX
+        && name != "HEAD"
+        && !name.split('/').next().is_some_and(|first| first.eq_ignore_ascii_case("refs"))
         && name.chars().all(is_plain)
         && !name.contains("..")
         && name.split('/').all(is_part)
@@ -99,10 +102,13 @@ mod tests {
 
     #[test]
     fn only_plain_names_are_branches() {
-        for name in ["main", "feature/one", "v1.2"] {
+        for name in ["main", "feature/one", "v1.2", "feature/refs/one", "refs-of-mine", "heads/one"] {
             assert!(is_branch(name), "{name}");
         }
         for name in ["", "a b", "a..b", "/a", "a/", "-a", "a.lock", "a:b", "+a", "a\nb", ".a", "é"] {
+            assert!(!is_branch(name), "{name}");
+        }
+        for name in ["refs/heads/main", "refs/tags/x", "refs/for/main", "refs/x", "refs", "Refs/heads/main", "HEAD"] {
             assert!(!is_branch(name), "{name}");
         }
     }
