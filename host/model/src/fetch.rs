@@ -9,7 +9,7 @@ mod echo;
 pub mod outcome;
 mod stream;
 
-pub use check::{Credential, Form, HEADERS, Request};
+pub use check::{Credential, Form, HEADERS, RANGE, Request};
 pub use echo::{REMOVED, without_secret};
 pub use outcome::{End, Failed, Failure, Fetched, NotFetched, Refused};
 pub use stream::{Answer, Piece};

@@ -21,8 +21,11 @@ pub const HEADERS: [&str; 8] = [
     "if-match",
     "if-none-match",
     "if-modified-since",
-    "range",
+    RANGE,
 ];
+/// The header for a part of an answer. It never goes with a credential: a server that repeats the credential would send it in two
+/// parts, and neither has the whole secret.
+pub const RANGE: &str = "range";
 /// The methods of requests for agents.
 const METHODS: [Method; 6] = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 /// The beginnings of headers that frame a request or name its way; none of them carries a credential.
@@ -90,6 +93,9 @@ pub(super) fn check(request: &Request<'_>, reach: Reach) -> Result<(Url, HeaderM
         let refused = || Refused::Header((*name).to_owned());
         let known = HEADERS.iter().find(|known| known.eq_ignore_ascii_case(name)).ok_or_else(refused)?;
         let value = HeaderValue::from_str(value).map_err(|_| refused())?;
+        if *known == RANGE && request.credential.is_some() {
+            return Err(Refused::Range);
+        }
         if headers.insert(HeaderName::from_static(known), value).is_some() {
             return Err(refused());
         }

@@ -1,4 +1,5 @@
-//! The removal of a secret that a server sends back: in plain form, and base64, hex, percent-encoded or as a JSON string.
+//! The removal of a secret that a server sends back: in plain form, and base64, hex, percent-encoded, as a JSON string or escaped for
+//! HTML.
 //!
 //! Never claims more: a server that has the secret can hide it in other ways. See [`crate::fetch`].
 
@@ -13,7 +14,7 @@ pub const SECRET_BYTES_MIN: usize = 8;
 /// The text in place of a secret.
 pub const REMOVED: &str = "[secret removed]";
 /// Bytes of one byte of a secret in the longest form.
-const FORM_FACTOR: usize = 6;
+const FORM_FACTOR: usize = 10;
 
 /// The forms of one secret.
 pub(super) struct Echo {
@@ -91,7 +92,9 @@ impl Echo {
         let written = View::new(bytes);
         let once = written.decoded(percent);
         let mut places = self.places_in(&written);
-        for view in [once.decoded(percent), once.decoded(json), once, written.decoded(json), written.decoded(blank)] {
+        let (in_json, in_html) = (written.decoded(json), written.decoded(html));
+        let views = [once.decoded(percent), once.decoded(json), once.decoded(html), once, written.decoded(blank)];
+        for view in views.into_iter().chain([in_json.decoded(html), in_json, in_html.decoded(html), in_html]) {
             places.extend(self.places_in(&view));
         }
         places.sort_by_key(|place| place.start);
@@ -178,6 +181,35 @@ fn json(text: &[u8]) -> (Option<u8>, usize) {
     }
 }
 
+/// The characters of HTML with a name.
+const NAMED: [(&[u8], u8); 5] =
+    [(b"&amp;", b'&'), (b"&lt;", b'<'), (b"&gt;", b'>'), (b"&quot;", b'"'), (b"&apos;", b'\'')];
+/// Digits of a numbered character of HTML; a longer number is another text.
+const DIGITS_MAX: usize = 6;
+
+fn html(text: &[u8]) -> (Option<u8>, usize) {
+    let plain = (Some(text[0]), 1);
+    if text[0] != b'&' {
+        return plain;
+    }
+    let is_named = |name: &[u8]| text.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+    if let Some((name, byte)) = NAMED.into_iter().find(|(name, _)| is_named(name)) {
+        return (Some(byte), name.len());
+    }
+    let (begin, radix) = match text {
+        [_, b'#', b'x' | b'X', ..] => (3, 16),
+        [_, b'#', ..] => (2, 10),
+        _ => return plain,
+    };
+    let number = &text[begin..];
+    let length = number.iter().take(DIGITS_MAX + 1).take_while(|digit| digit.is_ascii_hexdigit()).count();
+    let digits = std::str::from_utf8(&number[..length]).unwrap_or_default();
+    match (u8::from_str_radix(digits, radix), number.get(length)) {
+        (Ok(byte), Some(b';')) if length <= DIGITS_MAX => (Some(byte), begin + length + 1),
+        _ => plain,
+    }
+}
+
 /// Leaves out line breaks, and the zero bytes of UTF-16.
 fn blank(text: &[u8]) -> (Option<u8>, usize) {
     (Some(text[0]).filter(|byte| !matches!(byte, 0 | b'\r' | b'\n')), 1)
@@ -189,6 +221,8 @@ mod tests {
     use proptest::prelude::*;
 
     const SECRET: &str = "s3cr/t+T\"ken~%41";
+    /// A secret that HTML escapes.
+    const MARKED: &str = "a&b<c>d\"e'f%41";
 
     fn cleaned(text: &str) -> String {
         Echo::new(&SecretText::new(SECRET.to_owned())).remove_from(text)
@@ -208,6 +242,33 @@ mod tests {
         for form in forms {
             let text = format!("<a>{form}</a>");
             assert!(matches!(&*cleaned(&text), "<a>[secret removed]</a>" | "<a>[secret removed]\0</a>"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn secret_that_is_escaped_for_html_is_removed() {
+        let echo = Echo::new(&SecretText::new(MARKED.to_owned()));
+        let named = MARKED.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+        let whole = |form: fn(u8) -> String| MARKED.bytes().map(form).collect::<String>();
+        let forms = [
+            named.replace('\'', "&apos;"),
+            named.replace('\'', "&#39;"),
+            named.replace('\'', "&#039;").replace("&quot;", "&#34;"),
+            named.replace('\'', "&#x27;").replace("&amp;", "&AMP;").replace("&lt;", "&LT;"),
+            named.replace('&', "&amp;").replace('\'', "&amp;#39;"),
+            named.replace('%', "&#37;"),
+            named.replace('\'', "&#39;").replace('&', "\\u0026"),
+            named.replace('\'', "&#39;").replace('%', "%25").replace('&', "%26").replace(';', "%3B"),
+            whole(|byte| format!("&#{byte};")),
+            whole(|byte| format!("&#x{byte:X};")),
+            whole(|byte| format!("&#x{byte:04x};")),
+        ];
+        for form in forms {
+            assert_eq!(echo.remove_from(&format!("<p>{form}</p>")), "<p>[secret removed]</p>", "{form}");
+            assert!(form.len() <= echo.bytes_max(), "{form}");
+        }
+        for other in ["&amp", "&#;", "&#x;", "&#99999999;", "&#300;", "&unknown;", "&"] {
+            assert_eq!(echo.remove_from(other), other);
         }
     }
 

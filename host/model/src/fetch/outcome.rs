@@ -79,6 +79,9 @@ pub enum Refused {
     /// A header that the host sets, or with a forbidden character.
     #[error("a request cannot set the header {0:?}, or not to this value")]
     Header(String),
+    /// A part of an answer, with a credential.
+    #[error("a request with a credential cannot set the header \"range\": ask for the whole answer")]
+    Range,
     /// A credential for another host.
     #[error("the credential is granted for {granted} only")]
     CredentialElsewhere { granted: String },

@@ -17,7 +17,7 @@ use axum::response::Response;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
 use ironclaw_judge::egress::Commands;
-use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece};
+use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece, RANGE};
 use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::pin::Pin;
@@ -157,13 +157,17 @@ impl Shared {
             (value.len() <= HEADER_BYTES_MAX).then_some((name, value))
         };
         let has_body = !body.is_empty();
-        let headers = HEADERS.into_iter().filter(|name| has_body || !name.starts_with("content-")).filter_map(header);
+        let credential = host.credential(&granted);
+        // A server may answer with the whole in place of a part; a part could have a part of the credential.
+        let is_sent =
+            |name: &&str| (has_body || !name.starts_with("content-")) && (credential.is_none() || *name != RANGE);
+        let headers = HEADERS.into_iter().filter(is_sent).filter_map(header);
         let request = ironclaw_model::fetch::Request {
             method: parts.method.clone(),
             url,
             headers: headers.collect(),
             body: has_body.then(|| body.to_vec()),
-            credential: host.credential(&granted),
+            credential,
         };
         let whole = self.left();
         self.fetcher.open(request, Limits { begin: BEGIN_TIME_MAX.min(whole), whole, ..Limits::default() }).await

@@ -7,7 +7,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::call::Granted;
 use ironclaw_judge::egress::{Allowed, Category, Grant, Loopback, Missing, Request, RequestText, judge};
 use ironclaw_judge::typed::Typed;
-use ironclaw_model::fetch::{End, Failure, Fetched, NotFetched};
+use ironclaw_model::fetch::{End, Failure, Fetched, NotFetched, RANGE, Refused};
 use ironclaw_store::tables::turns::CallOutcome;
 use ironclaw_text::lookalike;
 use serde::Deserialize;
@@ -58,6 +58,9 @@ pub fn request(arguments: &Map<String, Value>, network: &Network) -> Result<(Req
     let request = Request::check(&text, network.loopback).map_err(|error| error.to_string())?;
     let of_host = |grant: &&Grant| grant.host() == request.url().host() && grant.port() == request.url().port();
     let secret = network.grants.iter().find(of_host).and_then(|grant| grant.secret().cloned());
+    if secret.is_some() && request.headers().any(|(header, _)| header.name() == RANGE) {
+        return Err(Refused::Range.to_string());
+    }
     Ok((request.with_secret(secret), text.body))
 }
 
@@ -173,6 +176,7 @@ pub fn no_answer(error: &NotFetched) -> ResultBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_judge::egress::GrantText;
 
     fn written(loopback: Loopback, arguments: Value) -> Result<Value, String> {
         let Value::Object(mut arguments) = arguments else { panic!("an object") };
@@ -192,6 +196,23 @@ mod tests {
         for url in [&marks[..], &blanks, &parts, &addresses, &near].concat() {
             assert!(written(Loopback::Refused, json!({ "url": url })).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn part_of_a_page_with_a_secret_is_refused() {
+        let grant = |secret: Option<&str>| {
+            let text = GrantText {
+                host: "a.example".to_owned(),
+                paths: vec!["/{page}".to_owned()],
+                secret: secret.map(str::to_owned),
+                ..GrantText::default()
+            };
+            Network { grants: vec![Grant::check(&text, Loopback::Refused).expect("a grant")], ..Network::default() }
+        };
+        let arguments = json!({ "url": "https://a.example/x", "headers": { "Range": "bytes=0-18" } });
+        let arguments = arguments.as_object().expect("an object");
+        assert!(request(arguments, &grant(Some("forge"))).is_err(), "two parts could have the secret");
+        assert!(request(arguments, &grant(None)).is_ok());
     }
 
     #[test]

@@ -88,6 +88,22 @@ async fn credential_in_a_header_of_the_request_is_refused() {
 }
 
 #[tokio::test]
+async fn part_of_an_answer_is_never_asked_with_a_credential() {
+    let server = Server::answering(page("ok")).await;
+    let (secret, url) = (secret(), server.url("127.0.0.1", "/"));
+    for name in ["range", "Range"] {
+        let mut request = with(&secret, "127.0.0.1", server.port, Form::Bearer, &url);
+        request.headers.push((name, "bytes=0-18"));
+        assert_eq!(refused(&near(&Names::default()), request).await, Refused::Range, "{name}");
+    }
+    assert!(server.requests().is_empty());
+    let mut request = get(&url);
+    request.headers.push(("range", "bytes=0-18"));
+    fetched(&near(&Names::default()), request).await;
+    assert!(server.requests()[0].contains("\r\nrange: bytes=0-18\r\n"));
+}
+
+#[tokio::test]
 async fn credential_echoed_in_the_body_is_removed() {
     for form in [
         SECRET,
