@@ -439,7 +439,7 @@ denial_codes! {
     SkillSourceExists = "skill_source_exists", 409, Operator, "A source of skills has this name.";
     SkillSourceUnknown = "skill_source_unknown", 404, Operator, "There is no such source of skills.";
     SkillSourceFailed = "skill_source_failed", 400, Operator, "The source of skills gave no usable answer.";
-    SkillIndex = "skill_index", 400, Operator, "The index of the source is malformed or older than one that was seen.";
+    SkillIndex = "skill_index", 400, Operator, "The index of the source is malformed, older than one that was seen, another one with the same serial, or does not describe its package.";
     SkillUnsigned = "skill_unsigned", 403, Operator, "The package or index of a skill has no readable signature.";
     SkillSignature = "skill_signature", 403, Operator, "The signature does not match the bytes.";
     SkillComment = "skill_comment", 403, Operator, "The trusted comment of the signature names something else.";

@@ -2,6 +2,7 @@
 
 use super::named::Wanted;
 use super::shelf::Unpacked;
+use super::source::Contents;
 use super::stock::Found;
 use super::{Skills, refused, source, trust};
 use crate::registry::skills::{self, Key, Package, Source};
@@ -13,6 +14,7 @@ use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use ironclaw_store::times::DAY_MS;
 use ironclaw_text::confusable;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Candidates that one resolution tries.
@@ -145,7 +147,9 @@ impl Skills {
         let signature = self.signature(source, place, &candidate.file).await?;
         self.fetch(source, place, &candidate.file, &archive).await?;
         let (keys, name, version, of) = (keys.to_vec(), name.clone(), version.clone(), what.clone());
+        let (source_name, listed) = (source.name.clone(), candidate.listed);
         let check = move || -> Result<_, Refusal> {
+            check_listed(listed, &archive, &source_name, &of)?;
             let key = trust::check_package(&keys, &archive, &signature, &of, &name, &version)?;
             let unpacked = Unpacked::unpack(&archive, incoming).map_err(|error| refused(&of, error))?;
             let manifest = &unpacked.package.manifest;
@@ -171,6 +175,18 @@ impl Skills {
         };
         Ok((new, texts, unpacked))
     }
+}
+
+/// Refuses a package that differs from its entry in the index of its source.
+fn check_listed(listed: Option<Contents>, archive: &Path, source: &str, what: &str) -> Result<(), Refusal> {
+    let Some(listed) = listed else { return Ok(()) };
+    let fetched = Contents::read(archive)
+        .map_err(|source| refused(what, ironclaw_skill::Error::Io { path: archive.display().to_string(), source }))?;
+    if fetched == listed {
+        return Ok(());
+    }
+    let message = format!("{what}: the package has {fetched}, but the index of source {source} lists {listed}");
+    Err(Refusal::new(DenialCode::SkillIndex, message).hint("the source has to publish a newer index of its packages"))
 }
 
 /// Refuses a name that looks like that of a verified package with another signer.

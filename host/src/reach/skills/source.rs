@@ -5,6 +5,7 @@
 
 use super::Skills;
 use crate::registry::skills::Source;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::Loopback;
 use ironclaw_model::fetch::{Answer, End, Limits, NotFetched, Piece, Request};
@@ -79,6 +80,29 @@ pub(super) struct Candidate {
     pub version: Version,
     /// The name of its file at the source.
     pub file: String,
+    /// The content of the file, as a signed index states it; `None` without an index.
+    pub listed: Option<Contents>,
+}
+
+/// The size and the digest of a package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Contents {
+    pub bytes: u64,
+    pub digest: Digest,
+}
+
+impl Contents {
+    /// Reads the content of a file. It blocks.
+    pub(super) fn read(path: &Path) -> io::Result<Self> {
+        let bytes = std::fs::read(path)?;
+        Ok(Self { bytes: bytes.len() as u64, digest: Digest::of(&bytes) })
+    }
+}
+
+impl std::fmt::Display for Contents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes with the digest {}", self.bytes, self.digest)
+    }
 }
 
 /// Returns the names of the packages in a directory without an index.
@@ -94,7 +118,7 @@ pub(super) fn files(directory: &Path) -> io::Result<Vec<String>> {
 pub(super) fn candidates(files: &[String], name: &Name) -> Vec<Candidate> {
     let candidate = |file: &String| {
         let version = file.strip_suffix(ENDING)?.strip_prefix(name.as_ref())?.strip_prefix('-')?;
-        Some(Candidate { version: Version::parse(version).ok()?, file: file.clone() })
+        Some(Candidate { version: Version::parse(version).ok()?, file: file.clone(), listed: None })
     };
     files.iter().filter_map(candidate).collect()
 }

@@ -137,8 +137,8 @@ impl Skills {
         let (source, signed) = (source.clone(), signed.clone());
         let note = move |tx: &mut WriteTx<'_>| {
             let mut agents = Vec::new();
-            if signed.index.serial > source.serial {
-                skills::saw_serial(tx, &source.name, signed.index.serial)?;
+            if signed.index.serial > source.serial || source.index_digest.is_none() {
+                skills::saw_index(tx, &source.name, signed.index.serial, signed.digest)?;
             }
             for (name, version) in signed.revoked_versions() {
                 if skills::revoke_version(tx, name, version, Revoker::Source(&source.name))? {

@@ -1,8 +1,9 @@
 //! The signatures that count: of packages, and of indexes of sources.
 
 use super::refused;
-use super::source::Candidate;
+use super::source::{Candidate, Contents};
 use crate::registry::skills::{Key, Source, may_sign};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::index::Index;
 use ironclaw_skill::signature::{self, PublicKey};
@@ -56,6 +57,8 @@ pub(super) fn check_package<'k>(
 #[derive(Clone)]
 pub(super) struct SignedIndex {
     pub index: Index,
+    /// The digest of its text.
+    pub digest: Digest,
     pub key: Key,
 }
 
@@ -67,6 +70,7 @@ impl SignedIndex {
         let candidate = |entry: &ironclaw_skill::index::Entry| Candidate {
             version: entry.version.clone(),
             file: entry.file.clone(),
+            listed: Some(Contents { bytes: entry.bytes, digest: entry.digest }),
         };
         of_name.map(candidate).collect()
     }
@@ -87,7 +91,8 @@ impl SignedIndex {
 /// Reads an index that a trusted key signed.
 ///
 /// # Errors
-/// Refuses as [`key_of`] does, other bytes, a malformed index, and one that is older than one that was seen.
+/// Refuses as [`key_of`] does, other bytes, a malformed index, one that is older than one that was seen, and another one with the same
+/// serial.
 pub(super) fn read_index(source: &Source, keys: &[Key], bytes: &[u8], signature: &str) -> Result<SignedIndex, Refusal> {
     let what = format!("the index of source {}", source.name);
     let (key, public) = key_of(keys, signature, &what)?;
@@ -99,5 +104,10 @@ pub(super) fn read_index(source: &Source, keys: &[Key], bytes: &[u8], signature:
         let message = format!("{what} has the serial {}, but this host has seen {}", index.serial, source.serial);
         return Err(Refusal::new(DenialCode::SkillIndex, message).hint("the source has to publish a newer index"));
     }
-    Ok(SignedIndex { index, key: key.clone() })
+    let digest = Digest::of(bytes);
+    if index.serial == source.serial && source.index_digest.is_some_and(|seen| seen != digest) {
+        let message = format!("{what} has the serial {} of another index that this host has seen", index.serial);
+        return Err(Refusal::new(DenialCode::SkillIndex, message).hint("the source has to publish a newer index"));
+    }
+    Ok(SignedIndex { index, digest, key: key.clone() })
 }

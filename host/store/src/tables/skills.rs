@@ -18,6 +18,8 @@ rows! {
         pub location: String,
         /// The largest serial of its index that was seen.
         pub serial: u64,
+        /// The digest of the index with this serial; `None` if no index was seen, or before the host kept it.
+        pub index_digest: Option<Digest>,
         /// The time at which it was added, milliseconds since the epoch.
         pub added_at: i64,
     }
@@ -102,10 +104,11 @@ pub fn delete_source(tx: &mut WriteTx<'_>, name: &str) -> Result<bool, Error> {
     Ok(tx.execute("DELETE FROM skill_sources WHERE name = ?1", [name])? > 0)
 }
 
-/// Raises the serial of a source.
-pub fn set_serial(tx: &mut WriteTx<'_>, name: &str, serial: u64) -> Result<(), Error> {
+/// Records the index of a source that was seen, unless one with a larger serial was.
+pub fn set_index(tx: &mut WriteTx<'_>, name: &str, serial: u64, digest: Digest) -> Result<(), Error> {
     let serial = i64::try_from(serial).unwrap_or(i64::MAX);
-    tx.execute("UPDATE skill_sources SET serial = max(serial, ?2) WHERE name = ?1", params![name, serial]).map(drop)
+    let sql = "UPDATE skill_sources SET serial = ?2, index_digest = ?3 WHERE name = ?1 AND serial <= ?2";
+    tx.execute(sql, params![name, serial, digest]).map(drop)
 }
 
 /// Returns every key, by name, with the revoked ones.

@@ -64,6 +64,11 @@ fn answer(mut stream: TcpStream, file: &Path) {
 
 /// Writes the signed index of the source with version 1.0.0 of these skills, and with a revoked version.
 fn index(fixture: &SkillFixture, serial: u64, names: &[&str], revoked: &str) {
+    index_with(fixture, serial, names, revoked, |text| text);
+}
+
+/// Writes an index as [`index`] does, with another text.
+fn index_with(fixture: &SkillFixture, serial: u64, names: &[&str], revoked: &str, change: impl Fn(String) -> String) {
     let entry = |name: &&str| {
         let bytes = std::fs::read(fixture.source().join(format!("{name}-1.0.0.skill"))).expect("read");
         let (digest, length) = (Digest::of(&bytes), bytes.len());
@@ -75,6 +80,7 @@ fn index(fixture: &SkillFixture, serial: u64, names: &[&str], revoked: &str) {
     let skills = names.iter().map(entry).collect::<Vec<_>>().join(",");
     let text =
         format!("{{\"revoked\":{{\"keys\":[],\"skills\":[{revoked}]}},\"serial\":{serial},\"skills\":[{skills}]}}\n");
+    let text = change(text);
     let signature =
         author::sign(text.as_bytes(), &fixture.key, &format!("skill index {serial}"), false).expect("signed");
     std::fs::write(fixture.source().join("index.json"), text).expect("written");
@@ -118,11 +124,25 @@ fn source_on_the_network_is_bounded_and_followed_nowhere() {
         host.ctl(command).ok();
         assert_eq!(asked.load(Ordering::SeqCst), 1, "{command:?} reads the index once");
     }
+    // Another index with a serial that was seen, and an index that describes another package.
+    index(&fixture, 2, &["weather"], "");
+    fixture.add("weather").refused("skill_index");
+    fixture.publish("tulip", "1.0.0", "", TEXT);
+    for (serial, field, wrong) in [(3, "\"bytes\":", "5"), (4, "\"digest\":", "\"sha256:WRONG\"")] {
+        index_with(&fixture, serial, &["weather", "heron", "tulip"], "", |text| {
+            let (before, rest) = text.rsplit_once(field).expect("the field of the last entry");
+            let (_, after) = rest.split_once(',').expect("another field");
+            format!("{before}{field}{},{after}", wrong.replace("sha256:WRONG", &Digest::of(b"other").to_string()))
+        });
+        fixture.add("tulip").refused("skill_index");
+    }
+    index(&fixture, 5, &["weather", "heron", "tulip"], "");
+    fixture.add("tulip").ok();
     // The signed index revokes the version: running sessions lose it.
-    index(&fixture, 3, &["weather"], "{\"name\":\"weather\",\"version\":\"1.0.0\"}");
+    index(&fixture, 6, &["weather"], "{\"name\":\"weather\",\"version\":\"1.0.0\"}");
     host.ctl(&["skill", "list", "--agent", "a", "--outdated"]).ok();
     let states: Vec<_> = fixture.skills().iter().map(|skill| skill["state"].clone()).collect();
-    assert_eq!(states, ["trusted", "revoked"], "heron and weather");
+    assert_eq!(states, ["trusted", "trusted", "revoked"], "heron, tulip and weather");
     wait_for("a session without it", || !host.say("a", "run cat /skills/weather/SKILL.md").contains("heron"));
     assert_eq!(host.entries("skill.revoked").len(), 1);
 }
