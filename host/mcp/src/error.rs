@@ -31,6 +31,9 @@ pub enum Error {
     /// The server broke the protocol.
     #[error("the server broke the protocol: {0}")]
     Protocol(String),
+    /// An answer of the server has too many values, is nested too deeply, or is no JSON.
+    #[error("the answer of the server cannot be read: {0}; ask for less, or report it to its author")]
+    Unreadable(String),
     /// The server speaks no version of the protocol that this client knows.
     #[error("the server speaks no known version of the protocol; it names {0}")]
     Versions(String),

@@ -5,6 +5,7 @@
 mod headers;
 
 use crate::Error;
+use crate::message::{self, Message};
 use crate::traffic::{Sorted, Traffic};
 use crate::wire::{Outgoing, QUEUED_MESSAGES_MAX, Wire};
 use headers::Sender;
@@ -119,7 +120,7 @@ impl Link {
         let is_answered = if is_events {
             self.read_events(response, id).await?
         } else {
-            self.pass(&self.body(response).await?, id).await
+            self.pass(self.body(response).await?, id).await?
         };
         if is_answered { Ok(()) } else { Err(Error::protocol("an exchange ended without the answer to its request")) }
     }
@@ -135,7 +136,7 @@ impl Link {
             }
             events.push(&piece).map_err(|_| too_large())?;
             while let Some(event) = events.pop() {
-                if !event.data.is_empty() && self.pass(&event.data, id).await {
+                if !event.data.is_empty() && self.pass(event.data, id).await? {
                     return Ok(true);
                 }
             }
@@ -154,10 +155,25 @@ impl Link {
         Ok(body)
     }
 
-    /// Passes a message of the server on. Returns whether it answers the request.
-    async fn pass(&self, message: &[u8], id: i64) -> bool {
-        let bytes = message.len();
-        match self.traffic.sort(serde_json::from_slice(message).unwrap_or_default(), bytes) {
+    /// Reads a message of the server and passes it on. Returns whether it answers the request.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], unless the message answers another request.
+    async fn pass(&self, text: Vec<u8>, id: i64) -> Result<bool, Error> {
+        let bytes = text.len();
+        match message::read(text).await {
+            Message::Read(message) => Ok(self.pass_read(message, bytes, id).await),
+            Message::Unread { id: of, why } if of.is_none_or(|of| of == id) => Err(Error::Unreadable(why)),
+            Message::Unread { .. } | Message::Other => {
+                self.traffic.drop_bytes(bytes);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Passes a message on as [`Self::pass`] does.
+    async fn pass_read(&self, message: Value, bytes: usize, id: i64) -> bool {
+        match self.traffic.sort(message, bytes) {
             Sorted::Response(response) => {
                 let is_answer = response.id == id;
                 self.sender.learn(&response);
@@ -186,14 +202,17 @@ impl Link {
         }
         let body = if has_type(&response, "application/json") { self.body(response).await? } else { Vec::new() };
         let is_probe = method == "server/discover";
-        let mut message: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let mut message = match message::read(body).await {
+            Message::Read(message) => message,
+            Message::Unread { .. } | Message::Other => Value::Null,
+        };
         if message.get("error").is_some_and(Value::is_object) {
             // A server that could not read the request does not know its id.
             message["id"] = json!(id);
         } else if is_probe {
             message = json!({"id": id, "error": {"code": INVALID_REQUEST, "message": error.to_string()}});
         }
-        if self.pass(message.to_string().as_bytes(), id).await { Ok(()) } else { Err(error) }
+        if self.pass_read(message, 0, id).await { Ok(()) } else { Err(error) }
     }
 }
 

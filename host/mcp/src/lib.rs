@@ -13,6 +13,7 @@ mod error;
 mod http;
 mod limits;
 mod listing;
+mod message;
 mod progress;
 mod protocol;
 mod server;

@@ -4,7 +4,7 @@
 //! [`crate::client`].
 
 use crate::server::{Era, ServerInfo};
-use crate::traffic::{Response, Traffic};
+use crate::traffic::{Response, Traffic, UNREADABLE};
 use crate::wire::{Outgoing, Wire};
 use crate::{Error, Progress};
 use rmcp::model::{
@@ -275,5 +275,8 @@ fn sent_error(error: &DynamicTransportError) -> Error {
 }
 
 fn answered(error: &ErrorData) -> Error {
+    if error.code.0 == UNREADABLE {
+        return Error::Unreadable(error.message.clone().into_owned());
+    }
     Error::Answered { code: error.code.0.into(), message: error.message.clone().into_owned() }
 }

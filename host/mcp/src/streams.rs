@@ -3,6 +3,7 @@
 //! Never keeps more than one line, and ends the connection at a line over the bound. See [`crate::traffic`].
 
 use crate::Error;
+use crate::message::{self, Message};
 use crate::traffic::{Response, Sorted, Traffic};
 use crate::wire::{Outgoing, QUEUED_MESSAGES_MAX, Wire};
 use serde_json::Value;
@@ -53,8 +54,18 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 Err(_) => return Error::Gone,
             };
             let bytes = line.len();
-            // Some servers log to their output; a line that is no JSON is dropped.
-            match self.traffic.sort(serde_json::from_slice(&line).unwrap_or_default(), bytes) {
+            let sorted = match message::read(line).await {
+                Message::Read(message) => self.traffic.sort(message, bytes),
+                Message::Unread { id, why } => {
+                    self.traffic.unreadable(id, &why, bytes).map_or(Sorted::Dropped, Sorted::Response)
+                }
+                // Some servers log to their output.
+                Message::Other => {
+                    self.traffic.drop_bytes(bytes);
+                    Sorted::Dropped
+                }
+            };
+            match sorted {
                 Sorted::Response(response) => {
                     if responses.send(response).await.is_err() {
                         return Error::Gone;

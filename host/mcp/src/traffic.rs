@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The code of JSON-RPC for an unknown method.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+/// The code of the host for an answer that it cannot read. No server uses it: JSON-RPC reserves the codes that a server may send.
+pub(crate) const UNREADABLE: i32 = i32::MIN;
 /// Requests of a server that are kept to be shown.
 const ASKED_MAX: usize = 4;
 
@@ -74,9 +76,24 @@ impl Traffic {
     pub(crate) fn sort(&self, message: Value, bytes: usize) -> Sorted {
         let sorted = self.sorted(message);
         if !matches!(sorted, Sorted::Response(_)) {
-            self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.drop_bytes(bytes);
         }
         sorted
+    }
+
+    /// Makes the answer to an open request of a message that cannot be read; `None` if it answers no open request.
+    pub(crate) fn unreadable(&self, id: Option<i64>, why: &str, bytes: usize) -> Option<Response> {
+        let open = id.and_then(|id| Some((id, locked(&self.open).remove(&id)?)));
+        let Some((id, Open { method, .. })) = open else {
+            self.drop_bytes(bytes);
+            return None;
+        };
+        Some(Response { id, method, content: Err(json!({"code": UNREADABLE, "message": why})) })
+    }
+
+    /// Counts a message that is dropped.
+    pub(crate) fn drop_bytes(&self, bytes: usize) {
+        self.dropped_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Returns the bytes that were dropped since the last request.

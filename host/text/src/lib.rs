@@ -1,5 +1,5 @@
 //! Functions for text that people and models read: visible characters, look-alikes, similar names, differences, secret text, excerpts,
-//! names and types of files, and streams of events.
+//! names and types of files, streams of events, and JSON of other parties.
 //!
 //! Pure: never reads a clock, a file or the network. See [`visible`] and [`lookalike`].
 
@@ -12,6 +12,7 @@ pub mod diff;
 pub mod events;
 pub mod excerpt;
 pub mod file;
+pub mod json;
 pub mod lookalike;
 pub mod nearest;
 pub mod secret;

@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use url::Url;
 
 /// A request: its head in lower case, and its body.
-type Seen = (String, Value);
+pub(crate) type Seen = (String, Value);
 
 /// Serves one answer for each connection, in their order. `$id` in an answer becomes the id of the request.
-async fn serve(answers: Vec<String>) -> (Url, JoinHandle<Vec<Seen>>) {
+pub(crate) async fn serve(answers: Vec<String>) -> (Url, JoinHandle<Vec<Seen>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
     let served = tokio::spawn(async move {
@@ -52,7 +52,7 @@ fn json_answer(result: &Value) -> String {
 }
 
 /// The answers up to the end of a handshake with a session.
-fn handshake() -> Vec<String> {
+pub(crate) fn handshake() -> Vec<String> {
     let hello =
         json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": "$id", "result": hello});
@@ -63,7 +63,7 @@ fn handshake() -> Vec<String> {
     ]
 }
 
-async fn over(url: Url, era: Option<Era>) -> Result<Client, Error> {
+pub(crate) async fn over(url: Url, era: Option<Era>) -> Result<Client, Error> {
     let secret = HeaderValue::from_static("Bearer word");
     let ours = [("authorization", secret.clone()), ("mcp-session-id", secret)];
     let headers: HeaderMap = ours.map(|(name, value)| (HeaderName::from_static(name), value)).into_iter().collect();

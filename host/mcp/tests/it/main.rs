@@ -6,4 +6,5 @@ mod misbehaviour;
 mod published;
 mod requests;
 mod server;
+mod unreadable;
 mod well;

@@ -5,6 +5,7 @@
 use crate::registry::mcp::address;
 use ironclaw_model::fetch::{Credential, End, Fetched, Fetcher, Limits, Request};
 use ironclaw_text::excerpt::start;
+use ironclaw_text::json;
 use reqwest::Method;
 use serde_json::Value;
 use std::time::Duration;
@@ -13,6 +14,9 @@ use url::Url;
 /// The bounds of one request.
 const LIMITS: Limits =
     Limits { begin: Duration::from_secs(10), whole: Duration::from_secs(15), body_bytes_max: 64 * 1024 };
+
+/// Values of a document.
+const DOCUMENT_VALUES_MAX: usize = 4096;
 
 /// Entries of a list in a document.
 const ENTRIES_MAX: usize = 64;
@@ -53,9 +57,9 @@ impl Http<'_> {
     /// Returns a document, or `None` if it does not exist.
     async fn get(&self, url: &Url) -> Result<Option<Value>, String> {
         match self.send(Method::GET, url, None, None).await? {
-            Fetched { status: 200, body, end: End::Whole, .. } => {
-                serde_json::from_slice(&body).map(Some).map_err(|_| format!("{url} is not JSON"))
-            }
+            Fetched { status: 200, body, end: End::Whole, .. } => json::read(&body, DOCUMENT_VALUES_MAX)
+                .map(Some)
+                .map_err(|unread| format!("{url} cannot be read: {unread}")),
             Fetched { status: 404 | 405 | 410, .. } => Ok(None),
             Fetched { status, .. } => Err(format!("{url} has HTTP status {status}")),
         }
@@ -71,7 +75,7 @@ impl Http<'_> {
     ) -> Result<(u16, Value), String> {
         let answer = self.send(Method::POST, url, Some((media_type, body)), credential).await?;
         match answer.end {
-            End::Whole => Ok((answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())),
+            End::Whole => Ok((answer.status, json::read(&answer.body, DOCUMENT_VALUES_MAX).unwrap_or_default())),
             _ => Err("its answer is too long or ends early".to_owned()),
         }
     }
