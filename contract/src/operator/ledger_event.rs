@@ -124,6 +124,7 @@ events! {
     TurnClosed = "turn.closed", [Kind::Verify, Kind::Retract], "session turn reason", "A turn was closed; the kind is RETRACT if it had no answer.";
     TurnCancelled = "turn.cancelled", [Kind::Meta], "session turn by", "A person cancelled a turn.";
     OutputSealed = "output.sealed", [Kind::Claim], "session turn item digest model input_tokens output_tokens", "A model output was sealed.";
+    OutputReused = "output.reused", [Kind::Claim], "session turn item digest earlier", "An answer that an interrupted turn had recorded was used, and no model was asked again.";
     SummarySealed = "summary.sealed", [Kind::Claim], "session turn item digest model items", "A summary was sealed.";
     ModelAsked = "model.asked", [Kind::Verify], "session turn model purpose items", "The host sent a request to a model.";
     ModelFailed = "model.failed", [Kind::Retract], "session turn model code reason", "A model gave no output.";

@@ -27,6 +27,7 @@ mod quirks;
 pub mod reach;
 mod remote;
 mod render;
+mod request_digest;
 pub mod scripted;
 mod size;
 mod spec;

@@ -12,7 +12,7 @@ pub use ironclaw_store::record::ItemsConfig as Config;
 pub use retention::{enforce_before, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
 
-pub use ironclaw_store::tables::items::{Recorded, after, count, find, has_turn, last, live_after};
+pub use ironclaw_store::tables::items::{Recorded, after, answered_request, count, find, has_turn, last, live_after};
 pub use ironclaw_store::tables::sessions::dropped_upto;
 
 use ironclaw_contract::canonical::{self, Digest};
@@ -41,6 +41,7 @@ pub struct NewItem {
     digest: Digest,
     bytes: usize,
     stored: Vec<u8>,
+    request: Option<Digest>,
 }
 
 impl NewItem {
@@ -67,6 +68,7 @@ impl NewItem {
             digest: Digest::of(body.as_bytes()),
             bytes: body.len(),
             stored: key.seal(id, body.as_bytes())?,
+            request: None,
         })
     }
 
@@ -98,6 +100,12 @@ impl NewItem {
     /// Sets the classes that a message asks for, with their origin.
     pub fn scope(mut self, scope: String) -> Self {
         self.scope = scope;
+        self
+    }
+
+    /// Sets the digest of the request that it answers.
+    pub const fn answers(mut self, request: Option<Digest>) -> Self {
+        self.request = request;
         self
     }
 
@@ -135,7 +143,7 @@ impl NewItem {
             digest: self.digest,
         };
         let item = Recorded { bytes: self.bytes as u64, scripted: self.scripted, tuple };
-        items::insert(tx, &item, &self.stored)?;
+        items::insert(tx, &item, &self.stored, self.request)?;
         Ok(item)
     }
 }

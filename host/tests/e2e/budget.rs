@@ -2,11 +2,13 @@
 //!
 //! They use the scripted model with prices: the host then estimates its tokens. See `streaming`.
 
+use super::requests::delivered;
 use crate::ops::stops::{notice, text};
-use crate::support::client::{self, Client};
+use crate::support::client::{self, Client, Raw};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::model_server::{Act, Server};
 use crate::support::record;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const RULES: &str = "[[rule]]\nwhen = '^slow'\nreply = 'slowly'\nwait_ms = 600000\n";
 
@@ -342,4 +344,46 @@ fn message_that_waits_or_is_in_a_turn_is_not_retried() {
     host.ctl(&["session", "cancel", &text(&sent, "session_id")]).ok();
     notice(&client, &id);
     assert_eq!(host.entries("message.retried").len(), 1);
+}
+
+#[test]
+fn answer_recorded_before_a_kill_is_paid_once() {
+    let model = Server::start(|seen| match (seen.asked().as_str(), seen.results().is_empty()) {
+        ("write a file", true) => {
+            let arguments = json!({ "path": "log.txt", "content": "once" });
+            Act::Call(String::new(), vec![("append_file".to_owned(), arguments)])
+        }
+        (asked, _) => Act::Say(format!("answer to {asked}")),
+    });
+    let mut host = TestHost::own(Build::Failpoints).started_with("a");
+    host.add_model(&model.url());
+    host.ctl(&["agent", "set", "a", "--model", "m", "--yes"]).ok();
+    host.down();
+    // The number of kills after the record of the answer, of requests to the model, and of all answers that were used again.
+    for (text, kills, requests, reused) in [("hello", 1, 1, 1), ("hello again", 2, 1, 3), ("write a file", 1, 2, 4)] {
+        let (before, mut message) = (model.seen().len(), None);
+        host.set_env("IRONCLAW_FAILPOINT", Some("output_sealed"));
+        for _ in 0..kills {
+            // A start with a waiting message may die before it is ready.
+            host.ctl(&["up", "--detach"]);
+            message = message.or_else(|| Some(Raw::of(&host).send("a", text)));
+            wait_for("the host to die", || host.pid().is_none());
+        }
+        host.set_env("IRONCLAW_FAILPOINT", None);
+        host.up();
+        let (raw, message) = (Raw::of(&host), message.expect("sent"));
+        delivered(&raw, &message);
+        let view = raw.get(&format!("/v1/messages/{message}")).1;
+        assert_eq!(view["reply"], format!("answer to {text}"), "{view}");
+        assert_eq!(model.seen().len() - before, requests, "{text}");
+        assert_eq!(host.entries("output.reused").len(), reused, "{text}");
+        host.down();
+    }
+    host.up();
+    assert_eq!(sum(&usage(&host, &[]), "requests"), model.seen().len() as u64);
+    assert_eq!(host.say("a", "what was before"), "answer to what was before", "the conversation continues");
+    let said = model.seen().last().expect("a request").conversation();
+    let answers = said.iter().filter(|(role, text)| role == "assistant" && text == "answer to hello");
+    assert_eq!(answers.count(), 1, "{said:?}");
+    host.ctl(&["audit", "verify"]).ok();
 }

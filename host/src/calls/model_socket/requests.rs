@@ -3,6 +3,7 @@
 //! A sandbox names items and receives sealed refs. It never supplies text for a model, except as the report of a tool. See
 //! [`crate::turns::context`].
 
+mod earlier_answer;
 mod generate;
 mod prepared;
 mod pushes;

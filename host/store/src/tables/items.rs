@@ -1,7 +1,7 @@
 //! Items of conversations, and summaries. Tables: `items`, `summaries`.
 
 use crate::rows::rows;
-use ironclaw_contract::canonical;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, SessionId};
 use ironclaw_contract::seam::message::Span;
 use ironclaw_contract::seam::seal::{Ref, Tuple};
@@ -78,12 +78,12 @@ rows! {
     }
 }
 
-/// Inserts an item with its encrypted body.
-pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), Error> {
+/// Inserts an item with its encrypted body; for an answer of a model, with the digest of its request.
+pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8], request: Option<Digest>) -> Result<(), Error> {
     let tuple = &item.tuple;
     tx.execute(
-        "INSERT INTO items (id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, body, scripted, scope) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
+        "INSERT INTO items (id, session_id, seq, kind, issued_at, boot, turn_id, call_id, tool, hop, authors, labels, digest, bytes, body, scripted, scope, request) \
+         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18)",
         params![
             tuple.item,
             tuple.session,
@@ -102,6 +102,7 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), 
             body,
             item.scripted,
             tuple.scope,
+            request,
         ],
     )?;
     if let Some(turn) = tuple.turn {
@@ -115,6 +116,11 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8]) -> Result<(), 
 /// Returns the item of this id, of any session.
 pub fn find(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Recorded>, Error> {
     tx.find(&format!("SELECT {COLUMNS} FROM items WHERE id = ?1"), [item], recorded)
+}
+
+/// Returns the digest of the request that an answer of a model answers; `None` for other items.
+pub fn answered_request(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Digest>, Error> {
+    Ok(tx.find("SELECT request FROM items WHERE id = ?1", [item], |row| row.get(0))?.flatten())
 }
 
 /// Returns the encrypted body of an item.

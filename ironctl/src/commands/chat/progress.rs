@@ -61,7 +61,7 @@ impl LiveTurn {
 
     pub fn stage(&mut self, stage: &Stage) -> Result<(), Error> {
         match stage.stage.parse::<LedgerEvent>() {
-            Ok(LedgerEvent::OutputSealed) => {
+            Ok(LedgerEvent::OutputSealed | LedgerEvent::OutputReused) => {
                 self.answer.sealed();
                 Ok(())
             }

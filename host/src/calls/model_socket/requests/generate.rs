@@ -2,8 +2,8 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::calls::model_socket::request_budget`] and [`crate::turns::context`].
 
-use super::prepared::{Covers, Prepared};
-use super::{Answer, open_turn, pushes, refuse};
+use super::prepared::{Covers, Prepared, Ready};
+use super::{Answer, earlier_answer, open_turn, pushes, refuse};
 use crate::calls::executor::facts;
 use crate::calls::model_socket::ModelServers;
 use crate::calls::model_socket::report::note_unsealed;
@@ -59,9 +59,17 @@ impl Server {
         if self.shared.latch.is_shut() {
             return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
         }
-        let (mut prepared, working) = self.prepare(turn, purpose, refs).await?;
+        let (mut prepared, working) = match self.prepare(turn, purpose, refs).await? {
+            Ready::Asks(prepared, working) => (*prepared, working),
+            Ready::Answered(response, named) => {
+                failpoint::reach("output_sealed");
+                let answer = Ok(response);
+                self.remember(&answer, named);
+                return answer;
+            }
+        };
         self.read_images(&mut prepared).await;
-        match (self.ask_model(&prepared, working).await, prepared.covers.take()) {
+        match (self.ask_model(&mut prepared, working).await, prepared.covers.take()) {
             (Ok(Some(answered)), None) => {
                 let answer = self.record_output(turn, prepared, answered).await;
                 self.keep_versions(turn, &answer).await;
@@ -74,13 +82,9 @@ impl Server {
         }
     }
 
-    /// Checks and counts a request before it is sent, because a failed request may cost just as much.
-    async fn prepare(
-        &self,
-        turn: TurnId,
-        purpose: Purpose,
-        refs: Vec<Context>,
-    ) -> Result<(Prepared, ActiveRequest), Unanswered<Error>> {
+    /// Checks and counts a request before it is sent, because a failed request may cost just as much. A request whose answer an
+    /// interrupted attempt has recorded is answered at once.
+    async fn prepare(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Result<Ready, Unanswered<Error>> {
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let cache = Arc::clone(&self.cache);
         self.decide(move |tx| {
@@ -103,15 +107,19 @@ impl Server {
             for warning in warnings {
                 note_unsealed(tx, session, agent.mode, &warning)?;
             }
-            let is_shared = store::find(tx, session)?.is_some_and(|session| session.origin.kind.is_shared());
-            let others = if is_shared { context::turns_of_others(tx, &open, &checked)? } else { HashSet::new() };
-            let (count, labels) = (checked.len(), context::joined_labels(&checked, &open.principal, &others));
+            let (count, labels) = (checked.len(), labels(tx, &open, &checked)?);
             let named = context::items(&checked);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
+            let request =
+                earlier_answer::Request { turn: &open, prompt: &prompt, chain: &chain, named: &named, own: &own };
+            let answered = earlier_answer::again(tx, &request, &labels, &key, &shared.record().sealer)?;
+            if let Some(answered) = answered {
+                return Ok(Ready::Answered(answered, named));
+            }
             let (booked, allowance) = request_budget::book(
                 tx,
                 &shared.settings.now().host_policy.budget,
@@ -126,7 +134,9 @@ impl Server {
             // Before the commit announces the entry, because a client that follows the message then looks for its text.
             let working = shared.turns.partial_outputs.begin(session, turn);
             let facts = facts::for_turn(tx, &shared.settings, &open, &agent, &labels, &key)?;
-            Ok((Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds }, working))
+            let request = None;
+            let prepared = Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds, request };
+            Ok(Ready::Asks(Box::new(prepared), working))
         })
         .await
     }
@@ -151,8 +161,8 @@ impl Server {
 
     /// Asks the agent's model until the turn ends. Returns `None` if the turn ended before an output. A request without a waiter is
     /// dropped together with its connection.
-    async fn ask_model(&self, prepared: &Prepared, mut working: ActiveRequest) -> Result<Option<Answered>, Failed> {
-        let Prepared { agent, prompt, bounds, .. } = prepared;
+    async fn ask_model(&self, prepared: &mut Prepared, mut working: ActiveRequest) -> Result<Option<Answered>, Failed> {
+        let Prepared { agent, prompt, bounds, .. } = &*prepared;
         let chain = prepared.chain.clone();
         if chain.is_empty() {
             return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
@@ -162,9 +172,12 @@ impl Server {
         // No client follows the text of a summary.
         let draft = if prepared.covers.is_some() { streaming::PartialAnswer::default() } else { working.draft.clone() };
         let measured = self.state().metrics().ask(&agent.model);
-        let asked = tokio::select! {
+        // The digest is made while the model works.
+        let digest = async { prompt.digest(&prepared.chain) };
+        let asking = async { tokio::join!(endpoint::generate(&candidates, prompt, *bounds, &draft), digest) };
+        let (asked, request) = tokio::select! {
             biased;
-            asked = endpoint::generate(&candidates, prompt, *bounds, &draft) => asked,
+            asked = asking => asked,
             () = working.over() => return Ok(None),
         };
         let answered = asked.map_err(|error| Failed::from_error(&error, &agent.model))?;
@@ -182,6 +195,7 @@ impl Server {
         if count > OUTPUT_CALLS_MAX {
             return Err(too_much(format!("an output with {count} calls, over the limit of {OUTPUT_CALLS_MAX}")));
         }
+        prepared.request = Some(request);
         Ok(Some(answered))
     }
 
@@ -198,7 +212,7 @@ impl Server {
                 request_budget::settle(tx, &prepared.booked, &answered)?;
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
-                let Prepared { agent, labels, facts, .. } = prepared;
+                let Prepared { agent, labels, facts, request, .. } = prepared;
                 let Answered { output, endpoint, usage } = answered;
                 let of_output = labels.clone();
                 let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
@@ -213,6 +227,7 @@ impl Server {
                 let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)?;
                 let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
+                let new = new.answers(request.filter(|_| !called && bytes > 0));
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
                 Entry::new(LedgerEvent::OutputSealed)
@@ -308,6 +323,13 @@ fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant
 /// Returns the time between the end of the model's time and the end of a turn of this length.
 fn after_model(seconds_max: u32) -> Duration {
     AFTER_MODEL.min(Duration::from_secs(u64::from(seconds_max)) / AFTER_MODEL_SHARE)
+}
+
+/// Returns the labels of an output over these items in a turn.
+fn labels(tx: &ReadTx<'_>, open: &Turn, checked: &[context::Checked]) -> Result<Vec<Label>, Error> {
+    let is_shared = store::find(tx, open.session)?.is_some_and(|session| session.origin.kind.is_shared());
+    let others = if is_shared { context::turns_of_others(tx, open, checked)? } else { HashSet::new() };
+    Ok(context::joined_labels(checked, &open.principal, &others))
 }
 
 /// Refuses a request if the turn has used all its requests to the model.

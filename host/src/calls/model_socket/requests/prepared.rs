@@ -4,11 +4,21 @@ use crate::registry::Agent;
 use crate::turns::budget::book::Booked;
 use crate::turns::calls::TurnFacts;
 use crate::turns::context;
+use crate::turns::open_turns::streaming::ActiveRequest;
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::ItemId;
 use ironclaw_contract::seam::seal::Label;
+use ironclaw_contract::seam::socket::Response;
 use ironclaw_model::Prompt;
 use ironclaw_model::endpoint::{Bounds, Endpoint};
 use std::sync::Arc;
+
+/// A checked and counted request, which needs a model or has its answer.
+pub(super) enum Ready {
+    Asks(Box<Prepared>, ActiveRequest),
+    /// The answer, and the items of the request for the cache.
+    Answered(Response, Vec<Arc<context::Item>>),
+}
 
 /// A request to a model that was checked and counted.
 pub(super) struct Prepared {
@@ -27,6 +37,8 @@ pub(super) struct Prepared {
     pub(super) booked: Booked,
     /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
     pub(super) bounds: Bounds,
+    /// The digest of the request, once it is sent.
+    pub(super) request: Option<Digest>,
 }
 
 /// The items that a summary replaces, and the ordinal of their last turn.
