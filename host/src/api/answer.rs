@@ -2,6 +2,7 @@
 //!
 //! Decides nothing. See [`ironclaw_contract::operator::Failure`].
 
+use crate::registry::secrets;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -43,6 +44,17 @@ impl Answer {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, failure, noted: None }
     }
 
+    /// Returns the answer of a host that is ending.
+    pub(super) fn stopping() -> Self {
+        let refusal = Refusal::new(DenialCode::Stopping, "the host is stopping");
+        refusal.hint("`ironctl up` starts it again; then repeat the command").into()
+    }
+
+    /// Returns the answer for a request whose task ended before its answer: it panicked, or the host is ending.
+    pub(super) fn task_ended(error: &tokio::task::JoinError) -> Self {
+        if error.is_cancelled() { Self::stopping() } else { Self::broken(error) }
+    }
+
     /// Returns the answer for a record that cannot be written now. The request had no effect and can be repeated.
     fn unwritten(error: &dyn std::fmt::Display) -> Self {
         let mut answer = Self::broken(error);
@@ -68,12 +80,7 @@ macro_rules! breakdown {
         })+
     };
 }
-breakdown!(
-    ironclaw_state::keys::Error,
-    crate::registry::secrets::Error,
-    ironclaw_model::Error,
-    ironclaw_state::home::Error
-);
+breakdown!(ironclaw_state::keys::Error, ironclaw_model::Error, ironclaw_state::home::Error);
 
 impl<E: Into<Self>> From<Denied<E>> for Answer {
     fn from(denied: Denied<E>) -> Self {
@@ -86,7 +93,22 @@ impl<E: Into<Self>> From<Denied<E>> for Answer {
 
 impl From<Error> for Answer {
     fn from(error: Error) -> Self {
-        if error.is_unwritten() { Self::unwritten(&error) } else { Self::broken(&error) }
+        if error.is_stopping() {
+            Self::stopping()
+        } else if error.is_unwritten() {
+            Self::unwritten(&error)
+        } else {
+            Self::broken(&error)
+        }
+    }
+}
+
+impl From<secrets::Error> for Answer {
+    fn from(error: secrets::Error) -> Self {
+        match error {
+            secrets::Error::State(error) => error.into(),
+            error => Self::broken(&error),
+        }
     }
 }
 
@@ -122,6 +144,26 @@ pub struct Noted(pub DenialCode);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_error_of_an_ending_host_is_the_answer_stopping() {
+        use ironclaw_state::Error as State;
+        let ending: [Answer; 5] = [
+            State::Closed.into(),
+            Error::Stopping.into(),
+            Denied::Failed(Error::State(State::Closed)).into(),
+            secrets::Error::State(State::Closed).into(),
+            Answer::denied(Denied::Failed(State::Closed)),
+        ];
+        for answer in ending {
+            assert_eq!(
+                (answer.status.as_u16(), answer.failure.error.code),
+                (503, DenialCode::Stopping.name().to_owned())
+            );
+        }
+        let broken = Answer::from(State::Unwritten(String::new()));
+        assert_eq!(broken.failure.error.code, DenialCode::StateUnwritable.name());
+    }
 
     #[test]
     fn status_tells_forbidden_from_too_many_requests() {

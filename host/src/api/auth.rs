@@ -67,7 +67,7 @@ pub async fn require(
     let request_in_flight = peer.begin_request();
     let handling = tokio::spawn(handle(api, peer, request, next));
     let _abort = is_read_only.then(|| AbortOnDrop(handling.abort_handle()));
-    let response = handling.await.unwrap_or_else(|error| Answer::broken(&error).into_response());
+    let response = handling.await.unwrap_or_else(|error| Answer::task_ended(&error).into_response());
     response.map(|body| TrackedBody::hold(body, request_in_flight))
 }
 

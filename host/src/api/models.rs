@@ -270,7 +270,7 @@ async fn change<T: Send + 'static>(
         Ok(Ok(made)) => Ok(made),
         Ok(Err(Denied::Refused(refusal))) => Err(refusal.into()),
         Ok(Err(Denied::Failed(Undone(answer)))) => Err(answer),
-        Err(error) => Err(Answer::broken(&error)),
+        Err(error) => Err(Answer::task_ended(&error)),
     }
 }
 

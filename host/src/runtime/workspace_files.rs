@@ -234,6 +234,7 @@ impl Sessions {
         let Err(denied) = done else { return Ok(()) };
         let code = match &denied {
             Denied::Refused(refusal) => refusal.code,
+            Denied::Failed(error) if error.is_stopping() => DenialCode::Stopping,
             Denied::Failed(_) => DenialCode::Internal,
         };
         let entry = LedgerEntry::with_kind(event, Kind::Retract).session(id).with("by", by).reason(code.name());

@@ -28,6 +28,11 @@ impl Error {
     pub const UNWRITTEN_HINT: &str = "make room in the file system of the home (disk space, inodes, quota), or end the other process \
          that holds the record open; `ironctl logs` has the cause";
 
+    /// Returns whether the host is ending, so that its record takes no more work.
+    pub const fn is_stopping(&self) -> bool {
+        matches!(self, Self::Stopping | Self::State(ironclaw_state::Error::Closed))
+    }
+
     /// Returns whether a change was rolled back because the record cannot be written now. This is temporary, and no session's failure.
     pub fn is_unwritten(&self) -> bool {
         matches!(self, Self::State(ironclaw_state::Error::Unwritten(_)))
