@@ -75,6 +75,14 @@ impl Shortage {
         }
     }
 
+    /// Returns whether the file system of the home is short of something, so that its figures show the end of the shortage.
+    pub const fn is_of_storage(self) -> bool {
+        match self {
+            Self::Disk | Self::Inodes | Self::Quota | Self::ReadOnly => true,
+            Self::Descriptors | Self::Memory | Self::Processes => false,
+        }
+    }
+
     /// Returns the stable code for scripts.
     pub const fn code(self) -> DenialCode {
         match self {

@@ -10,6 +10,7 @@ use crate::runtime::admission::Slot;
 use crate::runtime::command::{ActorView, Command, Phase};
 use crate::runtime::launch::{self, Awake};
 use crate::runtime::life::{Effect, Ending, Event, Life, Note};
+use crate::runtime::shortages::LOOK_EVERY;
 use crate::runtime::sleep_reason::SleepReason;
 use crate::runtime::{Runtime, shortages};
 use crate::sessions::store::{self, FailureReason, Session};
@@ -17,11 +18,13 @@ use crate::turns::turn::{self, Close};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_jail::launcher::Process;
+use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::Entry;
 use ironclaw_model::backoff::Backoff;
 use ironclaw_state::State;
+use ironclaw_state::home::Home;
 use ironclaw_store::error::Error;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -103,10 +106,7 @@ impl Actor {
             Effect::CheckLauncher => Event::Launcher { is_dead: self.launcher_died().await },
             Effect::CountFailure => self.count_failure().await?,
             Effect::AwaitBackoff => self.await_backoff(resources.backoff_until).await,
-            Effect::Pause => {
-                tokio::time::sleep(RETRY_AFTER).await;
-                Event::TimeOver
-            }
+            Effect::Pause => self.pause().await,
             Effect::NoteStop(command) => self.note_stop(command).await?,
             Effect::RunCommand(command) => self.run_command(command, resources.session.clone()).await.map(done)?,
             Effect::LeaveOrWait => self.leave_or_wait().await,
@@ -219,10 +219,22 @@ impl Actor {
         }
     }
 
-    /// Waits for a command or the end of the backoff.
+    /// Waits for a command, the end of the backoff or the end of a shortage of storage.
     async fn await_backoff(&mut self, until: Instant) -> Event<Command> {
-        let command = tokio::time::timeout_at(until, self.mailbox.recv()).await;
-        command.map_or(Event::TimeOver, |command| command_event(command, &self.runtime))
+        let relief = relief(&self.actors, &self.shown, &self.runtime.jails.home);
+        tokio::select! {
+            biased;
+            command = self.mailbox.recv() => command_event(command, &self.runtime),
+            () = relief => Event::TimeOver,
+            () = tokio::time::sleep_until(until) => Event::TimeOver,
+        }
+    }
+
+    /// Waits after an error of the host, and at most until a shortage of storage ends.
+    async fn pause(&self) -> Event<Command> {
+        let relief = relief(&self.actors, &self.shown, &self.runtime.jails.home);
+        let _ = tokio::time::timeout(RETRY_AFTER, relief).await;
+        Event::TimeOver
     }
 
     /// Leaves if the mailbox is empty, or else takes a command.
@@ -370,6 +382,20 @@ impl Actor {
         let mut shown = self.shown.lock().expect("no holder panics");
         let (progress, shortage) = (std::mem::take(&mut shown.progress), shown.shortage);
         *shown = ActorView { phase, sandbox, reader, progress, shortage };
+    }
+}
+
+/// Waits until a shortage of storage that an actor waits for is over, and clears it. It never ends for an actor without one.
+async fn relief(actors: &Actors, shown: &Mutex<ActorView>, home: &Home) {
+    let shortage = shown.lock().unwrap_or_else(PoisonError::into_inner).shortage;
+    if !shortage.is_some_and(Shortage::is_of_storage) {
+        std::future::pending::<()>().await;
+    }
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if actors.looks.is_over(home) {
+            return actors.note_shortage(shown, None);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Commands are sent and actors leave under one lock, so no wake is lost between the two. See [`crate::runtime::actor`].
 
 use crate::runtime::command::{ActorView, Command};
+use crate::runtime::shortages::Looks;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_jail::shortage::Shortage;
 use std::collections::HashMap;
@@ -31,6 +32,8 @@ pub struct Start {
 pub struct Actors {
     inner: Mutex<Inner>,
     shortages: watch::Sender<()>,
+    /// The looks of the actors that wait for storage.
+    pub(super) looks: Looks,
 }
 
 #[derive(Default)]

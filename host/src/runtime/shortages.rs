@@ -4,7 +4,10 @@
 
 use ironclaw_jail::shortage::Shortage;
 use ironclaw_state::home::Home;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// With fewer free bytes in the file system of the home, no session is launched: queues and workspaces need some.
 pub const ROOM_BYTES_MIN: u64 = 256 * 1024;
@@ -45,6 +48,36 @@ fn probe(home: &Home) -> Option<Shortage> {
     match thread::Builder::new().spawn(|| ()) {
         Ok(_) => None,
         Err(error) => Shortage::find_in(&error),
+    }
+}
+
+/// The pause between two looks at a storage that is short.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The looks at the storage of the home, one in [`LOOK_EVERY`] for all sessions that wait for it.
+#[derive(Debug, Default)]
+pub struct Looks(Mutex<Option<Look>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Instant,
+    is_short: bool,
+}
+
+impl Looks {
+    /// Returns whether the shortage of the home is over.
+    pub(crate) fn is_over(&self, home: &Home) -> bool {
+        self.is_over_at(Instant::now(), || storage_shortage(home).is_some() || home.probe_write().is_err())
+    }
+
+    fn is_over_at(&self, now: Instant, look: impl FnOnce() -> bool) -> bool {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = match *last {
+            Some(newest) if now.saturating_duration_since(newest.at) < LOOK_EVERY => newest,
+            _ => Look { at: now, is_short: look() },
+        };
+        *last = Some(newest);
+        !newest.is_short
     }
 }
 
@@ -94,6 +127,19 @@ mod tests {
         for error in wrapped(libc::ENOENT) {
             assert_eq!(error.shortage(), None, "{error}");
         }
+    }
+
+    #[test]
+    fn storage_is_looked_at_once_a_second_for_all_sessions() {
+        let (looks, start, mut made) = (Looks::default(), Instant::now(), 0);
+        for tenth in 0..100_u32 {
+            let is_over = looks.is_over_at(start + LOOK_EVERY / 10 * tenth, || {
+                made += 1;
+                tenth < 50
+            });
+            assert_eq!(is_over, tenth >= 50, "{tenth}");
+        }
+        assert_eq!(made, 10);
     }
 
     #[test]

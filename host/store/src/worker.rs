@@ -16,12 +16,15 @@ use tokio::time::timeout;
 /// The pause before a due time in the past: due work that cannot be done must not keep the host busy.
 const SOON: Duration = Duration::from_millis(50);
 
+/// The longest pause while the record cannot be written.
+const UNWRITTEN_RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// Work with due times.
 pub trait Due: Send {
     /// The log message for work that waits because of an error of the host.
     const FAILED: &'static str;
 
-    /// The pause after an error of the host, such as a full disk.
+    /// The pause after an error of the host. It is at most a second while the record cannot be written, such as on a full disk.
     const RETRY_AFTER: Duration;
 
     /// The longest pause. A jump of the clock ends a pause at once, if the kernel reports it.
@@ -73,13 +76,19 @@ pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
     let stopped = shutdown.stopped();
     tokio::pin!(stopped);
     let jumps = ClockJumps::watch();
+    let mut is_unwritten = false;
     loop {
-        let wait = match work.process_due().await {
+        let done = work.process_due().await;
+        let was_unwritten = std::mem::replace(&mut is_unwritten, done.as_ref().is_err_and(Error::is_unwritten));
+        let wait = match done {
             Ok(wait) => wait.bounded(W::PAUSE_MAX),
             Err(Error::State(ironclaw_state::Error::Closed)) => break,
             Err(error) => {
-                tracing::error!(%error, "{}", W::FAILED);
-                Some(W::RETRY_AFTER)
+                // A full disk has one line for each worker, not one for each try.
+                if !(was_unwritten && is_unwritten) {
+                    tracing::error!(%error, "{}", W::FAILED);
+                }
+                Some(retry_after::<W>(&error))
             }
         };
         tokio::select! {
@@ -95,6 +104,10 @@ pub async fn run<W: Due>(mut work: W, bell: &Notify, shutdown: &Shutdown) {
     if timeout(W::IN_FLIGHT_TIME_MAX, finished).await.is_err() {
         tracing::warn!("{}", W::INTERRUPTED);
     }
+}
+
+fn retry_after<W: Due>(error: &Error) -> Duration {
+    if error.is_unwritten() { W::RETRY_AFTER.min(UNWRITTEN_RETRY_AFTER) } else { W::RETRY_AFTER }
 }
 
 /// Sleeps for this time, and at most until the clock jumps; or forever.
@@ -179,6 +192,23 @@ mod tests {
         let (looks, took) = ran(script, &Notify::new(), &Shutdown::default()).await;
         assert_eq!(looks, 3);
         assert!(took >= Script::RETRY_AFTER * 2, "{took:?}");
+    }
+
+    #[test]
+    fn record_that_cannot_be_written_is_tried_again_within_a_second() {
+        struct Rare;
+        impl Due for Rare {
+            const FAILED: &'static str = "it waits";
+            const RETRY_AFTER: Duration = Duration::from_secs(30);
+            const PAUSE_MAX: Duration = Duration::from_secs(30);
+            async fn process_due(&mut self) -> Result<Wait, Error> {
+                Ok(Wait::Bell)
+            }
+        }
+        let unwritten = Error::State(ironclaw_state::Error::Unwritten(String::new()));
+        assert_eq!(retry_after::<Rare>(&unwritten), UNWRITTEN_RETRY_AFTER);
+        assert_eq!(retry_after::<Rare>(&Error::Stopping), Rare::RETRY_AFTER);
+        assert_eq!(retry_after::<Script>(&unwritten), Script::RETRY_AFTER, "never longer than usual");
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Shortest interval between two probes of the record after a failed commit.
-const PROBE_EVERY: Duration = Duration::from_secs(5);
+const PROBE_EVERY: Duration = Duration::from_secs(1);
 
 /// The time of the last probe of the record for writability.
 #[derive(Debug, Default)]
