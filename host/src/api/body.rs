@@ -14,6 +14,7 @@ use ironclaw_contract::canonical::{self, Limits};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_store::refusal::Refusal;
+use ironclaw_text::json;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::time::Duration;
@@ -50,7 +51,7 @@ async fn parse(bytes: Bytes) -> Result<Value, String> {
 }
 
 fn shaped<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|error| canonical::Error::Shape(canonical::said(&error)).to_string())
+    json::from_value(value).map_err(|error| canonical::Error::Shape(canonical::said(&error)).to_string())
 }
 
 /// The body of a request, strictly of this type. Other content is refused in the API's own words.
@@ -101,6 +102,8 @@ fn malformed(what: String) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironclaw_contract::canonical::Digest;
+    use ironclaw_contract::operator::Decision;
 
     #[tokio::test]
     async fn body_with_too_many_values_is_refused() {
@@ -108,5 +111,7 @@ mod tests {
         let error = parse(text.into()).await.expect_err("refused");
         assert!(error.contains("too many values"), "{error}");
         assert_eq!(shaped(parse("[1,2]".into()).await.expect("read")), Ok(vec![1, 2]));
+        let list = format!("[\"{}\"]", Digest::of(b"page"));
+        shaped::<Decision>(parse(list.into()).await.expect("read")).expect_err("a list names no field");
     }
 }

@@ -72,6 +72,9 @@ impl<'de> Deserializer<'de> for Named {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match self.0 {
+            Value::Object(fields) if fields.len() != 1 => {
+                Err(Error::invalid_value(Unexpected::Map, &"an object with one field"))
+            }
             Value::Object(fields) => {
                 let object = MapDeserializer::new(fields.into_iter().map(|(name, value)| (name, Named(value))));
                 visitor.visit_enum(MapAccessDeserializer::new(object))

@@ -9,6 +9,7 @@ use ironclaw_contract::operator::{DenialCode, MessageFile};
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::spans::Telling;
 use ironclaw_store::refusal::Refusal;
+use ironclaw_text::json;
 use serde::Deserialize;
 
 /// Bytes of a request: the largest message with its files, in JSON that escapes every character.
@@ -58,10 +59,14 @@ struct File {
 /// # Errors
 /// Refuses a body that is not of this shape.
 pub fn read(channel: &str, agent: String, event_id: &str, body: &[u8]) -> Result<Received, Refusal> {
-    let said: RequestBody = match canonical::from_slice(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX)) {
+    let parsed = canonical::parse(body, Limits::bytes(REQUEST_BYTES_MAX).values(VALUES_MAX));
+    let shaped = parsed.map_err(|error| error.to_string()).and_then(|value| {
+        json::from_value(value).map_err(|error| canonical::Error::Shape(canonical::said(&error)).to_string())
+    });
+    let said: RequestBody = match shaped {
         Ok(said) => said,
-        Err(error) => {
-            let refusal = Refusal::new(DenialCode::RequestMalformed, error.to_string());
+        Err(why) => {
+            let refusal = Refusal::new(DenialCode::RequestMalformed, why);
             return Err(refusal.hint("send {\"sender\": ID, \"text\": TEXT}, with \"thread\", \"group\", \"mentions\", \"files\", \"quoted\" and \"forwarded\" as options"));
         }
     };
@@ -120,6 +125,8 @@ mod tests {
         for (body, code) in [
             ("", DenialCode::RequestMalformed),
             ("[]", DenialCode::RequestMalformed),
+            (r#"["a","",null,[],"hi"]"#, DenialCode::RequestMalformed),
+            (r#"{"sender":"a","text":"hi","files":[["x","y",null,null]]}"#, DenialCode::RequestMalformed),
             (r#"{"text":"hi"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","sender":"b","text":"hi"}"#, DenialCode::RequestMalformed),
             (r#"{"sender":"a","text":"hi","role":"owner"}"#, DenialCode::RequestMalformed),
