@@ -181,6 +181,9 @@ fn secret_of_a_grant_is_nowhere_in_the_jail() {
     assert!(said.contains("egress_push") && !said.contains("[exit code 0]"), "{said}");
     assert_eq!(git.seen().len(), asked, "nothing was sent");
     assert!(host.ctl(&["egress", "list"]).ok().stdout.contains("git"));
+    host.ctl(&["--json", "egress", "revoke", "a", "127.0.0.1:1", "--yes"]).refused("egress_malformed");
+    host.ctl(&["egress", "revoke", "a", &format!("127.0.0.1:{port}"), "--yes"]).ok();
+    assert!(!host.ctl(&["egress", "list"]).ok().stdout.contains("git"));
 }
 
 #[test]

@@ -16,11 +16,13 @@ pub enum Action {
     /// Let the host send requests to a host of the network for an agent
     Grant(Grant),
     /// Take a host of the network back from an agent
-    #[command(after_help = "Example:\n  ironctl egress revoke assistant api.github.com")]
+    #[command(
+        after_help = "Example:\n  ironctl egress revoke assistant api.github.com\n  ironctl egress revoke assistant db.example.com:5443"
+    )]
     Revoke {
         /// Name or id of the agent
         agent: String,
-        /// Name of the host
+        /// Name of the host, alone or with its port as HOST:PORT
         host: String,
         /// Approve the change without a question
         #[arg(long)]
@@ -88,8 +90,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Grant(args) => grant(at, args).await,
         Action::Revoke { agent, host, yes } => {
-            propose::decide_and_print(at, ChangeKind::Egress, Some(&agent), json!({ "host": host, "methods": [] }), yes)
-                .await
+            let (host, port) = host_and_port(host, None)?;
+            let mut payload = json!({ "host": host, "methods": [] });
+            if let Some(port) = port {
+                payload["port"] = port.into();
+            }
+            propose::decide_and_print(at, ChangeKind::Egress, Some(&agent), payload, yes).await
         }
         Action::List { agent } => list(at, agent).await,
         Action::Test { agent, method, url, composed } => {

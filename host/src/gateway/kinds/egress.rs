@@ -14,6 +14,9 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
 
+/// The port of a grant that names none.
+const DEFAULT_PORT: u16 = 443;
+
 pub(super) const PROPERTIES: Properties = Properties { scope: Scope::AgentOnHost, restarts_sessions: false };
 
 impl Check for Egress {
@@ -24,7 +27,8 @@ impl Check for Egress {
             // A grant that the settings no longer admit can be removed.
             let host =
                 HostName::parse(&self.host, Loopback::DangerousAllowed).map_err(|error| malformed(&error))?.to_string();
-            return Ok(Change::Egress(Self { host, ..self.clone() }));
+            check_port(tx, context.agent, &host, self.port)?;
+            return Ok(Change::Egress(Self { host, port: None, ..self.clone() }));
         }
         let grant = Grant::check(&egress::text(self), loopback).map_err(|error| malformed(&error))?;
         if let Some(secret) = grant.secret()
@@ -57,6 +61,20 @@ impl Check for Egress {
 
     fn facts(&self, _tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         Ok(json!({}))
+    }
+}
+
+/// Refuses to take away a host that an agent has with another port than the named one.
+fn check_port(tx: &ReadTx<'_>, agent: Option<&Agent>, host: &str, named: Option<u16>) -> Result<(), Denied> {
+    let (Some(agent), Some(named)) = (agent, named) else { return Ok(()) };
+    let held = egress::egress_of(tx, agent.id)?.into_iter().find(|grant| grant.host == host);
+    let port = held.map(|grant| grant.granted.port.unwrap_or(DEFAULT_PORT));
+    match port {
+        Some(port) if port != named => {
+            let message = format!("agent {} has the host {host} with the port {port}, not {named}", agent.name);
+            Err(Refusal::new(DenialCode::EgressMalformed, message).hint("leave the port out, or write this one").into())
+        }
+        _ => Ok(()),
     }
 }
 
