@@ -67,11 +67,13 @@ pub(super) async fn open(shared: &Arc<Shared>, mut request: Request, what: &str)
 
 /// Returns the tunnel to the host and the port of a `CONNECT`.
 fn granted<'t>(uri: &Uri, tunnels: &'t [Arc<Tunnel>]) -> Result<&'t Arc<Tunnel>, Refusal> {
+    // A user before the host is no part of a grant, and a reader could take it for the host.
+    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
     let is_of = |grant: &Grant| {
         uri.host().is_some_and(|host| host.eq_ignore_ascii_case(grant.host().as_str()))
             && uri.port_u16() == Some(grant.port())
     };
-    tunnels.iter().find(|tunnel| is_of(&tunnel.grant)).ok_or_else(|| {
+    tunnels.iter().find(|tunnel| !has_user && is_of(&tunnel.grant)).ok_or_else(|| {
         let all: Vec<_> = tunnels.iter().map(|tunnel| name(&tunnel.grant)).collect();
         let words = match all.as_slice() {
             [] => "no host is granted for tunnels: write http://127.0.0.1:8129/HOST/PATH".to_owned(),
