@@ -125,9 +125,14 @@ async fn read(api: &Api, person: &Person, draft: AllowanceDraft) -> Result<New, 
         return Err(crate::channels::inbound::routing::not_yours(&agent).into());
     }
     let until = tokens::end_of(&until, ironclaw_state::wall_clock())?;
-    let Value::Object(fields) = fields else {
+    let Value::Object(mut fields) = fields else {
         return Err(Refusal::new(DenialCode::AllowanceFields, "the fields are no JSON object").into());
     };
+    let of = agent.clone();
+    let catalogue = api.state().read(move |tx| Ok::<_, Error>(mcp::catalogue(tx, &of)?)).await?;
+    if let Some(schema) = catalogue.parameters(&tool) {
+        allowance::read_texts(&mut fields, schema);
+    }
     Ok(New { agent, tool, fields, count, until, loopback: loopback(api) })
 }
 

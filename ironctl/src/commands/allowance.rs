@@ -48,7 +48,8 @@ pub struct Add {
     agent: String,
     /// Name of the tool
     tool: String,
-    /// Value of a control field, with `.` for a field inside; repeatable. A control field without a value is left out by the call
+    /// Value of a control field, with `.` for a field inside; repeatable. NAME:=JSON gives any JSON. A control field without a value is
+    /// left out by the call
     #[arg(long, value_name = "NAME=VALUE", required = true)]
     field: Vec<String>,
     /// Number of calls, 1 to 20
@@ -102,12 +103,24 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
     at.out.result(&added, format!("added allowance {}; `ironctl allowance remove {}` ends it", added.id, added.id))
 }
 
-/// Reads the fixed fields, each `NAME=VALUE`; a name such as `headers.accept` is a field inside of another one.
+/// Reads the fixed fields, each `NAME=VALUE` with a text or `NAME:=JSON`; a name such as `headers.accept` is a field inside of another one.
 fn fields(given: &[String]) -> Result<Value, Error> {
     let mut all = Map::new();
     for field in given {
-        let refuse = |why: &str| Err(Error::usage(format!("--field {field:?} {why}"), "write --field NAME=VALUE"));
+        let refuse = |why: &str| {
+            Err(Error::usage(
+                format!("--field {field:?} {why}"),
+                "write --field NAME=VALUE, or NAME:=JSON for a value that is no text",
+            ))
+        };
         let Some((path, value)) = field.split_once('=') else { return refuse("has no value") };
+        let (path, value) = match path.strip_suffix(':') {
+            Some(path) => match serde_json::from_str(value) {
+                Ok(value) => (path, value),
+                Err(_) => return refuse("has no JSON behind :="),
+            },
+            None => (path, Value::from(value)),
+        };
         let names: Vec<&str> = path.split('.').collect();
         let Some((last, outer)) = names.split_last().filter(|_| !names.contains(&"")) else {
             return refuse("has no name");
@@ -118,7 +131,7 @@ fn fields(given: &[String]) -> Result<Value, Error> {
             let Value::Object(inner) = inner else { return refuse("is inside of a field that has a value") };
             place = inner;
         }
-        if place.insert((*last).to_owned(), Value::from(value)).is_some() {
+        if place.insert((*last).to_owned(), value).is_some() {
             return refuse("is given twice");
         }
     }
@@ -140,7 +153,9 @@ pub fn print_offers(at: &At, offers: &[AllowanceOffer]) -> Result<(), Error> {
             Some(command) => {
                 at.out.line(format!("  to permit {} more within {}: {command}", draft.count, draft.until))?
             }
-            None => at.out.line("  `ironctl --json allowance offers` has its fields, which no option can hold")?,
+            None => {
+                at.out.line("  `ironctl --json allowance offers` has its fields, whose names no option can hold")?
+            }
         }
     }
     Ok(())
@@ -157,10 +172,13 @@ fn command(at: &At, draft: &AllowanceDraft) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// Adds the fields as [`fields`] reads them; `None` if a value is no text.
+/// Adds the fields as [`fields`] reads them; `None` if a name has a character with a meaning there.
 fn put_fields(path: &str, value: &Value, given: &mut Vec<String>) -> Option<()> {
     match value {
-        Value::Object(inner) => inner.iter().try_for_each(|(name, value)| {
+        Value::Object(inner) if !inner.is_empty() => inner.iter().try_for_each(|(name, value)| {
+            if name.is_empty() || name.contains(['.', '=']) || name.ends_with(':') {
+                return None;
+            }
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             put_fields(&path, value, given)
         }),
@@ -168,7 +186,10 @@ fn put_fields(path: &str, value: &Value, given: &mut Vec<String>) -> Option<()> 
             given.push(format!("{path}={text}"));
             Some(())
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            given.push(format!("{path}:={value}"));
+            Some(())
+        }
     }
 }
 
@@ -214,11 +235,16 @@ mod tests {
 
     #[test]
     fn fields_of_an_offer_are_options_that_are_read_back() {
-        let wanted = json!({ "method": "POST", "headers": { "content-type": "text/plain; a='b'" } });
+        let wanted = json!({
+            "method": "POST", "headers": { "content-type": "text/plain; a='b'" }, "amount": 5, "note": "5", "urgent": false,
+            "list": [1, "two"], "none": null, "empty": {}, "inner": { "depth": 1.5 },
+        });
         let mut given = Vec::new();
-        put_fields("", &wanted, &mut given).expect("texts");
+        put_fields("", &wanted, &mut given).expect("options");
         assert_eq!(fields(&given).expect("fields"), wanted);
-        assert_eq!(put_fields("", &json!({ "depth": 3 }), &mut given), None);
+        for name in ["a.b", "a=b", "a:", ""] {
+            assert_eq!(put_fields("", &json!({ name: "x" }), &mut given), None, "{name}");
+        }
     }
 
     #[test]
@@ -226,7 +252,16 @@ mod tests {
         let read_one = read(&["method=POST", "headers.content-type=text/plain", "headers.accept=a=b"]).expect("fields");
         let wanted = json!({ "method": "POST", "headers": { "content-type": "text/plain", "accept": "a=b" } });
         assert_eq!(read_one, wanted);
-        for bad in [&["method"][..], &["=x"], &["headers.=x"], &["a=1", "a=2"], &["a=1", "a.b=2"], &["a.b=1", "a=2"]] {
+        for bad in [
+            &["method"][..],
+            &["=x"],
+            &["headers.=x"],
+            &["a=1", "a=2"],
+            &["a=1", "a.b=2"],
+            &["a.b=1", "a=2"],
+            &["a:=x"],
+            &[":=5"],
+        ] {
             assert!(read(bad).is_err(), "{bad:?}");
         }
     }

@@ -4,10 +4,12 @@
 //! another reason, and never counts a use itself: [`super::use_approvals`] does, in the transaction that marks the call as running.
 
 mod coverage;
+mod given;
 mod offers;
 mod page;
 
 pub use coverage::{Calling, LIFTED, New, control_fields, count_use, is_lifted, status, usable};
+pub use given::read_texts;
 pub use offers::{Offer, UNTIL, offers};
 pub use page::{Shown, show};
 

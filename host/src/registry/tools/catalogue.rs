@@ -157,6 +157,14 @@ impl Catalogue {
         }
     }
 
+    /// Returns the schema of the arguments of a tool.
+    pub fn parameters(&self, name: &str) -> Option<&Value> {
+        self.find(name).map(|found| match found {
+            Source::BuiltIn(tool) => &tool.parameters,
+            Source::Server(tool) => &tool.parameters,
+        })
+    }
+
     /// Returns the terms of a tool.
     pub fn terms(&self, name: &str) -> Option<Terms> {
         match self.find(name)? {
