@@ -170,6 +170,9 @@ pub struct Status {
     /// Agents whose guard mode is not `enforce`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredGuard>,
+    /// Skills of agents whose files on this host are damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged_skills: Vec<DamagedSkill>,
 }
 
 /// The daemon.

@@ -169,3 +169,15 @@ pub struct SkillVersion {
     /// The version.
     pub version: String,
 }
+
+/// A skill of agents whose files on this host are not those of its package.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DamagedSkill {
+    /// Name of the skill.
+    pub name: String,
+    /// The version.
+    pub version: String,
+    /// Names of the agents that have it; none of their sessions starts.
+    pub agents: Vec<String>,
+}

@@ -17,8 +17,8 @@ use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
-    HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus, SlotCounts, Status,
-    Stopped, Stopping,
+    DamagedSkill, HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus, SlotCounts,
+    Status, Stopped, Stopping,
 };
 use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_jail::launcher::Process;
@@ -47,6 +47,14 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     warnings.extend(usage::reached(&api).await?);
     warnings.extend(usage::unpriced(&api).await?);
     warnings.extend(models::broken(&api));
+    let damaged_skills = api.skills.damaged().await?;
+    for DamagedSkill { name, version, agents } in &damaged_skills {
+        let agents = agents.join(", ");
+        warnings.push(format!(
+            "skill {name} {version} is damaged, so no session of {agents} starts: `ironctl skill show {name} --version {version}` \
+             fetches it again"
+        ));
+    }
     warnings.dedup();
     match api.record.state.read(journal::lost_count).await? {
         0 => {}
@@ -80,6 +88,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
         replies_unread,
         without_place,
         lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
+        damaged_skills,
     }))
 }
 

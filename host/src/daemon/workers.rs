@@ -13,14 +13,17 @@ use crate::gateway::questions::QuestionWorker;
 use crate::gateway::requests::Presence;
 use crate::reach::mcp::oauth::Logins;
 use crate::reach::mcp::oauth::renewal::LoginRenewal;
+use crate::reach::skills::Changed;
 use crate::runtime::changes::ChangeWorker;
 use crate::runtime::schedules::worker::ScheduleWorker;
+use crate::runtime::sessions::Sessions;
 use crate::upkeep::maintenance::HeadPublisher;
 use crate::upkeep::retention_worker::Retention;
 use ironclaw_contract::operator::ChannelKind;
 use ironclaw_store::shutdown::Shutdown;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinHandle;
 
 /// Longest time of open requests while the host stops.
@@ -143,18 +146,30 @@ fn start_due(parts: &Parts, shutdown: &Shutdown) {
     tokio::spawn(late.run(shutdown.clone()));
     let questions = QuestionWorker::new(Arc::clone(&parts.questions), Arc::new(parts.sessions.clone()));
     tokio::spawn(questions.run(shutdown.clone()));
-    if let Some(mut revoked) = parts.executor.skills.take_revoked() {
-        let sessions = parts.sessions.clone();
+    if let Some(changed) = parts.executor.skills.take_changed() {
+        tokio::spawn(follow_skills(changed, parts.sessions.clone()));
+        let skills = Arc::clone(&parts.executor.skills);
         tokio::spawn(async move {
-            while let Some(agent) = revoked.recv().await {
-                if let Err(error) = sessions.respawn(agent).await {
-                    tracing::error!(%agent, %error, "its sessions did not restart without a revoked skill");
-                }
+            if let Err(error) = skills.look_at_all().await {
+                tracing::error!(%error, "could not verify the skills of the agents; each launch verifies its own");
             }
         });
     }
     let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch), shutdown.clone());
     tokio::spawn(schedules.run());
+}
+
+/// Restarts the sessions of agents without a revoked skill, and lets those continue that waited for a damaged one.
+async fn follow_skills(mut changed: UnboundedReceiver<Changed>, sessions: Sessions) {
+    while let Some(change) = changed.recv().await {
+        let (agent, done) = match change {
+            Changed::Revoked(agent) => (agent, sessions.respawn(agent).await),
+            Changed::Mended(agent) => (agent, sessions.release_mended(agent).await),
+        };
+        if let Err(error) = done {
+            tracing::error!(%agent, %error, ?change, "its sessions did not follow the change of a skill");
+        }
+    }
 }
 
 /// Starts a receiver for each kind of channel that has an entrance of its own in the settings. Kinds that use a route of the API need none.

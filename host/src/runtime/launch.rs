@@ -40,6 +40,9 @@ use tokio::task::JoinHandle;
 /// The end of a launcher is reported within this time of the end of its jails.
 pub(crate) const LAUNCHER_END_TIME: Duration = Duration::from_millis(50);
 
+/// The first words of the reason of a session that was parked because of a damaged skill.
+pub(crate) const SKILL_DAMAGED: &str = "a skill of the agent is damaged";
+
 /// A session with a running sandbox and reader.
 pub struct Awake {
     pub sandbox: Jailed,
@@ -148,7 +151,7 @@ pub enum Error {
     #[error("cannot read the table of mounts: {0}")]
     Mounts(#[source] std::io::Error),
     /// A file of a skill is missing or differs from the verified package.
-    #[error("a skill of the agent is damaged: {0}; `ironctl skill show NAME --version VERSION` fetches it again")]
+    #[error("{damaged}: {0}; `ironctl skill show NAME --version VERSION` fetches it again", damaged = SKILL_DAMAGED)]
     Skill(#[from] ironclaw_skill::Error),
     /// The agent of a command may no longer run commands.
     #[error("the agent of {0} may not run commands")]

@@ -2,13 +2,16 @@
 //!
 //! Makes the actor of a session on demand. See [`crate::runtime::actor`].
 
+use crate::channels::notifications;
 use crate::channels::outbound::delivery;
 use crate::runtime::Runtime;
 use crate::runtime::actor::{self, SHUTDOWN_TIME_MAX};
 use crate::runtime::actors::{Actors, Unsent};
 use crate::runtime::admission::Occupancy;
 use crate::runtime::command::{ActorView, Command};
+use crate::runtime::launch::SKILL_DAMAGED;
 use crate::runtime::shortages::storage_shortage;
+use crate::sessions::store::SessionState;
 use crate::sessions::{Wake, store};
 use crate::turns::open_turns::progress::Newest;
 use crate::turns::turn;
@@ -105,6 +108,27 @@ impl Sessions {
                     Err(Unsent::Full(_, commands)) => drop(commands.reserve().await),
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Releases the sessions of an agent that were parked because of a damaged skill, which is whole again.
+    pub(crate) async fn release_mended(&self, agent: AgentId) -> Result<(), Error> {
+        let release = self.state().write(move |tx| {
+            let mut released = Vec::new();
+            for session in store::list_for_agent(tx, agent)? {
+                let is_of_skill = session.reason.as_deref().is_some_and(|reason| reason.starts_with(SKILL_DAMAGED));
+                if session.standing == SessionState::Parked && is_of_skill {
+                    notifications::withdraw(tx, session.id)?;
+                    store::set_session_state(tx, session.id, SessionState::Active, None, None)?;
+                    tracing::info!(session = %session.id, "released: the damaged skill of its agent is whole again");
+                    released.push(session.id);
+                }
+            }
+            Ok::<_, Error>(released)
+        });
+        for session in release.await? {
+            self.wake(session);
         }
         Ok(())
     }

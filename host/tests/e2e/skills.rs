@@ -7,11 +7,12 @@ mod network;
 mod shapes;
 
 use crate::e2e::changes::notices;
-use crate::support::client;
+use crate::support::client::{self, Client, Raw};
 use crate::support::host_fixture::{Answer, Build, TestHost, wait_for};
 use ironclaw_skill::author::{self, SecretKey};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A host with an agent `a`, a source of skills and a key that it trusts.
 pub(crate) struct SkillFixture {
@@ -244,6 +245,49 @@ fn revoked_key_or_version_takes_the_skill_out_of_use() {
     let public = fixture.directory.path().join("own.pub");
     host.ctl(&["--json", "skill", "key", "add", "again", public.to_str().expect("UTF-8")]).refused("skill_key_exists");
     host.ctl(&["--json", "skill", "key", "remove", "own"]).refused("skill_key_revoked");
+}
+
+#[test]
+fn damaged_skill_is_shown_and_sessions_continue_when_mended() {
+    let fixture = SkillFixture::new(Build::Plain);
+    fixture.publish("weather", "1.0.0", WITH_COMMANDS, TEXT);
+    fixture.add("weather").ok();
+    fixture.host.down();
+    std::fs::write(fixture.host.home.join("config.toml"), "[session]\nbackoff_ms = 1\n").expect("written");
+    let entries = std::fs::read_dir(fixture.host.home.join("skills")).expect("a directory").flatten();
+    let text = entries.map(|entry| entry.path().join("SKILL.md")).find(|path| path.is_file()).expect("a package");
+    std::fs::remove_file(&text).expect("removed");
+    std::fs::write(&text, "other").expect("written");
+    fixture.host.up();
+    let host = &fixture.host;
+    let check = || {
+        let doctor = host.ctl(&["--json", "doctor"]);
+        let checks = doctor.json()["checks"].as_array().expect("a list").clone();
+        let own = checks.into_iter().find(|check| check["name"] == "skills").expect("a check");
+        (doctor.code, own)
+    };
+    wait_for("the damage", || host.status()["damaged_skills"][0]["name"] == "weather");
+    assert_eq!(host.status()["damaged_skills"][0]["agents"], json!(["a"]));
+    let repair = "ironctl skill show weather --version 1.0.0";
+    assert!(host.status()["host"]["warnings"].to_string().contains(repair));
+    let (code, own) = check();
+    assert_eq!((code, &own["ok"], own["remedy"].as_str()), (1, &json!(false), Some(repair)), "{own}");
+
+    let client = Client::of(host);
+    let sent = ["one", "two"].map(|thread| client.send_in("a", thread, "echo word", thread).expect("recorded"));
+    let states = || {
+        let sessions = Raw::of(host).get("/v1/sessions").1;
+        sessions.as_array().expect("a list").iter().map(|one| one["state"].clone()).collect::<Vec<_>>()
+    };
+    wait_for("both sessions to be parked", || states() == ["parked", "parked"]);
+    host.ctl(&["skill", "show", "weather", "--version", "1.0.0"]).ok();
+    for one in sent {
+        let id = one["message_id"].as_str().expect("an id");
+        wait_for("the answer", || client.message(id, Duration::ZERO).is_ok_and(|view| view["status"] == "delivered"));
+    }
+    assert_eq!(host.entries("session.released").len(), 2);
+    assert_eq!(host.status()["damaged_skills"], json!(null));
+    assert_eq!(check().1["ok"], json!(true));
 }
 
 #[test]

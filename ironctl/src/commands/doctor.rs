@@ -15,7 +15,7 @@ use crate::host_binary::{self, Offline};
 use crate::output::Output;
 use check::{failed, passed};
 use ironclaw_contract::operator::{
-    Attempt, BOUNDED_OR_REPORTED, Check, Preflight, Proof, SessionPhase, Status, routes,
+    Attempt, BOUNDED_OR_REPORTED, Check, DamagedSkill, Preflight, Proof, SessionPhase, Status, routes,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -55,6 +55,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let status = host.as_ref().ok().and_then(|host| host.as_ref().map(|(_, status)| status));
     checks.push(fingerprints(status));
     checks.extend(status.map(guards));
+    checks.extend(status.map(skills));
     checks.extend(status.and_then(places));
     let proof = match (args.prove, host) {
         (false, _) => None,
@@ -265,6 +266,22 @@ fn guards(status: &Status) -> Check {
         ok: false,
         found: named.join(", "),
         remedy: format!("ironctl agent set {} --mode enforce", first.agent),
+    }
+}
+
+/// Checks that the files of every agent's skills are whole.
+fn skills(status: &Status) -> Check {
+    const NAME: &str = "skills";
+    let Some(first) = status.damaged_skills.first() else {
+        return passed(NAME, "the files of every skill of an agent are whole".to_owned());
+    };
+    let named =
+        |skill: &DamagedSkill| format!("{} {} of {} is damaged", skill.name, skill.version, skill.agents.join(", "));
+    Check {
+        name: NAME.to_owned(),
+        ok: false,
+        found: status.damaged_skills.iter().map(named).collect::<Vec<_>>().join("; "),
+        remedy: format!("ironctl skill show {} --version {}", first.name, first.version),
     }
 }
 

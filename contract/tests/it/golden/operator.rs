@@ -8,11 +8,11 @@ use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, Perso
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, CallState, Cancelled,
-    ChainLink, Check, Control, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile, MessageImage,
-    MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof, ReaderStatus,
-    Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage, StageOutcome,
-    Status, Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply,
-    Why,
+    ChainLink, Check, Control, DamagedSkill, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile,
+    MessageImage, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof,
+    ReaderStatus, Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage,
+    StageOutcome, Status, Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies,
+    UnreadReply, Why,
 };
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
@@ -194,6 +194,11 @@ fn host() -> Vec<Shape> {
                 replies_unread: 3,
                 without_place: vec!["Bob".to_owned()],
                 lowered: vec![lowered()],
+                damaged_skills: vec![DamagedSkill {
+                    name: "weather".to_owned(),
+                    version: "1.0.0".to_owned(),
+                    agents: vec!["clerk".to_owned()],
+                }],
             },
         ),
         shape_by_bytes("operator.session_status.awake", &awake()),

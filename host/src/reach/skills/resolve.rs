@@ -4,7 +4,7 @@ use super::named::Wanted;
 use super::shelf::Unpacked;
 use super::source::Contents;
 use super::stock::Found;
-use super::{Skills, refused, source, trust};
+use super::{Changed, Skills, refused, source, trust};
 use crate::registry::skills::{self, Key, Package, Source};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::DenialCode;
@@ -99,7 +99,8 @@ impl Skills {
         // The directory comes first: a row without its directory would be a skill without bytes.
         let kept = tokio::task::spawn_blocking(move || unpacked.keep(&shelf, digest)).await;
         let kept = kept.expect("keeping a package does not panic");
-        kept.map_err(|error| source::failed(&found.source, &format!("the package cannot be stored: {error}")))?;
+        let was_damaged =
+            kept.map_err(|error| source::failed(&found.source, &format!("the package cannot be stored: {error}")))?;
         failpoint::reach("skill_unpacked");
         let record = move |tx: &mut WriteTx<'_>| -> Result<Package, Denied<Error>> {
             skills::check_trust(tx, &new)?;
@@ -114,7 +115,16 @@ impl Skills {
             self.forget(digest).await?;
         }
         failpoint::reach("skill_resolved");
-        resolved
+        let resolved = resolved?;
+        if was_damaged {
+            let (name, version) = (resolved.name.clone(), resolved.version.clone());
+            let agents = self.record.state.read(move |tx| skills::agents_of_version(tx, &name, &version)).await;
+            for agent in agents.map_err(Error::from)? {
+                // The receiver ends with the host alone.
+                let _ = self.changed.send(Changed::Mended(agent));
+            }
+        }
+        Ok(resolved)
     }
 
     /// Removes the directory of a package that is not recorded.

@@ -9,10 +9,10 @@
 use ironclaw_contract::canonical::Digest;
 use ironclaw_skill::{Error, Manifest, Package};
 use ironclaw_state::home::{self, Home, make_private, remove_tree};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a text that `read_skill` or `skill show` can show.
 const TEXT_BYTES_MAX: u64 = 64 * 1024;
@@ -25,6 +25,8 @@ pub struct Shelf {
     home: Home,
     /// The shown directories that were verified since the host started.
     verified: Mutex<HashSet<Digest>>,
+    /// The packages whose directory was not whole at the last look.
+    damaged: Mutex<BTreeSet<Digest>>,
     /// Held while a directory of a package is replaced.
     keeping: Mutex<()>,
 }
@@ -90,20 +92,21 @@ impl Unpacked {
         Ok(texts)
     }
 
-    /// Moves the files to their place, unless they are there.
+    /// Moves the files to their place, unless they are there. Returns whether the package was damaged before.
     ///
     /// # Errors
     /// Fails if the home cannot be written.
-    pub fn keep(self, shelf: &Shelf, digest: Digest) -> io::Result<()> {
+    pub fn keep(self, shelf: &Shelf, digest: Digest) -> io::Result<bool> {
         let _keeping = shelf.keeping.lock().unwrap_or_else(PoisonError::into_inner);
         let place = shelf.package(&digest);
         if place.is_dir() && self.package.manifest.verify_tree(&place).is_ok() {
-            return Ok(());
+            return Ok(shelf.lock_damaged().remove(&digest));
         }
         remove_tree(&place)?;
         // The bytes are on the disk before a row names them.
         nix::unistd::syncfs(std::fs::File::open(&self.tree)?)?;
-        home::rename_durably(&self.tree, &place)
+        home::rename_durably(&self.tree, &place)?;
+        Ok(shelf.lock_damaged().remove(&digest))
     }
 }
 
@@ -113,7 +116,7 @@ fn io_error(path: &Path, source: io::Error) -> Error {
 
 impl Shelf {
     pub fn new(home: Home) -> Self {
-        Self { home, verified: Mutex::default(), keeping: Mutex::default() }
+        Self { home, verified: Mutex::default(), damaged: Mutex::default(), keeping: Mutex::default() }
     }
 
     fn root(&self) -> PathBuf {
@@ -123,6 +126,28 @@ impl Shelf {
     /// Returns the directory of a package.
     fn package(&self, digest: &Digest) -> PathBuf {
         self.root().join(digest.to_string())
+    }
+
+    /// Verifies each of these packages, and notes those that are damaged. It blocks.
+    pub fn look(&self, packages: &[(Digest, Manifest)]) {
+        for (digest, manifest) in packages {
+            match manifest.verify_tree(&self.package(digest)) {
+                Ok(()) => drop(self.lock_damaged().remove(digest)),
+                Err(error) => {
+                    tracing::error!(name = %manifest.name, %error, "a skill is damaged");
+                    self.lock_damaged().insert(*digest);
+                }
+            }
+        }
+    }
+
+    /// Returns the packages that were damaged at the last look.
+    pub fn damaged(&self) -> BTreeSet<Digest> {
+        self.lock_damaged().clone()
+    }
+
+    fn lock_damaged(&self) -> MutexGuard<'_, BTreeSet<Digest>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether the directory of a package is there.
@@ -175,8 +200,11 @@ impl Shelf {
         if !directory.is_dir() || verify(skills, &directory).is_err() {
             // A damaged file of a shown directory may be whole in the directory of its package.
             remove_tree(&directory).map_err(|source| io_error(&directory, source))?;
-            self.link(skills, &all, &directory)?;
-            verify(skills, &directory)?;
+            let made = self.link(skills, &all, &directory).and_then(|()| verify(skills, &directory));
+            if made.is_err() {
+                self.look(skills);
+            }
+            made?;
         }
         verified.insert(digest);
         Ok(directory)

@@ -2,10 +2,10 @@
 //!
 //! Fetches no package. Notes the serial and the revocations of each signed index.
 
-use super::Skills;
 use super::named::Wanted;
 use super::source::{self, Candidate, Place};
 use super::trust::{self, SignedIndex};
+use super::{Changed, Skills};
 use crate::registry::skills::{self, Key, Revoker, Source};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_skill::{Name, Version};
@@ -155,7 +155,7 @@ impl Skills {
         };
         for agent in self.record.state.write(note).await? {
             // The receiver ends with the host alone.
-            let _ = self.revoked.send(agent);
+            let _ = self.changed.send(Changed::Revoked(agent));
         }
         Ok(())
     }
