@@ -18,8 +18,9 @@ mod layers;
 mod names;
 mod tree;
 
+pub use check::REMOUNT;
 pub use layers::LayerOwner;
-pub use names::{Own, is_own};
+pub use names::{ASIDE, Own, is_own, is_set_aside};
 pub use tree::remove_tree;
 
 /// Bytes of a token, a run file or the fingerprints of keys.
@@ -146,6 +147,21 @@ impl Home {
 
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// Returns the path of a file or directory in the root of the home.
+    pub fn own(&self, name: Own) -> PathBuf {
+        self.0.join(name.name())
+    }
+
+    /// Returns the directory of the sessions.
+    pub fn sessions(&self) -> PathBuf {
+        self.own(Own::Sessions)
+    }
+
+    /// Returns the directory of the agents.
+    pub fn agents(&self) -> PathBuf {
+        self.own(Own::Agents)
     }
 
     /// Returns the path of the policy: the roles that decide on changes.

@@ -3,6 +3,7 @@
 //! Never leaves an incomplete copy under the name of a snapshot. An erasure removes all snapshots, because they still hold the
 //! erased content. See [`crate::migrations`].
 
+use super::home::{ASIDE, is_set_aside};
 use super::{Error, connect, home, log, sql};
 use ironclaw_contract::seam::crypt::{SessionKey, prepare_cipher};
 use nix::sys::statvfs::statvfs;
@@ -19,16 +20,8 @@ use std::time::Duration;
 /// Snapshots that are kept; the oldest is removed first.
 pub const KEPT_MAX: usize = 3;
 
-/// Prefix of the directory into which the way back moves a newer record; the version of its schema follows.
-const ASIDE: &str = "state-v";
-
 /// Bytes that a migration may need in addition to the snapshot and the size of the state.
 const ROOM_BYTES_MIN: u64 = 8 * 1024 * 1024;
-
-/// Returns whether the way back gives this name to a directory in a home.
-pub(crate) fn is_set_aside(name: &str) -> bool {
-    name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok())
-}
 
 /// A snapshot beside the state.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,6 +25,9 @@ pub(super) const MADE_ANEW: &str = "move it away; the next start makes it again"
 /// The remedy for a directory in the place of a file that is not needed.
 pub(super) const NOT_NEEDED: &str = "move it away; its content is not needed";
 
+/// The remedy for a file system that takes no changes: the file itself is whole.
+pub const REMOUNT: &str = "mount the file system of the home read-write; `dmesg` says why it changed";
+
 const PUT_BACK: &str = "move it away, and put back the file from a backup";
 
 const DIRECTORY_MADE_ANEW: &str = "move it away; the next start makes an empty directory in its place";
@@ -112,6 +115,7 @@ pub(super) fn not_a_file(path: &Path, remedy: &'static str) -> Error {
 
 /// Makes the error for a file that this process may not use.
 pub(super) fn unusable(path: &Path, source: &io::Error, remedy: &'static str) -> Error {
+    let remedy = if source.kind() == io::ErrorKind::ReadOnlyFilesystem { REMOUNT } else { remedy };
     Error::Damaged { path: path.to_owned(), what: format!("cannot be used: {source}"), remedy }
 }
 
@@ -166,6 +170,16 @@ mod tests {
         fs::create_dir_all(path.join("of-an-operator")).expect("made");
         let refused = home.prepare_start().expect_err("an operator's files are in it");
         assert!(matches!(&refused, Error::Damaged { path: named, .. } if *named == path), "{refused}");
+    }
+
+    #[test]
+    fn file_on_a_read_only_file_system_is_not_to_be_moved_away() {
+        let refused = |kind: io::ErrorKind| match unusable(Path::new("h/host.lock"), &kind.into(), MADE_ANEW) {
+            Error::Damaged { remedy, .. } => remedy,
+            other => panic!("{other}"),
+        };
+        assert_eq!(refused(io::ErrorKind::ReadOnlyFilesystem), REMOUNT);
+        assert_eq!(refused(io::ErrorKind::PermissionDenied), MADE_ANEW);
     }
 
     #[test]

@@ -2,10 +2,6 @@
 //!
 //! Each path of [`super::Home`] begins with one of them, so a removal of a home knows every name. See `daemon::offline` of the host.
 
-use super::Home;
-use crate::snapshot;
-use std::path::PathBuf;
-
 ironclaw_contract::words! {
     /// A file or directory in the root of a home.
     pub enum Own {
@@ -34,21 +30,12 @@ ironclaw_contract::words! {
     }
 }
 
-impl Home {
-    /// Returns the path of a file or directory in the root of the home.
-    pub fn own(&self, name: Own) -> PathBuf {
-        self.path().join(name.name())
-    }
+/// Prefix of the directory into which the way back moves a newer record; the version of its schema follows.
+pub const ASIDE: &str = "state-v";
 
-    /// Returns the directory of the sessions.
-    pub fn sessions(&self) -> PathBuf {
-        self.own(Own::Sessions)
-    }
-
-    /// Returns the directory of the agents.
-    pub fn agents(&self) -> PathBuf {
-        self.own(Own::Agents)
-    }
+/// Returns whether the way back gives this name to a directory.
+pub fn is_set_aside(name: &str) -> bool {
+    name.strip_prefix(ASIDE).is_some_and(|version| version.parse::<i64>().is_ok())
 }
 
 /// Returns whether a host gives this name to a file or directory in a home. A name with a further part, such as
@@ -59,13 +46,13 @@ pub fn is_own(name: &str) -> bool {
     let name = shown.unwrap_or(name);
     let has_name =
         |own: Own| name.strip_prefix(own.name()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    name.starts_with("removed-") || snapshot::is_set_aside(name) || Own::ALL.into_iter().any(has_name)
+    name.starts_with("removed-") || is_set_aside(name) || Own::ALL.into_iter().any(has_name)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::home::LayerOwner;
+    use crate::home::{Home, LayerOwner};
     use ironclaw_contract::canonical::Digest;
     use ironclaw_contract::ids::{AgentId, SessionId};
     use ironclaw_contract::operator;
