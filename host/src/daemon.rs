@@ -7,6 +7,7 @@ pub mod command;
 pub mod config;
 mod error;
 mod history;
+mod lost_versions;
 mod mount_policy;
 pub mod observe;
 mod offline;

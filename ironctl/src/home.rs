@@ -72,9 +72,12 @@ impl Home {
 
     /// Returns whether `ironclaw-host init` has created the home.
     pub fn is_initialised(&self) -> bool {
-        // An empty record does not count: `ironclaw-host init` prints the remedy for it.
-        let has_record = fs::metadata(self.0.join("state.db")).is_ok_and(|found| found.len() > 0);
-        has_record && self.0.join(OWNER_TOKEN_FILE).exists()
+        self.has_record() && self.0.join(OWNER_TOKEN_FILE).exists()
+    }
+
+    /// Returns whether the home has a record. An empty one does not count: `ironclaw-host init` prints the remedy for it.
+    pub fn has_record(&self) -> bool {
+        fs::metadata(self.0.join("state.db")).is_ok_and(|found| found.len() > 0)
     }
 
     /// Returns the run file of the host; `None` if it is missing or no host wrote it.

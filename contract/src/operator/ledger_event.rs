@@ -109,9 +109,10 @@ events! {
     SessionLaunching = "session.launching", [Kind::Verify], "session", "The host starts a process of the session.";
     SessionParked = "session.parked", [Kind::Retract], "session reason fault", "The session gets no process until a person releases it.";
     SessionQuarantined = "session.quarantined", [Kind::Retract], "session reason fault", "The session broke the rules of the seam.";
-    SessionReleased = "session.released", [Kind::Meta], "session by reason", "A person released the session.";
+    SessionReleased = "session.released", [Kind::Meta], "session by reason", "A person released the session, or a damaged skill of its agent is whole again.";
     SessionRemoved = "session.removed", [Kind::Meta], "session by reason", "The session was removed and erased.";
     SessionStopped = "session.stopped", [Kind::Meta], "session by", "A person put the session to sleep.";
+    SessionVersionsLost = "session.versions_lost", [Kind::Retract], "session", "The kept versions of the session's files were missing at a start.";
     SessionWorkspaceLost = "session.workspace_lost", [Kind::Retract], "session", "The workspace of the session was missing, and the host made an empty one.";
     FilePut = "file.put", [Kind::Meta, Kind::Retract], "session bytes digest by reason", "A person puts a file into the workspace of the session; the kind is RETRACT if that failed.";
     FileRead = "file.read", [Kind::Meta], "session by", "A person lists or reads files of another person's session.";

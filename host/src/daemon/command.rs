@@ -247,6 +247,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
             }
             home::Error::Damaged { remedy, .. } => remedy,
             home::Error::NoRoom { .. } => "free space on the disk of the home, then start again",
+            home::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ReadOnlyFilesystem => home::REMOUNT,
             home::Error::Permissions { .. } | home::Error::Io { .. } => "",
         }
     };

@@ -115,6 +115,11 @@ pub fn keys(home: &Home) -> Result<ironclaw_state::keys::Config, Error> {
     Values::parse(&toml_file::read(&path)?, &path)?.keys().map_err(|what| toml_file::refused(&path, what))
 }
 
+/// Returns whether there is no settings file, or only an empty one.
+pub fn is_absent(home: &Home) -> bool {
+    file_of(home).is_none_or(|path| toml_file::is_absent(&path))
+}
+
 fn file_of(home: &Home) -> Option<PathBuf> {
     let in_xdg = directories::ProjectDirs::from("", "", "ironclaw").map(|dirs| dirs.config_dir().join("config.toml"));
     [Some(home.config()), in_xdg].into_iter().flatten().find(|path| path.exists())

@@ -1,10 +1,10 @@
 //! The begin and the end of a run, in the record and in the ledger.
 
 use super::error::Error;
-use super::history;
+use super::{config, history, lost_versions};
 use crate::gateway::quorum;
 use crate::registry;
-use crate::registry::policy::{self, Policy};
+use crate::registry::policy::Policy;
 use ironclaw_contract::ids::BootId;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -12,7 +12,11 @@ use ironclaw_state::State;
 use ironclaw_state::home::Home;
 use ironclaw_store::record::Record;
 use ironclaw_store::tables::facts::{self, Fact};
+use ironclaw_store::toml_file;
 use std::sync::Arc;
+
+/// Conversations in a warning; the ledger has all.
+const SESSIONS_NAMED: usize = 4;
 
 /// Writes the entry of the start. Returns warnings, such as one about an unclean end of the last run.
 pub(super) async fn begin(
@@ -52,23 +56,45 @@ pub(super) async fn begin(
         .await?;
     let (previous, mut warnings) = begun.ok_or_else(|| Error::NoGenesis(home.path().to_owned()))?;
     home.end_setup()?;
-    if policy::is_absent(&home.policy()) {
+    let mut further = losses(record, home).await?;
+    let people = record.state.read(quorum::read_people).await?;
+    further.extend(quorum::unmet(&people, policy).into_iter().map(|unmet| unmet.to_string()));
+    if previous.is_some() {
+        further.push("the last run did not end cleanly; open work was resumed".to_owned());
+    }
+    for warning in &further {
+        tracing::warn!("{warning}");
+    }
+    warnings.extend(further);
+    Ok(warnings)
+}
+
+/// Returns a warning for each file of an operator or of a conversation that is gone.
+async fn losses(record: &Record, home: &Home) -> Result<Vec<String>, Error> {
+    let mut warnings = Vec::new();
+    if toml_file::is_absent(&home.policy()) {
         let warning = format!(
             "{} is missing or empty, so every default applies: one approval of an owner or admin is enough for any change; `ironctl init` writes a file to edit",
             home.policy().display()
         );
-        tracing::warn!("{warning}");
         warnings.push(warning);
     }
-    for unmet in quorum::unmet(&record.state.read(quorum::read_people).await?, policy) {
-        let warning = unmet.to_string();
-        tracing::warn!("{warning}");
+    if config::is_absent(home) {
+        let warning = format!(
+            "{} is missing or empty, so every setting has its default, such as ceilings, quotas and ports: put it back from a backup, \
+             or `ironctl init` writes a file to edit",
+            home.config().display()
+        );
         warnings.push(warning);
     }
-    if previous.is_some() {
-        let warning = "the last run did not end cleanly; open work was resumed";
-        tracing::warn!("{warning}");
-        warnings.push(warning.to_owned());
+    let lost = lost_versions::note(record, home).await?;
+    if !lost.is_empty() {
+        let named = lost.iter().take(SESSIONS_NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let warning = format!(
+            "the kept versions of files of {} conversations are gone ({named}): put their directories `versions` back from a backup",
+            lost.len()
+        );
+        warnings.push(warning);
     }
     Ok(warnings)
 }

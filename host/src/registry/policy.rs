@@ -173,14 +173,6 @@ fn located(text: &str, what: String) -> String {
     }
 }
 
-/// Returns whether there is no policy to read: no file, or an empty one.
-pub fn is_absent(path: &Path) -> bool {
-    match toml_file::read(path) {
-        Ok(text) => text.trim().is_empty(),
-        Err(_) => !path.exists(),
-    }
-}
-
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {

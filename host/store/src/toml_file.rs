@@ -91,6 +91,14 @@ fn explain(message: &str) -> String {
     }
 }
 
+/// Returns whether there is nothing to read: no file, or an empty one.
+pub fn is_absent(path: &Path) -> bool {
+    match read(path) {
+        Ok(text) => text.trim().is_empty(),
+        Err(_) => !path.exists(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -131,15 +131,28 @@ fn init_replaces_a_missing_or_invalid_token_file() {
 }
 
 #[test]
-fn empty_policy_has_the_warning_of_a_missing_one() {
+fn empty_settings_have_the_warning_of_missing_ones() {
     let host = TestHost::new();
     for kind in [Kind::Empty, Kind::Missing] {
-        put(&host.home.join("policy.toml"), kind);
+        for file in ["policy.toml", "config.toml"] {
+            put(&host.home.join(file), kind);
+        }
         host.up();
         let warnings = host.status()["host"]["warnings"].to_string();
-        assert!(warnings.contains("policy.toml is missing or empty"), "{kind:?}: {warnings}");
+        for file in ["policy.toml", "config.toml"] {
+            assert!(warnings.contains(&format!("{file} is missing or empty")), "{kind:?}: {warnings}");
+        }
         host.down();
     }
+}
+
+#[test]
+fn token_that_is_made_again_creates_no_home() {
+    let host = TestHost::new();
+    put(&host.home.join("owner.token"), Kind::Missing);
+    let up = host.ctl(&["up", "--detach"]).ok();
+    let said = format!("{}{}", up.stdout, up.stderr);
+    assert!(said.contains("owner.token was missing") && !said.contains("created a home"), "{said}");
 }
 
 /// A script that starts a host in a home on a full file system, and prints `unchanged` if the start wrote no file.

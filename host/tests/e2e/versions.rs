@@ -37,6 +37,24 @@ fn data() -> Vec<u8> {
 }
 
 #[test]
+fn versions_that_are_gone_are_reported_at_the_next_start() {
+    let host = TestHost::new();
+    host.up();
+    host.ctl(&["agent", "add", "a", "--tool", "write_file"]).ok();
+    host.say("a", "write plan.txt: the first plan");
+    let session = host.session()["id"].as_str().expect("an id").to_owned();
+    host.down();
+    fs::remove_dir_all(in_session(&host, "versions")).expect("removed");
+    host.up();
+    assert!(host.status()["host"]["warnings"].to_string().contains(&session));
+    assert_eq!(host.entries("session.versions_lost").len(), 1);
+    host.down();
+    host.up();
+    assert!(!host.status()["host"]["warnings"].to_string().contains(&session), "once");
+    assert_eq!(host.entries("session.versions_lost").len(), 1);
+}
+
+#[test]
 fn restore_brings_back_what_an_agent_overwrote_and_deleted() {
     for user in host_users() {
         let host = TestHost::with(user, Build::Plain, None).started();

@@ -11,13 +11,23 @@ pub fn run(at: &At) -> Result<(), Error> {
     Offline::host(&["init"])?.at(&at.home).json(at.out.is_json()).pass()
 }
 
-/// Creates the home if it is missing; returns whether it was created.
-pub fn ensure(at: &At) -> Result<bool, Error> {
+/// The missing part of a home that [`ensure`] created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    Home,
+    /// The owner's token of a home with a record.
+    Token,
+    Nothing,
+}
+
+/// Creates the home, or the owner's token of a home, if it is missing.
+pub fn ensure(at: &At) -> Result<Made, Error> {
     if at.home.is_initialised() {
-        return Ok(false);
+        return Ok(Made::Nothing);
     }
+    let had_record = at.home.has_record();
     // The output is captured, because a script must not get two JSON documents.
     let output = Offline::host(&["init"])?.at(&at.home).json(at.out.is_json()).capture()?;
     host_binary::pass_on(output.status)?;
-    Ok(true)
+    Ok(if had_record { Made::Token } else { Made::Home })
 }

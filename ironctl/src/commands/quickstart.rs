@@ -7,6 +7,7 @@
 mod model_commands;
 
 use super::chat::{self, final_answer};
+use super::init::Made;
 use super::{doctor, init, up};
 use crate::at::At;
 use crate::client::Client;
@@ -50,8 +51,8 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     steps.add("machine", true, format!("this machine can jail agents ({checks} checks)"))?;
 
     let home = at.home.path().display();
-    let created = init::ensure(at)?;
-    steps.add("home", !created, format!("home at {home}"))?;
+    let made = init::ensure(at)?;
+    steps.add("home", made != Made::Home, format!("home at {home}"))?;
 
     let host = up::ensure(at).await?;
     steps.add("host", host.already_running, format!("host runs as process {}", host.pid))?;

@@ -3,7 +3,7 @@
 //! Never starts a second host, and reports a detached host only after it answers. See `ironclaw-host run`, which it runs, and
 //! [`crate::commands::down`].
 
-use super::init;
+use super::init::{self, Made};
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
@@ -147,10 +147,12 @@ pub(super) fn is_final(error: &Error) -> bool {
 }
 
 fn create_home(at: &At) -> Result<(), Error> {
-    if init::ensure(at)? {
-        at.out.remark(format!("created a home at {}", at.home.path().display()))?;
+    let home = at.home.path().display();
+    match init::ensure(at)? {
+        Made::Home => at.out.remark(format!("created a home at {home}")),
+        Made::Token => at.out.remark(format!("{home}/owner.token was missing, and holds a new token of the owner")),
+        Made::Nothing => Ok(()),
     }
-    Ok(())
 }
 
 fn run_command(home: &Home) -> Result<Offline, Error> {

@@ -368,6 +368,13 @@ pub fn open_id(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<TurnId>, Er
     tx.find(sql, [session], |row| row.get(0))
 }
 
+/// Returns the sessions with an ended call of one of these tools.
+pub fn sessions_with_ended_calls(tx: &ReadTx<'_>, tools: &[&str]) -> Result<Vec<SessionId>, Error> {
+    let sql = "SELECT id FROM sessions WHERE state <> 'removed' AND EXISTS (SELECT 1 FROM calls WHERE session_id = sessions.id \
+               AND state IN ('done', 'failed') AND tool IN (SELECT value FROM json_each(?1)))";
+    tx.list(sql, [ironclaw_contract::canonical::to_string(&tools)], |row| row.get(0))
+}
+
 /// Returns the number of open turns.
 pub fn open_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM sessions WHERE open_turn IS NOT NULL";
