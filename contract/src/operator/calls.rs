@@ -141,8 +141,6 @@ pub struct Tool {
     pub class: String,
     /// Where its effect is: `contained`, `action`, `http` or `outside`.
     pub reach: String,
-    /// False for a tool that no agent can have in this version.
-    pub available: bool,
     /// True if the host can undo its effect.
     pub reversible: bool,
     /// True if every call needs a person.

@@ -224,7 +224,7 @@ denial_codes! {
     BudgetTooLarge = "budget_too_large", 400, Operator, "A ceiling is over its bound.";
     PersonaTooLong = "persona_too_long", 400, Operator, "The persona is over its bound.";
     ToolUnknown = "tool_unknown", 400, Operator, "There is no such tool.";
-    ToolUnhandled = "tool_unhandled", 400, Operator, "This version does not handle the tool.";
+    ToolUnhandled = "tool_unhandled", 400, Operator, "People cannot enable the tool: the host offers it by itself.";
 
     // Tool calls
     ScopeMalformed = "scope_malformed", 400, Sender, "A message declares classes of calls that do not exist, none, or twice.";

@@ -8,7 +8,7 @@ pub use ironclaw_store::tables::turns::Runs;
 pub use names::{
     ASK_QUESTION, COMMAND_SECONDS_MAX, FIND_TOOLS, GIT_PUSH, HTTP_FETCH, MANAGE_SCHEDULES, MEMORY, NETWORK_COMMAND,
     QUESTION_OPTIONS_MAX, READ_SKILL, RECALLED_MAX, REMEMBERED_BYTES_MAX, REQUEST_CHANGE, RUN_COMMAND, SEND_FILE,
-    SEND_MESSAGE, SKILL_INSTALL, UNHANDLED, WORKSPACE,
+    SEND_MESSAGE, SKILL_INSTALL, WORKSPACE,
 };
 
 pub mod catalogue;
@@ -33,9 +33,9 @@ pub fn usual() -> impl Iterator<Item = &'static str> {
     WORKSPACE.into_iter().chain(MEMORY).chain([REQUEST_CHANGE])
 }
 
-/// Returns the tools that an agent may have: those with a handler in this version.
+/// Returns the tools that people may enable for an agent.
 pub fn handled() -> impl Iterator<Item = &'static Tool> {
-    builtin().iter().filter(|tool| !UNHANDLED.contains(&tool.name) && !AUTOMATIC.contains(&tool.name))
+    builtin().iter().filter(|tool| !AUTOMATIC.contains(&tool.name))
 }
 
 /// Returns the tools that a model with these enabled tools sees.
@@ -50,9 +50,6 @@ pub fn offered(enabled: &[String]) -> impl Iterator<Item = &'static Tool> {
 pub fn check(names: &[String]) -> Result<(), Refusal> {
     for name in names {
         let (code, message) = match find(name) {
-            Some(tool) if UNHANDLED.contains(&tool.name) => {
-                (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: this version has no handler for it"))
-            }
             Some(tool) if AUTOMATIC.contains(&tool.name) => {
                 let (name, with) = (tool.name, automatic_with(tool.name));
                 (DenialCode::ToolUnhandled, format!("{name} cannot be enabled: an agent with {with} has it"))

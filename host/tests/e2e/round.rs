@@ -55,7 +55,7 @@ fn conversation_survives_a_restart() {
 }
 
 #[test]
-fn tool_without_a_handler_is_refused_and_the_agent_notified() {
+fn tool_that_the_agent_lacks_is_refused_and_it_is_notified() {
     let host = TestHost::new().started_with("a");
     for words in ["ask me what to do", "send hi to bob", "schedule daily: look", "install skill weather 1.0.0"] {
         let reply = host.say("a", words);

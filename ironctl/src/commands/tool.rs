@@ -55,10 +55,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 async fn list(at: &At) -> Result<(), Error> {
     let tools = at.client()?.call(routes::TOOLS, []).await?;
     at.out.json(&tools)?;
-    let row = |tool: Tool| {
-        let agents = if tool.available { tool.agents.join(" ") } else { "(not in this version)".to_owned() };
-        [tool.name, tool.class, tool.reach, tool.effect, agents]
-    };
+    let row = |tool: Tool| [tool.name, tool.class, tool.reach, tool.effect, tool.agents.join(" ")];
     at.out.table(["TOOL", "CLASS", "REACH", "EFFECT", "AGENTS"], tools.into_iter().map(row))
 }
 
@@ -74,9 +71,7 @@ async fn show(at: &At, name: &str) -> Result<(), Error> {
     if tool.always_ask {
         at.out.line("every call needs a person")?;
     }
-    if !tool.available {
-        at.out.line("no agent can have it in this version")?;
-    } else if tool.agents.is_empty() {
+    if tool.agents.is_empty() {
         at.out.line("no agent has it")?;
     } else {
         at.out.line(format!("agents: {}", tool.agents.join(" ")))?;

@@ -81,7 +81,6 @@ pub(super) fn shapes() -> Vec<Shape> {
         description: "Sends a message to one of your destinations.".to_owned(),
         class: "send".to_owned(),
         reach: "outside".to_owned(),
-        available: false,
         reversible: false,
         always_ask: false,
         effect: "sends a message to {to}".to_owned(),

@@ -11,8 +11,6 @@ pub const REQUEST_CHANGE: &str = "request_capability_change";
 /// The tools that make requests to the host. All are actions of the contract under the same name; `request_capability_change` is the
 /// envelope of every kind of change.
 pub const ACTIONS: [&str; 4] = ["schedule_task", ASK_QUESTION, SKILL_INSTALL, REQUEST_CHANGE];
-/// Tools of the contract without a handler in this version. None can be enabled or offered to a model.
-pub const UNHANDLED: [&str; 0] = [];
 /// Asks for a skill by its name. No agent has it by default, but [`REQUEST_CHANGE`] takes its name as a kind.
 pub const SKILL_INSTALL: &str = "skill_install";
 /// Reads a text of a skill. The host offers it by itself to an agent with a skill.

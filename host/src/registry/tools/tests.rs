@@ -141,13 +141,13 @@ fn every_tool_is_in_exactly_one_of_the_lists() {
 }
 
 #[test]
-fn a_tool_without_a_handler_is_in_no_offer_and_no_agent() {
+fn automatic_tool_is_in_no_offer_and_cannot_be_enabled() {
     let all: Vec<String> = builtin().iter().map(|tool| tool.name.to_owned()).collect();
     let offered: Vec<&str> = offered(&all).map(|tool| tool.name).collect();
-    assert_eq!(offered.len() + UNHANDLED.len() + AUTOMATIC.len(), all.len());
-    assert!(!offered.iter().any(|name| UNHANDLED.contains(name) || AUTOMATIC.contains(name)));
+    assert_eq!(offered.len() + AUTOMATIC.len(), all.len());
+    assert!(!offered.iter().any(|name| AUTOMATIC.contains(name)));
     assert!(usual().all(|name| offered.contains(&name)));
-    for name in UNHANDLED.into_iter().chain(AUTOMATIC) {
+    for name in AUTOMATIC {
         let refusal = check(&["read_file".to_owned(), name.to_owned()]).expect_err(name);
         assert_eq!(refusal.code, DenialCode::ToolUnhandled);
         assert!(refusal.hint.contains(REQUEST_CHANGE));
