@@ -4,8 +4,8 @@ use super::seam::digest;
 use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{
-    InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage, SkillSource, SkillTrust,
-    SkillVersion,
+    DamagedSkill, InstallSkill, InstalledSkill, NewSkillKey, PinSkill, RemoveSkill, SkillKey, SkillPackage,
+    SkillSource, SkillTrust, SkillVersion,
 };
 use ironclaw_contract::seam::change::{Change, EnabledTools, Part, Skill};
 use serde_json::json;
@@ -78,6 +78,10 @@ pub(super) fn all() -> Vec<Shape> {
         ),
         shape("operator.new_skill_key", NewSkillKey { name: "ana".to_owned(), key: key.clone(), skills: own_names }),
         shape("operator.new_skill_key.bare", NewSkillKey { name: "ana".to_owned(), key, skills: Vec::new() }),
+        shape(
+            "operator.damaged_skill",
+            DamagedSkill { name: skill.clone(), version: version.clone(), agents: vec!["clerk".to_owned()] },
+        ),
         shape("operator.skill_version", SkillVersion { skill, version }),
     ]
 }
