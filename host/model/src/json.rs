@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answer_over_the_bound_has_another_fault_than_one_that_is_no_json() {
+    fn answer_over_the_bound_has_a_fault_of_its_own() {
         for (text, fault) in [("[0,1,2]", Fault::TooLarge), ("<html>", Fault::Malformed)] {
             assert_eq!(read(text.as_bytes(), 3).map_err(|(fault, _)| fault), Err(fault), "{text}");
         }

@@ -203,13 +203,13 @@ mod tests {
         let grant = |secret: Option<&str>| {
             let text = GrantText {
                 host: "a.example".to_owned(),
-                paths: vec!["/{page}".to_owned()],
+                paths: vec!["/docs/{page}".to_owned()],
                 secret: secret.map(str::to_owned),
                 ..GrantText::default()
             };
             Network { grants: vec![Grant::check(&text, Loopback::Refused).expect("a grant")], ..Network::default() }
         };
-        let arguments = json!({ "url": "https://a.example/x", "headers": { "Range": "bytes=0-18" } });
+        let arguments = json!({ "url": "https://a.example/docs/x", "headers": { "Range": "bytes=0-18" } });
         let arguments = arguments.as_object().expect("an object");
         assert!(request(arguments, &grant(Some("forge"))).is_err(), "two parts could have the secret");
         assert!(request(arguments, &grant(None)).is_ok());
