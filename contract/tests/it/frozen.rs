@@ -122,6 +122,21 @@ fn every_column_is_documented_with_its_writer_and_reader() {
 }
 
 #[test]
+fn every_departure_has_a_reason() {
+    let document = document();
+    let (_, departures) = document.split_once("\n## Deliberate departures").expect("the section");
+    let (_, tables) = departures.split_once("| there | here | reason |").expect("a table");
+    let rows = tables.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| there |"));
+    let mut count = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        assert!(cells.len() == 3 && cells.iter().all(|cell| !cell.is_empty()), "docs/contract.md: {row}");
+        count += 1;
+    }
+    assert!(count > 40, "the tables are found");
+}
+
+#[test]
 fn every_limit_is_documented_with_its_value() {
     let limits = std::fs::read_to_string(workspace().join("contract/src/seam/limits.rs")).expect("limits.rs");
     let document = document();
