@@ -71,6 +71,15 @@ fn cases() -> Vec<Asked> {
             }}}),
             json!({"server": "calendar", "tools": ["list_events"]}),
         ),
+        by_agent(
+            ChangeKind::Egress,
+            json!({"host": "api.example", "methods": []}),
+            json!({}),
+            json!({
+                "host": "api.example", "methods": ["GET", "POST"], "paths": ["/repos/{owner}/issues"], "secret": "files-key",
+                "upload_bytes_max": 65536,
+            }),
+        ),
         Asked {
             agent: "t1".to_owned(),
             facts: json!({"of_the_settings": {"tokens_per_day": 0, "cost_per_day_micros": 0}}),
