@@ -10,8 +10,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex,
 fn results() -> Vec<(&'static str, String)> {
     let deep = |open: &str, close: &str| format!("{}0{}", open.repeat(100_000), close.repeat(100_000));
     vec![
-        ("objects", format!("{{\"content\":[{}{{}}]}}", "{\"a\":0},".repeat(400_000))),
-        ("numbers", format!("{{\"structuredContent\":[{}0]}}", "0,".repeat(400_000))),
+        ("objects", format!("{{\"content\":[{}{{}}]}}", "{\"a\":0},".repeat(100_000))),
+        ("numbers", format!("{{\"structuredContent\":[{}0]}}", "0,".repeat(100_000))),
         ("members", format!("{{{}\"z\":0}}", (0..100_000).map(|n| format!("\"{n}\":0,")).collect::<String>())),
         ("arrays in arrays", deep("[", "]")),
         ("objects in objects", deep("{\"a\":", "}")),
