@@ -12,6 +12,7 @@ mod patience;
 mod progress;
 mod prompt;
 mod slash;
+mod typed_ahead;
 mod unread;
 mod waiting;
 
@@ -190,7 +191,7 @@ async fn wait_and_show(
             turn.interrupt("no more of this answer came")?;
             Err(noticed(&view, notice))
         }
-        Some(_) | None => turn.finish(&view, wait),
+        Some(_) | None => turn.finish(client, &view, wait).await,
     }?;
     tell_files(out, &view)?;
     if review::is_possible(out) { Ok(()) } else { check_calls(&view) }

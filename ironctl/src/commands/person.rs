@@ -2,7 +2,7 @@
 //!
 //! Never guesses an identity from a name or a prefix: an identity is always a whole `channel:id`. See [`crate::commands::token`].
 
-use super::review::{self, Choice, Subject, Words};
+use super::review;
 use super::token;
 use crate::at::At;
 use crate::client::Client;
@@ -11,8 +11,7 @@ use crate::failure::Error;
 use crate::output::Output;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
-    DenialCode, Digest, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, PersonPage, RemovedPerson,
-    TokenState, routes,
+    DenialCode, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, RemovedPerson, TokenState, routes,
 };
 use serde_json::json;
 
@@ -115,8 +114,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let mut new = NewIdentity { identity: identity.clone(), shown: None };
             let linked = match client.post(routes::LINK_IDENTITY, [&person], &new).await {
                 Err(refused) if is_unseen(&refused) => {
-                    new.shown =
-                        Some(agreed(at.out, &client.post(routes::REVIEW_LINK, [&person], &new).await?, yes).await?);
+                    new.shown = Some(
+                        review::agreed(at.out, &client.post(routes::REVIEW_LINK, [&person], &new).await?, yes).await?,
+                    );
                     client.post(routes::LINK_IDENTITY, [&person], &new).await
                 }
                 linked => linked,
@@ -145,22 +145,6 @@ fn is_unseen(refused: &Error) -> bool {
     matches!(refused, Error::Refused(failure) if failure.error.code == DenialCode::PageUnseen.name())
 }
 
-/// Shows the page of a step and returns its digest after the yes of the person, or with `yes` without a question.
-async fn agreed(out: Output, page: &PersonPage, yes: bool) -> Result<Digest, Error> {
-    let subject = Subject::from(page);
-    if yes {
-        return review::print_whole(out, &subject);
-    }
-    if !review::is_possible(out) {
-        let failure = Error::failed("not_confirmed", "nothing was changed: the step needs your yes");
-        return Err(failure.hinting("repeat the command on a terminal, or with --yes"));
-    }
-    match review::ask(out, &subject, Words::One, 0).await? {
-        Choice::Approve(shown) => Ok(shown),
-        Choice::Reject(_) | Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", "nothing was changed")),
-    }
-}
-
 /// Sets the role first, and then the place.
 async fn set(
     out: Output,
@@ -175,7 +159,8 @@ async fn set(
         let mut new = NewRole { role, shown: None };
         let set = match client.post(routes::SET_ROLE, [&person], &new).await {
             Err(refused) if is_unseen(&refused) => {
-                new.shown = Some(agreed(out, &client.post(routes::REVIEW_ROLE, [&person], &new).await?, yes).await?);
+                new.shown =
+                    Some(review::agreed(out, &client.post(routes::REVIEW_ROLE, [&person], &new).await?, yes).await?);
                 client.post(routes::SET_ROLE, [&person], &new).await
             }
             set => set,

@@ -294,6 +294,22 @@ pub fn print_whole(out: Output, subject: &Subject<'_>) -> Result<Digest, Error> 
     Ok(digest)
 }
 
+/// Shows the page of a step and returns its digest after the yes of the person, or with `yes` without a question.
+pub async fn agreed(out: Output, page: &PersonPage, yes: bool) -> Result<Digest, Error> {
+    let subject = Subject::from(page);
+    if yes {
+        return print_whole(out, &subject);
+    }
+    if !is_possible(out) {
+        let failure = Error::failed("not_confirmed", "nothing was changed: the step needs your yes");
+        return Err(failure.hinting("repeat the command on a terminal, or with --yes"));
+    }
+    match ask(out, &subject, Words::One, 0).await? {
+        Choice::Approve(shown) => Ok(shown),
+        Choice::Reject(_) | Choice::Skip | Choice::Quit => Err(Error::failed("not_confirmed", "nothing was changed")),
+    }
+}
+
 /// Returns the number of lines of a page that fit on a screen.
 fn screen_rows(out: Output) -> Option<usize> {
     out.rows().map(|rows| rows.saturating_sub(QUESTION_ROWS).max(PAGE_ROWS_MIN))
@@ -307,7 +323,7 @@ fn print(out: Output, lines: &[&str]) -> Result<(), Error> {
 pub async fn read_answer(out: Output, question: &str) -> Result<Option<String>, Error> {
     let no_prompt = |cause| Error::failed("no_prompt", "cannot ask on this terminal").because(cause);
     // Earlier input is not an answer to this question.
-    terminal_line::discard().map_err(no_prompt)?;
+    terminal_line::hold().map_err(no_prompt)?;
     out.marked(question)?;
     let line = terminal_line::read().await.map_err(no_prompt)?;
     if line.is_none() {

@@ -148,6 +148,9 @@ fn file_without_room_in_the_message_goes_to_the_workspace() {
 
 fn host_without_answer(reason: Option<&'static str>) -> FakeHost {
     FakeHost::new(move |line, _| match line {
+        line if line.ends_with("/why") => {
+            Answer::json(json!({"message": view(None, None), "stages": [], "summary": "It waits for the model x."}))
+        }
         line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001?wait_ms=") => {
             Answer::json(view(None, reason))
         }
@@ -160,7 +163,10 @@ fn no_answer_in_time_points_at_why() {
     let host = host_without_answer(None);
     let (code, out, err) = host.ironctl(&["chat", "assistant", "hello", "--wait", "300ms", "--json"]);
     assert_eq!((code, out.as_str(), code_of(&err).as_str()), (1, "", "no_answer_yet"));
-    assert_eq!(json_of(&err)["error"]["hint"], "ironctl why msg_00000000000000000000000001");
+    let error = &json_of(&err)["error"];
+    assert_eq!(error["hint"], "ironctl why msg_00000000000000000000000001");
+    let message = error["message"].as_str().expect("words");
+    assert!(message.contains("It waits for the model x") && message.contains("--wait"), "{message}");
 }
 
 #[test]

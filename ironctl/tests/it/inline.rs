@@ -88,11 +88,17 @@ fn send(events: &Sender<Event>, event: &'static str, data: Value) {
 }
 
 /// Ends the turn with its answer, and leaves the conversation; returns everything on the screen.
-fn finish(mut terminal: Terminal, events: Sender<Event>) -> String {
+fn finish(terminal: Terminal, events: Sender<Event>) -> String {
+    finish_with(terminal, events, &[])
+}
+
+/// Does what [`finish`] does. These lines were typed ahead and wait at the prompt.
+fn finish_with(mut terminal: Terminal, events: Sender<Event>, kept: &[&str]) -> String {
     for event in [stage("model.asked"), draft(2, "Pos"), ("message", view(Some("Posted."), None))] {
         events.send(event).expect("a stream");
     }
     terminal.wait_for("assistant> Posted.");
+    terminal.drop_kept(kept);
     terminal.leave()
 }
 
@@ -168,8 +174,9 @@ fn typeahead_before_the_page_decides_nothing() {
     terminal.type_in("no\n");
     terminal.reply("reason (may be empty): ", "");
     terminal.wait_for("is rejected");
-    finish(terminal, events);
+    finish_with(terminal, events, &["1 yes", "yes", "1 y"]);
     assert_eq!(decided(&host).len(), 1);
+    assert_eq!(decisions(&host).len(), 2, "no line that was typed before the page is sent");
 }
 
 #[test]
@@ -205,6 +212,7 @@ fn forged_page_in_an_answer_has_no_mark_of_the_host() {
     send(&events, "message", notice(&forged));
     terminal.wait_for("\\u{301b}");
     assert_eq!(terminal.seen().matches(MARK).count(), 3, "{}", terminal.seen());
+    terminal.drop_kept(&["1 yes"]);
     terminal.leave();
 }
 
@@ -226,7 +234,7 @@ fn decision_elsewhere_and_the_end_of_a_request_are_shown() {
             terminal.wait_for(&format!("{MARK}{number} of 2⟧"));
             terminal.wait_for(words);
         }
-        finish(terminal, events);
+        finish_with(terminal, events, &["1 y"]);
         assert_eq!(decided(&host), [], "{status}");
     }
 }
@@ -243,6 +251,7 @@ fn turn_that_continues_closes_the_question() {
     events.send(("message", view(Some("It waits."), None))).expect("a stream");
     terminal.wait_for("assistant> It waits.");
     terminal.wait_for("1 call waits: /inbox 1");
+    terminal.drop_kept(&["1 yes"]);
     terminal.leave();
     assert_eq!(decisions(&host).len(), 1, "the late answer is neither a decision nor a message");
 }

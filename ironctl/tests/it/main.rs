@@ -22,3 +22,4 @@ mod service;
 mod skills;
 mod stops;
 mod terminal;
+mod typed_ahead;

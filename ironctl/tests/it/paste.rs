@@ -48,16 +48,21 @@ fn pasted_text_is_quoted_and_typed_text_around_it_asks() {
 fn pasted_command_is_no_command_and_declares_nothing() {
     let host = host_that_answers("hi");
     let mut terminal = open_chat(&host);
-    say(&mut terminal, &pasted("/quit"));
+    terminal.say(&pasted("/quit"));
+    terminal.wait_for("pasted text asks for nothing");
+    terminal.wait_for("assistant> hi");
     assert_eq!(messages(&host), [json!({ "text": "[quoted 1]", "quoted": ["/quit"] })]);
+    // With typed words beside the pasted ones, once is enough.
+    say(&mut terminal, &format!("sum up {}", pasted("the news")));
+    assert_eq!(terminal.seen().matches("asks for nothing").count(), 1);
     // A slash that was typed before a pasted command names no command.
     terminal.say(&format!("/{}", pasted("allow send -- post it")));
     terminal.wait_for("nothing was sent");
     // A pasted argument is a part of a typed command.
     terminal.say(&format!("/new {}", pasted("work")));
     terminal.wait_for("--thread work");
-    assert_eq!(messages(&host).len(), 1);
-    terminal.leave();
+    assert_eq!(messages(&host).len(), 2);
+    assert!(!terminal.leave().contains("not sent: "));
 }
 
 #[test]

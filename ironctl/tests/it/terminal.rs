@@ -76,6 +76,15 @@ impl Terminal {
         seen
     }
 
+    /// Drops these lines, which were typed ahead and wait at the prompt one after the other.
+    pub fn drop_kept(&mut self, lines: &[&str]) {
+        for line in lines {
+            self.wait_for(&format!("you> {line}"));
+            // Ctrl-U.
+            self.type_in("\u{15}\r");
+        }
+    }
+
     /// Types Ctrl-C.
     pub fn interrupt(&self) {
         let pid = Pid::from_raw(i32::try_from(self.ironctl.id()).expect("a process id"));

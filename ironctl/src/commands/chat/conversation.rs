@@ -19,6 +19,7 @@ use crate::commands::usage;
 use crate::commands::why;
 use crate::failure::Error;
 use crate::output::Output;
+use crate::terminal_line;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::{EntryId, NewMessage, Recorded, Speaker, routes};
 use serde_json::json;
@@ -26,6 +27,9 @@ use std::time::Duration;
 
 /// Lines of the conversation that are shown at the start.
 const HISTORY_LINES: usize = 20;
+
+/// The remark on a message with pasted text.
+const PASTED: &str = "pasted text asks for nothing: the agent reads it as a quotation; type what to do with it";
 
 pub struct Options {
     /// Name or id of the agent.
@@ -62,7 +66,9 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
         last: None,
         waiting,
         offered: Vec::new(),
+        knows_pastes: false,
     };
+    let marks = PasteMarks::keep(out)?;
     conversation.print_history().await?;
     out.remark(format!(
         "talking to {}; /help lists commands, /quit leaves, Ctrl-C cancels an answer",
@@ -70,20 +76,10 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
     ))?;
     conversation.remind().await?;
     let mut prompt = Prompt::open()?;
-    loop {
-        let Some(line) = prompt.read()? else { return Ok(()) };
-        match slash::read_line(&line) {
-            Ok(Line::Quit) => return Ok(()),
-            Ok(Line::Say(said)) => {
-                prompt.keep(line);
-                let marks = PasteMarks::keep(out)?;
-                conversation.say(said).await?;
-                drop(marks);
-            }
-            Ok(command) => report_and_continue(out, conversation.command(command).await)?,
-            Err(error) => report_and_continue(out, Err(error))?,
-        }
-    }
+    drop(marks);
+    let talked = conversation.talk(&mut prompt).await;
+    prompt.print_unsent(conversation.out())?;
+    talked
 }
 
 /// Creates the name of a new conversation from the time.
@@ -115,12 +111,36 @@ struct Conversation<'a> {
     waiting: Waiting,
     /// The questions that were shown.
     offered: Vec<EntryId>,
+    /// True if the person read that pasted text asks for nothing.
+    knows_pastes: bool,
 }
 
 impl Conversation<'_> {
     /// Returns the output, which escapes the host's marks in other text.
     fn out(&self) -> Output {
         self.at.out.reserving_marks()
+    }
+
+    /// Sends the lines of the prompt until the person leaves, or the host is lost.
+    async fn talk(&mut self, prompt: &mut Prompt) -> Result<(), Error> {
+        let out = self.at.out;
+        while let Some(line) = prompt.read(self.out())? {
+            match slash::read_line(&line) {
+                Ok(Line::Quit) => break,
+                Ok(Line::Say(said)) => {
+                    prompt.keep(line);
+                    let marks = PasteMarks::keep(out)?;
+                    self.say(said).await?;
+                    drop(marks);
+                }
+                Ok(command) => report_and_continue(out, self.command(command).await)?,
+                Err(error) => {
+                    report_and_continue(out, Err(error))?;
+                    terminal_line::hold()?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Prints the last lines of the conversation from the record of the host, and the unread replies of the agent that are not among
@@ -141,6 +161,7 @@ impl Conversation<'_> {
 
     /// Sends a message and shows its answer. Only a lost host is a failure.
     async fn say(&mut self, said: Parts) -> Result<(), Error> {
+        self.remark_pasted(&said)?;
         let message = NewMessage {
             text: said.text,
             speak_as: self.speak_as.clone(),
@@ -151,15 +172,25 @@ impl Conversation<'_> {
         };
         let recorded = match attach::send(self.at.out, self.client, &self.id, message, &mut self.files).await {
             Ok(recorded) => recorded,
-            Err(error) => return report_and_continue(self.out(), Err(error)),
+            Err(error) => {
+                report_and_continue(self.out(), Err(error))?;
+                return Ok(terminal_line::hold()?);
+            }
         };
         self.files.clear();
-        let shown = self.show_answer(&recorded).await;
-        let id = recorded.message_id.to_string();
-        report_and_continue(self.out(), shown.map_err(|error| error.while_waiting_for(&id)))?;
+        self.show_answer(&recorded).await?;
         self.last = Some(recorded.message_id);
         self.answer_questions(recorded).await?;
         self.remind().await
+    }
+
+    /// Says once that pasted text asks for nothing, and again for a message without a typed word.
+    fn remark_pasted(&mut self, said: &Parts) -> Result<(), Error> {
+        if said.quoted.is_empty() || self.knows_pastes && said.has_typed_words() {
+            return Ok(());
+        }
+        self.knows_pastes = true;
+        self.at.out.remark(PASTED)
     }
 
     /// Offers an answer to each question of the conversation that waits for this person and was not shown before. The answer of the
@@ -176,17 +207,27 @@ impl Conversation<'_> {
                 Ok(Asked::Left | Asked::Quit) => continue,
                 Err(error) => return report_and_continue(self.out(), Err(error)),
             };
-            let shown = self.show_answer(&recorded).await;
-            let id = recorded.message_id.to_string();
-            report_and_continue(self.out(), shown.map_err(|error| error.while_waiting_for(&id)))?;
+            self.show_answer(&recorded).await?;
             self.last = Some(recorded.message_id);
         }
     }
 
+    /// Shows the answer to a message. Without one of the agent, what was typed ahead waits at the prompt: the person did not know it.
     async fn show_answer(&self, recorded: &Recorded) -> Result<(), Error> {
+        let shown = self.follow(recorded).await;
+        if !matches!(shown, Ok(true)) {
+            terminal_line::hold()?;
+        }
+        let id = recorded.message_id.to_string();
+        report_and_continue(self.out(), shown.map(drop).map_err(|error| error.while_waiting_for(&id)))
+    }
+
+    /// Follows a message; returns whether the agent answered it.
+    async fn follow(&self, recorded: &Recorded) -> Result<bool, Error> {
         let mut turn = LiveTurn::new(self.out(), format!("{}> ", self.name));
         let view = follow::follow(self.client, recorded, self.wait, &mut turn, true).await?;
-        turn.finish(&view, self.wait)
+        turn.finish(self.client, &view, self.wait).await?;
+        Ok(!view.notice)
     }
 
     /// Shows the calls and changes of the agent that wait for the person.

@@ -5,7 +5,7 @@
 use crate::client::{Client, POLL_MAX};
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{MessageStatus, MessageView, Recorded, routes};
+use ironclaw_contract::operator::{CallState, MessageStatus, MessageView, Recorded, routes};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -31,7 +31,7 @@ pub async fn answer(out: Output, client: &Client, recorded: &Recorded, wait: Dur
         }
         // The host answers early only if no answer will come without help.
         if (early && is_settled(&view)) || Instant::now() >= deadline {
-            return Err(no_answer(&view, wait));
+            return Err(no_answer(client, &view, wait).await);
         }
         if view.reason != printed {
             printed.clone_from(&view.reason);
@@ -52,8 +52,8 @@ pub fn print_wait_reason(out: Output, view: &MessageView) -> Result<(), Error> {
     }
 }
 
-/// Returns the failure of a message without an answer.
-pub fn no_answer(view: &MessageView, wait: Duration) -> Error {
+/// Returns the failure of a message without an answer. A wait that was too short names what the message waits for.
+pub async fn no_answer(client: &Client, view: &MessageView, wait: Duration) -> Error {
     let id = &view.message_id;
     let (code, message) = match &view.reason {
         Some(reason) => ("no_answer", format!("{id} has no answer: {reason}")),
@@ -61,11 +61,27 @@ pub fn no_answer(view: &MessageView, wait: Duration) -> Error {
             ("no_answer", format!("{id} is {} without an answer ({})", view.status, view.receipt))
         }
         None => {
-            let waited = wait.as_secs_f32();
-            ("no_answer_yet", format!("{id} is {} and has no answer after {waited} s", view.status))
+            let (waited, awaited) = (wait.as_secs_f32(), awaited(client, view).await);
+            let message = format!(
+                "{id} is {} and has no answer after {waited} s{awaited}; the answer still comes, and --wait 10m waits longer for it",
+                view.status
+            );
+            ("no_answer_yet", message)
         }
     };
     Error::failed(code, message).hinting(format!("ironctl why {id}"))
+}
+
+/// Returns what a message waits for: a decision on its calls, or what the host says; nothing if it does not answer.
+async fn awaited(client: &Client, view: &MessageView) -> String {
+    let asked = view.calls.iter().filter(|call| call.status == CallState::Asked);
+    let asked: Vec<String> =
+        asked.filter_map(|call| call.request.map(|request| format!("{request} ({})", call.tool))).collect();
+    if !asked.is_empty() {
+        return format!(": a person has to decide on {}: ironctl inbox", asked.join(", "));
+    }
+    let why = client.call(routes::WHY_MESSAGE, [&view.message_id]).await;
+    why.map_or_else(|_| String::new(), |why| format!(": {}", why.summary.trim_end_matches('.')))
 }
 
 /// Prints the reply for a person; a notice of the host goes to stderr.

@@ -66,8 +66,8 @@ pub async fn follow(
         follower.close_question()?;
     }
     if follower.was_closed {
-        // A late answer to a question is no message to the agent.
-        terminal_line::discard()?;
+        // A late answer to a question is no message to the agent, unless the person sends it.
+        terminal_line::hold()?;
     }
     match followed {
         Ok(Some(view)) => Ok(view),
@@ -150,6 +150,8 @@ impl Follower<'_> {
                 },
                 choice = answer(&mut self.question), if self.question.is_some() => self.decide(choice).await?,
                 _ = ticks.tick(), if self.question.is_none() => self.turn.tick()?,
+                // After a single message, the lines belong to the shell.
+                never = terminal_line::collect(), if cancels && self.question.is_none() => match never {},
                 () = sleep_until(self.patience.deadline()), if !self.patience.is_paused() => return Ok(None),
                 () = interrupt(&mut interrupts), if cancels => {
                     if std::mem::replace(&mut is_cancelled, true) {
@@ -356,13 +358,13 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Ends an open question without a decision, and drops what was typed.
+    /// Ends an open question without a decision. The prompt gets what was typed.
     fn close_question(&mut self) -> Result<(), Error> {
         if self.question.take().is_none() {
             return Ok(());
         }
         self.was_closed = true;
-        terminal_line::discard()?;
+        terminal_line::hold()?;
         self.out.line("")
     }
 

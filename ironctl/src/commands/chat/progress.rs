@@ -4,6 +4,7 @@
 
 use super::final_answer::{no_answer, print_wait_reason};
 use super::live_answer::LiveAnswer;
+use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
 use ironclaw_contract::operator::{CallProgress, Draft, LedgerEvent, MessageView, Stage, StageOutcome};
@@ -131,13 +132,13 @@ impl LiveTurn {
     }
 
     /// Shows the answer, or fails without one.
-    pub fn finish(&mut self, view: &MessageView, wait: Duration) -> Result<(), Error> {
+    pub async fn finish(&mut self, client: &Client, view: &MessageView, wait: Duration) -> Result<(), Error> {
         self.clear()?;
         if view.reply.is_some() {
             return self.answer.finish(view);
         }
         self.interrupt("no more of this answer came")?;
-        Err(no_answer(view, wait))
+        Err(no_answer(client, view, wait).await)
     }
 }
 

@@ -3,8 +3,10 @@
 //! Never counts pasted text as typed: the terminal marks it (mode 2004), the editor inserts it at once, and so does each other command
 //! that inserts more than one character. See [`super::slash`] for the commands.
 
+use super::typed_ahead::{self, Ahead};
 use crate::failure::Error;
 use crate::output::Output;
+use crate::terminal_line::{self, Kept};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -13,7 +15,10 @@ use rustyline::history::{DefaultHistory, History};
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Editor, Helper};
 use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// Mode 2004 of a terminal: it marks pasted text.
 const MARK_PASTES: &[u8] = b"\x1b[?2004h";
@@ -21,6 +26,12 @@ const MARK_NO_PASTES: &[u8] = b"\x1b[?2004l";
 
 /// Terminals without such marks, on which the editor edits nothing.
 const PLAIN_TERMINALS: [&str; 3] = ["dumb", "cons25", "emacs"];
+
+const PROMPT: &str = "you> ";
+
+/// Looks for the end of a paste, and the pause between two: a terminal writes a paste without one.
+const PASTE_LOOKS_MAX: usize = 20;
+const PASTE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Lines that the arrow keys bring back.
 const HISTORY_LINES_MAX: usize = 100;
@@ -42,7 +53,34 @@ pub struct Parts {
     pub quoted: Vec<String>,
 }
 
+impl Parts {
+    /// Returns whether the person typed a word beside the quoted texts.
+    pub fn has_typed_words(&self) -> bool {
+        let mut typed = self.text.clone();
+        for number in 1..=self.quoted.len() {
+            typed = typed.replace(&quotation(number), "");
+        }
+        typed.contains(char::is_alphanumeric)
+    }
+}
+
+/// Returns the words that take the place of a quoted text.
+fn quotation(number: usize) -> String {
+    format!("[quoted {number}]")
+}
+
 impl TypedLine {
+    /// Makes a line of texts, each with the number of its paste; 0 for a typed one.
+    pub fn from_parts<T: AsRef<str>>(parts: impl IntoIterator<Item = (T, usize)>) -> Self {
+        let mut line = Self::default();
+        for (text, paste) in parts {
+            line.text.push_str(text.as_ref());
+            line.pastes.extend(std::iter::repeat_n(paste, text.as_ref().chars().count()));
+            line.last = line.last.max(paste);
+        }
+        line
+    }
+
     /// Returns the whole line.
     pub fn text(&self) -> &str {
         &self.text
@@ -94,7 +132,7 @@ impl TypedLine {
             if parts.text.ends_with(|last: char| !last.is_whitespace()) {
                 parts.text.push(' ');
             }
-            parts.text.push_str(&format!("[quoted {}]", parts.quoted.len()));
+            parts.text.push_str(&quotation(parts.quoted.len()));
         }
         parts
     }
@@ -170,6 +208,8 @@ impl Helper for Watcher {}
 pub struct Prompt {
     editor: Editor<Watcher, DefaultHistory>,
     seen: Rc<RefCell<Seen>>,
+    /// The lines that were typed before the prompt could read them.
+    ahead: VecDeque<Ahead>,
 }
 
 impl Prompt {
@@ -178,17 +218,56 @@ impl Prompt {
         let config = Config::builder().max_history_size(HISTORY_LINES_MAX).map_err(no_prompt)?.build();
         let mut editor = Editor::with_config(config).map_err(no_prompt)?;
         editor.set_helper(Some(Watcher(Rc::clone(&seen))));
-        Ok(Self { editor, seen })
+        Ok(Self { editor, seen, ahead: VecDeque::new() })
     }
 
-    /// Reads a line; returns `None` if the person leaves.
-    pub fn read(&mut self) -> Result<Option<TypedLine>, Error> {
-        let index = self.editor.history().len();
+    /// Returns the next line: one that was typed ahead, or the one that the person types now. Returns `None` if the person leaves.
+    pub fn read(&mut self, out: Output) -> Result<Option<TypedLine>, Error> {
+        self.look_ahead().map_err(|cause| no_prompt(cause.into()))?;
+        match self.ahead.pop_front() {
+            Some(Ahead { line, is_sent: true }) => {
+                out.line(format!("{PROMPT}{}", line.text()))?;
+                Ok(Some(line))
+            }
+            Some(Ahead { line, .. }) => self.edit(line),
+            None => self.edit(TypedLine::default()),
+        }
+    }
+
+    /// Takes over what was typed since the last prompt.
+    fn look_ahead(&mut self) -> io::Result<()> {
+        let mut kept = terminal_line::take()?;
+        for _ in 0..PASTE_LOOKS_MAX {
+            if !typed_ahead::is_pasting(&kept.bytes) {
+                break;
+            }
+            std::thread::sleep(PASTE_PAUSE);
+            let Kept { bytes, .. } = terminal_line::take()?;
+            kept.bytes.extend(bytes);
+        }
+        if kept.was_held {
+            self.ahead.iter_mut().for_each(|ahead| ahead.is_sent = false);
+        }
+        self.ahead.extend(typed_ahead::lines(&kept, marks_pastes()));
+        Ok(())
+    }
+
+    /// Prints the lines that were typed ahead and not sent, because nothing reads them any longer.
+    pub fn print_unsent(&mut self, out: Output) -> Result<(), Error> {
+        if self.look_ahead().is_err() {
+            return Ok(());
+        }
+        self.ahead.drain(..).try_for_each(|ahead| out.remark(format!("not sent: {}", ahead.line.text())))
+    }
+
+    /// Lets the person edit a line; returns `None` if they leave.
+    fn edit(&mut self, line: TypedLine) -> Result<Option<TypedLine>, Error> {
+        let (index, begun) = (self.editor.history().len(), line.text.clone());
         {
             let mut seen = self.seen.borrow_mut();
-            (seen.line, seen.index) = (TypedLine::default(), index);
+            (seen.line, seen.index) = (line, index);
         }
-        match self.editor.readline("you> ") {
+        match self.editor.readline_with_initial(PROMPT, (&begun, "")) {
             Ok(text) => {
                 let mut seen = self.seen.borrow_mut();
                 let index = seen.index;
@@ -215,13 +294,18 @@ fn no_prompt(cause: ReadlineError) -> Error {
     Error::failed("prompt", "cannot read from the terminal").because(cause)
 }
 
+/// Returns whether the terminal marks pasted text.
+fn marks_pastes() -> bool {
+    std::env::var("TERM").is_ok_and(|name| !PLAIN_TERMINALS.contains(&name.as_str()))
+}
+
 /// Keeps the marks of pasted text on while no prompt reads. The next prompt then knows which part of the waiting input was pasted.
 pub struct PasteMarks(Option<Output>);
 
 impl PasteMarks {
     /// Turns them on, if the editor of the prompt does the same.
     pub fn keep(out: Output) -> Result<Self, Error> {
-        let has_marks = std::env::var("TERM").is_ok_and(|name| !PLAIN_TERMINALS.contains(&name.as_str()));
+        let has_marks = marks_pastes();
         if has_marks {
             out.raw(MARK_PASTES)?;
         }
