@@ -2,6 +2,7 @@
 //!
 //! All answers come from the record; memory only holds the waits. See `channels::inbound::channel::loopback`, `channels::outbound::delivery`.
 
+mod awaited;
 pub mod conversation;
 pub mod follow;
 pub mod history;

@@ -68,6 +68,23 @@ fn unanswered_message_fails_with_a_reason_on_stderr() {
 }
 
 #[test]
+fn wait_that_ends_early_names_what_the_message_waits_for() {
+    let (server, host) = with_model(|_| Act::Hang);
+    let given_up = |text: &str| {
+        let error = host.ctl_error(&["chat", "a", text, "--wait", "200ms"]);
+        assert_eq!(error["code"], "no_answer_yet", "{error}");
+        error["message"].as_str().expect("words").to_owned()
+    };
+    let first = given_up("first").split(' ').next().expect("an id").to_owned();
+    wait_for("the model is asked", || !server.seen().is_empty());
+    wait_for("the request is recorded", || !host.entries("model.asked").is_empty());
+    let second = given_up("second");
+    assert!(second.contains(&format!("your message {first} first")) && second.contains("--wait"), "{second}");
+    let why = host.ctl(&["--json", "why", &first]).ok().json();
+    assert!(why["summary"].as_str().is_some_and(|summary| summary.contains("its model, the endpoint m")), "{why}");
+}
+
+#[test]
 fn every_output_is_bounded_and_test_outputs_are_small() {
     let server = Server::start(|_| Act::Say("ready".to_owned()));
     let host = TestHost::new().configured("[model]\noutput_tokens_max = 777\n").started();

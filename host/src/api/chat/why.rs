@@ -2,6 +2,7 @@
 //!
 //! Never shows a message of another person. See `api::forgotten` for a message without a row.
 
+use super::awaited;
 use super::follow::stages;
 use super::waiting::with_wait_reason;
 use super::{own, read_view};
@@ -30,7 +31,11 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
     let in_line = status::queue_position(&api, view.session_id);
     let summary = match in_line.filter(|_| view.status == Status::Queued) {
         Some(in_line) => format!("Its session is waiting {in_line}."),
-        None => sum_up(&view, &stages, failure.as_ref()),
+        None => {
+            let (seen, told) = (view.clone(), stages.clone());
+            let awaited = api.record.state.read_committed(move |tx| awaited::words(tx, &person, &seen, &told));
+            awaited.await?.unwrap_or_else(|| sum_up(&view, &stages, failure.as_ref()))
+        }
     };
     let progress = progress(&api, &view);
     let occurrence = api.state().read(move |tx| schedules::occurrence_for_message(tx, id)).await;
