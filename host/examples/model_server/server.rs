@@ -90,12 +90,12 @@ impl Seen {
         blocks.filter_map(|block| block.get("cache_control").cloned()).collect()
     }
 
-    /// Returns the last text of a user.
+    /// Returns the last text of a user, without the host's remarks around it.
     pub fn asked(&self) -> String {
         let said = self.conversation().into_iter().rev().find(|(role, _)| role == "user");
         let said = said.map(|(_, text)| text).unwrap_or_default();
-        // Lines of the host, such as the date, precede the text of the person.
-        said.rsplit("\n\n").next().unwrap_or_default().to_owned()
+        let remark = |text: &&str| text.starts_with("[The host: ");
+        said.rsplit("\n\n").find(|text| !remark(text)).unwrap_or_default().to_owned()
     }
 
     /// Returns the tool results after the last text of a user, oldest first.

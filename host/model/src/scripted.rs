@@ -195,7 +195,8 @@ fn followed_up(parts: &[Part]) -> Option<String> {
 
 /// Returns the answer to a chosen option of a question: the option, in the part behind the host's words.
 fn chosen(parts: &[Part]) -> Option<String> {
-    match parts {
+    let last = parts.iter().rposition(|part| !matches!(part, Part::Remark { .. })).map_or(0, |at| at + 1);
+    match &parts[..last] {
         [.., Part::HostNotice { text: how }, Part::Context { text, .. }]
             if how.starts_with("The person chose option") =>
         {

@@ -273,7 +273,9 @@ pub async fn test(
         destinations: destinations.into_iter().map(Sendable::from).collect(),
         position: None,
     };
-    let judged = calls::judge(&agent, &turn, &WantedCall { tool, arguments: asked.arguments }, true);
+    let mut wanted = WantedCall { tool, arguments: asked.arguments };
+    calls::host_arguments::remove(&mut wanted);
+    let judged = calls::judge(&agent, &turn, &wanted, true);
     let stages = recorded(&calls::stages(&judged.by_stages.trace));
     Ok(Json(match judged.judgement {
         Judgement::Permitted { class, .. } => TestedCall {

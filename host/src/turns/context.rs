@@ -4,10 +4,12 @@
 
 mod checked;
 pub mod found;
+mod hosts;
 pub mod images;
 mod item_cache;
 mod order;
 mod parts;
+mod speakers;
 pub mod summary;
 mod system;
 
@@ -241,7 +243,7 @@ pub fn compose(
     cache: &mut ItemCache,
 ) -> Result<Prompt, Error> {
     let (parts, _) = parts::compose(tx, reader, checked, key, cache, parts::Dates::Said)?;
-    let catalogue = mcp::catalogue(tx, reader.agent)?;
+    let catalogue = mcp::catalogue(tx, reader.agent)?.with_room(reader.room);
     let found = if catalogue.is_large() { found::names(tx, reader.turn.session, key)? } else { Vec::new() };
     let schema = |Offered { name, description, parameters }: Offered<'_>| ToolSchema {
         name: name.to_owned(),

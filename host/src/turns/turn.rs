@@ -14,6 +14,7 @@ pub use ironclaw_store::tables::turns::{
     note_failure, open_of, outcome, working_for,
 };
 
+use crate::registry::tools::levels::{DEFINITIONS_BYTES_MAX, Room};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
@@ -52,10 +53,23 @@ ironclaw_contract::settings! {
         result_bytes_max: u64 = 4 << 20, AtLeast(0, "bytes"), Restart;
         /// The most bytes that one request to the model may name; the rest of the conversation is summarised.
         context_bytes_max: u64 = 512 << 10, AtLeast(0, "bytes"), Restart;
+        /// The most bytes of the definitions of tools of MCP servers in a request; with more, the agent gets `find_tools`.
+        tools_bytes_max: Option<u64> = None, Optional {
+            rule: "a number of bytes", instead: "a twelfth of `context_bytes_max`, at most 40960", example: "8192",
+        }, Restart;
     }
 }
 
+/// The part of a request that the definitions of tools of servers may have, unless the operator says more.
+const TOOLS_PART: u64 = 12;
+
 impl Config {
+    /// Returns the room for the definitions of tools of servers in a prompt.
+    pub fn room(&self) -> Room {
+        let usual = (self.context_bytes_max / TOOLS_PART).min(DEFINITIONS_BYTES_MAX as u64);
+        Room::new(usize::try_from(self.tools_bytes_max.unwrap_or(usual)).unwrap_or(usize::MAX))
+    }
+
     /// Returns the limits that the sandbox receives.
     pub const fn limits(&self) -> TurnLimits {
         TurnLimits {

@@ -6,6 +6,7 @@ use super::requests::{approve, delivered, request, waiting};
 use crate::support::client::Raw;
 use crate::support::hooks::{Hook, Receiver, Response, host_with_shop, new_host};
 use crate::support::host_fixture::{Build, TestHost, wait_for};
+use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -81,6 +82,34 @@ fn message_reaches_the_approved_address_once() {
     host.ctl(&["destination", "remove", "a", "ana", "--yes"]).ok();
     assert!(host.say("a", SEND).contains("call_tool_not_enabled"));
     host.ctl(&["audit", "verify"]).ok();
+}
+
+#[test]
+fn argument_that_the_host_writes_is_left_out() {
+    let receiver = Receiver::accepting();
+    let host = host_with(&receiver, "");
+    let arguments = json!({ "to": "ana", "text": "hello", "recipient": "owner", "thread": "x" });
+    let server = Server::start(move |seen: &Seen| match seen.results().as_slice() {
+        [] => Act::Call(String::new(), vec![("send_message".to_owned(), arguments.clone())]),
+        [result, ..] => Act::Say(format!("The host said: {result}")),
+    });
+    host.add_model(&server.url());
+    host.ctl(&["agent", "set", "a", "--model", "m"]).ok();
+    let said = host.ctl(&["chat", "a", "greet her", "--allow", "send"]).ok().stdout;
+    assert!(said.contains("only the host writes recipient, thread") && !said.contains("refused"), "{said}");
+    wait_for("the message", || messages(&receiver).len() == 1);
+    assert_eq!((&messages(&receiver)[0]["text"], &messages(&receiver)[0]["sender"]), (&json!("hello"), &json!("ana")));
+    let seen = server.seen();
+    let [asked, after] = &seen[..] else { panic!("two requests: {seen:?}") };
+    let tools = asked.body["tools"].as_array().expect("tools").iter();
+    let schema = tools.map(|tool| &tool["function"]).find(|tool| tool["name"] == "send_message").expect("offered");
+    let offered: Vec<&String> = schema["parameters"]["properties"].as_object().expect("an object").keys().collect();
+    assert_eq!(offered, ["text", "to"]);
+    // The model does not see what the host wrote into its call.
+    let call = &after.body["messages"].as_array().expect("messages").iter().find(|said| said["tool_calls"].is_array());
+    let sent = &call.expect("a call")["tool_calls"][0]["function"]["arguments"];
+    let sent: Value = serde_json::from_str(sent.as_str().expect("a text")).expect("JSON");
+    assert_eq!(sent, json!({ "to": "ana", "text": "hello" }));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 pub use super::server_tool::ServerTool;
 
 use super::definitions::Tool;
+use super::levels::Room;
 use super::names::{
     FIND_TOOLS, GIT_PUSH, HTTP_FETCH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, SEND_FILE, SEND_MESSAGE,
 };
@@ -45,6 +46,7 @@ pub struct Catalogue {
     enabled: Vec<String>,
     commands: CommandReach,
     of_servers: Vec<Arc<ServerTool>>,
+    room: Room,
     is_large: bool,
     has_destinations: bool,
     has_skills: bool,
@@ -118,8 +120,19 @@ pub struct Offered<'a> {
 impl Catalogue {
     /// Returns the catalogue of an agent with these enabled tools, this reach of its commands, and these tools of servers.
     pub fn new(enabled: &[String], commands: CommandReach, of_servers: Vec<Arc<ServerTool>>) -> Self {
-        let is_large = levels::are_large(of_servers.iter().map(|tool| &**tool).filter(|tool| tool.is_current));
-        Self { enabled: enabled.to_vec(), commands, of_servers, is_large, has_destinations: false, has_skills: false }
+        let new = Self { enabled: enabled.to_vec(), commands, of_servers, ..Self::default() };
+        new.with_room(Room::default())
+    }
+
+    /// Returns the catalogue with this room for the definitions of its tools in a prompt.
+    pub fn with_room(self, room: Room) -> Self {
+        let is_large = levels::are_large(self.server_tools().into_iter(), room);
+        Self { room, is_large, ..self }
+    }
+
+    /// Returns the room for the definitions of its tools.
+    pub const fn room(&self) -> Room {
+        self.room
     }
 
     /// Returns the catalogue of an agent that has destinations, or has none.
@@ -182,6 +195,8 @@ impl Catalogue {
             Some(Source::Server(tool)) if tool.is_current => None,
             Some(Source::Server(_)) => Some(DenialCode::CallServerChanged),
             Some(Source::BuiltIn(tool)) if self.automatic().any(|automatic| automatic.name == tool.name) => None,
+            // Only a prompt depends on the room. The search shows what people confirmed.
+            Some(Source::BuiltIn(tool)) if tool.name == FIND_TOOLS && !self.server_tools().is_empty() => None,
             Some(Source::BuiltIn(tool)) if offered(&self.enabled).any(|offered| offered.name == tool.name) => None,
             Some(Source::BuiltIn(_)) | None => Some(DenialCode::CallToolNotEnabled),
         }
@@ -195,7 +210,7 @@ impl Catalogue {
             parameters: tool.parameters_for_model(),
         });
         let all = self.server_tools();
-        let of_servers = if self.is_large { levels::definitions(&all, found) } else { all };
+        let of_servers = if self.is_large { levels::definitions(&all, found, self.room) } else { all };
         let of_servers = of_servers.into_iter().map(|tool| Offered {
             name: &tool.manifest.name,
             description: &tool.description,
@@ -264,7 +279,9 @@ pub(super) mod tests {
     fn small_catalogue_has_all_definitions_and_no_search() {
         let small = catalogue(60);
         assert_eq!((small.is_large(), small.offered(&[]).count()), (false, 61));
-        assert_eq!(small.missing(FIND_TOOLS), Some(DenialCode::CallToolNotEnabled));
+        assert_eq!(catalogue(0).missing(FIND_TOOLS), Some(DenialCode::CallToolNotEnabled));
+        let small = small.with_room(Room::new(4 << 10));
+        assert_eq!((small.is_large(), small.offered(&[]).count()), (true, 2), "the room is small");
     }
 
     #[test]

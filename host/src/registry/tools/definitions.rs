@@ -34,18 +34,31 @@ pub struct Tool {
 /// Keywords of a schema that a model does not need: the sandbox and the host check them, and they cost tokens in each request.
 pub(super) const CHECKED_KEYWORDS: [&str; 4] = ["additionalProperties", "maxLength", "minLength", "minimum"];
 
+/// The keyword of an argument that the host alone writes: people see it on a page, and no model sees it.
+const HOST_WRITES: &str = "readOnly";
+
 impl Tool {
-    /// Returns the schema of its arguments as a model gets it: names, types and descriptions.
+    /// Returns the names of the arguments that the host alone writes.
+    pub fn host_arguments(&self) -> impl Iterator<Item = &str> {
+        let properties = self.parameters["properties"].as_object().into_iter().flatten();
+        properties.filter(|(_, schema)| is_of_host(schema)).map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the schema of its arguments as a model gets it: names, types and descriptions of those that a model writes.
     pub fn parameters_for_model(&self) -> Value {
         without_checks(&self.parameters)
     }
+}
+
+fn is_of_host(schema: &Value) -> bool {
+    schema.get(HOST_WRITES) == Some(&Value::Bool(true))
 }
 
 fn without_checks(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => fields
             .iter()
-            .filter(|field| !CHECKED_KEYWORDS.contains(&field.0.as_str()))
+            .filter(|(name, value)| !CHECKED_KEYWORDS.contains(&name.as_str()) && !is_of_host(value))
             .map(|(name, value)| (name.clone(), without_checks(value)))
             .collect(),
         other => other.clone(),
@@ -164,7 +177,6 @@ pub(super) fn network_command() -> Tool {
 
 pub(super) fn git_push() -> Tool {
     let text = |description: &str| json!({ "type": "string", "minLength": 1, "description": description });
-    let of_host = |description: &str| json!({ "type": "string", "description": description });
     Tool {
         name: GIT_PUSH,
         description: "Pushes commits of a repository in the workspace to one branch of a granted repository. The host reads the commits, a \
@@ -177,11 +189,11 @@ pub(super) fn git_push() -> Tool {
                 "branch": text("The branch that changes, such as main."),
                 "directory": text("The repository in the workspace; the workspace itself if absent."),
                 "commit": text("The commit; HEAD if absent."),
-                "over": of_host("Leave it out: the host writes the commit of the branch before."),
-                "commits": of_host("Leave it out: the host writes the list of commits."),
-                "summary": of_host("Leave it out: the host counts the changes."),
-                "changes": of_host("Leave it out: the host lists the changed files."),
-                "diff": of_host("Leave it out: the host writes the digest of the diff."),
+                "over": host_writes("string", "The commit of the branch before."),
+                "commits": host_writes("string", "The commits."),
+                "summary": host_writes("string", "The numbers of the changes."),
+                "changes": host_writes("string", "The changed files."),
+                "diff": host_writes("string", "The digest of the diff."),
             }),
         ),
     }
@@ -377,7 +389,6 @@ fn request_change() -> Tool {
 }
 
 pub(super) fn send_message() -> Tool {
-    let of_host = |description: &str| json!({ "type": "string", "description": description });
     Tool {
         name: SEND_MESSAGE,
         description: "Sends a message to one of your destinations, beside your answer in this conversation.",
@@ -387,8 +398,8 @@ pub(super) fn send_message() -> Tool {
             json!({
                 "to": { "type": "string", "minLength": 1, "description": "Name of the destination." },
                 "text": { "type": "string", "minLength": 1, "description": "The message." },
-                "recipient": of_host("Leave it out: the host writes the address."),
-                "thread": of_host("Leave it out: the host writes the thread."),
+                "recipient": host_writes("string", "The address."),
+                "thread": host_writes("string", "The thread of the address."),
             }),
         ),
     }
@@ -396,7 +407,6 @@ pub(super) fn send_message() -> Tool {
 
 pub(super) fn send_file() -> Tool {
     let text = |description: &str| json!({ "type": "string", "minLength": 1, "description": description });
-    let of_host = |description: &str| json!({ "type": "string", "description": description });
     Tool {
         name: SEND_FILE,
         description: "Sends a file of the workspace into this conversation, or to one of your destinations. The host copies it now; a \
@@ -408,15 +418,20 @@ pub(super) fn send_file() -> Tool {
                 "path": { "type": "string", "minLength": 1 },
                 "to": text("Name of the destination; this conversation if absent."),
                 "text": text("Words beside the file."),
-                "recipient": of_host("Leave it out: the host writes the address."),
-                "thread": of_host("Leave it out: the host writes the thread."),
-                "name": of_host("Leave it out: the host writes the name of the file."),
-                "type": of_host("Leave it out: the host writes its type."),
-                "size": { "type": "integer", "description": "Leave it out: the host writes its size." },
-                "digest": of_host("Leave it out: the host writes its digest."),
+                "recipient": host_writes("string", "The address."),
+                "thread": host_writes("string", "The thread of the address."),
+                "name": host_writes("string", "The name of the file."),
+                "type": host_writes("string", "Its type."),
+                "size": host_writes("integer", "Its size."),
+                "digest": host_writes("string", "Its digest."),
             }),
         ),
     }
+}
+
+/// Returns the schema of an argument that the host alone writes.
+fn host_writes(kind: &str, description: &str) -> Value {
+    json!({ "type": kind, "description": description, HOST_WRITES: true })
 }
 
 fn object(required: &[&str], properties: Value) -> Value {

@@ -9,17 +9,44 @@ use ironclaw_text::{lookalike, visible};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Bytes of the definitions of tools of servers in a prompt: about 10,000 tokens. With more, a catalogue is large.
+/// Bytes of the definitions of tools of servers in a prompt with the largest room: about 10,000 tokens.
 pub const DEFINITIONS_BYTES_MAX: usize = 40 << 10;
 
-/// Bytes of the lines about the tools of a large catalogue. With more, it has a line for each server.
-const LINES_BYTES_MAX: usize = DEFINITIONS_BYTES_MAX / 2;
-
-/// Bytes of the definitions that a prompt of a large catalogue contains, and of those that one search gives.
-pub const FOUND_BYTES_MAX: usize = DEFINITIONS_BYTES_MAX / 2;
+/// Bytes of found definitions in the smallest room: those of one tool.
+const FOUND_BYTES_MIN: usize = 4 << 10;
 
 /// Definitions that a prompt of a large catalogue contains; the newest win.
 const FOUND_MAX: usize = 16;
+
+/// The room for tools of MCP servers in a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of all definitions. With more, a catalogue is large.
+    definitions: usize,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self::new(DEFINITIONS_BYTES_MAX)
+    }
+}
+
+impl Room {
+    /// Returns the room for so many bytes of definitions.
+    pub const fn new(definitions: usize) -> Self {
+        Self { definitions }
+    }
+
+    /// Returns the bytes of the lines about the tools of a large catalogue. With more, it has a line for each server.
+    const fn lines(self) -> usize {
+        self.definitions / 2
+    }
+
+    /// Returns the bytes of the definitions that a prompt of a large catalogue contains, and of those that one search gives.
+    pub fn found(self) -> usize {
+        (self.definitions / 2).max(FOUND_BYTES_MIN)
+    }
+}
 
 /// Characters of a description in a line.
 const LINE_CHARACTERS_MAX: usize = 48;
@@ -45,18 +72,18 @@ pub fn bytes_of(tool: &ServerTool) -> usize {
 }
 
 /// Returns whether the definitions of these tools are too long for a prompt.
-pub fn are_large<'a>(mut tools: impl Iterator<Item = &'a ServerTool>) -> bool {
-    tools.try_fold(DEFINITIONS_BYTES_MAX, |left, tool| left.checked_sub(bytes_of(tool))).is_none()
+pub fn are_large<'a>(mut tools: impl Iterator<Item = &'a ServerTool>, room: Room) -> bool {
+    tools.try_fold(room.definitions, |left, tool| left.checked_sub(bytes_of(tool))).is_none()
 }
 
 /// Returns the tools among `tools` whose definitions a prompt contains, in the order of `tools`. `found` has the names of found tools,
 /// the newest first.
-pub fn definitions<'a>(tools: &[&'a ServerTool], found: &[String]) -> Vec<&'a ServerTool> {
+pub fn definitions<'a>(tools: &[&'a ServerTool], found: &[String], room: Room) -> Vec<&'a ServerTool> {
     let (mut taken, mut bytes) = (Vec::new(), 0);
     for name in found {
         let Some(tool) = tools.iter().find(|tool| tool.manifest.name == *name) else { continue };
         let is_in = taken.contains(&name);
-        if is_in || taken.len() == FOUND_MAX || bytes + bytes_of(tool) > FOUND_BYTES_MAX {
+        if is_in || taken.len() == FOUND_MAX || bytes + bytes_of(tool) > room.found() {
             continue;
         }
         bytes += bytes_of(tool);
@@ -67,9 +94,9 @@ pub fn definitions<'a>(tools: &[&'a ServerTool], found: &[String]) -> Vec<&'a Se
 }
 
 /// Returns the paragraph about the tools of a large catalogue: a line for each tool, or for each server if those are too long.
-pub fn paragraph(tools: &[&ServerTool]) -> String {
+pub fn paragraph(tools: &[&ServerTool], room: Room) -> String {
     let lines: String = tools.iter().map(|tool| line(tool)).collect();
-    let listed = if lines.len() <= LINES_BYTES_MAX { lines } else { servers(tools) };
+    let listed = if lines.len() <= room.lines() { lines } else { servers(tools) };
     format!(
         "You have {} tools of MCP servers. Before you call one, get its definition with {FIND_TOOLS} by words about what you need. \
          The servers wrote the words after the names.\n{}",
@@ -113,14 +140,14 @@ mod tests {
     fn lines_of_300_tools_and_servers_of_1000_have_a_bound() {
         let all = many(1_000);
         let all: Vec<&ServerTool> = all.iter().collect();
-        let of_300 = paragraph(&all[..300]);
+        let of_300 = paragraph(&all[..300], Room::default());
         assert!(of_300.contains("\n> s0__tool_7: Does its work.\n") && !of_300.contains("And more"), "{of_300}");
         assert_eq!(of_300.lines().count(), 301);
-        let of_1000 = paragraph(&all);
+        let of_1000 = paragraph(&all, Room::default());
         assert!(of_1000.starts_with("You have 1000 tools") && of_1000.ends_with("> s9: 60 tools"), "{of_1000}");
         assert_eq!(of_1000.lines().count(), 18);
         for text in [of_300, of_1000] {
-            assert!(text.len() <= LINES_BYTES_MAX + 300, "{}", text.len());
+            assert!(text.len() <= Room::default().lines() + 300, "{}", text.len());
         }
     }
 
@@ -137,24 +164,37 @@ mod tests {
         let all: Vec<&ServerTool> = all.iter().collect();
         let names: Vec<String> = all.iter().rev().map(|tool| tool.manifest.name.clone()).collect();
         let twice: Vec<String> = names.iter().flat_map(|name| [name.clone(), name.clone()]).collect();
-        let taken = definitions(&all, &twice);
+        let taken = definitions(&all, &twice, Room::default());
         let expected: Vec<&str> = all[40 - FOUND_MAX..].iter().map(|tool| tool.manifest.name.as_str()).collect();
         assert_eq!(taken.iter().map(|tool| tool.manifest.name.as_str()).collect::<Vec<_>>(), expected);
         let large: Vec<ServerTool> = (0..4)
             .map(|n| ServerTool {
-                parameters: json!({ "title": "x".repeat(FOUND_BYTES_MAX / (n + 1)) }),
+                parameters: json!({ "title": "x".repeat(Room::default().found() / (n + 1)) }),
                 ..server_tool("s", &format!("t{n}"), "")
             })
             .collect();
         let large: Vec<&ServerTool> = large.iter().collect();
         let found: Vec<String> = (0..4).map(|n| format!("s__t{n}")).collect();
-        let taken = definitions(&large, &found);
+        let taken = definitions(&large, &found, Room::default());
         assert_eq!(
             taken.iter().map(|tool| tool.tool.as_str()).collect::<Vec<_>>(),
             ["t1", "t2"],
             "the first is too large"
         );
-        assert!(definitions(&all, &["s__gone".to_owned()]).is_empty());
+        assert!(definitions(&all, &["s__gone".to_owned()], Room::default()).is_empty());
+    }
+
+    #[test]
+    fn small_room_has_room_for_one_found_tool() {
+        let all = many(20);
+        let all: Vec<&ServerTool> = all.iter().collect();
+        let bytes: usize = all.iter().map(|tool| bytes_of(tool)).sum();
+        for (room, is_large) in [(bytes, false), (bytes - 1, true), (0, true)] {
+            assert_eq!(are_large(all.iter().copied(), Room::new(room)), is_large, "{room}");
+        }
+        let none = Room::new(0);
+        assert_eq!(definitions(&all, &["s0__tool_7".to_owned()], none).len(), 1);
+        assert!(paragraph(&all, none).ends_with("> s0: 20 tools"), "a line for each tool has no room");
     }
 
     #[test]

@@ -112,10 +112,29 @@ fn schema_for_a_model_keeps_all_names_and_types() {
             let of = |(name, schema): (&String, &Value)| format!("{name} {} {}", schema["type"], schema["description"]);
             schema["properties"].as_object().into_iter().flatten().map(of).collect()
         };
-        assert_eq!(names(&sent), names(whole), "{}", tool.name);
+        let of_host: Vec<&str> = tool.host_arguments().collect();
+        let is_sent = |line: &String| !of_host.iter().any(|name| line.starts_with(&format!("{name} ")));
+        let wanted: Vec<String> = names(whole).into_iter().filter(is_sent).collect();
+        assert_eq!(names(&sent), wanted, "{}", tool.name);
+        assert!(!sent.to_string().contains("readOnly"), "{}", tool.name);
+        // A call without them is complete.
+        let required = whole["required"].as_array().expect("a list");
+        assert!(!of_host.iter().any(|name| required.contains(&json!(name))), "{}", tool.name);
         assert_eq!((&sent["required"], &sent["type"]), (&whole["required"], &whole["type"]), "{}", tool.name);
         assert!(!CHECKED_KEYWORDS.iter().any(|keyword| sent.to_string().contains(keyword)), "{}", tool.name);
     }
+}
+
+#[test]
+fn tools_that_send_have_arguments_of_the_host() {
+    for (tool, wanted) in [
+        (SEND_MESSAGE, &["recipient", "thread"][..]),
+        (SEND_FILE, &["digest", "name", "recipient", "size", "thread", "type"]),
+        (GIT_PUSH, &["changes", "commits", "diff", "over", "summary"]),
+    ] {
+        assert_eq!(find(tool).expect("built in").host_arguments().collect::<Vec<_>>(), wanted);
+    }
+    assert_eq!(builtin().iter().filter(|tool| tool.host_arguments().count() > 0).count(), 3);
 }
 
 #[test]

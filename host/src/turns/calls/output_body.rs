@@ -15,6 +15,33 @@ pub struct OutputBody {
     /// The reason why the text is not the whole answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
+    /// The arguments of its calls that the host writes, and that were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Arguments that a model wrote, and that only the host writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    pub call_id: CallId,
+    /// Their names.
+    pub arguments: Vec<String>,
+}
+
+impl LeftOut {
+    /// Returns the list of the calls with such arguments; `arguments` has the names for each call.
+    pub fn list(calls: &[Call], arguments: Vec<Vec<String>>) -> Vec<Self> {
+        let each = calls.iter().map(|call| call.call_id).zip(arguments);
+        each.filter(|(_, arguments)| !arguments.is_empty())
+            .map(|(call_id, arguments)| Self { call_id, arguments })
+            .collect()
+    }
+
+    /// Returns the remark for the model.
+    pub fn remark(&self) -> String {
+        format!("only the host writes {}; what you wrote there was left out.", self.arguments.join(", "))
+    }
 }
 
 impl OutputBody {

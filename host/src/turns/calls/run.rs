@@ -8,6 +8,7 @@ use super::output_body::Call;
 use super::result_body::ResultBody;
 use crate::registry::schedules::{self, By, Schedule};
 use crate::registry::tools::catalogue::Catalogue;
+use crate::registry::tools::levels::Room;
 use crate::registry::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
 use crate::registry::{Agent, mcp, skills};
 use crate::turns::memories::{self, Found, Kept, NewMemory, Note};
@@ -133,6 +134,7 @@ pub fn run(
     labels: &[Label],
     call: &Call,
     found: Option<&Found>,
+    room: Room,
 ) -> Result<HostResult, ironclaw_state::Error> {
     match call.tool.as_str() {
         "remember" => match arguments::<Remember>(call) {
@@ -153,7 +155,8 @@ pub fn run(
         },
         FIND_TOOLS => match arguments::<FindTools>(call) {
             Ok(wanted) => {
-                Ok(HostResult { body: find_tools(&mcp::catalogue(tx, agent)?, &wanted), labels: labels.to_vec() })
+                let catalogue = mcp::catalogue(tx, agent)?.with_room(room);
+                Ok(HostResult { body: find_tools(&catalogue, &wanted), labels: labels.to_vec() })
             }
             Err(ran) => Ok(ran),
         },
@@ -178,7 +181,7 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
         let servers = levels::servers(&all);
         return ResultBody::done(format!("no tool has any of these words; the servers are:\n{servers}"));
     }
-    let (mut left, mut shown) = (levels::FOUND_BYTES_MAX, Vec::new());
+    let (mut left, mut shown) = (catalogue.room().found(), Vec::new());
     for tool in found {
         let bytes = levels::bytes_of(tool);
         shown.push(match left.checked_sub(bytes) {

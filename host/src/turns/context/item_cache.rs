@@ -4,11 +4,12 @@
 //! Keeps only data that the record never changes. A ref that differs in any field from a verified one is checked against the record. See
 //! [`crate::turns::context`].
 
+use super::speakers;
 use super::system::Now;
 use crate::registry::Mode;
 use crate::turns::calls::{OutputBody, ResultBody};
 use crate::turns::items::{self, Recorded, parse_body};
-use ironclaw_contract::ids::{ItemId, TurnId};
+use ironclaw_contract::ids::{ItemId, MessageId, PersonId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Span;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
@@ -38,6 +39,8 @@ pub struct ItemCache {
     /// The opening times of turns in the zone, by ordinal.
     opened: HashMap<i64, Arc<Now>>,
     zone: Option<TimeZone>,
+    /// The names of the people whose words were quoted.
+    speakers: HashMap<PersonId, Arc<str>>,
     body_bytes: usize,
     /// The newest request that was answered.
     answered: Option<AnsweredRequest>,
@@ -213,6 +216,21 @@ impl ItemCache {
         }
         let found = deliveries::is_of_turn(tx, turn, item.tuple.item)?;
         Ok(*item.is_delivered.get_or_init(|| found))
+    }
+
+    /// Returns the name of the sender of a message for a prompt. It stays the same while the session is awake.
+    pub(super) fn speaker(
+        &mut self,
+        tx: &ReadTx<'_>,
+        message: MessageId,
+        sender: PersonId,
+    ) -> Result<Arc<str>, ironclaw_state::Error> {
+        if let Some(known) = self.speakers.get(&sender) {
+            return Ok(Arc::clone(known));
+        }
+        let name: Arc<str> = speakers::name(tx, message, sender)?.into();
+        self.speakers.insert(sender, Arc::clone(&name));
+        Ok(name)
     }
 
     /// Returns the time when the turn of this ordinal was opened, in this zone.

@@ -6,10 +6,10 @@ use super::checked::Checked;
 use super::item_cache::{Content, Item, ItemCache};
 use super::system::{Now, Reader};
 use super::{images, order};
-use crate::turns::calls::{Call, OutputBody, ResultBody};
+use crate::turns::calls::{Call, OutputBody, ResultBody, host_arguments};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, Recorded};
-use ironclaw_contract::ids::{AgentId, CallId, PersonId};
+use ironclaw_contract::ids::{AgentId, CallId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_model::image::ImageContent;
@@ -22,7 +22,7 @@ use ironclaw_store::tables::requests::{self, Status};
 use ironclaw_store::tables::turns::CallState;
 use ironclaw_store::tables::{agents, turns};
 use ironclaw_text::lookalike;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The words about a call that had not begun when its turn ended.
@@ -42,7 +42,8 @@ pub(super) enum Dates {
 
 /// Returns the parts of these items, and the ordinal of the last turn among them.
 ///
-/// With [`Dates::Said`] the host adds the date wherever it changes.
+/// With [`Dates::Said`] the host adds the time behind the messages of a turn, wherever it changes: small models copy a line that comes
+/// first.
 pub(super) fn compose(
     tx: &ReadTx<'_>,
     reader: &Reader<'_>,
@@ -65,20 +66,32 @@ pub(super) fn compose(
         resolved_upto,
         parts: Vec::new(),
         now: None,
+        left_out: HashMap::new(),
     };
+    // The turn whose messages came, and whose time did not come yet.
+    let mut undated = None;
     for (ordinal, part) in ordered {
+        let item = part.item();
+        let dated =
+            ordinal.filter(|_| dates == Dates::Said && item.is_some_and(|item| item.tuple.kind != ItemKind::Summary));
+        let is_said = item.is_some_and(|item| item.tuple.kind == ItemKind::Message && item.tuple.turn.is_none());
+        if let Some(of) = undated.take_if(|of| !is_said || dated != Some(*of)) {
+            composer.date(of)?;
+        }
+        match (dated, is_said) {
+            (Some(of), true) => undated = Some(of),
+            (Some(of), false) => composer.date(of)?,
+            (None, _) => {}
+        }
         match part {
             Checked::Quoted(text) => composer
                 .parts
                 .push(Part::Context { author: "unsealed".to_owned(), text: lookalike::neutralise(&text).into_owned() }),
-            Checked::Item(item) => {
-                let is_dated = dates == Dates::Said && item.tuple.kind != ItemKind::Summary;
-                if let Some(ordinal) = ordinal.filter(|_| is_dated) {
-                    composer.date(ordinal)?;
-                }
-                composer.item(&item)?;
-            }
+            Checked::Item(item) => composer.item(&item)?,
         }
+    }
+    if let Some(of) = undated {
+        composer.date(of)?;
     }
     images::keep_newest(&mut composer.parts);
     Ok((composer.parts, last))
@@ -130,6 +143,8 @@ struct Composer<'a, 'tx> {
     parts: Vec<Part>,
     /// The last time in the prompt.
     now: Option<Arc<Now>>,
+    /// The remarks on calls with arguments that the host writes, for their results.
+    left_out: HashMap<CallId, String>,
 }
 
 impl Composer<'_, '_> {
@@ -171,7 +186,11 @@ impl Composer<'_, '_> {
                 // Only the prompt of a schedule is a message that a model wrote as a whole. An answer quotes the question.
                 Author::Model if spans.len() == 1 => Part::Task { text: text.to_owned() },
                 Author::Agent { agent } => self.agent_part(agent, item, text)?,
-                _ => span_part(&span.author, text, principal),
+                Author::Person { person } if Some(person) != principal => {
+                    let author = self.cache.speaker(self.tx, item.tuple.item.message(), person)?;
+                    Part::Context { author: author.to_string(), text: text.to_owned() }
+                }
+                _ => span_part(&span.author, text),
             });
             start = end;
             if let Some(SentImage { path, digest, .. }) = images.next_if(|image| image.span == at) {
@@ -220,17 +239,19 @@ impl Composer<'_, '_> {
             self.of_script.extend(output.calls.iter().map(|call| call.call_id));
             return Ok(());
         }
+        // A model would copy the arguments that the host wrote.
         let past = |call: &Call| PastCall {
             call_id: call.call_id.to_string(),
             tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
+            arguments: host_arguments::without(&call.tool, &call.arguments),
         };
         let calls = output.calls.iter().map(past).collect();
         self.parts.push(Part::Assistant { text: output.text.clone(), calls });
+        self.left_out.extend(output.left_out.iter().map(|left_out| (left_out.call_id, left_out.remark())));
         for call in &output.calls {
             self.offered.insert(call.call_id);
             if !self.answered.contains(&call.call_id) {
-                let text = self.without_result(call.call_id)?;
+                let text = self.with_remark(call.call_id, self.without_result(call.call_id)?);
                 self.parts.push(result_of(call.call_id, call.tool.clone(), false, text));
             }
         }
@@ -261,10 +282,20 @@ impl Composer<'_, '_> {
         }
         let tool = item.tuple.tool.clone().unwrap_or_default();
         self.parts.push(match item.tuple.call.filter(|call| self.offered.contains(call)) {
-            Some(call) => result_of(call, tool, result.is_ok(), result.text.clone()),
+            Some(call) => result_of(call, tool, result.is_ok(), self.with_remark(call, result.text.clone())),
             // Its call is not in the context, so it can only be a quote.
             None => Part::Context { author: format!("an earlier result of {tool}"), text: result.text.clone() },
         });
+    }
+}
+
+impl Composer<'_, '_> {
+    /// Returns the text of a result, with the remark on arguments of its call that the host writes.
+    fn with_remark(&self, call: CallId, text: String) -> String {
+        match self.left_out.get(&call) {
+            Some(remark) => format!("{text}\n[The host: {remark}]"),
+            None => text,
+        }
     }
 }
 
@@ -299,13 +330,12 @@ fn by_script(output: &OutputBody) -> Part {
     Part::Remark { text }
 }
 
-/// Returns the part for a text of this author. Only the text of the turn's principal is a request.
-fn span_part(author: &Author, text: &str, principal: Option<PersonId>) -> Part {
+/// Returns the part for a text of this author; a person is the turn's principal, whose text alone is a request.
+fn span_part(author: &Author, text: &str) -> Part {
     let text = text.to_owned();
     let context = |author: String, text: String| Part::Context { author, text };
     match author {
-        Author::Person { person } if Some(*person) == principal => Part::Person { text },
-        Author::Person { .. } => context("another person".to_owned(), text),
+        Author::Person { .. } => Part::Person { text },
         Author::Quoted => context("quoted by the sender".to_owned(), text),
         Author::File { name } => context(format!("file {name}"), text),
         Author::Model => context("a model".to_owned(), text),

@@ -106,6 +106,12 @@ pub fn follow_ups_of(tx: &ReadTx<'_>, root: MessageId) -> Result<u64, Error> {
     tx.get(sql, [root], |row| row.get(0))
 }
 
+/// Returns whether a guest sent this message.
+pub fn is_of_guest(tx: &ReadTx<'_>, id: MessageId) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM messages WHERE id = ?1 AND principal_kind = ?2";
+    Ok(tx.find(sql, params![id, Principal::Guest.name()], |_| Ok(()))?.is_some())
+}
+
 pub fn find(tx: &ReadTx<'_>, id: MessageId) -> Result<Option<Message>, Error> {
     tx.find("SELECT * FROM messages WHERE id = ?1", [id], Message::read)
 }

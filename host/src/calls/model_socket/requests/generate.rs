@@ -15,7 +15,7 @@ use crate::gateway::requests::{self, Asked, Asking};
 use crate::registry::Agent;
 use crate::registry::tools::Runs;
 use crate::sessions::store;
-use crate::turns::calls::{self, Judgement, ResultTarget, TurnFacts};
+use crate::turns::calls::{self, Judgement, LeftOut, ResultTarget, TurnFacts};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
 use crate::turns::items::{self, NewItem};
 use crate::turns::memories::{self, Found};
@@ -111,7 +111,9 @@ impl Server {
             let named = context::items(&checked);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
-            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system() };
+            let zone = TimeZone::system();
+            let (loopback, room) = (shared.settings.now().host_policy.egress.loopback(), shared.turns.config.room());
+            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &zone, loopback, room };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
             let request =
@@ -200,6 +202,8 @@ impl Server {
     }
 
     async fn record_output(&self, turn: TurnId, mut prepared: Prepared, mut answered: Answered) -> Answer {
+        // First, because the host writes them next.
+        let left_out: Vec<_> = answered.output.calls.iter_mut().map(calls::host_arguments::remove).collect();
         let (refused, mut copies) = self.prepare_calls(turn, &mut prepared, &mut answered.output.calls).await?;
         let found = self.search_notes(&prepared, &answered.output.calls).await?;
         let text = lookalike::neutralise(&answered.output.text).into_owned();
@@ -220,8 +224,8 @@ impl Server {
                 let judged = wanted.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
                 let mut judged: Vec<calls::Judged> = judged.collect();
                 pushes::refuse(&mut judged, refused);
-                let calls = judged.iter().map(|judged| judged.call.clone()).collect();
-                let body = OutputBody { text, calls, cut: output.cut };
+                let calls: Vec<_> = judged.iter().map(|judged| judged.call.clone()).collect();
+                let body = OutputBody { text, left_out: LeftOut::list(&calls, left_out), calls, cut: output.cut };
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)?;
@@ -246,7 +250,7 @@ impl Server {
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
                     let found = found.get(&position);
-                    let verdict = verdict(tx, &target, &agent, &open, &of_output, judged, found)?;
+                    let verdict = asks.verdict(tx, &target, judged, found)?;
                     let call = &judged.call;
                     let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
                     answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
@@ -451,46 +455,48 @@ impl Asks<'_> {
         judged.judgement = judgement;
         Ok(allowance)
     }
-}
 
-/// Returns the verdict on a judged call. A call that concerns the host's own record alone runs here, with the labels of its output.
-fn verdict(
-    tx: &mut WriteTx<'_>,
-    target: &ResultTarget<'_>,
-    agent: &Agent,
-    turn: &Turn,
-    labels: &[Label],
-    judged: &calls::Judged,
-    found: Option<&Found>,
-) -> Result<Verdict, Error> {
-    let (code, detail) = match &judged.judgement {
-        Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
-        Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
-        Judgement::Permitted { runs: Runs::Await, .. } | Judgement::NeedsPerson { .. } => return Ok(Verdict::Await),
-        Judgement::Permitted { runs: Runs::Host, .. } => {
-            let call = &judged.call;
-            let calls::HostResult { body, labels } = calls::run(tx, agent, turn, labels, call, found)?;
-            let author = Author::Tool { tool: call.tool.clone() };
-            let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
-            calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
-            Entry::new(LedgerEvent::CallRan)
-                .session(target.session)
-                .turn(target.turn)
-                .with("call", call.call_id)
-                .with("tool", call.tool.clone())
-                .with("ok", body.is_ok())
-                .with("outcome", body.outcome.name())
-                .with("digest", item.tuple.digest)
-                .append(tx)?;
-            return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
-        }
-        Judgement::Refused { code, detail } => (*code, detail),
-    };
-    let result = calls::refusal(code, detail);
-    let call = &judged.call;
-    // It has the host's words and those of the model, and nothing from outside beyond what its output had seen.
-    let labels = labels.to_vec();
-    let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, Author::Host, labels, &result)?;
-    calls::set_refusal(tx, call.call_id, item.tuple.item)?;
-    Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
+    /// Returns the verdict on a judged call. A call that concerns the host's own record alone runs here, with the labels of its output.
+    fn verdict(
+        &self,
+        tx: &mut WriteTx<'_>,
+        target: &ResultTarget<'_>,
+        judged: &calls::Judged,
+        found: Option<&Found>,
+    ) -> Result<Verdict, Error> {
+        let Asks { agent, turn, labels, .. } = *self;
+        let (code, detail) = match &judged.judgement {
+            Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
+            Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
+            Judgement::Permitted { runs: Runs::Await, .. } | Judgement::NeedsPerson { .. } => {
+                return Ok(Verdict::Await);
+            }
+            Judgement::Permitted { runs: Runs::Host, .. } => {
+                let call = &judged.call;
+                let calls::HostResult { body, labels } =
+                    calls::run(tx, agent, turn, labels, call, found, self.shared.turns.config.room())?;
+                let author = Author::Tool { tool: call.tool.clone() };
+                let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
+                calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
+                Entry::new(LedgerEvent::CallRan)
+                    .session(target.session)
+                    .turn(target.turn)
+                    .with("call", call.call_id)
+                    .with("tool", call.tool.clone())
+                    .with("ok", body.is_ok())
+                    .with("outcome", body.outcome.name())
+                    .with("digest", item.tuple.digest)
+                    .append(tx)?;
+                return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
+            }
+            Judgement::Refused { code, detail } => (*code, detail),
+        };
+        let result = calls::refusal(code, detail);
+        let call = &judged.call;
+        // It has the host's words and those of the model, and nothing from outside beyond what its output had seen.
+        let labels = labels.to_vec();
+        let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, Author::Host, labels, &result)?;
+        calls::set_refusal(tx, call.call_id, item.tuple.item)?;
+        Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
+    }
 }

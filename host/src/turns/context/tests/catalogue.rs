@@ -2,7 +2,7 @@
 
 use super::fixture::{ANN, Fixture, with_fixture};
 use crate::registry::tools::FIND_TOOLS;
-use crate::registry::tools::levels::DEFINITIONS_BYTES_MAX;
+use crate::registry::tools::levels::{DEFINITIONS_BYTES_MAX, Room};
 use serde_json::json;
 
 /// Bytes of the JSON around the definitions and lines: names of fields, and line ends that become two characters.
@@ -51,6 +51,20 @@ fn prompt_with_300_and_1000_tools_stays_in_its_budget() {
             assert!(bytes - without <= DEFINITIONS_BYTES_MAX + AROUND_BYTES_MAX, "{count}: {bytes}");
         });
     }
+}
+
+#[test]
+fn small_room_has_the_search_for_few_tools() {
+    with_fixture(|mut fixture| {
+        fixture.ask(ANN, "!hello");
+        give(&mut fixture, 12);
+        let (bytes, names) = measured(&mut fixture);
+        assert!(names.iter().any(|name| name == "s0__report_11") && !names.iter().any(|name| name == FIND_TOOLS));
+        fixture.room = Room::new(4 << 10);
+        let (small, names) = measured(&mut fixture);
+        assert_eq!(names.last().map(String::as_str), Some(FIND_TOOLS));
+        assert!(small < bytes - (4 << 10), "{small} of {bytes}");
+    });
 }
 
 #[test]

@@ -9,20 +9,23 @@ use crate::gateway::decide::proof::{Approved, Direct};
 use crate::gateway::writers;
 use crate::registry::mcp::listing::Listing;
 use crate::registry::mounts::{self, Mount};
+use crate::registry::tools::levels::Room;
 use crate::registry::tools::{Class, Runs};
 use crate::registry::{self, Agent, AgentDraft, Mode, Role, channels};
 use crate::sessions::store::tests::{draft, make_owner};
 use crate::sessions::store::{self, Session};
-use crate::turns::calls::{self, Call, Judged, Judgement, ResultBody, ResultTarget};
+use crate::turns::calls::{self, Call, Judged, Judgement, LeftOut, ResultBody, ResultTarget};
 use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{self, Close, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{BootId, CallId, ItemId, MessageId, PersonId};
 use ironclaw_contract::operator::{ChannelKind, MessageFile};
-use ironclaw_contract::seam::change::{Engage, Packages, Wiring};
+use ironclaw_contract::seam::change::{Engage, Packages, Senders, UnknownSenders, Wiring};
+use ironclaw_contract::seam::egress::{Commands, Egress};
 use ironclaw_contract::seam::message::{Author, Kind, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_contract::seam::socket::{Context, RefusalCode};
+use ironclaw_judge::egress::Loopback;
 use ironclaw_model::{Cut, Prompt};
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::{ContentKey, SecretText, WrappingKey};
@@ -55,6 +58,12 @@ pub(super) struct Fixture<'a, 'tx> {
     pub(super) tx: &'a mut WriteTx<'tx>,
     pub(super) is_script: bool,
     pub(super) thread: String,
+    /// The group of each message.
+    pub(super) group: Option<String>,
+    pub(super) room: Room,
+    /// The arguments of each call, and those that were left out of it.
+    pub(super) arguments: String,
+    pub(super) left_out: Vec<String>,
     sealer: Sealer,
     wrapping: WrappingKey,
     owner: PersonId,
@@ -86,7 +95,10 @@ fn set<'a, 'tx>(tx: &'a mut WriteTx<'tx>, wrapping: WrappingKey) -> Fixture<'a, 
     let wiring = Wiring { pattern: Some("^!".to_owned()), ..Wiring::new("desk".to_owned(), Engage::Pattern) };
     writers::channels::wire(tx, &Approved::by_test(owner), &channel, agent.id, &wiring).expect("wired");
     let sealer = Sealer::new(BootId::new()).expect("a sealer");
-    Fixture { tx, is_script: false, thread: String::new(), sealer, wrapping, owner, agent: agent.name }
+    let (thread, group, room, arguments, left_out) =
+        (String::new(), None, Room::default(), "{}".to_owned(), Vec::new());
+    let agent = agent.name;
+    Fixture { tx, is_script: false, thread, group, room, arguments, left_out, sealer, wrapping, owner, agent }
 }
 
 impl Fixture<'_, '_> {
@@ -131,6 +143,7 @@ impl Fixture<'_, '_> {
             thread_id: self.thread.clone(),
             sender: sender.to_owned(),
             agent: self.agent.clone(),
+            group: self.group.clone(),
             files,
             ..received(text)
         };
@@ -183,9 +196,12 @@ impl Fixture<'_, '_> {
         cut: Option<Cut>,
     ) -> ItemId {
         let (session, turn, key) = (self.session().id, self.turn().id, self.key());
-        let call = |tool: &str| Call { call_id: CallId::new(), tool: tool.to_owned(), arguments: "{}".to_owned() };
+        let arguments = || self.arguments.clone();
+        let call = |tool: &str| Call { call_id: CallId::new(), tool: tool.to_owned(), arguments: arguments() };
         let asked: Vec<Call> = calls.iter().map(|(tool, _)| call(tool)).collect();
-        let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone(), cut });
+        let left_out = |call: &Call| LeftOut { call_id: call.call_id, arguments: self.left_out.clone() };
+        let left_out = asked.iter().filter(|_| !self.left_out.is_empty()).map(left_out).collect();
+        let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone(), cut, left_out });
         let spans = vec![Span { author: Author::Model, bytes: json.len() }];
         let labels = vec![Label::LlmDerived];
         let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("an item");
@@ -307,7 +323,8 @@ impl Fixture<'_, '_> {
     pub(super) fn prompt_of(&mut self, checked: Vec<Checked>, mut cache: ItemCache) -> Prompt {
         let (agent, turn, key) = (self.agent(), self.turn(), self.key());
         let zone = TimeZone::fixed(tz::offset(1));
-        let reader = Reader { agent: &agent, turn: &turn, is_script: self.is_script, zone: &zone };
+        let (loopback, room) = (Loopback::Refused, self.room);
+        let reader = Reader { agent: &agent, turn: &turn, is_script: self.is_script, zone: &zone, loopback, room };
         compose(self.tx, &reader, checked, &key, &mut cache).expect("a prompt")
     }
 
@@ -337,6 +354,31 @@ impl Fixture<'_, '_> {
         table::set_seen(self.tx, server, &listing.text(), DAY_MS).expect("set");
         table::confirm_server(self.tx, server, None, DAY_MS).expect("confirmed");
         table::put_grant(self.tx, agent, server, tools).expect("granted");
+    }
+
+    /// Grants a host of the network.
+    pub(super) fn reach(&mut self, host: &str, methods: &[&str], paths: &[&str], commands: Option<Commands>) {
+        let all = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+        let granted = Egress {
+            host: host.to_owned(),
+            port: None,
+            methods: all(methods),
+            paths: all(paths),
+            secret: None,
+            upload_bytes_max: None,
+            commands,
+        };
+        let agent = self.agent().id;
+        ironclaw_store::tables::agents::put_egress(self.tx, agent, &granted).expect("granted");
+    }
+
+    /// Lets strangers talk in the room.
+    pub(super) fn open_to_strangers(&mut self) {
+        let (from, unknown) = (Senders::All, UnknownSenders::Public);
+        let wiring =
+            Wiring { from, unknown, pattern: Some("^!".to_owned()), ..Wiring::new("desk".to_owned(), Engage::Pattern) };
+        let (agent, channel) = (self.agent().id, channels::find(self.tx, "desk").expect("read").expect("there"));
+        writers::channels::wire(self.tx, &Approved::by_test(self.owner), &channel, agent, &wiring).expect("wired");
     }
 
     pub(super) fn install(&mut self, apt: &[&str]) {
