@@ -145,13 +145,26 @@ fn check(config: &Config) -> Result<(), String> {
         return Err("jail.uid_base and jail.uid_count must make a range below 2^32".to_owned());
     }
     config.session.check()?;
-    for (name, setting) in [("api.listen", &config.api.listen), ("webhook.listen", &config.webhook.listen)] {
-        crate::api::port::parse(name, setting)?;
+    check_listeners(config)?;
+    if config.session.awake_max >= config.jail.uid_count {
+        return Err("session.awake_max must be less than jail.uid_count: each session has a uid".to_owned());
     }
     if let Some(relative) = config.mounts.allow.iter().find(|path| !path.is_absolute()) {
         return Err(format!("mounts.allow: {} is not absolute", relative.display()));
     }
     config.packages.check()
+}
+
+/// Refuses an address that is none, and one of two listeners. Port 0 means another port for each.
+fn check_listeners(config: &Config) -> Result<(), String> {
+    let api = crate::api::port::parse("api.listen", &config.api.listen)?;
+    let hooks = crate::api::port::parse("webhook.listen", &config.webhook.listen)?;
+    match api.filter(|address| api == hooks && address.port() != 0) {
+        Some(address) => {
+            Err(format!("webhook.listen and api.listen are both {address}: give one of them another port"))
+        }
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -192,6 +205,32 @@ mod tests {
         ] {
             let error = parse(&format!("[{table}]\n{row}\n"), Path::new("c.toml")).expect_err(row).to_string();
             assert!(error.starts_with(&format!("c.toml: line 2: {name} ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn settings_that_exclude_each_other_are_refused_by_name() {
+        for (text, names) in [
+            (
+                "[api]\nlisten = \"127.0.0.1:8787\"\n[webhook]\nlisten = \"127.0.0.1:8787\"\n",
+                &["api.listen", "webhook.listen"],
+            ),
+            ("[api]\nlisten = \"[::1]:9\"\n[webhook]\nlisten = \"[0:0::1]:9\"\n", &["api.listen", "webhook.listen"]),
+            ("[session]\nawake_max = 8\n[jail]\nuid_count = 8\n", &["session.awake_max", "jail.uid_count"]),
+            (
+                "[session]\nawake_max = 2\nawake_per_agent_max = 3\n",
+                &["session.awake_max", "session.awake_per_agent_max"],
+            ),
+        ] {
+            let error = parse(text, Path::new("c.toml")).expect_err(text).to_string();
+            assert!(error.starts_with("c.toml: line ") && names.iter().all(|name| error.contains(name)), "{error}");
+        }
+        for text in [
+            "[api]\nlisten = \"127.0.0.1:0\"\n[webhook]\nlisten = \"127.0.0.1:0\"\n",
+            "[api]\nlisten = \"127.0.0.1:9\"\n[webhook]\nlisten = \"[::1]:9\"\n",
+            "[session]\nawake_max = 7\n[jail]\nuid_count = 8\n",
+        ] {
+            parse(text, Path::new("c.toml")).unwrap_or_else(|error| panic!("{text}: {error}"));
         }
     }
 
