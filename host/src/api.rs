@@ -30,6 +30,7 @@ mod memory;
 mod models;
 mod named;
 mod openapi;
+mod page;
 mod paths;
 mod people;
 pub mod port;

@@ -1,10 +1,23 @@
-//! The reload of the settings.
+//! The reload of the settings, and the directories that may be granted to agents.
 //!
 //! Plain data: the host decides which settings need a restart. See [`crate::operator`].
 
+use crate::canonical::Digest;
 use serde::{Deserialize, Serialize};
 
-/// `POST /v1/config/reload`.
+/// `POST /v1/config/mounts`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NewAllowed {
+    /// The absolute path of a directory of the machine, without a link.
+    pub directory: String,
+    /// The digest of the page of `POST /v1/config/mounts/review`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
+}
+
+/// The answer of `POST /v1/config/reload` and `POST /v1/config/mounts`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Reloaded {

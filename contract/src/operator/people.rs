@@ -75,7 +75,7 @@ pub struct NewIdentity {
     pub shown: Option<Digest>,
 }
 
-/// The page of a step that gives a person more: a new identity, or another role.
+/// The page of a step that is no change: a new identity or another role of a person, or a directory that may be granted to agents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PersonPage {

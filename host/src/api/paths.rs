@@ -236,6 +236,13 @@ fn routes_of_people_and_models() -> Vec<Route> {
         route(ADD_TOKEN, Owner, "Make a token for a person", tokens::create),
         route(REMOVE_TOKEN, Member, "Revoke a token: one's own, or as an owner any", tokens::revoke),
         route(ROTATE_TOKEN, Member, "Replace a token by a fresh one; `current` for the caller's", tokens::rotate),
+        route(ALLOW_DIRECTORY, Owner, "Allow that agents are granted a directory, exactly as shown", settings::allow),
+        route(
+            REVIEW_ALLOWED,
+            Owner,
+            "The page of a directory that is to be allowed; allows nothing",
+            settings::review_allowed,
+        ),
         route(RELOAD_CONFIG, Owner, "Read the settings and the policy again", settings::reload),
         route(DOCUMENT, Member, "This document", openapi::document),
         route(METRICS, Member, "Metrics for Prometheus, without data of persons", health::metrics),

@@ -15,7 +15,6 @@ use crate::registry::person_removal::{self, LostAccess};
 use crate::registry::{self, Giver, Identity, Person, Role, TokenId};
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
@@ -120,7 +119,7 @@ pub async fn review_link(
         })
     });
     let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
-    Ok(Json(page_view(shown)))
+    Ok(Json(super::page::view(shown)))
 }
 
 /// `POST /v1/people/{person}/role/review`: the page of another role. Sets nothing.
@@ -133,11 +132,7 @@ pub async fn review_role(
     let shown =
         api.state().decide(move |tx| with_known_person(tx, &person, &by, |_, person| Ok(page::role(person, wanted))));
     let shown = shown.await.map_err(|denied: Denied| Answer::from(denied))?;
-    Ok(Json(page_view(shown)))
-}
-
-fn page_view(shown: String) -> PersonPage {
-    PersonPage { shown_digest: Digest::of(shown.as_bytes()), shown }
+    Ok(Json(super::page::view(shown)))
 }
 
 /// Reads the role of a request.

@@ -22,6 +22,7 @@ use ironclaw_store::record::Record;
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::shutdown::Shutdown;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -97,4 +98,10 @@ pub trait Reload: Send + Sync {
     /// # Errors
     /// Refuses a file that is not valid; the running settings do not change then.
     fn reload(self: Arc<Self>, by: PersonId) -> Reloading;
+
+    /// Adds a directory to `[mounts] allow` of `config.toml`, and reads both files as [`Self::reload`] does.
+    ///
+    /// # Errors
+    /// Refuses a file that is not valid, or that has no place for the directory; nothing changes then.
+    fn allow(self: Arc<Self>, by: PersonId, directory: PathBuf) -> Reloading;
 }

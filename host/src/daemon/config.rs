@@ -3,6 +3,7 @@
 //! Declares no setting but those of jails: each other table is the `Config` of its module. An unknown key is refused with the nearest
 //! known one. See [`ironclaw_contract::settings!`].
 
+mod allow;
 mod template;
 mod values;
 
@@ -11,7 +12,7 @@ pub use values::Values;
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::settings::Setting;
-use ironclaw_state::home::Home;
+use ironclaw_state::home::{Home, write_private};
 use ironclaw_store::toml_file::{self, Error};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -118,6 +119,27 @@ pub fn keys(home: &Home) -> Result<ironclaw_state::keys::Config, Error> {
 /// Returns whether there is no settings file, or only an empty one.
 pub fn is_absent(home: &Home) -> bool {
     file_of(home).is_none_or(|path| toml_file::is_absent(&path))
+}
+
+/// Adds a directory to `[mounts] allow` in the settings file of a home; makes the file if there is none. Keeps its comments.
+///
+/// # Errors
+/// A file that is not valid, cannot be written, or has no place for the directory. It does not change then.
+pub fn allow(home: &Home, directory: &Path) -> Result<(), Error> {
+    let File { path, .. } = read(home)?;
+    // A link to the file stays one.
+    let path = path.unwrap_or_else(|| home.config());
+    let path = path.canonicalize().unwrap_or(path);
+    let text = if path.exists() { toml_file::read(&path)? } else { String::new() };
+    let changed = allow::with_allowed(&text, directory).map_err(|what| toml_file::refused(&path, what))?;
+    parse(&changed, &path)?;
+    let unwritten = |source: std::io::Error| toml_file::refused(&path, format!("cannot write it: {source}"));
+    let permissions = std::fs::metadata(&path).map(|found| found.permissions()).ok();
+    write_private(&path, changed.as_bytes()).map_err(|error| unwritten(std::io::Error::other(error)))?;
+    match permissions {
+        Some(permissions) => std::fs::set_permissions(&path, permissions).map_err(unwritten),
+        None => Ok(()),
+    }
 }
 
 fn file_of(home: &Home) -> Option<PathBuf> {

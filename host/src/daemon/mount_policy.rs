@@ -50,7 +50,8 @@ pub enum Exposed {
     Mounts { source: io::Error },
 }
 
-/// Collects the facts of this machine that changes are checked against. A missing directory allows no mount.
+/// Collects the facts of this machine that changes are checked against. An allowed directory that is made later counts by its name: the
+/// check of a mount follows no link.
 pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) -> Result<HostPolicy, Exposed> {
     let own: Vec<HostPath> = own(config, home).into_iter().chain(sockets(runtime, socket)).collect();
     refuse_exposed(&own, &places_of_commands(), &packages::shown())?;
@@ -60,7 +61,8 @@ pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) 
     let sources = config.packages.apt_sources.clone();
     let private = own.into_iter().map(|own| own.path).chain([programs, units, sources].into_iter().flatten());
     let allowed = config.mounts.allow.iter();
-    let allowed: Vec<_> = allowed.filter_map(|path| Some((path.clone(), path.canonicalize().ok()?))).collect();
+    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let allowed: Vec<_> = allowed.map(|path| (path.clone(), real(path))).collect();
     Ok(HostPolicy {
         mounts: allowed.iter().map(|(_, real)| real.clone()).collect(),
         linked: allowed.into_iter().filter(|(named, real)| named != real).collect(),

@@ -95,6 +95,19 @@ impl Reloader {
 
     async fn run(&self, by: Option<PersonId>) -> Result<Reloaded, Denied<Error>> {
         let mut values = self.values.lock().await;
+        self.read_again(by, &mut values).await
+    }
+
+    /// Adds a directory to `[mounts] allow`, and reads the files again.
+    async fn add_allowed(&self, by: PersonId, directory: PathBuf) -> Result<Reloaded, Denied<Error>> {
+        let mut values = self.values.lock().await;
+        let home = self.files.home.clone();
+        let added = tokio::task::spawn_blocking(move || config::allow(&home, &directory)).await;
+        added.map_err(|_| Error::Stopping)?.map_err(|error| refused(error.to_string()))?;
+        self.read_again(Some(by), &mut values).await
+    }
+
+    async fn read_again(&self, by: Option<PersonId>, values: &mut Values) -> Result<Reloaded, Denied<Error>> {
         let (files, now) = (self.files.clone(), values.clone());
         // An allowed directory may be on a disk that hangs.
         let checked = tokio::task::spawn_blocking(move || files.check(&now)).await.map_err(|_| Error::Stopping)?;
@@ -106,7 +119,7 @@ impl Reloader {
         }
         let reloaded = Reloaded {
             file: file.path.as_ref().map(|path| path.display().to_string()),
-            applied: changed(Applies::Live, &values, &next_values),
+            applied: changed(Applies::Live, values, &next_values),
             restart: changed(Applies::Restart, &next_values, &file.values),
             policy_changed: self.changes.settings().policy != next.policy,
             warnings: unmet.iter().map(ToString::to_string).collect(),
@@ -183,6 +196,10 @@ impl Reloader {
 impl Reload for Reloader {
     fn reload(self: Arc<Self>, by: PersonId) -> Reloading {
         Box::pin(async move { self.run(Some(by)).await })
+    }
+
+    fn allow(self: Arc<Self>, by: PersonId, directory: PathBuf) -> Reloading {
+        Box::pin(async move { self.add_allowed(by, directory).await })
     }
 }
 

@@ -23,6 +23,7 @@ mod skills;
 mod wiring;
 
 pub use kind::{Preparation, Prepared};
+pub use mounts::check_allowable;
 pub use schedule::lost as lost_right;
 pub(super) use settings::for_default_model;
 

@@ -122,6 +122,7 @@ fn granted_directory_is_named_to_the_model_until_revoked() {
 
     let refused = host.ctl(&["agent", "grant-dir", "a", "/usr/share", "--yes"]).refused("cannot be mounted");
     assert!(refused.stderr.contains("add \"/usr/share\" to `allow` below `[mounts]`"), "{}", refused.stderr);
+    host.ctl(&["agent", "grant-dir", "a", "/srv/no/such", "--yes"]).refused("there is no directory /srv/no/such");
     let refused = host.ctl(&["agent", "grant-dir", "a", &at("tmp"), "--yes"]).refused("reserved");
     assert!(refused.stderr.contains("--as /NAME"), "{}", refused.stderr);
     assert_eq!(waiting(&host), Vec::<String>::new(), "a refused request makes no change");

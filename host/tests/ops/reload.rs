@@ -2,7 +2,8 @@
 //!
 //! They use the real daemon. See `e2e::mounts` for granted directories.
 
-use crate::support::host_fixture::{TestHost, wait_for};
+use crate::support::client::Raw;
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
@@ -12,7 +13,11 @@ use std::path::Path;
 
 /// Starts a host with an agent, and creates a directory with a file that every user can read.
 fn new_host() -> (TestHost, tempfile::TempDir) {
-    let host = TestHost::new().started();
+    with_agent(TestHost::new())
+}
+
+fn with_agent(host: TestHost) -> (TestHost, tempfile::TempDir) {
+    let host = host.started();
     host.ctl(&["agent", "add", "a", "--tool", "read_file"]).ok();
     let data = tempfile::tempdir().expect("a temporary directory");
     fs::set_permissions(data.path(), PermissionsExt::from_mode(0o755)).expect("permissions");
@@ -59,6 +64,54 @@ fn allowed_directory_is_added_and_removed_by_reloads() {
         assert!(["by", "config", "policy"].iter().all(|field| entry["data"][field].is_string()), "{entry}");
     }
     assert_eq!(entries[2]["data"]["applied"], applied);
+}
+
+#[test]
+fn grant_can_extend_the_allowed_directories() {
+    let (host, data) = with_agent(TestHost::own(Build::Plain));
+    let own = "# my settings\n[mounts]\n# none yet\nallow = []\n\n[log] # quiet\n";
+    host.configure(own);
+    let directory = data.path().canonicalize().expect("an existing path").display().to_string();
+    let grant = |more: &[&str]| host.ctl(&[&["agent", "grant-dir", "a", &directory, "--yes"], more].concat());
+    let refused = grant(&[]).refused("no directory of this host may be mounted");
+    assert!(refused.stderr.contains("--allow"), "{}", refused.stderr);
+    // Each step has its page, and what no agent could get is not allowed.
+    host.ctl(&["agent", "grant-dir", "a", &host.home.display().to_string(), "--allow", "--yes"])
+        .refused("the host itself");
+    let owner = Raw::of(&host);
+    for (body, code) in [
+        (json!({ "directory": directory }), "page_unseen"),
+        (json!({ "directory": directory, "shown": "00".repeat(32) }), "shown_differs"),
+        (json!({ "directory": "/etc" }), "mount_system"),
+    ] {
+        assert_eq!(owner.ask("POST", "/v1/config/mounts", &body.to_string()).1["error"]["code"], code, "{body}");
+    }
+    let file = || fs::read_to_string(host.home.join("config.toml")).expect("there");
+    assert_eq!(file(), own, "nothing changed");
+    let granted = grant(&["--allow"]).ok();
+    assert!(granted.stdout.contains("No agent gets a directory by this."), "{}", granted.stdout);
+    assert_eq!(file(), own.replace("allow = []", &format!("allow = [{directory:?}]")));
+    let name = data.path().file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(host.say("a", &format!("read /{name}/one")).contains("this is one"));
+    let entries = host.entries("config.reloaded");
+    assert_eq!((entries.len(), &entries[0]["data"]["applied"]), (1, &json!(["mounts.allow"])), "{entries:?}");
+    // Nothing is left to allow.
+    grant(&["--allow"]).ok();
+    assert_eq!(host.entries("config.reloaded").len(), 1);
+}
+
+#[test]
+fn directory_made_after_a_reload_may_be_granted() {
+    let (host, data) = new_host();
+    let later = data.path().canonicalize().expect("an existing path").join("later");
+    host.configure(&format!("[mounts]\nallow = [{:?}]\n", later.display().to_string()));
+    reload(&host);
+    let granted = |at: &Path| host.ctl(&["agent", "grant-dir", "a", &at.display().to_string(), "--yes"]);
+    granted(&later).refused("it does not exist");
+    fs::create_dir_all(later.join("sub")).expect("made");
+    fs::write(later.join("sub/two"), "this is two").expect("written");
+    granted(&later.join("sub")).ok();
+    assert!(host.say("a", "read /sub/two").contains("this is two"));
 }
 
 #[test]

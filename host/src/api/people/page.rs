@@ -5,7 +5,6 @@
 use crate::gateway::review_page::Page;
 use crate::registry::{self, Identity, Person, Role, channels};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::{confusable, visible};
@@ -13,20 +12,10 @@ use ironclaw_text::{confusable, visible};
 /// Checks that a person was shown exactly this page.
 ///
 /// # Errors
-/// Refuses a step without the digest of a page, and one with the digest of another page.
+/// As [`crate::api::page::check_seen`].
 pub(super) fn check_seen(page: &str, shown: Option<&Digest>) -> Result<(), Refusal> {
-    match shown {
-        Some(shown) if *shown == Digest::of(page.as_bytes()) => Ok(()),
-        Some(_) => {
-            let refusal = Refusal::new(DenialCode::ShownDiffers, "the step differs from the page that was shown");
-            Err(refusal.hint("repeat the command, and read the page again"))
-        }
-        None => {
-            let refusal =
-                Refusal::new(DenialCode::PageUnseen, "the step gives a person more, and needs a page and a yes");
-            Err(refusal.hint("`ironctl person link` and `person set --role` show the page; in a script add --yes"))
-        }
-    }
+    let hint = "`ironctl person link` and `person set --role` show the page; in a script add --yes";
+    crate::api::page::check_seen(page, shown, hint)
 }
 
 /// Returns the page of a new identity of a person.

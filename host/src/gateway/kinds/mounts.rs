@@ -5,6 +5,7 @@ mod check;
 mod mount_source;
 mod page;
 
+pub use check::check_allowable;
 pub(super) use check::{complete, describe_sources};
 
 use super::kind::{Properties, Scope};

@@ -5,21 +5,22 @@
 
 use crate::at::At;
 use crate::client::Client;
-use crate::commands::propose;
+use crate::commands::{propose, review};
 use crate::failure::Error;
-use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, ChangeStatus, DenialCode, routes};
+use ironclaw_contract::operator::{AgentMount, Change, ChangeKind, ChangeStatus, DenialCode, NewAllowed, routes};
 use serde_json::{Value, json};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Options of `ironctl agent grant-dir`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl agent grant-dir assistant /srv/papers\n  ironctl agent grant-dir assistant /srv/drafts --write --as /drafts"
+    after_help = "Example:\n  ironctl agent grant-dir assistant /srv/papers\n  ironctl agent grant-dir assistant /srv/drafts --write --as /drafts\n  ironctl agent grant-dir assistant ~/notes --allow --yes"
 )]
 pub struct Grant {
     /// Name or id of the agent
     agent: String,
-    /// Directory of this machine, at or below an entry of `[mounts] allow`
+    /// Directory of this machine, at or below an entry of `[mounts] allow`; an owner can add it there at the question
     #[arg(value_name = "DIR")]
     directory: PathBuf,
     /// Let the agent write there too [default: read only]
@@ -28,6 +29,9 @@ pub struct Grant {
     /// Its path in the jail: / and one name [default: / and the name of the directory]
     #[arg(long = "as", value_name = "TARGET")]
     target: Option<String>,
+    /// Also add the directory to `[mounts] allow` of config.toml, if no entry covers it; only an owner may
+    #[arg(long)]
+    allow: bool,
     /// Approve the change without a question
     #[arg(long)]
     yes: bool,
@@ -49,18 +53,58 @@ pub struct Revoke {
 
 /// Gives an agent a directory beside those that it has; sets the access to a directory that it has.
 pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
-    let Grant { agent, directory, write, target, yes } = args;
+    let Grant { agent, directory, write, target, allow, yes } = args;
     let source = absolute(&directory)?;
     let agent = client.call(routes::AGENT, [&agent]).await?;
     let payload = with(&agent.mounts, &source, target.map(rooted), write);
     let id = agent.id.to_string();
-    let decided = propose::decide(at, client, ChangeKind::Mounts, Some(&id), payload, yes).await;
+    let mut decided = propose::decide(at, client, ChangeKind::Mounts, Some(&id), payload.clone(), yes).await;
+    if decided.as_ref().is_err_and(|refused| is_not_allowed(refused, &source)) {
+        check_existing(at, &source)?;
+        let is_offered = allow || !yes && review::is_possible(at.out);
+        if is_offered && allow_directory(at, client, &source, allow, yes).await? {
+            decided = propose::decide(at, client, ChangeKind::Mounts, Some(&id), payload, yes).await;
+        }
+    }
     let decided = decided.map_err(|error| with_remedy(error, &source, &settings(at)))?;
     at.out.json(&decided)?;
     match decided.as_ref().and_then(|change| granted(change, &source)) {
         Some((target, access)) => at.out.line(format!("{} sees {source} at {target}, {access}", agent.name)),
         None => Ok(()),
     }
+}
+
+/// Refuses a directory that does not exist. Only the host knows the directories of another machine.
+fn check_existing(at: &At, source: &str) -> Result<(), Error> {
+    let is_missing = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+    match matches!(at.access.port(), Ok(None)) && Path::new(source).symlink_metadata().is_err_and(is_missing) {
+        true => Err(Error::failed("directory_unknown", format!("there is no directory {source} on this machine"))
+            .hinting(format!("check its name, or make it first: mkdir -p {source}"))),
+        false => Ok(()),
+    }
+}
+
+/// Returns whether the settings do not allow this directory. The refusal can be about another directory of the agent.
+fn is_not_allowed(error: &Error, source: &str) -> bool {
+    let Error::Refused(failure) = error else { return false };
+    let is = |code: DenialCode| failure.error.code == code.name();
+    is(DenialCode::MountsOff)
+        || is(DenialCode::MountNotAllowed) && failure.error.message.contains(&format!("{source:?}"))
+}
+
+/// Adds a directory to the allowed ones after a yes to the page of the step. Returns false if this person may not, and did not ask for it.
+async fn allow_directory(at: &At, client: &Client, source: &str, is_asked: bool, yes: bool) -> Result<bool, Error> {
+    let mut new = NewAllowed { directory: source.to_owned(), shown: None };
+    let page = match client.post(routes::REVIEW_ALLOWED, [], &new).await {
+        Err(Error::Refused(_)) if !is_asked => return Ok(false),
+        page => page?,
+    };
+    at.out.remark("no entry of `[mounts] allow` covers this directory yet")?;
+    new.shown = Some(review::agreed(at.out, &page, yes).await?);
+    let reloaded = client.post(routes::ALLOW_DIRECTORY, [], &new).await?;
+    let file = reloaded.file.unwrap_or_else(|| "config.toml".to_owned());
+    at.out.remark(format!("added {source} to `[mounts] allow` of {file}"))?;
+    Ok(true)
 }
 
 /// Takes directories back from an agent.
@@ -131,11 +175,11 @@ fn with_remedy(error: Error, source: &str, settings: &str) -> Error {
     let Error::Refused(mut failure) = error else { return error };
     let is = |codes: &[DenialCode]| codes.iter().any(|code| failure.error.code == code.name());
     if is(&[DenialCode::MountsOff, DenialCode::MountNotAllowed]) {
-        // The refusal can be about another directory of the agent.
-        let is_other = !is(&[DenialCode::MountsOff]) && !failure.error.message.contains(&format!("{source:?}"));
-        failure.error.hint = match is_other {
-            true => format!("{}; or take it from the agent: ironctl agent revoke-dir", failure.error.hint),
-            false => format!("add {source:?} to `allow` below `[mounts]` in {settings}, then: ironctl config reload"),
+        failure.error.hint = match is_not_allowed(&Error::Refused(failure.clone()), source) {
+            false => format!("{}; or take it from the agent: ironctl agent revoke-dir", failure.error.hint),
+            true => format!(
+                "an owner repeats the command with --allow; or add {source:?} to `allow` below `[mounts]` in {settings}, then: ironctl config reload"
+            ),
         };
     } else if is(&[DenialCode::MountTarget, DenialCode::MountTwice]) {
         failure.error.hint =

@@ -86,6 +86,14 @@ pub fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Moun
     Ok(completed)
 }
 
+/// Checks a directory that an owner wants to add to the allowed ones.
+///
+/// # Errors
+/// Refuses what no agent could be granted even then.
+pub fn check_allowable(directory: &str, host_policy: &HostPolicy) -> Result<PathBuf, Refusal> {
+    source(directory, &HostPolicy { mounts: vec![PathBuf::from(directory)], ..host_policy.clone() })
+}
+
 fn source(text: &str, host_policy: &HostPolicy) -> Result<PathBuf, Refusal> {
     let refuse = |code, why: &str| Err(Refusal::new(code, format!("{:?} cannot be mounted: {why}", short(text))));
     let Some(parts) = text.strip_prefix('/') else {
@@ -225,6 +233,49 @@ mod tests {
             (DenialCode::MountSource, &["/allowed/./data", "//allowed/data", "/allowed/data/", "/allowed/da\nta"]),
         ] {
             below.iter().for_each(|rest| refuses(code, &format!("{}{rest}", root.display())));
+        }
+    }
+
+    #[test]
+    fn directory_that_is_made_after_the_start_counts() {
+        let Fixture { root, host_policy, .. } = &fixture();
+        let later = root.join("later");
+        let host_policy = HostPolicy { mounts: vec![later.clone()], ..host_policy.clone() };
+        let (own, below) = (later.display().to_string(), later.join("sub").display().to_string());
+        for source in [&own, &below] {
+            assert_eq!(
+                complete(vec![mount(source, None)], &host_policy).expect_err("absent").code,
+                DenialCode::MountSource
+            );
+        }
+        fs::create_dir_all(later.join("sub")).expect("made");
+        for source in [own, below] {
+            complete(vec![mount(&source, None)], &host_policy).unwrap_or_else(|refused| panic!("{source}: {refused}"));
+        }
+        fs::remove_dir_all(&later).expect("removed");
+        symlink(root.join("allowed"), &later).expect("linked");
+        let linked = later.join("data").display().to_string();
+        assert_eq!(complete(vec![mount(&linked, None)], &host_policy).expect_err("a link").code, DenialCode::MountLink);
+    }
+
+    #[test]
+    fn directory_may_be_allowed_unless_no_agent_could_get_it() {
+        let Fixture { root, host_policy, .. } = &fixture();
+        let path = |rest: &str| root.join(rest).display().to_string();
+        assert_eq!(check_allowable(&path("allowedly"), host_policy), Ok(root.join("allowedly")));
+        for (rest, code) in [
+            ("allowed", DenialCode::MountPrivate),
+            ("allowed/home/sessions", DenialCode::MountPrivate),
+            ("allowed/link", DenialCode::MountLink),
+            ("allowed/file", DenialCode::MountSource),
+            ("nothing", DenialCode::MountSource),
+        ] {
+            assert_eq!(check_allowable(&path(rest), host_policy).expect_err(rest).code, code);
+        }
+        for (named, code) in
+            [("/", DenialCode::MountSystem), ("/etc", DenialCode::MountSystem), ("a", DenialCode::MountSource)]
+        {
+            assert_eq!(check_allowable(named, host_policy).expect_err(named).code, code);
         }
     }
 
