@@ -119,10 +119,9 @@ pub(super) fn joined(language: &Language, rest: &[Clause]) -> Option<Clause> {
 }
 
 fn joiner(language: &Language, token: &Token, next: Option<&Token>) -> Option<Joiner> {
-    let joiners = &language.joiners;
     match (language.han, next) {
-        (false, _) => joiners.get(&token.text).copied().filter(|_| !token.joined),
-        (true, Some(next)) if next.kind == Kind::Word => joiners.get(&format!("{}{}", token.text, next.text)).copied(),
+        (false, _) => language.joiner(&token.text).filter(|_| !token.joined),
+        (true, Some(next)) if next.kind == Kind::Word => language.joiner(&format!("{}{}", token.text, next.text)),
         (true, _) => None,
     }
 }
@@ -146,8 +145,8 @@ impl Clause {
         }
         let begin = self.text.len();
         if language.han {
-            self.text.extend(token.text.chars().map(|next| language.variants.get(&next).copied().unwrap_or(next)));
-        } else if language.kept.contains(&token.text) {
+            self.text.extend(token.text.chars().map(|next| language.usual(next)));
+        } else if language.kept.contain(&token.text) {
             self.text.push_str(&token.text);
         } else {
             self.text.push_str(&folded(&token.text));

@@ -3,7 +3,7 @@
 //! A clause counts only if a rule explains it from its beginning; every other clause gives nothing. See [`super::lexicon`].
 
 use super::clauses::{Clause, clauses, folded, is_revoked, joined, said};
-use super::lexicon::{Joiner, Language, Lexicon, Rule};
+use super::lexicon::{Joiner, Language, Lexicon, Rule, Words};
 use super::withholding::{self, Sentence};
 use super::words::{self, Kind, Token};
 use crate::class::Class;
@@ -54,8 +54,8 @@ fn bounded(text: &str) -> &str {
 fn languages_of<'a>(tokens: &[Token], lexicon: &'a Lexicon) -> Vec<&'a Language> {
     let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
     let folded: Vec<String> = words.iter().map(|word| folded(word)).collect();
-    let count = |set: &std::collections::HashSet<String>| {
-        words.iter().zip(&folded).filter(|(word, folded)| set.contains(**word) || set.contains(*folded)).count()
+    let count = |set: &Words| {
+        words.iter().zip(&folded).filter(|(word, folded)| set.contain(word) || set.contain(folded)).count()
     };
     let other = lexicon.others.iter().map(count).max().unwrap_or(0);
     let scores: Vec<usize> = lexicon.languages.iter().map(|language| count(&language.function)).collect();
@@ -137,7 +137,7 @@ impl Reader<'_> {
 
     fn end_of_sentence(&self, tokens: &[Token], begin: usize) -> usize {
         let is_abbreviation =
-            |word: &Token| self.languages.iter().any(|language| language.abbreviations.contains(&word.text));
+            |word: &Token| self.languages.iter().any(|language| language.abbreviations.contain(&word.text));
         let is_end = |at: usize| match tokens[at].kind {
             Kind::Line => true,
             Kind::Stop(_) => at == begin || !is_abbreviation(&tokens[at - 1]) && !self.is_ordinal(&tokens[at - 1..]),
@@ -151,7 +151,7 @@ impl Reader<'_> {
         let [number, _, next, ..] = tokens else { return false };
         let is_number = number.text.len() <= 2 && number.text.bytes().all(|byte| byte.is_ascii_digit());
         let is_dated =
-            |language: &&Language| language.dated.contains(&next.text) || !language.dated.is_empty() && !next.capital;
+            |language: &&Language| language.dated.contain(&next.text) || !language.dated.is_empty() && !next.capital;
         is_number && next.kind == Kind::Word && self.languages.iter().any(is_dated)
     }
 
@@ -189,7 +189,7 @@ impl Reader<'_> {
         let contrast = clauses.iter().any(|clause| marks.contrast.is_match(clause.text.as_bytes()));
         let (mut before, mut points) = (None, false);
         for (index, clause) in clauses.iter().enumerate() {
-            let firm = marks.pleads.replace_all(clause.text.as_bytes(), b" ".as_slice());
+            let firm = marks.pleads.replaced(clause.text.as_bytes());
             self.read.withheld |=
                 !contrast && (marks.withheld.is_match(&firm) || is_revoked(language, &clauses[index..]));
             points |= marks.points.is_match(clause.text.as_bytes());
@@ -214,14 +214,14 @@ impl Reader<'_> {
     fn clause(&mut self, language: &Language, clause: &Clause, before: Option<State>, is_question: bool) -> State {
         let marks = &language.marks;
         let whole = clause.text.as_bytes();
-        let spared = marks.spared.replace_all(whole, b" ".as_slice());
-        let is_negated = |text| marks.negated.is_match(&marks.pleads.replace_all(text, b" ".as_slice()));
-        let is_conditional = |text| marks.conditional.is_match(&marks.spared.replace_all(text, b" ".as_slice()));
+        let spared = marks.spared.replaced(whole);
+        let is_negated = |text| marks.negated.is_match(&marks.pleads.replaced(text));
+        let is_conditional = |text| marks.conditional.is_match(&marks.spared.replaced(text));
         let is_statement = marks.subject.is_match(whole) && !marks.framed.is_match(whole);
         let begun = self.read.found.len();
         let mut asked = false;
         if may_ask(clause.joiner, before) {
-            for rule in language.rules_for(whole) {
+            for rule in &language.rules {
                 let Some((words, text)) = matched(rule, clause, language, is_question) else { continue };
                 // Reading has no effect that a negation could take away.
                 if rule.class != Class::Read

@@ -43,14 +43,18 @@ pub(super) struct Sentence {
 
 fn verdict(withholds: &Withholds, sentence: &Sentence) -> Verdict {
     let said = sentence.said.as_bytes();
-    let plain = |text| withholds.plain.replace_all(text, b" ".as_slice());
+    let plain = |text| withholds.plain.replaced(text);
     let own = plain(said);
+    let pretends = withholds.pretends.is_match(&own);
     let is_doubt = withholds.doubts.iter().any(|doubt| doubt.is_match(&own)) || withholds.strong.is_match(said);
     Verdict {
-        doubts: is_doubt || sentence.is_introduced || withholds.back.is_match(&plain(sentence.after.as_bytes())),
+        doubts: is_doubt
+            || pretends
+            || sentence.is_introduced
+            || withholds.back.is_match(&plain(sentence.after.as_bytes())),
         asks: sentence.is_question && !withholds.polite.is_match(said),
         takes_back: withholds.back.is_match(&own),
-        pretends: withholds.pretends.is_match(&own),
+        pretends,
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Holds no phrase of its own. See [`crate::scope::withholding`].
 
-use super::{LexiconError, NEVER, Pattern, Patterns, list};
-use serde::Deserialize;
+use super::Pattern;
+use super::tables::LanguageTable;
 
 /// Patterns of whole sentences that take `send` away.
 #[derive(Debug)]
@@ -13,8 +13,8 @@ pub struct Withholds {
     /// Conditions that count even there.
     pub strong: Pattern,
     /// Conditions, doubts, reports and refusals.
-    pub doubts: Vec<Pattern>,
-    /// Stories and examples, also in the sentence before.
+    pub doubts: [Pattern; 5],
+    /// Stories and examples, also in the sentence before. They are doubts too.
     pub pretends: Pattern,
     /// Words at the start of a clause that take back what was said.
     pub back: Pattern,
@@ -24,59 +24,12 @@ pub struct Withholds {
     pub salutes: Pattern,
 }
 
-/// The lists of a language, with semicolons; the head of the lexicon explains them.
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct File {
-    plain: String,
-    strong: String,
-    condition: String,
-    inverted: String,
-    doubt: String,
-    report: String,
-    refusal: String,
-    pretence: String,
-    back: String,
-    hesitates: String,
-    salutes: String,
-    polite: String,
-}
-
 impl Withholds {
-    /// Reads the lists of a language.
-    pub(super) fn read(file: &File, patterns: &Patterns) -> Result<Self, LexiconError> {
-        let han = patterns.han;
-        let pattern = |words: &str, text: String| match words.trim() {
-            "" => patterns.pattern(NEVER),
-            _ => patterns.pattern(&text),
-        };
-        let any = |words: &str| pattern(words, anywhere(han, words));
-        let at_start = |words: &str| pattern(words, at_start(han, &file.hesitates, words));
-        let doubts = [&file.condition, &file.doubt, &file.report, &file.refusal, &file.pretence];
-        let doubts = doubts.into_iter().map(|words| any(words)).chain([at_start(&file.inverted)]);
-        Ok(Self {
-            plain: any(&file.plain)?,
-            strong: any(&file.strong)?,
-            doubts: doubts.collect::<Result<_, _>>()?,
-            pretends: any(&file.pretence)?,
-            back: at_start(&file.back)?,
-            polite: at_start(&file.polite)?,
-            salutes: pattern(&file.salutes, format!("^ ?{} ?$", list(&file.salutes, ';')))?,
-        })
-    }
-}
-
-/// Returns the pattern for any of the items of a list, as whole words if spaces are between words.
-fn anywhere(han: bool, words: &str) -> String {
-    let list = list(words, ';');
-    if han { list } else { format!("(?:^| ){list}(?: |$)") }
-}
-
-/// Returns the pattern for any of the items at the start of a clause, after any number of words that hesitate.
-fn at_start(han: bool, hesitates: &str, words: &str) -> String {
-    let (hesitates, words) = (list(hesitates, ';'), list(words, ';'));
-    match han {
-        true => format!("(?:^|[，:&|/~])(?:{hesitates})*{words}"),
-        false => format!("(?:^|[,:&|/~])(?: {hesitates})*(?: ,)? {words}(?: |$)"),
+    pub(super) fn new(table: &'static LanguageTable) -> Self {
+        let pattern = |pattern| Pattern::new(table, pattern);
+        let [plain, strong, condition, doubt, report, refusal, pretence, inverted, back, polite, salutes] =
+            table.withholds.each_ref().map(pattern);
+        let doubts = [condition, doubt, report, refusal, inverted];
+        Self { plain, strong, doubts, pretends: pretence, back, polite, salutes }
     }
 }
