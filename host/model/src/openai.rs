@@ -6,7 +6,10 @@ use super::Prompt;
 use super::assembly::{Assembly, End};
 use super::fault::Fault;
 use super::render::{self, Message, Said};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Exact number of characters of the id of a call in the API of Mistral.
 const SHORT_ID_CHARS: usize = 9;
@@ -28,75 +31,132 @@ pub struct RequestOptions {
     pub output_tokens_max: u32,
 }
 
-/// Returns the body of a request.
+/// Returns the body of a request as JSON.
 pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
-    let mut messages = Vec::new();
+    serde_json::to_value(Body { prompt, model, options }).expect("texts, numbers and lists are JSON")
+}
+
+/// Returns the text of the body of a request. It makes no tree of values, because a long conversation has thousands.
+pub fn request_text(prompt: &Prompt, model: &str, options: RequestOptions) -> Vec<u8> {
+    serde_json::to_vec(&Body { prompt, model, options }).expect("texts, numbers and lists are JSON")
+}
+
+/// The body of a request, written from its prompt.
+struct Body<'a> {
+    prompt: &'a Prompt,
+    model: &'a str,
+    options: RequestOptions,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { prompt, model, options } = self;
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry(options.limit_field, &options.output_tokens_max)?;
+        body.serialize_entry("messages", &sent(prompt, *options))?;
+        body.serialize_entry("model", model)?;
+        body.serialize_entry("stream", &options.streams)?;
+        if options.streams && options.asks_usage {
+            body.serialize_entry("stream_options", &json!({ "include_usage": true }))?;
+        }
+        if !prompt.tools.is_empty() {
+            let tool = |tool: &super::ToolSchema| {
+                let function =
+                    json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
+                json!({ "type": "function", "function": function })
+            };
+            body.serialize_entry("tools", &prompt.tools.iter().map(tool).collect::<Vec<_>>())?;
+        }
+        body.end()
+    }
+}
+
+/// A message as the API has it.
+#[derive(Serialize)]
+struct Sent<'a> {
+    content: Content<'a>,
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Value>,
+}
+
+impl<'a> Sent<'a> {
+    const fn new(role: &'static str, content: Content<'a>) -> Self {
+        Self { content, role, tool_call_id: None, tool_calls: Vec::new() }
+    }
+}
+
+/// One text, or a list of texts and images.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    List(Vec<Value>),
+}
+
+fn sent(prompt: &Prompt, options: RequestOptions) -> Vec<Sent<'_>> {
+    let mut messages = Vec::with_capacity(prompt.parts.len() + 1);
     if !prompt.system.is_empty() {
-        messages.push(json!({ "role": "system", "content": prompt.system }));
+        messages.push(Sent::new("system", Content::Text(prompt.system.as_str().into())));
     }
     for message in render::messages(prompt, options.takes_images).messages {
         match message {
-            Message::User(said) => messages.push(json!({ "role": "user", "content": content(&said) })),
+            Message::User(said) => messages.push(Sent::new("user", content(said))),
             Message::Assistant { text, calls } => {
-                let mut message = json!({ "role": "assistant", "content": text });
-                if !calls.is_empty() {
-                    let call = |call: &&super::PastCall| {
-                        let function = json!({ "name": render::tool_name(&call.tool), "arguments": render::arguments(call).to_string() });
-                        json!({ "id": id(&call.call_id, options), "type": "function", "function": function })
-                    };
-                    message["tool_calls"] = calls.iter().map(call).collect();
-                }
-                messages.push(message);
+                let call = |call: &super::PastCall| {
+                    let function = json!({ "name": render::tool_name(&call.tool), "arguments": render::arguments(call).to_string() });
+                    json!({ "id": id(&call.call_id, options), "type": "function", "function": function })
+                };
+                let tool_calls = calls.into_iter().map(call).collect();
+                messages.push(Sent { tool_calls, ..Sent::new("assistant", Content::Text(text.into())) });
             }
-            Message::Results(results) => messages.extend(results.iter().map(|result| {
+            Message::Results(results) => messages.extend(results.into_iter().map(|result| {
                 // The API has no other way to mark a failed call.
-                let text =
-                    if result.ok { result.text.to_owned() } else { format!("[This call failed.]\n{}", result.text) };
-                json!({ "role": "tool", "tool_call_id": id(result.call_id, options), "content": text })
+                let text = match result.ok {
+                    true => result.text.into(),
+                    false => format!("[This call failed.]\n{}", result.text).into(),
+                };
+                let tool_call_id = Some(id(result.call_id, options));
+                Sent { tool_call_id, ..Sent::new("tool", Content::Text(text)) }
             })),
         }
     }
-    let mut body = json!({ "model": model, "messages": messages, "stream": options.streams });
-    body[options.limit_field] = json!(options.output_tokens_max);
-    if options.streams && options.asks_usage {
-        body["stream_options"] = json!({ "include_usage": true });
-    }
-    if !prompt.tools.is_empty() {
-        let tool = |tool: &super::ToolSchema| {
-            let function = json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
-            json!({ "type": "function", "function": function })
-        };
-        body["tools"] = prompt.tools.iter().map(tool).collect();
-    }
-    body
+    messages
 }
 
 /// Returns what a message of a person says: one text, or a list of texts and images if it has an image.
-fn content(said: &[Said<'_>]) -> Value {
+fn content(said: Vec<Said<'_>>) -> Content<'_> {
+    let mut texts: Vec<Cow<'_, str>> = Vec::new();
     let mut blocks: Vec<Value> = Vec::new();
+    let joined = |texts: &mut Vec<Cow<'_, str>>| {
+        let text = texts.join("\n\n");
+        texts.clear();
+        json!({ "type": "text", "text": text })
+    };
     for said in said {
-        match (said, blocks.last_mut()) {
-            (Said::Text(text), Some(Value::String(before))) => {
-                before.push_str("\n\n");
-                before.push_str(text);
-            }
-            (Said::Text(text), _) => blocks.push(json!(text)),
-            (Said::Image(image), _) => {
+        match said {
+            Said::Text(text) => texts.push(text),
+            Said::Image(image) => {
+                if !texts.is_empty() {
+                    blocks.push(joined(&mut texts));
+                }
                 let url = format!("data:{};base64,{}", image.kind.media_type(), image.base64);
                 blocks.push(json!({ "type": "image_url", "image_url": { "url": url } }));
             }
         }
     }
-    match &mut blocks[..] {
-        [text @ Value::String(_)] => text.take(),
-        _ => blocks
-            .into_iter()
-            .map(|block| match block {
-                text @ Value::String(_) => json!({ "type": "text", "text": text }),
-                image => image,
-            })
-            .collect(),
+    if blocks.is_empty() {
+        return Content::Text(match texts.len() {
+            1 => texts.remove(0),
+            _ => texts.join("\n\n").into(),
+        });
     }
+    if !texts.is_empty() {
+        blocks.push(joined(&mut texts));
+    }
+    Content::List(blocks)
 }
 
 /// Returns the recorded id, or its last characters, which are random, for servers with short ids.
@@ -253,6 +313,7 @@ mod tests {
         let tools = vec![ToolSchema { name: "read_file".into(), description: "reads".into(), parameters }];
         let prompt = Prompt { purpose: Purpose::Reply, system: "be".into(), tools, parts };
         let body = request(&prompt, "small", PLAIN);
+        assert_eq!(request_text(&prompt, "small", PLAIN), body.to_string().into_bytes(), "in the same order");
         let roles: Vec<&str> =
             body["messages"].as_array().expect("messages").iter().filter_map(|m| m["role"].as_str()).collect();
         assert_eq!(roles, ["system", "user", "assistant", "tool", "tool"]);

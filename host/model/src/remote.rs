@@ -254,10 +254,9 @@ impl Remote {
     ) -> Result<(Answer, usize), FailedAttempt> {
         let headers = self.headers(spec, key)?;
         let body = match self.protocol {
-            Protocol::Chat => openai::request(prompt, &spec.model, options),
-            Protocol::Messages => anthropic::request(prompt, &spec.model, options),
+            Protocol::Chat => openai::request_text(prompt, &spec.model, options),
+            Protocol::Messages => anthropic::request(prompt, &spec.model, options).to_string().into_bytes(),
         };
-        let body = body.to_string().into_bytes();
         let sent = prompt.counted_bytes(body.len(), spec.takes_images);
         let timeouts = self.timeouts(spec, budget, limits);
         let ask = HttpRequest { method: Method::POST, url: &self.url, headers, body, timeouts };
