@@ -188,8 +188,8 @@ impl Due for TokenEnds {
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let Self { api, sockets } = self;
-        let next = api.state().read(tokens::next_expiry).await?;
-        let now = ironclaw_state::wall_clock();
+        let look = |tx: &ReadTx<'_>| Ok::<_, Error>((tokens::next_expiry(tx)?, tx.expiry_time()));
+        let (next, now) = api.state().read(look).await?;
         if next.is_some_and(|next| next <= now) {
             api.state().write(tokens::expire).await?;
             api.callers.tokens.invalidate();

@@ -193,9 +193,10 @@ fn ended(token: &Token) -> Refusal {
     Refusal::new(DenialCode::TokenEnded, format!("{} is {} already", token.id, token.state.name()))
 }
 
-/// Records the expiry of due tokens, and returns their number. They stay expired even if the clock is set back.
+/// Records the expiry of due tokens, and returns their number. They stay expired even if the clock is set back. A clock that jumped
+/// far ahead expires none for good until it has run steadily, and its host refuses them meanwhile.
 pub fn expire(tx: &mut WriteTx<'_>) -> Result<usize, ironclaw_state::Error> {
-    let due = tables::people::live_tokens_due(tx, tx.wall())?;
+    let due = tables::people::live_tokens_due(tx, tx.expiry_time())?;
     for token in &due {
         end(tx, token, TokenState::Expired)?;
         about(Entry::new(LedgerEvent::TokenExpired), &token.id, token.person.id).append(tx)?;

@@ -115,7 +115,8 @@ impl Due for ChangeWorker {
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
         let look = |tx: &ReadTx<'_>| {
-            let next = [store::next_end(tx)?, told::next(tx)?].into_iter().flatten().min().map(|at| at - tx.wall());
+            let end = store::next_end(tx)?.map(|at| at - tx.expiry_time());
+            let next = [end, told::next(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
             Ok::<_, Error>((store::expired(tx)?, store::approved(tx)?, next))
         };
         if self.state().read(told::is_due).await? {

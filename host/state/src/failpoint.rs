@@ -45,6 +45,17 @@ pub fn clock_shift_ms() -> i64 {
     0
 }
 
+/// Returns whether a test may shift the clock of this process while it runs.
+#[inline]
+pub fn shifts_clock() -> bool {
+    #[cfg(feature = "failpoints")]
+    {
+        std::env::var_os("IRONCLAW_CLOCK_SHIFT_FILE").is_some()
+    }
+    #[cfg(not(feature = "failpoints"))]
+    false
+}
+
 /// Returns the kind of principal that a test gives to the messages of an identity, instead of a person: `IRONCLAW_STUB_PRINCIPALS` has
 /// pairs such as `loopback:robot=agent`, with blanks between. Only people send messages otherwise.
 #[inline]

@@ -35,7 +35,7 @@ mod threads;
 mod tx;
 mod view;
 
-pub use clock::wall_clock;
+pub use clock::{STEADY_AFTER, TRUSTED_STOP_MS, wall_clock};
 #[cfg(feature = "threads")]
 pub use events::EventsOf;
 #[cfg(feature = "threads")]

@@ -59,7 +59,7 @@ impl Copy {
         let wall = wall_clock();
         sql::begin_to_write(&self.copy).map_err(Error::from)?;
         let now = wall.max(last.unwrap_or(0));
-        let mut tx = WriteTx::new(ReadTx { db: &self.copy, now, wall, prune: wall });
+        let mut tx = WriteTx::new(ReadTx { db: &self.copy, now, wall, prune: wall, expiry: wall });
         let changed = change(&mut tx)?;
         sql::commit(&self.copy).map_err(Error::from)?;
         Ok(changed)

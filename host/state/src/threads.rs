@@ -285,14 +285,14 @@ impl Group {
         held: &mut Option<Job>,
     ) -> rusqlite::Result<()> {
         let Writer { db, clock, watched, .. } = *writer;
-        let (now, wall, prune) = (clock.now(), wall_clock(), clock.prune_time());
+        let (now, wall, prune, expiry) = (clock.now(), wall_clock(), clock.prune_time(), clock.expiry_time());
         let alone = first.alone;
         if self.jobs == 0 {
             sql::begin_to_write(db)?;
         }
         let mut next = Some(first);
         while let Some(job) = next.take() {
-            let mut tx = WriteTx::new(ReadTx { db, now, wall, prune });
+            let mut tx = WriteTx::new(ReadTx { db, now, wall, prune, expiry });
             self.perform(job, &mut tx, watched)?;
             if !alone && self.jobs < GROUP_MAX {
                 next = jobs.try_recv().ok();
@@ -393,7 +393,8 @@ pub(super) fn read_loop(
         let begun = sql::begin(&db);
         for job in group {
             let now = clock.now();
-            let mut tx = WriteTx::new(ReadTx { db: &db, now, wall: wall_clock(), prune: clock.prune_time() });
+            let (wall, prune, expiry) = (wall_clock(), clock.prune_time(), clock.expiry_time());
+            let mut tx = WriteTx::new(ReadTx { db: &db, now, wall, prune, expiry });
             (job.work)(&mut tx);
             reply_to_all(vec![job.reply], &begun);
         }

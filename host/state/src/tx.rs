@@ -15,6 +15,7 @@ pub struct ReadTx<'a> {
     pub(super) now: i64,
     pub(super) wall: i64,
     pub(super) prune: i64,
+    pub(super) expiry: i64,
 }
 
 /// A transaction that reads and changes the state.
@@ -147,6 +148,12 @@ impl<'a> ReadTx<'a> {
         self.prune
     }
 
+    /// Returns the time for states that are recorded as expired for good: the machine's clock, without a jump of more than
+    /// `TRUSTED_STOP_MS` until the clock has run steadily for `STEADY_AFTER`. Meanwhile the machine's clock refuses what has expired.
+    pub const fn expiry_time(&self) -> i64 {
+        self.expiry
+    }
+
     /// Returns whether the deadline of this search has passed; `false` outside of a search.
     pub fn is_out_of_time(&self) -> bool {
         SEARCH_UNTIL.get().is_some_and(|until| Instant::now() >= until)
@@ -252,7 +259,7 @@ mod tests {
     fn on_table(test: impl FnOnce(&mut WriteTx<'_>)) {
         let db = Connection::open_in_memory().expect("opens");
         db.execute_batch("CREATE TABLE t (x INTEGER); INSERT INTO t VALUES (1), (2)").expect("made");
-        test(&mut WriteTx::new(ReadTx { db: &db, now: 0, wall: 0, prune: 0 }));
+        test(&mut WriteTx::new(ReadTx { db: &db, now: 0, wall: 0, prune: 0, expiry: 0 }));
     }
 
     fn number(row: &Row<'_>) -> rusqlite::Result<i64> {

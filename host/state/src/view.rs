@@ -44,7 +44,7 @@ impl View {
 
     /// Returns the transaction on the snapshot.
     pub const fn tx(&self) -> ReadTx<'_> {
-        ReadTx { db: &self.db, now: self.now, wall: self.now, prune: self.now }
+        ReadTx { db: &self.db, now: self.now, wall: self.now, prune: self.now, expiry: self.now }
     }
 }
 

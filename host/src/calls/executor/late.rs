@@ -128,7 +128,7 @@ impl LateCalls {
     async fn end_in_time(&self) -> Result<(), Error> {
         let (record, settings) = (Arc::clone(&self.executor.record), self.executor.settings.now());
         let end = self.executor.record.state.write(move |tx| {
-            let ended = requests::ended(tx, tx.wall(), AT_ONCE_MAX)?;
+            let ended = requests::ended(tx, tx.expiry_time(), AT_ONCE_MAX)?;
             for row in &ended {
                 let words = match row.status {
                     Status::Approved => "its approvals were not used in time",
@@ -205,8 +205,9 @@ pub(super) fn lose(tx: &mut WriteTx<'_>, record: &Record, row: &Row, when: &str)
 
 /// Reads the approved requests, and the time of the next work.
 fn look(tx: &ReadTx<'_>) -> Result<Work, Error> {
-    let next = [requests::next_end(tx)?, requests::next_reminder(tx)?].into_iter().flatten().min();
-    let mut work = Work { due: Vec::new(), has_others: false, next: next.map(|at| at - tx.wall()) };
+    let end = requests::next_end(tx)?.map(|at| at - tx.expiry_time());
+    let next = [end, requests::next_reminder(tx)?.map(|at| at - tx.wall())].into_iter().flatten().min();
+    let mut work = Work { due: Vec::new(), has_others: false, next };
     for row in requests::list(tx, &[Status::Approved], AT_ONCE_MAX)? {
         let Some(call) = calls::find(tx, row.call)? else { continue };
         let is_told = call.result.is_some();

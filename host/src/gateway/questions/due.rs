@@ -61,15 +61,15 @@ struct Passed {
 
 /// Ends the questions whose time is over, and reminds of those that are due.
 fn pass(tx: &mut WriteTx<'_>, all: &Questions) -> Result<Passed, Error> {
-    let now = tx.wall();
-    let ended = questions::ended(tx, now, AT_ONCE_MAX)?;
+    let (now, expiry) = (tx.wall(), tx.expiry_time());
+    let ended = questions::ended(tx, expiry, AT_ONCE_MAX)?;
     for row in &ended {
         ending::end(tx, &all.record, row, Status::Expired, None, "")?;
     }
     for row in questions::to_remind(tx, now, AT_ONCE_MAX)? {
         remind(tx, &row)?;
     }
-    let wait = questions::next_due(tx)?.map_or(Wait::Bell, |at| Wait::until(at, now));
+    let wait = questions::next_due(tx)?.map_or(Wait::Bell, |at| Wait::until(at, expiry));
     Ok(Passed { ended: ended.into_iter().map(|row| row.session).collect(), wait })
 }
 

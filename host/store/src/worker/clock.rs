@@ -1,32 +1,61 @@
 //! Jumps of the wall clock: it was set, or the machine slept.
 //!
-//! A timer of the kernel reports them without polling. See `timerfd_create(2)`, `TFD_TIMER_CANCEL_ON_SET`.
+//! A timer of the kernel reports them without polling. See `timerfd_create(2)`, `TFD_TIMER_CANCEL_ON_SET`. A test that shifts the clock of
+//! this process has no such timer, so its shift is polled.
 
 use ironclaw_jail::sys::watched;
+use ironclaw_state::failpoint;
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
 /// A time that does not come.
 const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
+/// The pause between two looks at the shift of a test.
+const SHIFT_POLLED_EVERY: Duration = Duration::from_millis(50);
+
 /// Reports jumps of the wall clock.
 pub struct ClockJumps {
     timer: Option<AsyncFd<OwnedFd>>,
+    /// The shift of a test that was reported last.
+    shift_ms: AtomicI64,
 }
 
 impl ClockJumps {
     /// Begins to watch the clock. Without the timer, which needs a file descriptor, it reports nothing.
     pub fn watch() -> Self {
         let timer = timer().inspect_err(|error| tracing::warn!(%error, "jumps of the clock are noticed late"));
-        Self { timer: timer.ok() }
+        Self { timer: timer.ok(), shift_ms: AtomicI64::new(failpoint::clock_shift_ms()) }
     }
 
     /// Waits for the next jump. Cancel-safe.
     pub async fn next(&self) {
+        if failpoint::shifts_clock() {
+            tokio::select! {
+                () = self.next_set() => {}
+                () = self.next_shift() => {}
+            }
+        } else {
+            self.next_set().await;
+        }
+    }
+
+    async fn next_shift(&self) {
+        loop {
+            let shift_ms = failpoint::clock_shift_ms();
+            if self.shift_ms.swap(shift_ms, Ordering::Relaxed) != shift_ms {
+                return;
+            }
+            tokio::time::sleep(SHIFT_POLLED_EVERY).await;
+        }
+    }
+
+    async fn next_set(&self) {
         if let Some(timer) = &self.timer {
             while let Ok(mut ready) = timer.readable().await {
                 let jumped = ready.try_io(|timer| {
