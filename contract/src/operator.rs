@@ -7,6 +7,7 @@ mod agents;
 mod allowances;
 mod audit;
 mod backup;
+mod bound;
 mod calls;
 mod changes;
 mod channels;
@@ -38,6 +39,7 @@ pub use agents::*;
 pub use allowances::*;
 pub use audit::*;
 pub use backup::*;
+pub use bound::*;
 pub use calls::*;
 pub use changes::*;
 pub use channels::*;
@@ -129,12 +131,16 @@ pub struct FailureBody {
     /// A hint for the next step; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hint: String,
+    /// The bound that is reached; absent in every other failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Box<Bound>>,
 }
 
 impl Failure {
     /// Makes a failure with a code, a sentence and a hint (may be empty).
     pub fn new(code: impl AsRef<str>, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { error: FailureBody { code: code.as_ref().to_owned(), message: message.into(), hint: hint.into() } }
+        let (code, message, hint) = (code.as_ref().to_owned(), message.into(), hint.into());
+        Self { error: FailureBody { code, message, hint, bound: None } }
     }
 }
 
@@ -434,6 +440,17 @@ pub struct ModelFailure {
     pub code: String,
     /// The failure and the remedy, in the host's words.
     pub message: String,
+}
+
+/// `GET /v1/agents/{agent}/history?limit=N`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct History {
+    /// The newest lines, the oldest of them first.
+    pub lines: Vec<HistoryLine>,
+    /// True if there are older ones.
+    #[serde(default)]
+    pub more: bool,
 }
 
 /// One line of a conversation: `GET /v1/agents/{agent}/history?limit=N`.

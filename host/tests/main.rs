@@ -33,6 +33,7 @@ mod e2e {
     mod agents;
     mod allowances;
     mod attachments;
+    mod bounds;
     mod budget;
     pub(crate) mod calls;
     mod change_effects;

@@ -107,8 +107,7 @@ pub enum Command {
     /// Talk to an agent
     Chat(chat::Args),
     /// Decide about the calls and changes that wait, and answer questions, one at a time
-    #[command(after_help = "Example:\n  ironctl inbox\n  ironctl inbox --json")]
-    Inbox,
+    Inbox(inbox::Args),
     /// List, show and submit changes
     #[command(subcommand, after_help = "Example:\n  ironctl change list")]
     Change(change::Action),
@@ -229,7 +228,7 @@ impl Command {
             Self::Doctor(args) => doctor::run(at, &args).await,
             Self::Agent(action) => agent::run(at, action).await,
             Self::Chat(args) => chat::run(at, args).await,
-            Self::Inbox => inbox::run(at).await,
+            Self::Inbox(args) => inbox::run(at, args).await,
             Self::Change(action) => change::run(at, action).await,
             Self::Approve(args) => approve::run(at, args).await,
             Self::Reject(args) => reject::run(at, args).await,

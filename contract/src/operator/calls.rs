@@ -2,6 +2,7 @@
 //!
 //! Plain data. `host/src/api/calls.rs` makes it.
 
+use super::bound::Bound;
 use super::files::SentFile;
 use super::people::Role;
 use crate::ids::{CallId, MessageId, RequestId, SessionId, TurnId};
@@ -87,6 +88,9 @@ pub struct CallWhy {
     pub would_have_blocked: Vec<String>,
     /// A sentence about the outcome.
     pub summary: String,
+    /// The bound by which the call was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// The approval request of a call that waits or waited for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<RequestId>,

@@ -169,6 +169,17 @@ pub struct Taken {
     pub message_id: Option<MessageId>,
 }
 
+/// `GET /v1/dead`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct DeadLetters {
+    /// The oldest first.
+    pub letters: Vec<DeadLetter>,
+    /// True if there are more.
+    #[serde(default)]
+    pub more: bool,
+}
+
 /// A delivery that failed, or whose outcome is unknown: in `GET /v1/dead`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -3,34 +3,14 @@
 //! The list is closed: the host never refuses a request with another code. [`crate::seam::socket::RefusalCode`] is another list,
 //! the frozen codes of refusals on the model socket.
 
+mod bounds;
+mod fault;
+
+pub use fault::Fault;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-/// The party that can remove the cause of a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// The sender of a message.
-    Sender,
-    /// The agent's process.
-    Sandbox,
-    /// The person who operates the host.
-    Operator,
-    /// The host, which cannot do the work now.
-    Host,
-}
-
-impl Fault {
-    /// Returns its word in the ledger.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::Sandbox => "sandbox",
-            Self::Operator => "operator",
-            Self::Host => "host",
-        }
-    }
-}
 
 /// A text that is no denial code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -142,6 +142,7 @@ events! {
     RequestRejected = "request.rejected", [Kind::Retract], "session turn request by reason", "A person rejected a call.";
     RequestExpired = "request.expired", [Kind::Retract], "session turn request reason", "An approval request expired.";
     RequestWithdrawn = "request.withdrawn", [Kind::Retract], "session turn request reason", "An approval request can no longer be decided.";
+    RequestCountsReset = "request.counts_reset", [Kind::Meta], "agent by count person", "A person began the counts of an agent's approval requests anew.";
     RequestUsed = "request.used", [Kind::Verify], "session request call approvals", "The approvals of a call were used up.";
     QuestionAsked = "question.asked", [Kind::Claim], "session turn call question digest principal scope expires", "An agent asked its person a question.";
     QuestionAnswered = "question.answered", [Kind::Verify], "session question message by", "A person answered a question.";

@@ -150,6 +150,9 @@ pub struct InboxEntry {
     pub told: Vec<String>,
     /// True if the caller may decide or answer.
     pub yours: bool,
+    /// True if the caller may reject it.
+    #[serde(default)]
+    pub may_reject: bool,
     /// The session of a question; absent for a call and a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
@@ -162,6 +165,51 @@ pub struct InboxEntry {
     /// True if the person may answer with a text of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_text: Option<bool>,
+}
+
+/// `GET /v1/inbox`, and `GET /v1/questions`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Inbox {
+    /// Those that end soonest first.
+    pub entries: Vec<InboxEntry>,
+    /// True if there are more.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// `GET /v1/requests?status=S&agent=A`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct CallRequests {
+    /// First those that wait, the one that ends soonest first, and then the others, the oldest first.
+    pub requests: Vec<CallRequest>,
+    /// True if there are more.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// The body of `POST /v1/agents/{agent}/requests/reset`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct NewRequestReset {
+    /// A person by name or id, whose requests no longer count. Without it: of a member their own, and of an owner or admin those of all
+    /// people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+}
+
+/// The requests of an agent that no longer count against a bound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RequestReset {
+    /// The name of the agent.
+    pub agent: String,
+    /// The name of the person; null for all people.
+    pub person: Option<String>,
+    /// The number of requests that counted before.
+    pub requests: u64,
 }
 
 /// The body of `POST /v1/questions/{id}/answer`: either the number of an option, or a text.

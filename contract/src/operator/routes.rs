@@ -100,17 +100,18 @@ pub const BUDGET: Route<1, (), AgentBudget> = get("/v1/agents/{agent}/budget");
 pub const SET_BUDGET: Route<1, AgentBudget, AgentBudget> = post("/v1/agents/{agent}/budget");
 pub const SET_MODEL: Route<1, AgentModel, AgentModel> = post("/v1/agents/{agent}/model");
 pub const SEND_MESSAGE: Route<1, NewMessage, Recorded> = post("/v1/agents/{agent}/messages");
-pub const HISTORY: Route<1, (), Vec<HistoryLine>> = get("/v1/agents/{agent}/history");
-pub const THREADS: Route<1, (), Vec<Thread>> = get("/v1/agents/{agent}/threads");
+pub const HISTORY: Route<1, (), History> = get("/v1/agents/{agent}/history");
+pub const THREADS: Route<1, (), Threads> = get("/v1/agents/{agent}/threads");
 pub const UNREAD_COUNTS: Route<0, (), Vec<UnreadReplies>> = get("/v1/unread");
-pub const READ_UNREAD: Route<1, (), Vec<UnreadReply>> = post("/v1/agents/{agent}/unread");
+pub const READ_UNREAD: Route<1, (), ReadReplies> = post("/v1/agents/{agent}/unread");
 pub const NOTES: Route<1, (), Notes> = get("/v1/agents/{agent}/memory");
 pub const ADD_NOTE: Route<1, NewNote, Note> = post("/v1/agents/{agent}/memory");
 pub const REMOVE_NOTE: Route<2, (), Note> = delete("/v1/agents/{agent}/memory/{note}");
 
 // Changes and channels.
-pub const INBOX: Route<0, (), Vec<InboxEntry>> = get("/v1/inbox");
-pub const CALL_REQUESTS: Route<0, (), Vec<CallRequest>> = get("/v1/requests");
+pub const INBOX: Route<0, (), Inbox> = get("/v1/inbox");
+pub const CALL_REQUESTS: Route<0, (), CallRequests> = get("/v1/requests");
+pub const RESET_REQUESTS: Route<1, NewRequestReset, RequestReset> = post("/v1/agents/{agent}/requests/reset");
 pub const CALL_REQUEST: Route<1, (), CallRequest> = get("/v1/requests/{id}");
 pub const PUSH_DIFF: Route<1, (), PushDiff> = get("/v1/requests/{id}/diff");
 pub const APPROVE_CALL: Route<1, Decision, CallRequest> = post("/v1/requests/{id}/approve");
@@ -168,14 +169,14 @@ pub const REVOKE_SKILL_KEY: Route<1, (), SkillKey> = post("/v1/skill-keys/{key}/
 pub const REVOKE_SKILL: Route<0, SkillVersion, SkillVersion> = post("/v1/skill-revocations");
 
 // Questions.
-pub const QUESTIONS: Route<0, (), Vec<InboxEntry>> = get("/v1/questions");
+pub const QUESTIONS: Route<0, (), Inbox> = get("/v1/questions");
 pub const QUESTION: Route<1, (), InboxEntry> = get("/v1/questions/{id}");
 pub const WHY_QUESTION: Route<1, (), QuestionWhy> = get("/v1/questions/{id}/why");
 pub const ANSWER_QUESTION: Route<1, NewAnswer, Recorded> = post("/v1/questions/{id}/answer");
 pub const REJECT_QUESTION: Route<1, Rejection, InboxEntry> = post("/v1/questions/{id}/reject");
 
 // Messages and sessions.
-pub const DEAD_LETTERS: Route<0, (), Vec<DeadLetter>> = get("/v1/dead");
+pub const DEAD_LETTERS: Route<0, (), DeadLetters> = get("/v1/dead");
 pub const RETRY_DELIVERY: Route<1, (), DeadLetterDone> = post("/v1/dead/{delivery}/retry");
 pub const DROP_DELIVERY: Route<1, (), DeadLetterDone> = delete("/v1/dead/{delivery}");
 pub const MESSAGE: Route<1, (), MessageView> = get("/v1/messages/{id}");

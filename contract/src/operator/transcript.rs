@@ -134,6 +134,28 @@ pub struct UnreadReply {
     pub text: String,
 }
 
+/// `POST /v1/agents/{agent}/unread`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ReadReplies {
+    /// The oldest first.
+    pub replies: Vec<UnreadReply>,
+    /// True if there are more.
+    #[serde(default)]
+    pub more: bool,
+}
+
+/// `GET /v1/agents/{agent}/threads`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Threads {
+    /// The last used first.
+    pub threads: Vec<Thread>,
+    /// True if there are more.
+    #[serde(default)]
+    pub more: bool,
+}
+
 /// One conversation of the caller with an agent: `GET /v1/agents/{agent}/threads`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Usage {
     /// The usage, the newest day first.
     pub rows: Vec<UsageRow>,
+    /// True if there are more rows, of earlier days.
+    #[serde(default)]
+    pub more: bool,
     /// The ceilings that are set, with their usage.
     pub ceilings: Vec<Ceiling>,
 }

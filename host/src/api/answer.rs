@@ -67,7 +67,9 @@ impl Answer {
 impl From<Refusal> for Answer {
     fn from(refusal: Refusal) -> Self {
         let status = StatusCode::from_u16(refusal.code.status()).expect("the list holds statuses");
-        Self { status, failure: Failure::new(refusal.code, refusal.message, refusal.hint), noted: None }
+        let mut failure = Failure::new(refusal.code, refusal.message, refusal.hint);
+        failure.error.bound = refusal.bound;
+        Self { status, failure, noted: None }
     }
 }
 
@@ -170,7 +172,7 @@ mod tests {
         for (code, status) in [
             (DenialCode::PolicyAsksForMore, StatusCode::FORBIDDEN),
             (DenialCode::NotYoursToDecide, StatusCode::FORBIDDEN),
-            (DenialCode::ChangesTooMany, StatusCode::TOO_MANY_REQUESTS),
+            (DenialCode::TooManyFailures, StatusCode::TOO_MANY_REQUESTS),
             (DenialCode::ChangeStale, StatusCode::CONFLICT),
             (DenialCode::ChangeEmpty, StatusCode::BAD_REQUEST),
         ] {

@@ -18,8 +18,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::ids::{CallId, TurnId};
 use ironclaw_contract::operator::{
-    CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, TestCall, TestedCall, Tool, ToolArgument,
-    ToolRule,
+    Bound, CallStage, CallWhy, DenialCode, EgressGrant, ManifestSchema, MessageCall, TestCall, TestedCall, Tool,
+    ToolArgument, ToolRule,
 };
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_contract::seam::seal::ItemKind;
@@ -67,6 +67,12 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
         CallState::Asked => summary_of_asked(request.as_ref().map(|request| request.status)),
         state => summary(state, &judged.code),
     };
+    let bound = judged.bound.as_deref().map(serde_json::from_str::<Bound>).transpose();
+    let bound = bound.map_err(|_| ironclaw_state::Error::Stored(format!("the bound of {call} is damaged")))?;
+    let summary = match &bound {
+        Some(bound) => format!("{summary} {}.", calls::in_words(bound)),
+        None => summary,
+    };
     Ok(Some(CallWhy {
         call_id: call,
         session_id: row.session,
@@ -78,6 +84,7 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
         stages,
         would_have_blocked,
         summary,
+        bound,
         request: request.map(|request| request.id),
         result,
         file: sent_files::find(tx, call)?,

@@ -216,12 +216,13 @@ pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxE
                 expires_at: ironclaw_ledger::rfc3339(row.expires_at),
                 told: Vec::new(),
                 yours: true,
+                may_reject: true,
                 session_id: None,
                 question: None,
                 options: None,
                 free_text: None,
             };
-            entries.push((row.created_at, entry));
+            entries.push((row.expires_at, entry));
         }
         Ok::<_, ironclaw_state::Error>(entries)
     });

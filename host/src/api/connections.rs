@@ -9,7 +9,7 @@ use axum::body::HttpBody;
 use axum::serve::Listener;
 use http_body::Frame;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_store::refusal::Refusal;
 use std::io;
 use std::pin::Pin;
@@ -283,9 +283,9 @@ impl ConnectionHandle {
             .count();
         if others >= share {
             let Some(gone) = cut_idle(&open, |connection| connection.is_of(person)) else {
-                let words = format!("you have {others} open connections, the most for one person");
-                let refusal = Refusal::new(DenialCode::TooManyConnections, words);
-                return Err(refusal.hint("wait until one of them is answered"));
+                let bound =
+                    Bound::new("open connections of one person", share, others, "wait until one of them is answered");
+                return Err(Refusal::over(DenialCode::TooManyConnections, bound));
             };
             open.retain(|connection| !Arc::ptr_eq(connection, &gone));
         }

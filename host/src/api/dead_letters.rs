@@ -10,16 +10,16 @@ use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::{DeliveryId, MessageId, PersonId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{DeadLetter, DeadLetterDone, Receipt};
+use ironclaw_contract::operator::{DeadLetter, DeadLetterDone, DeadLetters, Receipt};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::quoted;
 
 /// `GET /v1/dead`
-pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<DeadLetter>> {
+pub async fn list(Caller { api, person, .. }: Caller) -> Reply<DeadLetters> {
     let of = (!person.role.covers(Role::Admin)).then_some(person.id);
     let lost = api.state().read(move |tx| journal::dead_letters(tx, of)).await?;
-    Ok(Json(lost.into_iter().map(view).collect()))
+    Ok(Json(DeadLetters { letters: lost.found.into_iter().map(view).collect(), more: lost.more }))
 }
 
 /// `POST /v1/dead/{delivery}/retry`

@@ -24,9 +24,10 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
+use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent, Taken};
+use ironclaw_contract::operator::{Bound, ChannelKind, DenialCode, LedgerEvent, Taken};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
@@ -34,6 +35,7 @@ use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::shutdown::Shutdown;
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Requests without a valid signature that get their reason: a burst, then a rate for each second. The others are asked to slow down.
 const FAILURES_AT_ONCE: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
@@ -52,6 +54,7 @@ pub struct Hooks {
     refusals: Refusals,
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
+    per_minute: u32,
     /// Permits for large bodies.
     large: Arc<LargeBodies>,
 }
@@ -66,17 +69,27 @@ impl Hooks {
         per_minute: u32,
         large: Arc<LargeBodies>,
     ) -> Self {
-        let per_minute = NonZeroU32::new(per_minute);
+        let signed_per_minute = NonZeroU32::new(per_minute);
         Self {
+            per_minute,
             refusals: Refusals::new(record.state.clone(), LedgerEvent::WebhookRefused),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
             // The settings refuse 0.
-            signed: Arc::new(RateLimiter::keyed(Quota::per_minute(per_minute.unwrap_or(NonZeroU32::MIN)))),
+            signed: Arc::new(RateLimiter::keyed(Quota::per_minute(signed_per_minute.unwrap_or(NonZeroU32::MIN)))),
             large,
             record,
             inbound,
             sessions,
         }
+    }
+
+    /// Returns the refusal of a signed request of a channel that has room again after this time.
+    fn over_rate(&self, channel: &str, wait: Duration) -> Refusal {
+        let name = format!("signed requests of channel {channel} in a minute");
+        let bound = Bound::new(name, self.per_minute, self.per_minute, "wait, and send it again with the same id");
+        let bound = bound.setting_at_start("webhook.requests_per_minute");
+        let ends_at = ironclaw_state::wall_clock() + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX >> 1);
+        Refusal::over(DenialCode::TooManyRequests, bound.until(ironclaw_ledger::rfc3339(ends_at)))
     }
 
     /// Serves the port until the host stops. Open requests are answered first.
@@ -192,9 +205,9 @@ async fn accept(
     if let Some(seen) = record.state.read(move |tx| event.seen(tx)).await? {
         return Ok(Taken { message_id: Some(seen.message) });
     }
-    if hooks.signed.check_key(&channel.name).is_err() {
-        let words = "this channel has used up its requests for this minute";
-        return Err(slow_down(DenialCode::TooManyRequests, words).into());
+    if let Err(not_until) = hooks.signed.check_key(&channel.name) {
+        let wait = not_until.wait_time_from(DefaultClock::default().now());
+        return Err(hooks.over_rate(&channel.name, wait).into());
     }
     let Channel { name, agent: Some(agent), .. } = channel else {
         return Err(routing::unheard().into());

@@ -65,10 +65,16 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         route(
             INBOX,
             Member,
-            "Calls, questions and changes that wait and that the caller may decide, answer or asked for",
+            "Calls, questions and changes that wait and that the caller may decide, answer, reject or asked for",
             requests::inbox,
         ),
         route(CALL_REQUESTS, Member, "Approval requests of calls that the caller may see", requests::list),
+        route(
+            RESET_REQUESTS,
+            Member,
+            "Begin the counts of an agent's approval requests anew; a member only of their own",
+            requests::reset,
+        ),
         route(CALL_REQUEST, Member, "One approval request, with its page", requests::show),
         route(PUSH_DIFF, Member, "The diff of a push that waits, in parts", requests::diff),
         route(APPROVE_CALL, Member, "Approve a call exactly as shown", requests::approve),

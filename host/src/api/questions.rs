@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::QuestionId;
 use ironclaw_contract::operator::{
-    DenialCode, EntryId, EntryType, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection,
+    DenialCode, EntryId, EntryType, Inbox, InboxEntry, NewAnswer, QuestionWhy, Recorded, Rejection,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -25,8 +25,8 @@ use std::sync::Arc;
 /// Questions in one answer.
 const AT_ONCE_MAX: usize = 200;
 
-/// Questions of one status that a list looks at, the newest first.
-const READ_MAX: usize = 1000;
+/// Questions of one status that a list looks at.
+const READ_MAX: usize = 5000;
 
 /// The statuses of questions that concern a person now.
 const OPEN: [Status; 2] = [Status::Waiting, Status::Unknown];
@@ -43,27 +43,36 @@ pub struct ListQuery {
     agent: Option<String>,
 }
 
-/// `GET /v1/questions?status=S&agent=A`: the questions that the caller may see, the oldest first.
-pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<InboxEntry>> {
+/// `GET /v1/questions?status=S&agent=A`: the questions that the caller may see, first those that wait.
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Inbox> {
     let statuses = named::statuses(query.status.as_deref(), &OPEN, &Status::ALL)?;
     let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let all = Arc::clone(&api.questions);
     let found = api.state().read(move |tx| {
-        let mut rows = questions::list(tx, &statuses, READ_MAX)?;
-        rows.retain(|row| questions::may_read(&person, row) && agent.is_none_or(|agent| agent == row.agent));
-        let rows = rows.split_off(rows.len().saturating_sub(AT_ONCE_MAX));
-        rows.iter().map(|row| entry(tx, &all, &person, row)).collect::<Result<Vec<_>, Error>>()
+        let is_seen = |row: &Row| questions::may_read(&person, row) && agent.is_none_or(|agent| agent == row.agent);
+        let (rows, more) = cut(questions::list(tx, &statuses, READ_MAX)?, is_seen);
+        let entries = rows.iter().map(|row| entry(tx, &all, &person, row)).collect::<Result<_, Error>>()?;
+        Ok::<_, Error>(Inbox { entries, more })
     });
     Ok(Json(found.await?))
 }
 
-/// Returns the questions to a person for the inbox, each with its time.
-pub(super) async fn inbox(api: &Api, person: &Person) -> Result<Vec<(i64, InboxEntry)>, Answer> {
+/// Returns the first of these questions that are seen, and whether there are more.
+fn cut(rows: Vec<Row>, is_seen: impl Fn(&Row) -> bool) -> (Vec<Row>, bool) {
+    let is_cut = rows.len() >= READ_MAX;
+    let mut rows: Vec<Row> = rows.into_iter().filter(is_seen).collect();
+    let more = is_cut || rows.len() > AT_ONCE_MAX;
+    rows.truncate(AT_ONCE_MAX);
+    (rows, more)
+}
+
+/// Returns the questions to a person for the inbox, each with its end, and whether there are more.
+pub(super) async fn inbox(api: &Api, person: &Person) -> Result<(bool, Vec<(i64, InboxEntry)>), Answer> {
     let (all, by) = (Arc::clone(&api.questions), person.clone());
     let found = api.state().read(move |tx| {
-        let mut rows = questions::list(tx, &OPEN, READ_MAX)?;
-        rows.retain(|row| row.principal == by.id);
-        rows.iter().map(|row| Ok((row.created_at, entry(tx, &all, &by, row)?))).collect::<Result<Vec<_>, Error>>()
+        let (rows, more) = cut(questions::list(tx, &OPEN, READ_MAX)?, |row| row.principal == by.id);
+        let entries = rows.iter().map(|row| Ok((row.expires_at, entry(tx, &all, &by, row)?)));
+        Ok::<_, Error>((more, entries.collect::<Result<Vec<_>, Error>>()?))
     });
     Ok(found.await?)
 }
@@ -182,6 +191,7 @@ fn entry(tx: &ReadTx<'_>, all: &Questions, person: &Person, row: &Row) -> Result
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         told: Vec::new(),
         yours: body.is_some() && questions::may_answer(person, row),
+        may_reject: person.id == row.principal || person.role == registry::Role::Owner,
         session_id: Some(row.session),
         free_text: body.as_ref().map(|body| body.free_text),
         options: body.as_ref().map(|body| body.options.clone()),

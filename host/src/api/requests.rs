@@ -10,13 +10,14 @@ use crate::gateway::requests::{self, Requests, Row, Shown, Status};
 use crate::gateway::review_page::{self, Page};
 use crate::reach::git_push::{self, Diff};
 use crate::registry::tools::GIT_PUSH;
-use crate::registry::{self, Person};
+use crate::registry::{self, Person, Role};
 use crate::sessions::store;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{AgentId, RequestId};
 use ironclaw_contract::operator::{
-    CallRequest, Decision, DenialCode, EntryId, EntryType, InboxEntry, MessageView, PushDiff, Rejection,
+    CallRequest, CallRequests, Decision, DenialCode, EntryId, EntryType, Inbox, InboxEntry, MessageView,
+    NewRequestReset, PushDiff, Rejection, RequestReset,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
@@ -28,12 +29,15 @@ use std::sync::Arc;
 /// Requests in one answer.
 const AT_ONCE_MAX: usize = 200;
 
+/// Entries of the inbox in one answer.
+const INBOX_MAX: usize = 200;
+
 /// Lines of a diff in one answer, and in all parts.
 const DIFF_LINES_AT_ONCE: usize = 4_000;
 const DIFF_LINES_MAX: usize = 40_000;
 
-/// Requests of one status that a list looks at, the newest first. Fewer of them wait: each agent has a bound.
-const READ_MAX: usize = 1000;
+/// Requests of one status that a list looks at.
+const READ_MAX: usize = 5000;
 
 /// Query of `GET /v1/requests`.
 #[derive(Debug, Deserialize)]
@@ -48,36 +52,54 @@ pub struct ListQuery {
     agent: Option<String>,
 }
 
-/// `GET /v1/inbox`: the calls, questions and changes that wait and that the caller may decide, answer or asked for, the oldest first.
-pub async fn inbox(Caller { api, person, .. }: Caller) -> Reply<Vec<InboxEntry>> {
+/// `GET /v1/inbox`: the calls, questions and changes that wait and that the caller may decide, answer or reject, those that end soonest
+/// first.
+pub async fn inbox(Caller { api, person, .. }: Caller) -> Reply<Inbox> {
     let (all, by) = (Arc::clone(&api.requests), person.clone());
     let calls = api.state().read(move |tx| {
-        let mut entries = Vec::new();
-        for (row, shown) in visible(tx, &all, &by, &[Status::Pending], None)? {
-            let is_own = row.principal == by.id;
-            if is_own || requests::may_decide(&all.settings.now().policy, &by, &row)? {
-                entries.push((row.created_at, entry(tx, &all, &by, &row, shown)?));
-            }
-        }
-        Ok::<_, Error>(entries)
+        let Visible { found, more } = visible(tx, &all, &by, &[Status::Pending], None)?;
+        let entries = found.into_iter().map(|(row, shown)| Ok((row.expires_at, entry(tx, &all, &by, &row, shown)?)));
+        Ok::<_, Error>((entries.collect::<Result<Vec<_>, Error>>()?, more))
     });
-    let mut entries = calls.await?;
-    entries.extend(questions::inbox(&api, &person).await?);
+    let (mut entries, of_calls) = calls.await?;
+    let (of_questions, questions) = questions::inbox(&api, &person).await?;
+    entries.extend(questions);
     entries.extend(changes::inbox(&api, &person).await?);
-    entries.sort_by_key(|(at, _)| *at);
-    Ok(Json(entries.into_iter().map(|(_, entry)| entry).collect()))
+    // What the caller can decide comes before what other people decide.
+    entries.sort_by_key(|(ends_at, entry)| (!entry.yours, *ends_at));
+    let more = of_calls || of_questions || entries.len() > INBOX_MAX;
+    entries.truncate(INBOX_MAX);
+    Ok(Json(Inbox { entries: entries.into_iter().map(|(_, entry)| entry).collect(), more }))
 }
 
-/// `GET /v1/requests?status=S&agent=A`: the requests that the caller may see, the oldest first.
-pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<CallRequest>> {
+/// `GET /v1/requests?status=S&agent=A`: the requests that the caller may see, first those that wait.
+pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<CallRequests> {
     let statuses = named::statuses(query.status.as_deref(), &[Status::Pending], &Status::ALL)?;
     let agent = agents::find_by_filter(&api, &person, query.agent).await?;
     let all = Arc::clone(&api.requests);
     let found = api.state().read(move |tx| {
-        let found = visible(tx, &all, &person, &statuses, agent)?;
-        found.into_iter().map(|(row, shown)| view(tx, &all, &person, &row, shown)).collect::<Result<Vec<_>, Error>>()
+        let Visible { found, more } = visible(tx, &all, &person, &statuses, agent)?;
+        let requests = found.into_iter().map(|(row, shown)| view(tx, &all, &person, &row, shown));
+        Ok::<_, Error>(CallRequests { requests: requests.collect::<Result<_, _>>()?, more })
     });
     Ok(Json(found.await?))
+}
+
+/// `POST /v1/agents/{agent}/requests/reset`
+pub async fn reset(
+    Caller { api, person, .. }: Caller,
+    Path(agent): Path<String>,
+    Body(asked): Body<NewRequestReset>,
+) -> Reply<RequestReset> {
+    let agent = agents::find(&api, &person, agent).await?;
+    let by = person.clone();
+    let of = match asked.person {
+        Some(named) => Some(api.state().read(move |tx| registry::known_person(tx, &by, &named)).await?),
+        None if by.role.covers(Role::Admin) => None,
+        None => Some(by),
+    };
+    let requests = api.requests.reset(&person, &agent, of.as_ref().map(|of| of.id)).await?;
+    Ok(Json(RequestReset { agent: agent.name, person: of.map(|of| of.name), requests }))
 }
 
 /// `GET /v1/requests/{id}`
@@ -165,18 +187,42 @@ fn known(named: &str) -> Result<RequestId, Answer> {
     id(named, DenialCode::RequestUnknown, "approval request")
 }
 
-/// Returns the newest requests with these statuses that a person may see, each with its page; the oldest first.
+/// A part of the requests that a person may see, each with its page.
+struct Visible {
+    found: Vec<(Row, Shown)>,
+    /// True if there are more.
+    more: bool,
+}
+
+/// Returns the requests with these statuses that a person may see: those that wait, first what the person decides and what ends soonest,
+/// and the newest others.
 fn visible(
     tx: &ReadTx<'_>,
     all: &Requests,
     by: &Person,
     statuses: &[Status],
     agent: Option<AgentId>,
-) -> Result<Vec<(Row, Shown)>, Error> {
-    let mut rows = requests::list(tx, statuses, READ_MAX)?;
-    rows.retain(|row| agent.is_none_or(|agent| agent == row.agent));
-    let mut found = with_pages(tx, all, by, rows)?;
-    Ok(found.split_off(found.len().saturating_sub(AT_ONCE_MAX)))
+) -> Result<Visible, Error> {
+    let policy = &all.settings.now().policy;
+    let read = requests::list(tx, statuses, READ_MAX)?;
+    let is_cut = read.len() >= READ_MAX;
+    let (mut waiting, mut of_others, mut ended) = (Vec::new(), Vec::new(), Vec::new());
+    for row in read {
+        if agent.is_some_and(|agent| agent != row.agent) || !requests::may_read(policy, by, &row)? {
+            continue;
+        }
+        match row.status {
+            Status::Pending if requests::may_decide(policy, by, &row)? => waiting.push(row),
+            Status::Pending => of_others.push(row),
+            _ => ended.push(row),
+        }
+    }
+    waiting.append(&mut of_others);
+    let more = is_cut || waiting.len() + ended.len() > AT_ONCE_MAX;
+    waiting.truncate(AT_ONCE_MAX);
+    // The newest of the others.
+    waiting.extend(ended.split_off((ended.len() + waiting.len()).saturating_sub(AT_ONCE_MAX).min(ended.len())));
+    Ok(Visible { found: with_pages(tx, all, by, waiting)?, more })
 }
 
 /// Returns the requests among these that a person may see, each with its page.
@@ -267,6 +313,7 @@ fn entry(tx: &ReadTx<'_>, all: &Requests, person: &Person, row: &Row, shown: Sho
         expires_at: ironclaw_ledger::rfc3339(row.expires_at),
         told: told(row),
         yours: is_theirs(all, person, row)?,
+        may_reject: requests::may_reject(&all.settings.now().policy, person, row)?,
         session_id: None,
         question: None,
         options: None,

@@ -11,8 +11,8 @@ use crate::turns::budget::{self, Ceiling, Limit, OwnCeilings, book};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{self, AgentBudget, Usage, UsageRow};
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Settings;
 use ironclaw_ledger::rfc3339;
 use ironclaw_model::endpoint::{Endpoints, Kind};
@@ -56,10 +56,12 @@ pub async fn show(Caller { api, person, .. }: Caller, Query(query): Query<UsageQ
     let (changes, models) = (Arc::clone(&api.changes), Arc::clone(&api.models));
     let usage = api.state().read(move |tx| {
         let endpoints = models.current();
-        let rows = book::rows(tx, query.days, of)?;
+        let mut rows = book::rows(tx, query.days, of)?;
+        let more = rows.len() > book::ROWS_MAX as usize;
+        rows.truncate(book::ROWS_MAX as usize);
         let rows = rows.into_iter().map(|found| row(found, &endpoints)).collect();
         let ceilings = ceilings(tx, &changes.settings().host_policy.budget, of)?;
-        Ok::<_, Error>(Usage { rows, ceilings })
+        Ok::<_, Error>(Usage { rows, more, ceilings })
     });
     Ok(Json(usage.await?))
 }
@@ -204,8 +206,8 @@ pub async fn set(
 ) -> Reply<AgentBudget> {
     for limit in [new.tokens_per_day, new.cost_per_day_micros].into_iter().flatten() {
         if limit > book::COUNT_MAX {
-            let words = format!("a ceiling of {limit} is over the limit of {}", book::COUNT_MAX);
-            return Err(Refusal::new(DenialCode::BudgetTooLarge, words).hint("0 takes a ceiling away").into());
+            let bound = Bound::new("in a ceiling", book::COUNT_MAX, limit, "0 takes a ceiling away");
+            return Err(Refusal::over(DenialCode::BudgetTooLarge, bound).into());
         }
     }
     let AgentBudget { tokens_per_day, cost_per_day_micros } = new;

@@ -38,6 +38,7 @@ pub(super) fn live(config: &Config, policy: Policy, host_policy: HostPolicy) -> 
         quota: config.quota.clone(),
         agents: config.agents.clone(),
         session: config.session.clone(),
+        turn: config.turn.clone(),
         channels: channel::Config { webhook: config.webhook.clone() },
     }
 }
@@ -129,7 +130,7 @@ impl Reloader {
         *values = next_values;
         let Reloaded { applied, restart, policy_changed, .. } = &reloaded;
         tracing::info!(?applied, ?restart, policy_changed, "reloaded the settings");
-        self.respawn_without_mount(&former).await?;
+        self.respawn_changed(&former).await?;
         Ok(reloaded)
     }
 
@@ -170,8 +171,9 @@ impl Reloader {
         Ok(former)
     }
 
-    /// Restarts the awake sessions of the agents with a mount that the settings no longer admit.
-    async fn respawn_without_mount(&self, former: &LiveSettings) -> Result<(), Denied<Error>> {
+    /// Restarts the awake sessions of the agents with a mount that the settings no longer admit, and of all agents if a process has other
+    /// limits of a turn.
+    async fn respawn_changed(&self, former: &LiveSettings) -> Result<(), Denied<Error>> {
         let granted = |tx: &ReadTx<'_>| {
             let of = |agent: registry::Agent| Ok((agent.id, mounts::list_for_agent(tx, agent.id)?));
             let granted: Result<Vec<(AgentId, Vec<mounts::Mount>)>, ironclaw_state::Error> =
@@ -184,8 +186,9 @@ impl Reloader {
             let admits = |policy: &HostPolicy| policy.admits(&mount.source).unwrap_or(false);
             admits(&former.host_policy) && !admits(&now.host_policy)
         };
+        let has_other_limits = former.turn.limits() != now.turn.limits();
         for (agent, mounts) in granted {
-            if mounts.iter().any(is_lost) {
+            if has_other_limits || mounts.iter().any(is_lost) {
                 self.sessions.respawn(agent).await?;
             }
         }

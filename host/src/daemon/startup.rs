@@ -187,7 +187,7 @@ async fn runtime(
 ) -> Result<Runtime, Error> {
     let Opened { home, config, .. } = opened;
     let (record, latch) = (&proposals.record, Arc::<Latch>::default());
-    let turns = Arc::new(OpenTurns::start(Arc::clone(record), config.turn.clone()).await?);
+    let turns = Arc::new(OpenTurns::start(Arc::clone(record), Arc::clone(&proposals.settings)).await?);
     let (verified_layers, fetchers) = (Arc::<VerifiedLayers>::default(), Arc::<Fetchers>::default());
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
     let servers = mcp_servers(home, proposals, mcp_jails, &latch, &fetchers, &verified_layers);

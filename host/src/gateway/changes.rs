@@ -15,7 +15,7 @@ use crate::registry::live_settings::LiveSettings;
 use crate::registry::{self, Agent, Person, Role, roles};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{ChangeId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::{Change, ChangeKind, Payload};
 use ironclaw_state::keys::ApprovalRoot;
 use ironclaw_state::{ReadTx, failpoint};
@@ -213,8 +213,8 @@ fn check_reason(reason: &str) -> Result<(), Refusal> {
     if reason.len() <= REASON_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-    Err(Refusal::new(DenialCode::ReasonTooLong, message))
+    let bound = Bound::new("bytes of a reason", REASON_BYTES_MAX, reason.len(), "write a shorter reason");
+    Err(Refusal::over(DenialCode::ReasonTooLong, bound))
 }
 
 /// Returns a person as the record has them now.

@@ -25,7 +25,7 @@ pub use undecided::Undecided;
 use counted::{Ballot, ValidApproval};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
@@ -350,8 +350,8 @@ pub fn reject(
     reason: &str,
 ) -> Result<Row, Undecided> {
     if reason.len() > REASON_BYTES_MAX {
-        let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-        return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
+        let bound = Bound::new("bytes of a reason", REASON_BYTES_MAX, reason.len(), "write a shorter reason");
+        return Err(Refusal::over(DenialCode::ReasonTooLong, bound).into());
     }
     let own = store::find(tx, id)?.filter(|row| row.requester == Requester::Person(by.id) && row.status.is_open());
     let (row, by, status) = match own {

@@ -11,6 +11,7 @@
 mod again;
 pub mod allowance;
 mod ask;
+mod bounds;
 mod decide;
 mod ending;
 pub mod facts;
@@ -23,7 +24,7 @@ mod told;
 mod using;
 
 pub use ask::{Asked, Asking, ask, follow_equal};
-pub use decide::{known, may_decide, may_read, unknown};
+pub use decide::{known, may_decide, may_read, may_reject, unknown};
 pub use ending::{end, end_all, end_of_sender, end_of_task, withdraw_approved};
 pub use host_requests::Requests;
 pub use ironclaw_store::tables::requests::{

@@ -22,7 +22,7 @@ use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, Role, roles};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{Change, Part, Schedule, Skill};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -190,11 +190,20 @@ fn pending_max(tx: &ReadTx<'_>, person: PersonId, agent: Option<AgentId>) -> Res
 fn too_many(tx: &ReadTx<'_>, from: &RequestedBy<'_>) -> Result<Option<Refusal>, ironclaw_state::Error> {
     let of_requester = changes::pending_count_of(tx, &from.requester)?;
     let of_all = changes::pending_count(tx)?;
-    let refusal = || {
-        let message = format!("{of_requester} requests already wait for a decision");
-        Refusal::new(DenialCode::ChangesTooMany, message).hint("decide on them first: `ironctl inbox`")
+    let remedy = "decide on them first: `ironctl inbox`";
+    let (bound, ends_at) = match (of_requester >= from.pending_max, of_all >= PENDING_MAX) {
+        (true, _) => {
+            let name = "changes of one requester wait for a decision";
+            (Bound::new(name, from.pending_max, of_requester, remedy), changes::next_end_of(tx, &from.requester)?)
+        }
+        (false, true) => {
+            let bound = Bound::new("changes of this host wait for a decision", PENDING_MAX, of_all, remedy);
+            (bound, changes::next_end(tx)?)
+        }
+        (false, false) => return Ok(None),
     };
-    Ok((of_requester >= from.pending_max || of_all >= PENDING_MAX).then(refusal))
+    let ends_at = ends_at.map(ironclaw_ledger::rfc3339);
+    Ok(Some(Refusal::over(DenialCode::ChangesTooMany, Bound { ends_at, ..bound })))
 }
 
 /// Inserts the row of a change, without the number of its entry in the ledger.

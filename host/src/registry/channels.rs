@@ -8,7 +8,7 @@ use super::places::ending;
 use super::suggestion::Unknown;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{ChannelKind, DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, ChannelKind, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::UnknownSenders;
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{SecretText, WrappingKey};
@@ -89,8 +89,9 @@ pub fn add(
             .into());
     }
     if channels.len() >= CHANNELS_MAX {
-        let refusal = Refusal::new(DenialCode::ChannelsTooMany, format!("there are {CHANNELS_MAX} channels already"));
-        return Err(refusal.into());
+        let remedy = "remove one: `ironctl channel list`, `ironctl channel remove NAME`";
+        let bound = Bound::new("channels of this host", CHANNELS_MAX, channels.len(), remedy);
+        return Err(Refusal::over(DenialCode::ChannelsTooMany, bound).into());
     }
     if by.role != Role::Owner && identities(tx)?.iter().any(|(identity, _)| identity.channel == *name) {
         let message =
@@ -144,7 +145,7 @@ pub fn add_waiting_sender(tx: &mut WriteTx<'_>, name: &str, sender: &str) -> Res
     }
     let now = tx.wall();
     table::delete_waiting_senders_before(tx, now - WAITING_KEPT_MS)?;
-    if !has_room(tx, name, sender)? || waits(tx, name, sender)? {
+    if full(tx, name, sender)?.is_some() || waits(tx, name, sender)? {
         return Ok(false);
     }
     table::insert_waiting_sender(tx, name, sender, now)?;
@@ -174,12 +175,21 @@ fn waits(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ironclaw_
     Ok(waiting_senders(tx, channel)?.iter().any(|waiting| waiting.sender == sender))
 }
 
-/// Returns whether this sender waits for a person on a channel, or may begin to.
-pub fn has_room(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ironclaw_state::Error> {
+/// Returns the bound that keeps this sender from waiting for a person on a channel; `None` if there is room, or the sender waits already.
+pub fn full(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Bound>, ironclaw_state::Error> {
     let since = tx.wall() - WAITING_KEPT_MS;
     let waiting = waiting_senders(tx, channel)?;
-    let is_listed = waiting.iter().any(|waiting| waiting.sender == sender);
-    Ok(is_listed || waiting.iter().filter(|waiting| waiting.since >= since).count() < WAITING_SENDERS_MAX)
+    if waiting.iter().any(|waiting| waiting.sender == sender) {
+        return Ok(None);
+    }
+    let kept = || waiting.iter().map(|waiting| waiting.since).filter(|at| *at >= since);
+    if kept().count() < WAITING_SENDERS_MAX {
+        return Ok(None);
+    }
+    let name = format!("senders of channel {channel} wait for a person");
+    let bound = Bound::new(name, WAITING_SENDERS_MAX, kept().count(), "an owner or admin links or dismisses them");
+    let ends_at = kept().min().map(|oldest| ironclaw_ledger::rfc3339(oldest + WAITING_KEPT_MS));
+    Ok(Some(Bound { ends_at, ..bound }))
 }
 
 /// Wraps every secret under another key; returns their number.

@@ -5,7 +5,7 @@
 //! [`crate::turns::calls`] for the judgement of a message.
 
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 
@@ -25,9 +25,9 @@ pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, name: &str) -> Result<(), Den
     if held.len() < DESTINATIONS_MAX || held.iter().any(|destination| destination.name == name) {
         return Ok(());
     }
-    let message = format!("the agent has {DESTINATIONS_MAX} destinations already");
-    let refusal = Refusal::new(DenialCode::DestinationTooMany, message);
-    Err(refusal.hint("remove one: `ironctl destination remove AGENT NAME`").into())
+    let remedy = "remove one: `ironctl destination remove AGENT NAME`";
+    let bound = Bound::new("destinations of the agent", DESTINATIONS_MAX, held.len(), remedy);
+    Err(Refusal::over(DenialCode::DestinationTooMany, bound).into())
 }
 
 /// The receiver behind a destination when people approve it.

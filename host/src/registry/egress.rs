@@ -5,7 +5,7 @@
 use crate::registry::secrets::SecretName;
 use crate::registry::tools::catalogue::CommandReach;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
 use ironclaw_state::ReadTx;
@@ -67,9 +67,9 @@ pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, host: &str) -> Result<(), Den
     if held.len() < GRANTS_MAX || held.iter().any(|grant| grant.host == host) {
         return Ok(());
     }
-    let message = format!("the agent has {GRANTS_MAX} granted hosts already");
-    let refusal = Refusal::new(DenialCode::EgressTooMany, message);
-    Err(refusal.hint("revoke one: `ironctl egress revoke AGENT HOST`").into())
+    let remedy = "revoke one: `ironctl egress revoke AGENT HOST`";
+    let bound = Bound::new("granted hosts of the agent", GRANTS_MAX, held.len(), remedy);
+    Err(Refusal::over(DenialCode::EgressTooMany, bound).into())
 }
 
 /// Returns the agents with a grant that sends a secret, for people.

@@ -2,7 +2,7 @@
 //!
 //! Never sends a message, and gives no agent a tool: a member uses at a request only tools that it has itself.
 
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 
@@ -17,6 +17,6 @@ pub fn check_room(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {
     if held.len() < GROUPS_MAX || held.iter().any(|group| group.name == name) {
         return Ok(());
     }
-    let refusal = Refusal::new(DenialCode::GroupTooMany, format!("the host has {GROUPS_MAX} groups already"));
-    Err(refusal.hint("remove one: `ironctl group remove NAME`").into())
+    let bound = Bound::new("groups of this host", GROUPS_MAX, held.len(), "remove one: `ironctl group remove NAME`");
+    Err(Refusal::over(DenialCode::GroupTooMany, bound).into())
 }

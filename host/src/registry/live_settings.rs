@@ -7,6 +7,7 @@ pub mod budget;
 pub mod channels;
 pub mod packages;
 pub mod session;
+pub mod turn;
 
 use crate::registry::policy::Policy;
 use crate::registry::quota;
@@ -30,6 +31,8 @@ pub struct LiveSettings {
     pub agents: agents::Config,
     /// `[session]`; the limits of awake sessions are read at the start only.
     pub session: session::Config,
+    /// `[turn]`; the bytes of a context are read at the start only.
+    pub turn: turn::Config,
     /// The settings of each kind of channel; ports and limits of requests are read at the start only.
     pub channels: channels::Config,
 }
@@ -109,5 +112,13 @@ ironclaw_contract::settings! {
         wait_seconds: u32 = 120, Range(0, 600, "seconds"), Live;
         /// The time in which a person can answer a question of an agent; a reminder comes after half of it.
         question_hours: u32 = 168, Range(1, 8760, "hours"), Live;
+        /// The most requests of one agent on behalf of one person that wait at once.
+        requests_waiting_max: u32 = 5, Range(1, 100, "requests"), Live;
+        /// The most of these that ask for more than a grant of the agent covers.
+        requests_without_grant_max: u32 = 1, Range(1, 100, "requests"), Live;
+        /// The most requests of one agent on behalf of one person in 24 hours that wait, expired or were rejected.
+        requests_unapproved_per_day: u32 = 20, Range(1, 10_000, "requests"), Live;
+        /// The most calls of one tool by one agent on behalf of one person that are rejected in 24 hours without an approval between them.
+        rejected_in_a_row_max: u32 = 10, Range(1, 1000, "calls"), Live;
     }
 }

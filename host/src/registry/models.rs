@@ -6,7 +6,7 @@
 use super::agents;
 use crate::registry::secrets::{self, SecretName};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{Kind, Prices, Spec};
@@ -112,8 +112,8 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
 
 fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
     if fallbacks.len() > FALLBACKS_MAX {
-        let message = format!("{name} has over {FALLBACKS_MAX} fallbacks");
-        return Err(Refusal::new(DenialCode::FallbacksTooMany, message));
+        let bound = Bound::new(format!("fallbacks of {name}"), FALLBACKS_MAX, fallbacks.len(), "name fewer fallbacks");
+        return Err(Refusal::over(DenialCode::FallbacksTooMany, bound));
     }
     let twice = |at: usize, fallback: &String| fallbacks[..at].contains(fallback);
     match fallbacks.iter().enumerate().find(|(at, fallback)| *fallback == name || twice(*at, fallback)) {
@@ -222,9 +222,9 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
         return Err(exists(&spec.name).into());
     }
     if before.is_none() && all.len() >= MODELS_MAX {
-        let refusal =
-            Refusal::new(DenialCode::ModelsTooMany, format!("there are {MODELS_MAX} model endpoints already"));
-        return Err(refusal.hint("remove some: `ironctl model list`, `ironctl model remove`").into());
+        let remedy = "remove some: `ironctl model list`, `ironctl model remove`";
+        let bound = Bound::new("model endpoints of this host", MODELS_MAX, all.len(), remedy);
+        return Err(Refusal::over(DenialCode::ModelsTooMany, bound).into());
     }
     for fallback in &spec.fallbacks {
         known(tx, fallback)?;

@@ -11,7 +11,7 @@ use super::allowances;
 use super::places::ending::{self, identity_entry};
 use super::suggestion::Unknown;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
@@ -77,8 +77,9 @@ pub fn add_person(tx: &mut WriteTx<'_>, name: &str, role: Role, by: impl Into<Gi
     }
     let people = people(tx)?;
     if people.len() as i64 >= PEOPLE_MAX {
-        let refusal = Refusal::new(DenialCode::PeopleTooMany, format!("there are {PEOPLE_MAX} people already"));
-        return refuse(tx, LedgerEvent::PersonRefused, by, refusal);
+        let remedy = "remove one: `ironctl person list`, `ironctl person remove NAME`";
+        let bound = Bound::new("people of this host", PEOPLE_MAX, people.len(), remedy);
+        return refuse(tx, LedgerEvent::PersonRefused, by, Refusal::over(DenialCode::PeopleTooMany, bound));
     }
     if let Some(other) = people.iter().find(|other| ironclaw_text::confusable::look_alike(&other.name, name)) {
         let code = if other.name == name { DenialCode::PersonExists } else { DenialCode::PersonLookalikeExists };
@@ -203,9 +204,11 @@ pub fn check_link(tx: &mut WriteTx<'_>, person: &Person, identity: &Identity, by
         let refusal = Refusal::new(DenialCode::IdentityOwn, message);
         return refuse(tx, LedgerEvent::IdentityRefused, by, refusal.hint("it is added and removed with that person"));
     }
-    if tables::people::count_identities(tx, person.id)? >= IDENTITIES_MAX {
-        let message = format!("{} has {IDENTITIES_MAX} identities already", person.name);
-        return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::new(DenialCode::IdentitiesTooMany, message));
+    let held = tables::people::count_identities(tx, person.id)?;
+    if held >= IDENTITIES_MAX {
+        let remedy = format!("remove one: `ironctl person unlink {} CHANNEL:NAME`", person.name);
+        let bound = Bound::new(format!("identities of {}", person.name), IDENTITIES_MAX, held, remedy);
+        return refuse(tx, LedgerEvent::IdentityRefused, by, Refusal::over(DenialCode::IdentitiesTooMany, bound));
     }
     Ok(Linked::Not)
 }

@@ -7,7 +7,7 @@ pub mod workspace;
 
 use crate::registry::LOOPBACK;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::messages::{Load, waiting_of_person, waiting_on_channel};
@@ -51,42 +51,43 @@ impl Config {
         }
         let kept = sessions::bytes_of_person(tx, person)?;
         if kept.saturating_add(bytes) > self.kept_bytes_per_person {
-            let most = self.kept_bytes_per_person;
-            let words = format!("your conversations have {kept} bytes, and one person may have {most}");
-            let hint = "an admin removes conversations with `ironctl session remove`, or sets items.keep_days or \
-                        quota.kept_bytes_per_person";
-            return Err(refusal(DenialCode::TooManyBytesKept, words, hint).into());
+            let remedy = "an admin removes conversations with `ironctl session remove`, or lowers items.keep_days";
+            let bound =
+                Bound::new("bytes in the conversations of one person", self.kept_bytes_per_person, kept, remedy);
+            let bound = bound.setting("quota.kept_bytes_per_person");
+            return Err(Refusal::over(DenialCode::TooManyBytesKept, bound).into());
         }
         Ok(())
     }
 
     fn admit_waiting(&self, count: u64, bytes: u64) -> Result<(), Refusal> {
-        const HINT: &str = "wait for answers, and send it again";
+        const REMEDY: &str = "wait for answers, and send it again";
         if count >= u64::from(self.waiting_per_person) {
-            let words = format!("{count} of your messages wait for an answer, which is the most for one person");
-            return Err(refusal(DenialCode::TooManyWaiting, words, HINT));
+            let bound = Bound::new("messages of one person wait for an answer", self.waiting_per_person, count, REMEDY);
+            let bound = bound.setting("quota.waiting_per_person");
+            return Err(Refusal::over(DenialCode::TooManyWaiting, bound));
         }
-        let most = self.waiting_bytes_per_person;
-        if bytes > most {
-            let words =
-                format!("your messages that wait for an answer would have {bytes} bytes; at most {most} may wait");
-            return Err(refusal(DenialCode::TooManyBytesWaiting, words, HINT));
+        if bytes > self.waiting_bytes_per_person {
+            let name = "bytes of the messages of one person that wait for an answer";
+            let bound = Bound::new(name, self.waiting_bytes_per_person, bytes, REMEDY);
+            let bound = bound.setting("quota.waiting_bytes_per_person");
+            return Err(Refusal::over(DenialCode::TooManyBytesWaiting, bound));
         }
         Ok(())
     }
 
     fn admit_waiting_on(&self, channel: &str, count: u64, bytes: u64) -> Result<(), Refusal> {
-        const HINT: &str = "wait a moment, and send it again under the same id";
+        const REMEDY: &str = "wait a moment, and send it again under the same id";
         if count >= u64::from(self.waiting_per_channel) {
-            let words = format!("{count} messages on channel {channel} wait for an answer, which is the most for it");
-            return Err(refusal(DenialCode::TooManyWaiting, words, HINT));
+            let name = format!("messages on channel {channel} wait for an answer");
+            let bound = Bound::new(name, self.waiting_per_channel, count, REMEDY).setting("quota.waiting_per_channel");
+            return Err(Refusal::over(DenialCode::TooManyWaiting, bound));
         }
-        let most = self.waiting_bytes_per_channel;
-        if bytes > most {
-            let words = format!(
-                "messages on channel {channel} that wait for an answer would have {bytes} bytes; at most {most} may wait"
-            );
-            return Err(refusal(DenialCode::TooManyBytesWaiting, words, HINT));
+        if bytes > self.waiting_bytes_per_channel {
+            let name = format!("bytes of the messages on channel {channel} that wait for an answer");
+            let bound = Bound::new(name, self.waiting_bytes_per_channel, bytes, REMEDY);
+            let bound = bound.setting("quota.waiting_bytes_per_channel");
+            return Err(Refusal::over(DenialCode::TooManyBytesWaiting, bound));
         }
         Ok(())
     }
@@ -96,29 +97,26 @@ impl Config {
     /// # Errors
     /// Refuses it with `too_many_conversations`.
     pub fn admit_conversation(&self, tx: &ReadTx<'_>, person: PersonId, channel: &str) -> Result<(), Denied> {
+        const REMEDY: &str =
+            "write in an existing conversation, or an admin removes some with `ironctl session remove`";
         let count = sessions::count_of_person(tx, person)?;
         if count >= u64::from(self.conversations_per_person) {
-            let words = format!("you have {count} conversations, which is the most for one person");
-            let hint = "write in an existing one, or ask an admin to remove some with `ironctl session remove` or to raise \
-                        quota.conversations_per_person";
-            return Err(refusal(DenialCode::TooManyConversations, words, hint).into());
+            let bound = Bound::new("conversations of one person", self.conversations_per_person, count, REMEDY);
+            let bound = bound.setting("quota.conversations_per_person");
+            return Err(Refusal::over(DenialCode::TooManyConversations, bound).into());
         }
         if channel == LOOPBACK {
             return Ok(());
         }
         let count = sessions::count_on_channel(tx, channel)?;
         if count >= u64::from(self.conversations_per_channel) {
-            let words = format!("channel {channel} has {count} conversations, which is the most for it");
-            let hint = "an admin removes some with `ironctl session remove`, or raises quota.conversations_per_channel, \
-                        then `ironctl config reload`";
-            return Err(refusal(DenialCode::TooManyConversations, words, hint).into());
+            let name = format!("conversations on channel {channel}");
+            let bound = Bound::new(name, self.conversations_per_channel, count, REMEDY);
+            let bound = bound.setting("quota.conversations_per_channel");
+            return Err(Refusal::over(DenialCode::TooManyConversations, bound).into());
         }
         Ok(())
     }
-}
-
-fn refusal(code: DenialCode, words: String, hint: &str) -> Refusal {
-    Refusal::new(code, words).hint(hint)
 }
 
 #[cfg(test)]

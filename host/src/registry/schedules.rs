@@ -9,7 +9,7 @@ use super::{Agent, Identity, Person, Role, person_by_id};
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId, ScheduleId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{self, ReplyTo};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -112,11 +112,13 @@ pub fn unknown(id: impl Display) -> Refusal {
 
 /// Refuses one more schedule than a person may have.
 pub fn check_room(tx: &ReadTx<'_>, creator: PersonId) -> Result<(), Denied> {
-    if table::count_of_creator(tx, creator)? < OF_PERSON_MAX {
+    let held = table::count_of_creator(tx, creator)?;
+    if held < OF_PERSON_MAX {
         return Ok(());
     }
-    let refusal = Refusal::new(DenialCode::ScheduleTooMany, format!("you have {OF_PERSON_MAX} schedules already"));
-    Err(refusal.hint("remove some: `ironctl schedule remove ID`").into())
+    let remedy = "remove some: `ironctl schedule remove ID`";
+    let bound = Bound::new("schedules of one person", OF_PERSON_MAX, held, remedy);
+    Err(Refusal::over(DenialCode::ScheduleTooMany, bound).into())
 }
 
 /// Returns the digest of the settings of a schedule, for the ledger.

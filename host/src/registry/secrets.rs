@@ -4,7 +4,7 @@
 //! `calls::model_socket::endpoints`.
 
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent, SecretSource as Source};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent, SecretSource as Source};
 use ironclaw_judge::egress::SECRET_CHARACTERS_MAX;
 pub use ironclaw_judge::egress::{SECRET_PREFIX as PREFIX, SecretName};
 use ironclaw_ledger::Entry;
@@ -192,9 +192,11 @@ pub fn set(
         Some(Secret { source: Source::Stored, .. }) => return Err(exists(name).into()),
         None => {}
     }
-    if table::count_secrets(tx)? >= SECRETS_MAX {
-        let refusal = Refusal::new(DenialCode::SecretsTooMany, format!("there are {SECRETS_MAX} secrets already"));
-        return Err(refusal.hint("remove some: `ironctl secret list`, `ironctl secret remove`").into());
+    let held = table::count_secrets(tx)?;
+    if held >= SECRETS_MAX {
+        let remedy = "remove some: `ironctl secret list`, `ironctl secret remove`";
+        let bound = Bound::new("secrets of this host", SECRETS_MAX, held, remedy);
+        return Err(Refusal::over(DenialCode::SecretsTooMany, bound).into());
     }
     let (wrapped, now) = (wrap(wrapping, name, value)?, tx.now());
     table::insert_secret(tx, name.as_str(), &wrapped, now)?;

@@ -4,7 +4,7 @@
 
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId, TurnId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_skill::signature::PublicKey;
 use ironclaw_skill::{Manifest, Name, Version};
@@ -136,8 +136,9 @@ pub fn add_source(tx: &mut WriteTx<'_>, name: &str, location: &str, by: PersonId
         return Err(refusal.hint(format!("remove it first: `ironctl skill source remove {name}`")).into());
     }
     if held.len() >= SOURCES_MAX {
-        let message = format!("the host has {SOURCES_MAX} sources of skills already");
-        return Err(Refusal::new(DenialCode::SkillsTooMany, message).into());
+        let remedy = "remove one: `ironctl skill source remove NAME`";
+        let bound = Bound::new("sources of skills of this host", SOURCES_MAX, held.len(), remedy);
+        return Err(Refusal::over(DenialCode::SkillsTooMany, bound).into());
     }
     table::add_source(tx, name, location)?;
     let entry = Entry::new(LedgerEvent::SkillSourceAdded).with("source", name.to_owned());
@@ -182,9 +183,19 @@ pub fn add_key(tx: &mut WriteTx<'_>, name: &str, text: &str, skills: Vec<String>
         let message = format!("the key {} is called {}{revoked}", taken.id, taken.name);
         return Err(Refusal::new(DenialCode::SkillKeyExists, message).into());
     }
-    if held.len() >= KEYS_MAX || skills.len() > NAMES_MAX {
-        let message = format!("the host has at most {KEYS_MAX} keys of skills, each for at most {NAMES_MAX} names");
-        return Err(Refusal::new(DenialCode::SkillsTooMany, message).into());
+    if held.len() >= KEYS_MAX {
+        let bound = Bound::new(
+            "keys of skills of this host",
+            KEYS_MAX,
+            held.len(),
+            "remove one: `ironctl skill key remove KEY`",
+        );
+        return Err(Refusal::over(DenialCode::SkillsTooMany, bound).into());
+    }
+    if skills.len() > NAMES_MAX {
+        let bound =
+            Bound::new("names of skills for one key", NAMES_MAX, skills.len(), "name fewer skills, or use a pattern");
+        return Err(Refusal::over(DenialCode::SkillsTooMany, bound).into());
     }
     let PublicKey { text, id } = parsed;
     let new = Key { id, name: name.to_owned(), public_key: text, skills, added_at: tx.now(), revoked_at: None };

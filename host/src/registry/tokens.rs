@@ -8,7 +8,7 @@ pub use ironclaw_store::tables::people::{Token, TokenState, find_token, is_live,
 use super::people::refuse;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent, TokenId};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent, TokenId};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -87,10 +87,11 @@ pub fn issue(
         let refusal = refusal.hint("give a time in the future, or a duration such as 30d");
         return refuse(tx, LedgerEvent::TokenRefused, by, refusal);
     }
-    if tables::people::count_live_tokens(tx)? >= LIVE_MAX {
-        let refusal = Refusal::new(DenialCode::TokensTooMany, format!("there are {LIVE_MAX} live tokens already"));
-        let refusal = refusal.hint("remove some: `ironctl token list`, `ironctl token remove`");
-        return refuse(tx, LedgerEvent::TokenRefused, by, refusal);
+    let live = tables::people::count_live_tokens(tx)?;
+    if live >= LIVE_MAX {
+        let remedy = "remove some: `ironctl token list`, `ironctl token remove`";
+        let bound = Bound::new("live tokens of this host", LIVE_MAX, live, remedy);
+        return refuse(tx, LedgerEvent::TokenRefused, by, Refusal::over(DenialCode::TokensTooMany, bound));
     }
     insert(tx, person.id, name, expires_at, fresh)?;
     let entry = Entry::new(LedgerEvent::TokenCreated).with("expires_at", expires_at);

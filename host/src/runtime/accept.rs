@@ -443,7 +443,8 @@ fn proposal_result(submitted: Result<Submitted, Denied<Error>>) -> Result<Result
         Err(Denied::Failed(error)) => return Err(error),
         Err(Denied::Refused(refusal)) => {
             // The sentence may quote the model's own text, so it is neutralised like any other text.
-            let text = format!("refused: {} ({})", refusal.message, refusal.code);
+            let advice = refusal.bound.map_or_else(String::new, |bound| format!("; {}", bound.advice()));
+            let text = format!("refused: {}{advice} ({})", refusal.message, refusal.code);
             ResultBody::failed(lookalike::neutralise(&text).into_owned())
         }
     })

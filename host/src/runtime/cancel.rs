@@ -74,7 +74,7 @@ impl Actor {
                 let open = match open {
                     Some(open) => open,
                     None => {
-                        open_next(tx, id, &turns.config)?;
+                        open_next(tx, id, &turns.config())?;
                         let opened = turn::open_of(tx, id)?;
                         opened
                             .ok_or_else(|| ironclaw_state::Error::Stored(format!("{id}: its next turn did not open")))?
@@ -98,7 +98,7 @@ impl Actor {
             .write(move |tx| {
                 let Some(session) = store::find(tx, id)? else { return Ok::<_, Error>(()) };
                 if turn::open_of(tx, id)?.is_none() {
-                    open_next(tx, id, &turns.config)?;
+                    open_next(tx, id, &turns.config())?;
                 }
                 let Some(open) = turn::open_of(tx, id)? else { return Ok(()) };
                 let key = session.content_key(&turns.record.wrapping)?;

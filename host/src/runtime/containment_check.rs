@@ -39,7 +39,7 @@ impl Actor {
             biased;
             // Dropping the future ends the launched jails and prevents further launches.
             () = latch.shut() => Err("an emergency stop came before the self-test finished".to_owned()),
-            made = run_self_test(jails, turns.config.limits(), session) => made,
+            made = run_self_test(jails, turns.config().limits(), session) => made,
         };
         let entry = match &made {
             Ok(proof) if proof.breaches().next().is_none() && proof.is_controlled() => {

@@ -288,7 +288,7 @@ pub async fn launch(jails: &Jails, models: &Arc<ModelServers>, session: &Session
     };
     let welcomed = async {
         let (sandbox, mut link) = jailed.await?;
-        link.welcome(&queue, models.turns.config.limits()).await?;
+        link.welcome(&queue, models.turns.config().limits()).await?;
         link.ready().await.map(|()| (sandbox, link)).map_err(Error::from)
     };
     // The error of the sandbox counts first: it may be a violation.

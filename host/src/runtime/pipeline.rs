@@ -211,7 +211,8 @@ impl Outbound {
     ) -> Result<Accepted, Error> {
         let (own, session, key) = (Arc::clone(self), Arc::clone(queue.session), Arc::clone(queue.key));
         let accept = self.turns.record.state.write(move |tx| {
-            let (proposals, questions, limits) = (&*own.proposals, &*own.questions, &own.turns.config);
+            let limits = &own.turns.config();
+            let (proposals, questions) = (&*own.proposals, &*own.questions);
             // An emergency stop leaves the reply as an intent, which the host finds after the stop.
             let receives_here = !own.latch.is_shut();
             let judge = Acceptance { proposals, questions, limits, session: &session, key: &key, receives_here };

@@ -279,7 +279,7 @@ impl Actor {
                 if waits_for_a_call(tx, session.id)? {
                     return Ok(Next::NoMessage);
                 }
-                let Some(opened) = turn::open_next(tx, session.id, &turns.config)? else {
+                let Some(opened) = turn::open_next(tx, session.id, &turns.config())? else {
                     return Ok::<_, Error>(Next::NoMessage);
                 };
                 answer::receive(tx, &opened.messages)?;
@@ -300,7 +300,7 @@ impl Actor {
             Next::Undelivered => return Ok(Opening::Undelivered),
         };
         failpoint::reach("turn_open");
-        let until = Instant::now() + Duration::from_secs(u64::from(self.runtime.turns.config.seconds_max));
+        let until = Instant::now() + Duration::from_secs(u64::from(self.runtime.turns.config().seconds_max));
         // Before the sandbox sees the turn.
         self.runtime.turns.deadlines.begin(self.id, opened.id, until);
         let turn = row_of(&opened);
@@ -399,7 +399,7 @@ impl Actor {
             let (Some(open), Some(session)) = (open, store::find(tx, id)?) else { return Ok::<_, Error>(false) };
             let why = if is_asking { Some(LATE_MODEL.to_owned()) } else { turn::failure(tx, turn)? };
             let message = turn::newest_message(tx, turn)?;
-            let general = || delivery::notice_for(EndReason::Time, &turns.config, message);
+            let general = || delivery::notice_for(EndReason::Time, &turns.config(), message);
             let text = why.as_deref().map_or_else(general, |why| delivery::notice_of_model(why, message));
             accept::close_with_notice(tx, &turns.record, &session, &key, &open, &text, "deadline")?;
             Ok(why.is_some())

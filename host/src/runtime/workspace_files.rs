@@ -301,6 +301,7 @@ fn not_prepared(error: launch::Error) -> Denied<Error> {
     match error {
         launch::Error::Home(error) => broken(error),
         launch::Error::Pipeline(error) => Denied::Failed(*error),
-        other => Refusal::new(DenialCode::ConversationsFull, other.to_string()).into(),
+        launch::Error::Uids { count, .. } => store::full(count).into(),
+        other => Refusal::new(DenialCode::Internal, other.to_string()).into(),
     }
 }

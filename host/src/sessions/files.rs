@@ -14,7 +14,7 @@ pub use path::{FilePath, shown};
 use crate::registry::quota;
 use crate::registry::quota::workspace;
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::{DenialCode, FILE_GET_BYTES_MAX};
+use ironclaw_contract::operator::{Bound, DenialCode, FILE_GET_BYTES_MAX};
 use ironclaw_state::home::SessionDirectories;
 use ironclaw_store::refusal::{Denied, Refusal};
 use nix::dir::Dir;
@@ -173,9 +173,9 @@ impl Files {
     pub fn read(&self, path: &FilePath) -> Result<(File, u64), Error> {
         let (found, bytes) = self.find(path)?;
         if bytes > FILE_GET_BYTES_MAX {
-            let words = format!("{} has {bytes} bytes; at most {FILE_GET_BYTES_MAX} can be read", path.shown());
-            let hint = "copy it from sessions/ID/workspace in the home as the user of the host";
-            return Err(Refusal::new(DenialCode::FileTooLarge, words).hint(hint).into());
+            let remedy = "copy it from sessions/ID/workspace in the home as the user of the host";
+            let bound = Bound::new(format!("bytes of {}", path.shown()), FILE_GET_BYTES_MAX, bytes, remedy);
+            return Err(Refusal::over(DenialCode::FileTooLarge, bound).into());
         }
         Ok((reopen(&found).map_err(|error| refused(errno(&error), path))?, bytes))
     }
@@ -368,7 +368,12 @@ fn check_room(place: &SessionDirectories, quota: &quota::Config, path: &FilePath
         ..quota.clone()
     };
     let Some(over) = workspace::look(place.path(), &rest).map_err(Denied::Failed)? else { return Ok(()) };
-    let words = format!("no room for {} of {bytes} bytes in the workspace ({})", path.shown(), over.code());
+    let (most, files) = (quota.workspace_bytes, quota.workspace_files);
+    let words = format!(
+        "no room for {} of {bytes} bytes in the workspace ({}): it takes at most {most} bytes and {files} files",
+        path.shown(),
+        over.code()
+    );
     let hint = "remove files with `ironctl file remove`, or raise quota.workspace_bytes or quota.workspace_files, then \
                 `ironctl config reload`";
     Err(Refusal::new(DenialCode::WorkspaceFull, words).hint(hint).into())

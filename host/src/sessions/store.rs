@@ -9,7 +9,7 @@ pub use ironclaw_store::tables::sessions::{
 
 use crate::registry::{self, Agent, Person, Role};
 use ironclaw_contract::ids::{PersonId, SessionId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -59,7 +59,7 @@ pub fn find_or_create(
     if let Some(session) = find_by_origin(tx, agent.id, origin)? {
         return Ok(session);
     }
-    let uid_offset = free_number(tx, numbers)?.ok_or_else(full)?;
+    let uid_offset = free_number(tx, numbers)?.ok_or_else(|| full(numbers))?;
     let id = SessionId::new();
     let (_, wrapped) = wrapping.make(id)?;
     let person = person.into();
@@ -73,10 +73,11 @@ pub fn find_or_create(
     Ok(made.ok_or_else(|| ironclaw_state::Error::Stored(format!("{id} vanished while it was made")))?)
 }
 
-/// Returns the refusal of a session for which the host has no uid left.
-fn full() -> Refusal {
-    let refusal = Refusal::new(DenialCode::ConversationsFull, "this host has no uid left for another conversation");
-    refusal.hint("an admin removes conversations with `ironctl session remove`, or widens jail.uid_count")
+/// Returns the refusal of a session for which the host has none of its uids left.
+pub fn full(numbers: u32) -> Refusal {
+    let remedy = "an admin removes conversations with `ironctl session remove`";
+    let bound = Bound::new("uids of this host for conversations are taken", numbers, numbers, remedy);
+    Refusal::over(DenialCode::ConversationsFull, bound.setting_at_start("jail.uid_count"))
 }
 
 /// Returns a uid offset for a new session: an unused one first, and then one of a removed session. So an offset that was given back

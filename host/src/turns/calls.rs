@@ -35,7 +35,7 @@ use crate::turns::items::{NewItem, Recorded};
 use crate::turns::turn;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{CallId, ItemId, SessionId, TurnId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
 use ironclaw_judge::call::{Answer, Stage, would_have_blocked};
@@ -56,6 +56,10 @@ pub fn record(
     position: usize,
     judged: &Judged,
 ) -> Result<(), ironclaw_state::Error> {
+    let bound = match &judged.judgement {
+        Judgement::Refused { bound, .. } => bound.as_deref(),
+        Judgement::Permitted { .. } | Judgement::NeedsPerson { .. } => None,
+    };
     let (class, runs, state, code) = match &judged.judgement {
         Judgement::Permitted { class, runs } => (class.name(), Some(*runs), CallState::Permitted, None),
         Judgement::NeedsPerson { class, reasons, .. } => {
@@ -77,6 +81,7 @@ pub fn record(
         state,
         code,
         stages: &stages(&judged.by_stages.trace),
+        bound,
     };
     turns::insert_call(tx, &new)?;
     let entry = |entry: Entry| {
@@ -147,6 +152,16 @@ fn known_name(judged: &Judged) -> String {
 pub fn refusal(code: DenialCode, detail: &str) -> ResultBody {
     let detail = if detail.is_empty() { String::new() } else { format!(" ({})", lookalike::neutralise(detail)) };
     ResultBody::failed(format!("refused ({code}): {}{detail}", advice(code)))
+}
+
+/// Returns the result of a call that is refused by a bound: the words of [`refusal`] with those of the bound.
+pub fn refusal_over(code: DenialCode, bound: &Bound) -> ResultBody {
+    refusal(code, &in_words(bound))
+}
+
+/// Returns the count, the end and the remedy of a bound.
+pub fn in_words(bound: &Bound) -> String {
+    format!("{bound}; {}", bound.advice())
 }
 
 /// The session and the turn of a result, with the keys that encrypt and seal it.

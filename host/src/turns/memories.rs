@@ -6,7 +6,7 @@ use crate::registry::tools::REMEMBERED_BYTES_MAX;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, MemoryId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_ledger::Entry;
@@ -73,9 +73,11 @@ pub fn keep(tx: &mut WriteTx<'_>, agent: AgentId, new: NewMemory) -> Result<Kept
         keep_again(tx, ordinal, &new)?;
         return Ok(Kept::Existing(id));
     }
-    if count(tx, agent)? >= NOTES_MAX {
-        let full = format!("the memory is full with {NOTES_MAX} notes");
-        return Err(Refusal::new(DenialCode::MemoryFull, full).hint("`ironctl memory remove` makes room").into());
+    let held = count(tx, agent)?;
+    if held >= NOTES_MAX {
+        let bound =
+            Bound::new("notes in the memory of the agent", NOTES_MAX, held, "`ironctl memory remove` makes room");
+        return Err(Refusal::over(DenialCode::MemoryFull, bound).into());
     }
     let (id, created_at) = (MemoryId::new(), tx.now());
     let NewMemory { author, principal, source, labels, text } = &new;

@@ -6,6 +6,7 @@ pub mod deadlines;
 pub mod progress;
 pub mod streaming;
 
+use crate::registry::live_settings::Live;
 use crate::turns::open_turns::deadlines::Deadlines;
 use crate::turns::open_turns::progress::RunningCalls;
 use crate::turns::open_turns::streaming::PartialOutputs;
@@ -18,8 +19,7 @@ use std::sync::Arc;
 /// The state of open turns in memory.
 pub struct OpenTurns {
     pub record: Arc<Record>,
-    /// `[turn]`
-    pub config: turn::Config,
+    settings: Arc<Live>,
     pub deadlines: Deadlines,
     /// Partial outputs of requests in flight.
     pub partial_outputs: PartialOutputs,
@@ -34,10 +34,15 @@ impl OpenTurns {
     ///
     /// # Errors
     /// Fails if the record cannot be read.
-    pub async fn start(record: Arc<Record>, config: turn::Config) -> Result<Self, ironclaw_state::Error> {
+    pub async fn start(record: Arc<Record>, settings: Arc<Live>) -> Result<Self, ironclaw_state::Error> {
         let open = record.state.read(turn::every_open).await?;
         let cut = open.iter().map(|turn| turn.id).collect();
         let (deadlines, partial_outputs, running_calls) = Default::default();
-        Ok(Self { record, config, deadlines, partial_outputs, running_calls, cut })
+        Ok(Self { record, settings, deadlines, partial_outputs, running_calls, cut })
+    }
+
+    /// Returns the limits of a turn now.
+    pub fn config(&self) -> turn::Config {
+        self.settings.now().turn.clone()
     }
 }

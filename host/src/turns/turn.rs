@@ -7,6 +7,8 @@ mod position;
 
 pub use position::Position;
 
+pub use crate::registry::live_settings::turn::Config;
+
 pub use ironclaw_store::tables::messages::for_turn as messages_of;
 pub use ironclaw_store::tables::messages::{Waiting, attempts, mark_context_shown, refund_attempt, sessions_with_work};
 pub use ironclaw_store::tables::turns::{
@@ -14,11 +16,9 @@ pub use ironclaw_store::tables::turns::{
     note_failure, open_of, outcome, working_for,
 };
 
-use crate::registry::tools::levels::{DEFINITIONS_BYTES_MAX, Room};
 use ironclaw_contract::ids::{MessageId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_contract::seam::link::TurnLimits;
 use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
@@ -39,47 +39,6 @@ pub const CONTEXT_BYTES_MAX: u64 = 256 << 10;
 
 /// Attempts at a message: the host gives up after this many turns that ended without an answer.
 pub const MESSAGE_ATTEMPTS_MAX: u32 = 3;
-
-ironclaw_contract::settings! {
-    /// `[turn]`
-    pub struct Config for turn {
-        /// A turn that takes longer ends with a notice.
-        seconds_max: u32 = 300, Range(1, 86_400, "seconds"), Restart;
-        /// The most requests to the model in one turn.
-        model_calls_max: u32 = 16, AtLeast(1, "requests"), Restart;
-        /// The most tool calls in one turn.
-        tool_calls_max: u32 = 24, AtLeast(1, "calls"), Restart;
-        /// The most bytes of all results in one turn.
-        result_bytes_max: u64 = 4 << 20, AtLeast(0, "bytes"), Restart;
-        /// The most bytes that one request to the model may name; the rest of the conversation is summarised.
-        context_bytes_max: u64 = 512 << 10, AtLeast(0, "bytes"), Restart;
-        /// The most bytes of the definitions of tools of MCP servers in a request; with more, the agent gets `find_tools`.
-        tools_bytes_max: Option<u64> = None, Optional {
-            rule: "a number of bytes", instead: "a twelfth of `context_bytes_max`, at most 40960", example: "8192",
-        }, Restart;
-    }
-}
-
-/// The part of a request that the definitions of tools of servers may have, unless the operator says more.
-const TOOLS_PART: u64 = 12;
-
-impl Config {
-    /// Returns the room for the definitions of tools of servers in a prompt.
-    pub fn room(&self) -> Room {
-        let usual = (self.context_bytes_max / TOOLS_PART).min(DEFINITIONS_BYTES_MAX as u64);
-        Room::new(usize::try_from(self.tools_bytes_max.unwrap_or(usual)).unwrap_or(usize::MAX))
-    }
-
-    /// Returns the limits that the sandbox receives.
-    pub const fn limits(&self) -> TurnLimits {
-        TurnLimits {
-            model_calls_max: self.model_calls_max,
-            tool_calls_max: self.tool_calls_max,
-            result_bytes_max: self.result_bytes_max,
-            context_bytes_max: self.context_bytes_max,
-        }
-    }
-}
 
 /// Returns the messages that wait for a turn, oldest first: those that ask for one, and the newest of those that are only context.
 /// Each kind has its own bound, so many messages of one kind do not hide the other.

@@ -86,7 +86,7 @@ fn clock_that_was_ahead_drops_no_item_and_resets_no_ceiling() {
     let warnings = host.status()["host"]["warnings"].to_string();
     assert!(warnings.contains("clock was ahead"), "{warnings}");
     host.say("a", "echo after");
-    let history = Raw::of(&host).get("/v1/agents/a/history").1;
+    let history = Raw::of(&host).get("/v1/agents/a/history").1["lines"].clone();
     let times: Vec<&str> =
         history.as_array().expect("a list").iter().map(|line| line["at"].as_str().expect("a time")).collect();
     let last = times.last().expect("a line");

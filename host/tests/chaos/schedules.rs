@@ -82,6 +82,7 @@ fn settings() -> LiveSettings {
         quota: Default::default(),
         agents: Default::default(),
         session: Default::default(),
+        turn: Default::default(),
         channels: Default::default(),
     }
 }

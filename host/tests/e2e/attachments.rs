@@ -128,7 +128,7 @@ fn attached_file_is_in_the_inbox_without_authority() {
 
     // Text of others is in the context, so a message to a destination waits.
     hook.say("e3", "send hello to ana");
-    wait_for("a request", || raw.get("/v1/inbox").1.as_array().is_some_and(|inbox| inbox.len() == 1));
+    wait_for("a request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|inbox| inbox.len() == 1));
     let codes: Vec<_> =
         waiting(&raw)["reasons"].as_array().expect("reasons").iter().map(|reason| reason["reason"].clone()).collect();
     assert!(codes.contains(&json!("call_origin")), "{codes:?}");
@@ -239,7 +239,7 @@ fn unfit_file_of_an_agent_is_not_sent() {
     for path in paths {
         let message = ask_to_send(&raw, &format!("send file {path} here"));
         assert_eq!(call_of(&raw, &message)["code"], "call_file", "{path:?}");
-        assert_eq!(raw.get("/v1/inbox").1, json!([]), "{path:?}");
+        assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]), "{path:?}");
     }
     let message = ask_to_send(&raw, "send file report.txt to eve");
     assert_eq!(call_of(&raw, &message)["code"], "call_destination");

@@ -166,7 +166,7 @@ fn last_used_conversation_is_continued() {
     assert_eq!(chat("--continue")["session_id"], unnamed["session_id"]);
     // The conversations of another person are not listed.
     let bob = Raw::add_person(&host, "Bob", &[]);
-    assert_eq!(bob.get("/v1/agents/a/threads"), (200, json!([])));
+    assert_eq!(bob.get("/v1/agents/a/threads"), (200, json!({ "threads": [], "more": false })));
     let (status, refused) = bob.get("/v1/agents/a/threads?as=owner");
     assert!(status >= 400 && refused["error"]["code"] == "identity_not_yours", "{status} {refused}");
 }

@@ -309,7 +309,7 @@ fn unread_reply_is_counted_and_shown_once() {
     assert_eq!((&replies["agent"], &replies["count"]), (&json!("a"), &json!(1)), "{inbox}");
     let mara = Raw::add_person(&host, "mara", &[]);
     assert_eq!(mara.get("/v1/unread").1, json!([]), "only their own person sees them");
-    assert_eq!(mara.ask("POST", "/v1/agents/a/unread", "").1, json!([]));
+    assert_eq!(mara.ask("POST", "/v1/agents/a/unread", "").1["replies"], json!([]));
     let next = host.ctl(&["chat", "a", "echo roses please"]).ok();
     assert!(next.stderr.contains("tulips please") && !next.stderr.contains("roses please"), "{}", next.stderr);
     assert!(next.stdout.contains("roses please") && !next.stdout.contains("tulips please"), "{}", next.stdout);

@@ -330,7 +330,7 @@ fn person_is_told_of_an_approval_without_its_effect() {
         let is_told =
             |reply: &Value| reply["author"] == "host" && reply["text"].as_str().is_some_and(|t| t.contains(id));
         wait_for("the notice", || {
-            let unread = raw.ask("POST", "/v1/agents/a/unread", "").1;
+            let unread = raw.ask("POST", "/v1/agents/a/unread", "").1["replies"].clone();
             unread.as_array().is_some_and(|all| all.iter().any(is_told))
         });
         wait_for("the line at the place", || {
@@ -374,10 +374,10 @@ fn job_of_many_approvals_goes_on_without_its_person() {
             raw = Raw::of(&host);
         }
         wait_for(&format!("the request of step {step}"), || {
-            raw.get("/v1/inbox").1.as_array().is_some_and(|all| all.len() == 1)
+            raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|all| all.len() == 1)
         });
         // The person is away until the turn has ended.
-        let history = || raw.get("/v1/agents/a/history").1.to_string();
+        let history = || raw.get("/v1/agents/a/history").1["lines"].to_string();
         wait_for("the end of the turn", || history().matches("it waits").count() == step);
         let entry = waiting(&raw);
         assert_eq!(approve(&raw, &entry).0, 200, "{step}");
@@ -386,8 +386,8 @@ fn job_of_many_approvals_goes_on_without_its_person() {
     assert_eq!(site.lines().len(), 21);
     // The last result has no turn of its own, and the person learns how the task goes on.
     wait_for("the line at the place", || desk.notifications().iter().any(|line| line.contains(&message)));
-    assert_eq!(raw.get("/v1/inbox").1, json!([]));
-    let unread = raw.ask("POST", "/v1/agents/a/unread", "").1;
+    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
+    let unread = raw.ask("POST", "/v1/agents/a/unread", "").1["replies"].clone();
     let notices = unread.as_array().expect("a list").iter().filter(|reply| reply["author"] == "host").count();
     assert_eq!(notices, 1, "{unread}");
 }

@@ -123,6 +123,20 @@ fn answer_at_its_limit_is_continued() {
 }
 
 #[test]
+fn turn_at_its_limit_is_continued_in_the_same_context() {
+    let server = Server::start(|seen: &Seen| match seen.asked().as_str() {
+        "continue" => Act::Say("the rest.".to_owned()),
+        _ => Act::Call(String::new(), vec![("remember".to_owned(), json!({ "text": "step one is done" }))]),
+    });
+    let host = streaming::new_host("[turn]\nmodel_calls_max = 2\n", &server, "openai", &[]);
+    let stopped = host.chat("a", "begin");
+    assert!(text(&stopped, "reply").contains("Say `continue`"), "{stopped}");
+    assert_eq!(host.say("a", "continue"), "the rest.");
+    let seen = messages(&last(&server));
+    assert!(seen.contains("begin") && seen.contains("step one is done"), "{seen}");
+}
+
+#[test]
 fn neutralised_text_that_a_model_copies_does_not_grow() {
     let server = Server::start(|seen: &Seen| match &seen.results()[..] {
         [] if seen.asked().starts_with("keep") => {

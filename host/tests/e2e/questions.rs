@@ -61,8 +61,11 @@ fn refused_answers_leave_the_question_waiting() {
     host.ctl(&["person", "add", "mara"]).ok();
     host.ctl(&["person", "add", "ada", "--role", "admin"]).ok();
     let (mara, ada) = (Raw::of_person(&host, "mara"), Raw::of_person(&host, "ada"));
-    assert_eq!((mara.get("/v1/inbox").1, ada.get("/v1/inbox").1), (json!([]), json!([])));
-    assert_eq!(mara.get("/v1/questions").1, json!([]));
+    assert_eq!(
+        (mara.get("/v1/inbox").1["entries"].clone(), ada.get("/v1/inbox").1["entries"].clone()),
+        (json!([]), json!([]))
+    );
+    assert_eq!(mara.get("/v1/questions").1["entries"], json!([]));
     let why = format!("/v1/questions/{id}/why");
     assert_eq!(code(&mara.get(&why)), (404, "question_unknown"));
     assert_eq!((ada.get(&why).0, &ada.get(&why).1["person"]), (200, &json!("owner")));
@@ -102,7 +105,7 @@ fn too_many_and_too_long_questions_are_refused() {
         say(&raw, &format!("ask me question {number}"));
     }
     assert!(last_answer(&host).contains("questions_too_many"), "{}", last_answer(&host));
-    let inbox = raw.get("/v1/inbox").1;
+    let inbox = raw.get("/v1/inbox").1["entries"].clone();
     assert_eq!(inbox.as_array().expect("a list").len(), 3, "{inbox}");
     assert_eq!((host.entries("question.asked").len(), host.entries("action.refused").len()), (3, 2));
     assert_eq!(host.status()["questions_waiting"], 3);
@@ -125,7 +128,7 @@ fn answer_by_number_and_text_opens_a_turn() {
     assert_eq!(listed, json!([question]), "the list has the entry of the inbox");
     let said = host.ctl(&["answer", id_of(&question), "2", "--wait", "60s"]).ok();
     assert!(said.stdout.contains("You chose: blue"), "{}", said.stdout);
-    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
     let answered = why(id_of(&question));
     assert_eq!((&answered["status"], &answered["ended_by"]), (&json!("answered"), &json!("owner")), "{answered}");
     assert_eq!(answered["answer"], host.entries("question.answered")[0]["data"]["message"], "{answered}");
@@ -201,7 +204,7 @@ fn declaration_in_option_or_answer_gives_no_authority() {
     let declared = "/allow send trade exec\npost it";
     for (number, body) in [json!({ "option": 1 }), json!({ "text": declared })].iter().enumerate() {
         say(&raw, &format!("which one, {number}"));
-        let inbox = raw.get("/v1/questions").1;
+        let inbox = raw.get("/v1/questions").1["entries"].clone();
         assert_eq!(inbox[0]["options"], json!(["/allow send trade", "no"]), "{inbox}");
         let (status, recorded) = answer(&raw, id_of(&inbox[0]), body);
         assert_eq!(status, 202, "{recorded}");
@@ -255,7 +258,7 @@ fn question_over_a_channel_is_answered_by_its_person() {
     let message = hook.say("e1", "ask me which? red or blue");
     hooks::receipt(&host, &message, "received");
     let raw = Raw::of(&host);
-    let found = raw.get("/v1/questions").1;
+    let found = raw.get("/v1/questions").1["entries"].clone();
     let id = id_of(&found[0]);
     let of_type = |wanted: &str| {
         let got = receiver.replies().into_iter().map(|got| got.body);

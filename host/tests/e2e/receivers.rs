@@ -209,7 +209,7 @@ fn host_answers_each_principal_and_class_as_the_manual_says() {
         assert!(kinds("turn.opened").contains(&json!(kind.name())), "{}", kind.name());
     }
     assert_eq!(
-        raw.get("/v1/inbox").1.as_array().map(|all| all.iter().filter(|one| one["type"] == "call").count()),
+        raw.get("/v1/inbox").1["entries"].as_array().map(|all| all.iter().filter(|one| one["type"] == "call").count()),
         Some(1)
     );
     host.ctl(&["audit", "verify"]).ok();

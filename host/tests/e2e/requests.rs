@@ -41,7 +41,7 @@ pub(crate) fn answered(host: &TestHost, message: &str) {
 pub(crate) fn inbox(raw: &Raw) -> Vec<Value> {
     let (status, inbox) = raw.get("/v1/inbox");
     assert_eq!(status, 200, "{inbox}");
-    inbox.as_array().expect("a list").clone()
+    inbox["entries"].as_array().expect("a list").clone()
 }
 
 /// Returns the only request that waits.
@@ -119,7 +119,7 @@ fn another_page_or_person_decides_nothing() {
     other["shown_digest"] = json!("0".repeat(64));
     assert_eq!(approve(&raw, &other).1["error"]["code"], "shown_differs");
     let mara = Raw::add_person(&host, "mara", &[]);
-    assert_eq!(mara.get("/v1/inbox").1, json!([]));
+    assert_eq!(mara.get("/v1/inbox").1["entries"], json!([]));
     assert_eq!(approve(&mara, &entry).1["error"]["code"], "request_unknown");
     assert_eq!(reject(&mara, &entry, "no").1["error"]["code"], "request_unknown");
     let ada = Raw::add_person(&host, "ada", &["--role", "admin"]);
@@ -138,7 +138,7 @@ fn damaged_request_is_shown_and_only_rejected() {
     record::open_to_change(&host.home).execute_batch(change).expect("changed");
     host.up();
     let raw = Raw::of(&host);
-    let inbox = raw.get("/v1/inbox").1;
+    let inbox = raw.get("/v1/inbox").1["entries"].clone();
     let bodies = [0, 1].map(|at| inbox[at]["arguments"]["body"].clone());
     assert_eq!(bodies, [json!(null), json!("roses")], "{inbox}");
     assert_eq!(approve(&raw, &inbox[0]).0, 500);
@@ -154,7 +154,7 @@ fn equal_call_after_rejection_is_denied_until_the_person_writes() {
     let (status, rejected) = reject(&raw, &entry, "not today");
     assert_eq!((status, rejected["status"].as_str()), (200, Some("rejected")), "{rejected}");
     assert_eq!(approve(&raw, &entry).1["error"]["code"], "request_decided");
-    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
     assert!(site.lines().is_empty());
     // The person writes again, so an equal call is asked for again.
     post(&raw, "tulips", &site.url("/notes"));
@@ -187,7 +187,7 @@ fn asked_too_often_is_denied_by_name() {
     for n in 0..7 {
         post(&raw, &format!("tulip{n}"), &site.url("/notes"));
     }
-    let inbox = raw.get("/v1/inbox").1;
+    let inbox = raw.get("/v1/inbox").1["entries"].clone();
     assert_eq!(inbox.as_array().expect("a list").len(), 5, "{inbox}");
     assert!(last_answer(&host).contains("call_asked_too_often"), "{}", last_answer(&host));
     let refused = host.entries("call.refused");
@@ -311,7 +311,7 @@ fn retried_turn_reuses_request() {
         // A host drops a request whose client is gone.
         let mut asked = None;
         if point != "call_pending" {
-            wait_for("a request", || raw.get("/v1/inbox").1.as_array().is_some_and(|all| !all.is_empty()));
+            wait_for("a request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|all| !all.is_empty()));
             answered(&host, &message);
             // The host dies before it answers.
             let entry = waiting(&raw);
@@ -323,7 +323,7 @@ fn retried_turn_reuses_request() {
         host.up();
         let raw = Raw::of(&host);
         answered(&host, &message);
-        let all = raw.get("/v1/requests?status=all").1;
+        let all = raw.get("/v1/requests?status=all").1["requests"].clone();
         assert_eq!(all.as_array().expect("a list").len(), 1, "{point}: {all}");
         let id = all[0]["id"].clone();
         match point {
@@ -379,6 +379,6 @@ fn job_is_finished_by_a_follow_up_after_a_kill() {
     wait_for("the follow-up", || last_answer(&host).contains("The page says tulip."));
     assert_eq!(site.lines(), ["GET /page HTTP/1.1", "POST /notes HTTP/1.1"]);
     assert_eq!(host.entries("call.started").len(), 2);
-    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
     host.ctl(&["audit", "verify"]).ok();
 }

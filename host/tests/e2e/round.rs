@@ -67,14 +67,27 @@ fn tool_that_the_agent_lacks_is_refused_and_it_is_notified() {
 
 #[test]
 fn turn_over_its_limits_ends_with_one_notice() {
-    let host = TestHost::new().started_with("a");
-    let answer = host.chat("a", "loop forever");
-    assert!(
-        answer["reply"].as_str().is_some_and(|reply| reply.starts_with("I stopped: this turn reached its limit")),
-        "{answer}"
-    );
-    assert_eq!(answer["notice"], true, "{answer}");
+    let host = TestHost::new();
+    host.configure("[turn]\nmodel_calls_max = 2\n");
+    let host = host.started_with("a");
+    let stops_by = |setting: &str, asked: usize| {
+        let before = host.entries("model.asked").len();
+        let answer = host.chat("a", "loop forever");
+        let reply = answer["reply"].as_str().expect("a reply");
+        assert!(reply.starts_with("I stopped: this turn reached its limit"), "{answer}");
+        assert!(reply.contains(setting) && reply.contains("`continue`"), "{answer}");
+        assert_eq!((&answer["notice"], host.entries("model.asked").len() - before), (&json!(true), asked), "{answer}");
+    };
+    stops_by("turn.model_calls_max", 2);
     assert_eq!(host.entries("delivery.received").len(), 1);
+    // The limits are live: a process with other limits makes room for one with these.
+    for (settings, setting, asked) in
+        [("model_calls_max = 3", "turn.model_calls_max", 3), ("tool_calls_max = 1", "turn.tool_calls_max", 2)]
+    {
+        host.configure(&format!("[turn]\n{settings}\n"));
+        host.ctl(&["config", "reload"]).ok();
+        stops_by(setting, asked);
+    }
     assert_eq!(
         host.say("a", "my name is Ada"),
         "(This is IronClaw's script, not an AI model: it answers by fixed rules.) Hello, Ada."

@@ -146,13 +146,13 @@ fn wrong_file_changes_nothing_and_is_named_with_its_line() {
 #[test]
 fn setting_that_needs_a_restart_is_named_until_then() {
     let (host, _data) = new_host();
-    host.configure("[turn]\nseconds_max = 10\n[log]\nlevel = \"debug\"\n");
+    host.configure("[session]\nawake_max = 10\n[log]\nlevel = \"debug\"\n");
     let reloaded = reload(&host);
-    assert_eq!((&reloaded["applied"], &reloaded["restart"]), (&json!(["log.level"]), &json!(["turn.seconds_max"])));
+    assert_eq!((&reloaded["applied"], &reloaded["restart"]), (&json!(["log.level"]), &json!(["session.awake_max"])));
     let again = reload(&host);
-    assert_eq!((&again["applied"], &again["restart"]), (&json!([]), &json!(["turn.seconds_max"])));
+    assert_eq!((&again["applied"], &again["restart"]), (&json!([]), &json!(["session.awake_max"])));
     let shown = host.ctl(&["config", "reload"]).ok().stdout;
-    assert!(shown.contains("needs a restart: turn.seconds_max"), "{shown}");
+    assert!(shown.contains("needs a restart: session.awake_max"), "{shown}");
     host.restart();
     assert_eq!(reload(&host)["restart"], json!([]));
 }

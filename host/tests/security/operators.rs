@@ -139,7 +139,7 @@ fn member_token_cannot_read_or_act_for_other_people() {
     for path in ["", "/why", "/events"] {
         check_refused(&api.get(&format!("/v1/messages/{message}{path}")), 404, "message_unknown");
     }
-    assert_eq!(api.get("/v1/agents/a/history"), (200, json!([])));
+    assert_eq!(api.get("/v1/agents/a/history"), (200, json!({ "lines": [], "more": false })));
     for user in ["owner", &owner_id, "loopback:ada-work", &format!("loopback:{owner_id}"), "loopback:unknown", "Bobby"]
     {
         check_refused(&api.say("a", "hello", Some(user)), 403, "identity_not_yours");

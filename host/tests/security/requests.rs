@@ -415,7 +415,7 @@ fn check_deaths(points: &[&str]) {
             assert_eq!(approve(&raw, &waiting(&raw)).0, 200, "{point}");
         }
         let last = |all: Value| all.as_array().and_then(|all| all.last().cloned()).expect("a request");
-        let ended = || last(raw.get("/v1/requests?status=all").1)["status"].clone();
+        let ended = || last(raw.get("/v1/requests?status=all").1["requests"].clone())["status"].clone();
         wait_for(&format!("{point}: the outcome"), || ended() == "done" || ended() == "unknown");
         let is_unknown = ["call_started", "call_sent"].contains(point);
         assert_eq!(ended(), if is_unknown { "unknown" } else { "done" }, "{point}");

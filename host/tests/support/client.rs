@@ -50,7 +50,7 @@ impl Client {
     }
     pub(crate) fn history(&self, agent: &str) -> Vec<Value> {
         let lines = self.ask("GET", &format!("/v1/agents/{agent}/history?limit=500"), "").expect("the host answers");
-        lines.as_array().expect("a list").clone()
+        lines["lines"].as_array().expect("a list").clone()
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> io::Result<Value> {

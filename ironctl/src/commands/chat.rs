@@ -126,7 +126,7 @@ async fn thread(out: Output, client: &Client, args: &Args) -> Result<Option<Stri
         return Ok(thread.clone());
     }
     let threads = client.query(routes::THREADS, [agent], json!({ "as": speak_as })).await?;
-    let Some(last) = threads.into_iter().next() else {
+    let Some(last) = threads.threads.into_iter().next() else {
         let failure = Error::failed("no_conversation", format!("you have no conversation with {agent} yet"));
         return Err(failure.hinting(format!("ironctl chat {agent} begins one")));
     };

@@ -35,7 +35,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::List => {
             let letters = client.call(routes::DEAD_LETTERS, []).await?;
             let header = ["DELIVERY", "CHANNEL", "FOR", "RECEIPT", "ATTEMPTS", "REASON", "SETTLED"];
-            at.out.list(letters, "every answer arrived", header, row)
+            at.out.list(letters.letters, "every answer arrived", header, row)?;
+            let rest = "there are more: retry or drop these, then run ironctl delivery list again";
+            if letters.more { at.out.remark(rest) } else { Ok(()) }
         }
         Action::Retry { id } => {
             let done = client.call(routes::RETRY_DELIVERY, [&id]).await?;

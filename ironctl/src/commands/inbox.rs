@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::failure::Error;
 use crate::output::{NARROW, Output};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{EntryId, InboxEntry, routes};
+use ironclaw_contract::operator::{EntryId, Inbox, InboxEntry, NewRequestReset, routes};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -26,8 +26,29 @@ const RESULT_ROWS: usize = 2;
 /// Characters of the effect of an entry in a list.
 const EFFECT_CHARS_MAX: usize = 100;
 
+/// Options of `ironctl inbox`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  ironctl inbox\n  ironctl inbox --json\n  ironctl inbox --reset assistant\n  ironctl inbox --reset assistant --person mara"
+)]
+pub struct Args {
+    /// Begin the counts of this agent's requests anew, so that it may ask again; decides nothing
+    #[arg(long, value_name = "AGENT")]
+    reset: Option<String>,
+    /// Only the requests on behalf of this person
+    #[arg(long, value_name = "PERSON", requires = "reset")]
+    person: Option<String>,
+}
+
+pub async fn run(at: &At, args: Args) -> Result<(), Error> {
+    match args.reset {
+        Some(agent) => reset(at, &agent, args.person).await,
+        None => decide_each(at).await,
+    }
+}
+
 /// Shows each call, question and change that waits and applies the decision of the person; lists them for a script.
-pub async fn run(at: &At) -> Result<(), Error> {
+pub async fn decide_each(at: &At) -> Result<(), Error> {
     if at.out.is_json() {
         return for_script(at).await;
     }
@@ -58,10 +79,21 @@ pub async fn run(at: &At) -> Result<(), Error> {
     result(not_shown)
 }
 
+/// Takes the requests of an agent so far out of every count.
+async fn reset(at: &At, agent: &str, person: Option<String>) -> Result<(), Error> {
+    let done = at.client()?.post(routes::RESET_REQUESTS, [&agent], &NewRequestReset { person }).await?;
+    let of = done.person.as_ref().map_or_else(String::new, |person| format!(" for {person}"));
+    let counted = match done.requests {
+        1 => "1 request no longer counts".to_owned(),
+        many => format!("{many} requests no longer count"),
+    };
+    at.out.result(&done, format!("agent {}{of} may ask again: {counted}", done.agent))
+}
+
 /// Prints the entries of the inbox, and after them the unread replies of each conversation.
 async fn for_script(at: &At) -> Result<(), Error> {
     let client = at.client()?;
-    let mut all: Vec<Value> = client.call(routes::INBOX, []).await?.iter().map(|entry| json!(entry)).collect();
+    let mut all: Vec<Value> = client.call(routes::INBOX, []).await?.entries.iter().map(|entry| json!(entry)).collect();
     all.extend(client.call(routes::UNREAD_COUNTS, []).await?.iter().map(|replies| json!(replies)));
     at.out.json(&all)
 }
@@ -86,7 +118,8 @@ pub fn count_of_replies(count: u64) -> Option<String> {
 }
 
 /// Prints the number of entries that this person skipped, and each entry that waits for other people.
-fn print_rest(out: Output, left: &[InboxEntry]) -> Result<(), Error> {
+fn print_rest(out: Output, left: &Inbox) -> Result<(), Error> {
+    let Inbox { entries: left, more } = left;
     if left.is_empty() {
         return out.line("nothing waits");
     }
@@ -95,13 +128,15 @@ fn print_rest(out: Output, left: &[InboxEntry]) -> Result<(), Error> {
     }
     left.iter()
         .filter(|entry| !entry.yours)
-        .try_for_each(|entry| out.line(format!("{} {}: {}", entry.id, why_not_yours(entry), in_a_line(entry))))
+        .try_for_each(|entry| out.line(format!("{} {}: {}", entry.id, why_not_yours(entry), in_a_line(entry))))?;
+    if *more { out.remark("there are more: decide on these, then run ironctl inbox again") } else { Ok(()) }
 }
 
 /// Returns the reason why a person cannot decide on an entry.
 fn why_not_yours(entry: &InboxEntry) -> &'static str {
     match entry.id {
         EntryId::Question(_) => "can no longer be answered, ironctl reject removes it",
+        EntryId::Call(_) if entry.may_reject => "waits for other people, ironctl reject ends it",
         EntryId::Call(_) | EntryId::Change(_) => "waits for other people",
     }
 }
@@ -117,7 +152,7 @@ pub async fn one(at: &At, client: &Client, id: &str) -> Result<(), Error> {
 
 /// Returns the calls and changes of an agent, by name or id, that wait for this person.
 pub async fn list_for_agent(client: &Client, agent: &str) -> Result<Vec<InboxEntry>, Error> {
-    let mut waiting = client.call(routes::INBOX, []).await?;
+    let mut waiting = client.call(routes::INBOX, []).await?.entries;
     waiting.retain(|entry| entry.yours);
     if waiting.is_empty() {
         return Ok(waiting);
@@ -206,12 +241,12 @@ enum Next {
     Quit,
 }
 
-/// Returns the longest waiting entry that this person may decide on and that was not shown yet, and the number of these entries.
+/// Returns the entry with the soonest end that this person may decide on and that was not shown yet, and the number of these entries.
 async fn first_new(client: &Client, seen: &BTreeSet<String>) -> Result<Option<(String, usize)>, Error> {
-    let mut new = client.call(routes::INBOX, []).await?;
+    let mut new = client.call(routes::INBOX, []).await?.entries;
     new.retain(|entry| entry.yours && !seen.contains(&entry.id.to_string()));
     let waiting = new.len();
-    // The host lists the oldest first.
+    // The host lists the one with the soonest end first.
     Ok(new.into_iter().next().map(|entry| (entry.id.to_string(), waiting)))
 }
 

@@ -48,7 +48,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
                 let agent = one.agent.clone().unwrap_or_default();
                 [one.id.to_string(), one.status.clone(), agent, clock::date_and_time(&one.expires_at), in_a_line(&one)]
             };
-            at.out.list(found, "no question waits", ["ID", "STATUS", "AGENT", "UNTIL", "QUESTION"], row)
+            let more = found.more;
+            at.out.list(found.entries, "no question waits", ["ID", "STATUS", "AGENT", "UNTIL", "QUESTION"], row)?;
+            if more { at.out.remark("there are more questions: use --status or --agent") } else { Ok(()) }
         }
         Action::Show { id } => {
             let found = at.client()?.call(routes::QUESTION, [&id]).await?;

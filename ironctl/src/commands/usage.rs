@@ -45,7 +45,10 @@ pub async fn print_of_agent(out: Output, client: &Client, agent: &str) -> Result
 }
 
 fn print(out: Output, usage: Usage, by_session: bool) -> Result<(), Error> {
-    let Usage { rows, ceilings } = usage;
+    let Usage { rows, more, ceilings } = usage;
+    if more {
+        out.remark("the usage of earlier days is left out: use --days, --agent or --session")?;
+    }
     if rows.is_empty() {
         out.line("no model requests in this time")?;
     } else if by_session {

@@ -4,7 +4,7 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_contract::operator::{
-    AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, NewChannel,
+    AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, DeadLetters, NewChannel,
     NewChannelMade, NewWiring, Receipt, Taken, WaitingSender,
 };
 use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders};
@@ -87,6 +87,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.channel_test", ChannelTest { received: false, result: "it answered 500".to_owned() }),
         shape("operator.taken", Taken { message_id: Some(id::<MessageId>("msg", 1)) }),
         shape("operator.taken.ignored", Taken { message_id: None }),
+        shape("operator.dead_letters", DeadLetters { letters: vec![letter.clone()], more: true }),
         shape("operator.dead_letter", letter),
         shape("operator.dead_letter_done", done),
     ]

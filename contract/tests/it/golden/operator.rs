@@ -8,11 +8,11 @@ use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, Perso
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, CallState, Cancelled,
-    ChainLink, Check, Control, DamagedSkill, Failure, HistoryLine, HostStatus, JailReport, LedgerLine, MessageFile,
-    MessageImage, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked, Preflight, Proof,
-    ReaderStatus, Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage,
-    StageOutcome, Status, Stopped, Thread, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies,
-    UnreadReply, Why,
+    ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine, HostStatus, JailReport, LedgerLine,
+    MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked,
+    Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus,
+    SlotCounts, Speaker, Stage, StageOutcome, Status, Stopped, Thread, Threads, Transcript, TranscriptCall,
+    TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
 };
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
@@ -25,6 +25,12 @@ pub(super) const AT: &str = "2026-11-18T11:06:40.123Z";
 
 pub(super) fn session_id() -> SessionId {
     id::<SessionId>("ses", 1)
+}
+
+fn failure_by_bound() -> Failure {
+    let mut failure = Failure::new("call_asked_too_often", "5 of at most 5 wait", "decide on them");
+    failure.error.bound = Some(Box::new(super::requests::bound()));
+    failure
 }
 
 fn message_id() -> MessageId {
@@ -180,6 +186,7 @@ fn host() -> Vec<Shape> {
         shape("operator.run.port", Run { listen: Some("127.0.0.1:8787".to_owned()), ..run.clone() }),
         shape("operator.run", run),
         shape("operator.failure", Failure::new("agent_unknown", "there is no agent `clerk`", "ironctl agent list")),
+        shape("operator.failure.bound", failure_by_bound()),
         shape("operator.failure.bare", Failure::new("agent_unknown", "there is no agent `clerk`", "")),
         shape_by_bytes(
             "operator.status",
@@ -366,6 +373,14 @@ fn messages() -> Vec<Shape> {
             &HistoryLine { at: AT.to_owned(), author: Speaker::Person, text: "Hello".to_owned() },
         ),
         shape("operator.unread_replies", unread),
+        shape_by_bytes(
+            "operator.history",
+            &History {
+                lines: vec![HistoryLine { at: AT.to_owned(), author: Speaker::Agent, text: "Hello".to_owned() }],
+                more: true,
+            },
+        ),
+        shape("operator.read_replies", ReadReplies { replies: vec![reply.clone()], more: false }),
         shape("operator.unread_reply", reply),
     ]
 }
@@ -416,6 +431,13 @@ fn transcript() -> Vec<Shape> {
         shape(
             "operator.thread",
             Thread { thread: Some("work".to_owned()), session_id: session_id(), last_active_at: AT.to_owned() },
+        ),
+        shape(
+            "operator.threads",
+            Threads {
+                threads: vec![Thread { thread: None, session_id: session_id(), last_active_at: AT.to_owned() }],
+                more: true,
+            },
         ),
         shape(
             "operator.thread.unnamed",

@@ -5,11 +5,17 @@ use super::{Shape, shape};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{CallId, ChangeId, MessageId, QuestionId, RequestId, SessionId, TurnId};
 use ironclaw_contract::operator::{
-    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, CallRequest, CallState, Decider,
-    EntryId, EntryType, InboxEntry, MessageCall, NewAllowance, NewAnswer, PushDiff, QuestionStatus, QuestionWhy,
-    RequestReason, RequestStatus, ValueOrigin, ValueSource,
+    Allowance, AllowanceDraft, AllowanceOffer, AllowancePage, AllowanceStatus, Bound, CallRequest, CallRequests,
+    CallState, Decider, EntryId, EntryType, Inbox, InboxEntry, MessageCall, NewAllowance, NewAnswer, NewRequestReset,
+    PushDiff, QuestionStatus, QuestionWhy, RequestReason, RequestReset, RequestStatus, ValueOrigin, ValueSource,
 };
 use serde_json::json;
+
+pub(super) fn bound() -> Bound {
+    Bound::new("requests of agent clerk for ana wait", 5, 5, "decide on them")
+        .until("2026-01-02T00:00:00.000Z")
+        .setting("approval.requests_waiting_max")
+}
 
 pub(super) fn call() -> MessageCall {
     MessageCall {
@@ -85,6 +91,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         expires_at: "2026-01-02T00:00:00.000Z".to_owned(),
         told: vec!["chat".to_owned()],
         yours: true,
+        may_reject: true,
         session_id: None,
         question: None,
         options: None,
@@ -173,6 +180,16 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.value_origin", origin),
         shape("operator.entry_id", entry.id),
         shape("operator.entry_id.change", change.id),
+        shape("operator.inbox", Inbox { entries: vec![entry.clone()], more: true }),
+        shape("operator.call_requests", CallRequests { requests: vec![request.clone()], more: false }),
+        shape("operator.new_request_reset", NewRequestReset { person: Some("ana".to_owned()) }),
+        shape("operator.new_request_reset.bare", NewRequestReset::default()),
+        shape(
+            "operator.request_reset",
+            RequestReset { agent: "clerk".to_owned(), person: Some("ana".to_owned()), requests: 6 },
+        ),
+        shape("operator.bound", bound()),
+        shape("operator.bound.bare", Bound::new("schedules of one person", 1000, 1000, "remove some")),
         shape("operator.inbox_entry", entry),
         shape("operator.inbox_entry.change", change),
         shape("operator.entry_id.question", question.id),

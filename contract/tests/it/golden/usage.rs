@@ -47,7 +47,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.usage_row", row.clone()),
         shape("operator.ceiling", host.clone()),
         shape("operator.ceiling.session", session.clone()),
-        shape("operator.usage", Usage { rows: vec![row], ceilings: vec![host, session] }),
+        shape("operator.usage", Usage { rows: vec![row], more: false, ceilings: vec![host, session] }),
         shape("operator.agent_budget", budget),
         shape("operator.agent_budget.bare", AgentBudget::default()),
         shape("operator.draft", Draft { attempt: 2, from: 12, text: "and so on".to_owned() }),

@@ -53,7 +53,7 @@ fn refused_call_is_never_silent() {
             let call = Call { call_id: CallId::new(), tool: "http_fetch".to_owned(), arguments: "{}".to_owned() };
             let (id, digest) = (call.call_id, calls::digest(&call.tool, &call.arguments));
             let stages = vec![(Stage::Known, StageAnswer::Pass), (Stage::AlwaysAsk, StageAnswer::Ask(code))];
-            let judgement = Judgement::Refused { code, detail: String::new() };
+            let judgement = Judgement::Refused { code, detail: String::new(), bound: None };
             let judged = Judged { call, digest, judgement, by_stages: found(stages) };
             calls::record(tx, turn.session, turn.id, ItemId::new(), 0, &judged).expect("recorded");
             // The model.

@@ -11,7 +11,7 @@ use crate::sessions::store::{self, Origin};
 use crate::turns::items;
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::operator::{HistoryLine, Speaker};
+use ironclaw_contract::operator::{History, HistoryLine, Speaker};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_store::error::Error;
@@ -46,20 +46,25 @@ pub async fn history(
     Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Query(query): Query<HistoryQuery>,
-) -> Reply<Vec<HistoryLine>> {
+) -> Reply<History> {
     let agent = agents::find(&api, &person, agent).await?;
     let (platform_id, thread_id) = (speaker(&api, &person, query.speak_as).await?, thread(query.thread)?);
     let origin = Origin::from_sender(loopback::NAME.to_owned(), platform_id, thread_id);
     let record = Arc::clone(&api.record);
-    let lines = api
+    let found = api
         .record
         .state
         .read(move |tx| {
-            let Some(session) = store::find_by_origin(tx, agent.id, &origin)? else { return Ok(Vec::new()) };
+            let Some(session) = store::find_by_origin(tx, agent.id, &origin)? else {
+                return Ok(History { lines: Vec::new(), more: false });
+            };
             let key = session.keys(&record.wrapping)?.content;
             let received = delivery::received_of(tx, session.id)?;
             let mut lines = Vec::new();
-            for item in items::last(tx, session.id, query.limit.min(HISTORY_MAX) * 4)? {
+            let read_max = query.limit.min(HISTORY_MAX) * 4;
+            let items = items::last(tx, session.id, read_max)?;
+            let is_cut = items.len() >= read_max;
+            for item in items {
                 // The output of an interrupted turn was never sent.
                 if item.tuple.kind != ItemKind::Message && !received.contains(&item.tuple.item) {
                     continue;
@@ -77,10 +82,10 @@ pub async fn history(
                 }
             }
             let skip = lines.len().saturating_sub(query.limit.min(HISTORY_MAX));
-            Ok::<_, Error>(lines.split_off(skip))
+            Ok::<_, Error>(History { lines: lines.split_off(skip), more: is_cut || skip > 0 })
         })
         .await?;
-    Ok(Json(lines))
+    Ok(Json(found))
 }
 
 /// Returns whether a message is from the host. An answer to a question also has words of the host, and is from its person.

@@ -9,7 +9,7 @@ use crate::channels::inbound::channel::loopback;
 use crate::sessions::store;
 use axum::Json;
 use axum::extract::{Path, Query};
-use ironclaw_contract::operator::Thread;
+use ironclaw_contract::operator::{Thread, Threads};
 use ironclaw_store::error::Error;
 use serde::Deserialize;
 
@@ -30,20 +30,22 @@ pub async fn threads(
     Caller { api, person, .. }: Caller,
     Path(agent): Path<String>,
     Query(query): Query<ThreadsQuery>,
-) -> Reply<Vec<Thread>> {
+) -> Reply<Threads> {
     let agent = agents::find(&api, &person, agent).await?;
     let address = speaker(&api, &person, query.speak_as).await?;
     let read = move |tx: &ironclaw_state::ReadTx<'_>| {
         let mut own = store::list_for_agent(tx, agent.id)?;
         own.retain(|session| session.origin.channel == loopback::NAME && session.origin.platform_id == address);
         own.sort_by_key(|session| std::cmp::Reverse((session.last_active_at, session.id)));
+        let more = own.len() > THREADS_MAX;
         own.truncate(THREADS_MAX);
-        Ok::<_, Error>(own)
+        Ok::<_, Error>((own, more))
     };
     let view = |session: store::Session| Thread {
         thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
         session_id: session.id,
         last_active_at: ironclaw_ledger::rfc3339(session.last_active_at),
     };
-    Ok(Json(api.record.state.read(read).await?.into_iter().map(view).collect()))
+    let (own, more) = api.record.state.read(read).await?;
+    Ok(Json(Threads { threads: own.into_iter().map(view).collect(), more }))
 }

@@ -12,7 +12,7 @@ use crate::turns::items;
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::{AgentId, PersonId};
-use ironclaw_contract::operator::{Speaker, UnreadReplies, UnreadReply};
+use ironclaw_contract::operator::{ReadReplies, Speaker, UnreadReplies, UnreadReply};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
@@ -46,7 +46,7 @@ pub async fn counts(Caller { api, person, .. }: Caller) -> Reply<Vec<UnreadRepli
 }
 
 /// `POST /v1/agents/{agent}/unread`: the unread replies of the agent to the caller, the oldest first; at most 100. They count as read.
-pub async fn read(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Vec<UnreadReply>> {
+pub async fn read(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<ReadReplies> {
     let agent = agents::find(&api, &person, agent).await?.id;
     api.read_replies.record().await?;
     let record = Arc::clone(&api.record);
@@ -54,15 +54,13 @@ pub async fn read(Caller { api, person, .. }: Caller, Path(agent): Path<String>)
     Ok(Json(take.await?))
 }
 
-fn take(
-    tx: &mut WriteTx<'_>,
-    wrapping: &WrappingKey,
-    person: PersonId,
-    agent: AgentId,
-) -> Result<Vec<UnreadReply>, Error> {
+fn take(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: PersonId, agent: AgentId) -> Result<ReadReplies, Error> {
     let now = tx.wall();
     let mut replies = Vec::new();
-    for unseen in deliveries::unseen(tx, person, agent, AT_ONCE_MAX)? {
+    let mut found = deliveries::unseen(tx, person, agent, AT_ONCE_MAX + 1)?;
+    let more = found.len() > AT_ONCE_MAX;
+    found.truncate(AT_ONCE_MAX);
+    for unseen in found {
         deliveries::mark_seen(tx, unseen.id, now)?;
         let Some(session) = store::find(tx, unseen.session)?.filter(|session| session.wrapped.is_some()) else {
             continue;
@@ -80,5 +78,5 @@ fn take(
             text,
         });
     }
-    Ok(replies)
+    Ok(ReadReplies { replies, more })
 }

@@ -77,7 +77,8 @@ fn sendable(tx: &ReadTx<'_>, settings: &Live, position: &Position, agent: &Agent
     let config = &settings.now().agents;
     let held = destinations::list_for_agent(tx, agent.id)?.into_iter().map(|destination| {
         let denied = chain::denial(tx, config, position, agent.id, &destination)?;
-        Ok(Sendable { destination, denied })
+        let (denied, bound) = denied.map_or((None, None), |chain::Denial { code, bound }| (Some(code), bound));
+        Ok(Sendable { destination, denied, bound })
     });
     held.collect()
 }

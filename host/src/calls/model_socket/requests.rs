@@ -83,7 +83,7 @@ impl Server {
         let answer = self
             .decide(move |tx| {
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
-                if open.result_bytes.saturating_add(text.len() as u64) > shared.turns.config.result_bytes_max {
+                if open.result_bytes.saturating_add(text.len() as u64) > shared.turns.config().result_bytes_max {
                     return refuse(RefusalCode::Budget, "the turn has used its bytes of results".to_owned());
                 }
                 let found = calls::find(tx, call_id)?.filter(|call| call.session == session && call.turn == turn);

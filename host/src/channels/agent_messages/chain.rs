@@ -8,7 +8,7 @@ use crate::registry::destinations::{Destination, State};
 use crate::registry::{self, groups, roles};
 use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, MessageId, PersonId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_judge::{Class, Principal, manifest};
 use ironclaw_state::{Error, ReadTx};
 use ironclaw_store::tables::agent_messages::{self as table, AgentMessageKind};
@@ -62,6 +62,19 @@ fn is_listed(may: &[String], tool: &str) -> bool {
         || may.iter().any(|entry| entry == tool || class.is_some_and(|class| entry == class.name()))
 }
 
+/// The reason why an agent may not send, with its bound if it is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    pub code: DenialCode,
+    pub bound: Option<Bound>,
+}
+
+impl From<DenialCode> for Denial {
+    fn from(code: DenialCode) -> Self {
+        Self { code, bound: None }
+    }
+}
+
 /// Returns the reason why an agent may not send to a destination in a turn; `None` if it may.
 pub fn denial(
     tx: &ReadTx<'_>,
@@ -69,19 +82,21 @@ pub fn denial(
     position: &Position,
     from: AgentId,
     to: &Destination,
-) -> Result<Option<DenialCode>, Error> {
+) -> Result<Option<Denial>, Error> {
     let Some(receiver) = to.to_agent else {
         let is_ended = to.state != State::Active;
         return match is_ended {
-            true => Ok(Some(DenialCode::CallDestinationEnded)),
+            true => Ok(Some(DenialCode::CallDestinationEnded.into())),
             false => over_rate(tx, config, from),
         };
     };
     if let Some(code) = standing(tx, position.person, position.chain, from, receiver)? {
-        return Ok(Some(code));
+        return Ok(Some(code.into()));
     }
     if position.hop >= config.hops_max {
-        return Ok(Some(DenialCode::CallHops));
+        let remedy = "answer with what you have";
+        let bound = Bound::new("hops of this chain of messages between agents", config.hops_max, position.hop, remedy);
+        return Ok(Some(Denial { code: DenialCode::CallHops, bound: Some(bound.setting("agents.hops_max")) }));
     }
     over_rate(tx, config, from)
 }
@@ -109,9 +124,17 @@ pub fn is_linked(tx: &ReadTx<'_>, person: PersonId, chain: MessageId) -> Result<
     Ok(registry::person_of(tx, &first.channel, &first.sender)?.is_some_and(|linked| linked.id == person))
 }
 
-fn over_rate(tx: &ReadTx<'_>, config: &Config, from: AgentId) -> Result<Option<DenialCode>, Error> {
-    let sent = table::sends_since(tx, from, tx.wall() - MINUTE_MS)?;
-    Ok((sent >= u64::from(config.sends_per_minute)).then_some(DenialCode::CallSends))
+fn over_rate(tx: &ReadTx<'_>, config: &Config, from: AgentId) -> Result<Option<Denial>, Error> {
+    let (since, most) = (tx.wall() - MINUTE_MS, config.sends_per_minute);
+    let sent = table::sends_since(tx, from, since)?;
+    if sent < u64::from(most) {
+        return Ok(None);
+    }
+    let bound = Bound::new("messages of the agent in a minute", most, sent, "go on without it, and say so");
+    let first = table::first_send_since(tx, from, since)?;
+    let ends_at = first.map(|first| ironclaw_ledger::rfc3339(first + MINUTE_MS));
+    let bound = Bound { ends_at, ..bound.setting("agents.sends_per_minute") };
+    Ok(Some(Denial { code: DenialCode::CallSends, bound: Some(bound) }))
 }
 
 /// Returns the messages of the chain of a message, in order; none if no agent sent one in it.

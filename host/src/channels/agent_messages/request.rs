@@ -10,13 +10,13 @@ use crate::registry::{self, Agent};
 use crate::sessions::store::{self, Origin, Session};
 use crate::turns::turn::Position;
 use ironclaw_contract::ids::{AgentId, CallId, MessageId, SessionId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_ledger::Entry;
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
-use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::agent_messages::{self as table, AgentMessage, AgentMessageKind};
 use ironclaw_store::tables::messages;
 
@@ -50,8 +50,7 @@ pub fn send(
 ) -> Result<MessageId, Denied<Error>> {
     let Request { from: (session, call), sender, receiver, position, text } = request.clone();
     if text.len() > BODY_BYTES_MAX {
-        let words = format!("the message is {} bytes; at most {BODY_BYTES_MAX} fit", text.len());
-        return Err(Refusal::new(DenialCode::MessageTooLong, words).into());
+        return Err(inbox::too_long(text.len()).into());
     }
     let person = position.person;
     quota.admit_message(tx, person, AGENT, text.len() as u64)?;

@@ -9,7 +9,7 @@ use crate::registry::channels::{self, Channel};
 use crate::registry::{self, Person};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::PersonId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::{UnknownSenders, WrittenBy};
 use ironclaw_judge::Principal;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
@@ -98,8 +98,9 @@ fn guest(tx: &ReadTx<'_>, received: &Received) -> Result<PersonId, Denied> {
     match channels::find(tx, &received.channel)? {
         Some(channel) if channel.rules.unknown == UnknownSenders::Public => Ok(guest_id(&channel, &received.sender)),
         Some(channel) if channel.rules.unknown == UnknownSenders::Request => {
-            if !channels::has_room(tx, &received.channel, &received.sender)? {
-                return Err(Refusal::new(DenialCode::SendersTooMany, unlinked()).into());
+            if let Some(bound) = channels::full(tx, &received.channel, &received.sender)? {
+                let unlinked = Bound { remedy: format!("{}: {}", unlinked(), bound.remedy), ..bound };
+                return Err(Refusal::over(DenialCode::SendersTooMany, unlinked).into());
             }
             let refusal = Refusal::new(DenialCode::SenderWaits, unlinked());
             Err(refusal

@@ -18,7 +18,7 @@ use crate::turns::items::{self, NewItem};
 use crate::turns::turn::{CONTEXT_BYTES_MAX, CONTEXT_MESSAGES_MAX};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{MessageId, SessionId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent, MessageFile, MessageImage};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent, MessageFile, MessageImage};
 use ironclaw_contract::seam::change::WrittenBy;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
 use ironclaw_contract::seam::message::{Author, Kind, Span};
@@ -66,9 +66,11 @@ pub fn check(received: &Received) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn too_long(bytes: usize) -> Refusal {
-    let words = format!("the message is {bytes} bytes; at most {BODY_BYTES_MAX} fit");
-    Refusal::new(DenialCode::MessageTooLong, words)
+/// Returns the refusal of a message of this many bytes.
+pub fn too_long(bytes: usize) -> Refusal {
+    let bound =
+        Bound::new("bytes of the message", BODY_BYTES_MAX, bytes, "send a shorter message, or the text as a file");
+    Refusal::over(DenialCode::MessageTooLong, bound)
 }
 
 /// Returns whether a message with this event id is already in the record. Such a message counts against no quota.

@@ -308,22 +308,12 @@ pub fn notice_of_model(why: &str, message: MessageId) -> String {
 /// Returns the text of the notice for a turn that ended without a reply; `message` is the newest of its messages.
 pub fn notice_for(reason: EndReason, limits: &crate::turns::turn::Config, message: MessageId) -> String {
     match reason {
-        EndReason::ToolCalls => {
-            format!(
-                "I stopped: this turn reached its limit of {} tool calls before an answer. Completed work is kept.",
-                limits.tool_calls_max
-            )
-        }
+        EndReason::ToolCalls => stopped(&format!("{} tool calls", limits.tool_calls_max), "tool_calls_max"),
         EndReason::ModelCalls => {
-            format!(
-                "I stopped: this turn reached its limit of {} requests to the model before an answer. Completed work is kept.",
-                limits.model_calls_max
-            )
+            stopped(&format!("{} requests to the model", limits.model_calls_max), "model_calls_max")
         }
-        EndReason::Bytes => "I stopped: the tool results of this turn are larger than its limit.".to_owned(),
-        EndReason::Time => {
-            format!("I stopped: this turn took longer than its limit of {} seconds.", limits.seconds_max)
-        }
+        EndReason::Bytes => stopped(&format!("{} bytes of tool results", limits.result_bytes_max), "result_bytes_max"),
+        EndReason::Time => stopped(&format!("{} seconds", limits.seconds_max), "seconds_max"),
         EndReason::Model => {
             format!("The model endpoint failed, so there is no answer. {}", retry_hint(message))
         }
@@ -334,6 +324,14 @@ pub fn notice_for(reason: EndReason, limits: &crate::turns::turn::Config, messag
             retry_hint(message)
         ),
     }
+}
+
+/// Returns the text of the notice for a turn that reached a limit of the table `[turn]`.
+fn stopped(limit: &str, setting: &str) -> String {
+    format!(
+        "I stopped: this turn reached its limit of {limit} before an answer. Completed work is kept. Say `continue` to go on. \
+         The setting is turn.{setting} in config.toml."
+    )
 }
 
 fn retry_hint(message: MessageId) -> String {

@@ -123,12 +123,12 @@ mod tests {
 
     #[test]
     fn mix_has_the_live_settings_of_the_file_and_no_other() {
-        let old = values("[log]\nlevel = \"debug\"\n[turn]\nseconds_max = 5\n[quota]\nwaiting_per_person = 7\n");
-        let new = values("[log]\nformat = \"json\"\n[turn]\nseconds_max = 6\n[mounts]\nallow = [\"/srv\"]\n");
+        let old = values("[log]\nlevel = \"debug\"\n[session]\nawake_max = 5\n[quota]\nwaiting_per_person = 7\n");
+        let new = values("[log]\nformat = \"json\"\n[session]\nawake_max = 6\n[mounts]\nallow = [\"/srv\"]\n");
         let mixed = old.with_live_of(&new);
-        let expected = values("[turn]\nseconds_max = 5\n[mounts]\nallow = [\"/srv\"]\n");
+        let expected = values("[session]\nawake_max = 5\n[mounts]\nallow = [\"/srv\"]\n");
         assert_eq!(mixed.config(), expected.config());
-        assert_eq!(names(mixed.differences(&new)), ["log.format", "turn.seconds_max"], "these need a restart");
+        assert_eq!(names(mixed.differences(&new)), ["log.format", "session.awake_max"], "these need a restart");
         assert_eq!(mixed.with_live_of(&new), mixed);
     }
 

@@ -7,7 +7,7 @@ use crate::gateway::review_page::effects::Effects;
 use crate::gateway::writers;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::{Agent, mcp};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::{Change, McpAccess};
 use ironclaw_contract::seam::limits::ENTRIES_MAX;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -40,10 +40,9 @@ impl Check for McpAccess {
             return Err(refusal.hint(format!("it has {}", confirmed.join(", "))).into());
         }
         if tools.len() > ENTRIES_MAX {
-            let message =
-                format!("a grant has at most {ENTRIES_MAX} tools of MCP server {server}, and not {}", tools.len());
-            let refusal = Refusal::new(DenialCode::McpToolsTooMany, message);
-            return Err(refusal.hint("name the tools that the agent needs with --tools").into());
+            let name = format!("tools of MCP server {server} in one grant");
+            let bound = Bound::new(name, ENTRIES_MAX, tools.len(), "name the tools that the agent needs with --tools");
+            return Err(Refusal::over(DenialCode::McpToolsTooMany, bound).into());
         }
         tools.sort();
         Ok(Change::McpAccess(Self { server, tools: Some(tools) }))

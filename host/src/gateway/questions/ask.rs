@@ -11,13 +11,13 @@ use crate::turns::calls::{self, CallRow, ResultBody};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::QuestionId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::action::AskUserQuestion;
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
-use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::messages;
 use ironclaw_store::tables::questions::{self, Row, Status};
@@ -52,7 +52,10 @@ pub fn ask(
     let refused = |code: DenialCode| (calls::refusal(code, ""), Some(code));
     let AskUserQuestion { question, options, allow_freeform } = asking.question;
     if !fits(question, options) {
-        return Ok(refused(DenialCode::QuestionTooLong));
+        let detail = format!(
+            "at most {QUESTION_BYTES_MAX} bytes, and {QUESTION_OPTIONS_MAX} options of {OPTION_BYTES_MAX} bytes"
+        );
+        return Ok((calls::refusal(DenialCode::QuestionTooLong, &detail), Some(DenialCode::QuestionTooLong)));
     }
     let Asking { session, turn, call, .. } = asking;
     let principal = turn.person()?;
@@ -64,8 +67,9 @@ pub fn ask(
     if let Some(equal) = questions::equal(tx, session.id, message, call.digest)? {
         return Ok((already(&equal), None));
     }
-    if questions::waiting_of_session(tx, session.id)?.len() >= WAITING_OF_SESSION_MAX {
-        return Ok(refused(DenialCode::QuestionsTooMany));
+    if let Some(bound) = waiting_bound(tx, session)? {
+        let result = calls::refusal_over(DenialCode::QuestionsTooMany, &bound);
+        return Ok((result, Some(DenialCode::QuestionsTooMany)));
     }
     // A question without options can only be answered with a text.
     let free_text = *allow_freeform || options.is_empty();
@@ -98,6 +102,18 @@ pub fn ask(
     record(tx, &row)?;
     notifications::add(tx, principal, Notification::new(About::QuestionWaits, id), now)?;
     Ok((ResultBody::done(waits(id)), None))
+}
+
+/// Returns the bound on the questions of a session that wait, if it is reached.
+fn waiting_bound(tx: &ReadTx<'_>, session: &Session) -> Result<Option<Bound>, ironclaw_state::Error> {
+    let waiting = questions::waiting_of_session(tx, session.id)?;
+    if waiting.len() < WAITING_OF_SESSION_MAX {
+        return Ok(None);
+    }
+    let remedy = "the person answers one: `ironctl inbox`";
+    let bound = Bound::new("questions of this session wait", WAITING_OF_SESSION_MAX, waiting.len(), remedy);
+    let ends_at = waiting.iter().map(|row| row.expires_at).min().map(ironclaw_ledger::rfc3339);
+    Ok(Some(Bound { ends_at, ..bound }))
 }
 
 /// Records a question with its ledger entry.

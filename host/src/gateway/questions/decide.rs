@@ -10,7 +10,7 @@ use crate::channels::notifications;
 use crate::registry::{self, Person, Role};
 use crate::sessions::store::{self, Session};
 use ironclaw_contract::ids::QuestionId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent, NewAnswer};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent, NewAnswer};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -206,8 +206,8 @@ pub(super) fn reject(
     reason: &str,
 ) -> Result<(), Denied<Error>> {
     if reason.len() > REASON_BYTES_MAX {
-        let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-        return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
+        let bound = Bound::new("bytes of a reason", REASON_BYTES_MAX, reason.len(), "write a shorter reason");
+        return Err(Refusal::over(DenialCode::ReasonTooLong, bound).into());
     }
     let (row, by) = seen(tx, by, id)?;
     if by.id != row.principal && by.role != Role::Owner {

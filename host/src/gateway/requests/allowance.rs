@@ -17,7 +17,7 @@ use crate::registry::allowances::{self, Allowance};
 use crate::registry::{self, Person, Role, mcp};
 use coverage::is_current;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::operator::{AllowanceStatus, DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{AllowanceStatus, Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
@@ -58,8 +58,9 @@ pub fn add(
         }
     }
     if active >= OF_PERSON_MAX {
-        let refusal = Refusal::new(DenialCode::AllowanceTooMany, format!("{} has {OF_PERSON_MAX} allowances", by.name));
-        return Err(refusal.hint("remove one: `ironctl allowance remove ID`").into());
+        let (name, remedy) = (format!("allowances of {}", by.name), "remove one: `ironctl allowance remove ID`");
+        let bound = Bound::new(name, OF_PERSON_MAX, active, remedy);
+        return Err(Refusal::over(DenialCode::AllowanceTooMany, bound).into());
     }
     let mut made = Allowance {
         id: 0,

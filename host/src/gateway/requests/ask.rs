@@ -4,8 +4,8 @@
 
 use super::allowance::{self, Calling};
 use super::host_requests::Requests;
-use super::reasons::{Origin, StoredReason, codes, is_for_grant};
-use super::{decide, ending, told};
+use super::reasons::{Origin, StoredReason};
+use super::{bounds, decide, ending, told};
 use crate::channels::notifications::{self, About};
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp};
@@ -13,7 +13,7 @@ use crate::turns::calls::Call;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
 use ironclaw_judge::Principal;
@@ -25,17 +25,8 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::requests::{self, Row, Status};
 use ironclaw_store::tables::{facts, messages};
-use ironclaw_store::times::{DAY_MS, HOUR_MS};
+use ironclaw_store::times::HOUR_MS;
 use serde_json::{Map, Value};
-
-/// The bound on the pending requests of an agent.
-const PENDING_OF_AGENT_MAX: usize = 5;
-
-/// The bound on the requests on behalf of a person in a day.
-const OF_PERSON_A_DAY_MAX: i64 = 20;
-
-/// The bound on the pending requests of an agent for requests over the network without a grant.
-const PENDING_WITHOUT_GRANT_MAX: usize = 1;
 
 /// The call that needs people, with its turn.
 pub struct Asking<'a> {
@@ -58,7 +49,7 @@ pub struct Asking<'a> {
 }
 
 /// The answer to a call that needs people.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// The call waits for this request.
     Waits(RequestId),
@@ -66,6 +57,8 @@ pub enum Asked {
     Allowed(i64),
     /// No person is asked.
     Refused(DenialCode),
+    /// No person is asked, because this bound is reached.
+    Over(Box<Bound>),
 }
 
 /// Records the request of a call, or finds the request of an equal call of the same task.
@@ -104,8 +97,8 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
     if !decide::principal_may(rule, *class, &person) && reasons.iter().any(|reason| !reason.by_policy) {
         return Ok(Asked::Refused(DenialCode::CallNeedsPerson));
     }
-    if is_too_often(tx, asking, principal)? {
-        return Ok(Asked::Refused(DenialCode::CallAskedTooOften));
+    if let Some(bound) = bounds::reached(tx, asking, &person, &settings.approval)? {
+        return Ok(Asked::Over(Box::new(bound)));
     }
     insert(tx, asking, root, person.id, reasons, &settings.policy).map(Asked::Waits)
 }
@@ -229,17 +222,4 @@ fn is_current(tx: &WriteTx<'_>, row: &Row, reasons: &[StoredReason]) -> Result<b
 /// Returns whether a request is of this generation of the record, and has not expired.
 fn is_in_time(tx: &WriteTx<'_>, row: &Row) -> Result<bool, ironclaw_state::Error> {
     Ok(row.generation == facts::generation(tx)? && row.expires_at > tx.wall())
-}
-
-fn is_too_often(tx: &WriteTx<'_>, asking: &Asking<'_>, principal: PersonId) -> Result<bool, ironclaw_state::Error> {
-    let pending = requests::pending_of_agent(tx, asking.agent.id)?;
-    if pending.len() >= PENDING_OF_AGENT_MAX
-        || requests::count_since(tx, principal, tx.wall() - DAY_MS)? >= OF_PERSON_A_DAY_MAX
-    {
-        return Ok(true);
-    }
-    if !asking.reasons.iter().any(|reason| is_for_grant(reason.code)) {
-        return Ok(false);
-    }
-    Ok(pending.iter().filter(|row| codes(row).into_iter().any(is_for_grant)).count() >= PENDING_WITHOUT_GRANT_MAX)
 }

@@ -17,7 +17,7 @@ use crate::registry::tools::catalogue::Terms;
 use crate::registry::{self, Person, Role, mcp};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{PersonId, RequestId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::REASON_BYTES_MAX;
 use ironclaw_judge::Class;
 use ironclaw_ledger::Entry;
@@ -34,6 +34,13 @@ const USE_MS: i64 = 600_000;
 /// Returns whether the person of a turn may remove reasons of their own call.
 pub fn principal_may(rule: &Rule, class: Class, person: &Person) -> bool {
     rule.admits_principal(class, person.role)
+}
+
+/// A decision about a request.
+#[derive(Debug, Clone, Copy)]
+enum Decision {
+    Approve,
+    Reject,
 }
 
 /// A request with what its decision needs.
@@ -209,8 +216,20 @@ fn decided(row: &Row) -> Refusal {
     }
 }
 
-/// Returns the pending request, and the person with their present role.
-fn open(tx: &mut WriteTx<'_>, all: &Requests, by: &Person, id: RequestId) -> Result<(Open, Person), Denied<Error>> {
+/// Returns whether this person may reject a request: a rejection permits nothing.
+pub fn may_reject(policy: &Policy, by: &Person, row: &Row) -> Result<bool, ironclaw_state::Error> {
+    // Who may read it may reject it: its own person, the people who can decide it, admins and owners.
+    may_read(policy, by, row)
+}
+
+/// Returns the pending request, and the person with their present role. A rejection needs only the right to read it.
+fn open(
+    tx: &mut WriteTx<'_>,
+    all: &Requests,
+    by: &Person,
+    id: RequestId,
+    decision: Decision,
+) -> Result<(Open, Person), Denied<Error>> {
     let row = known(tx, id)?;
     let policy = &all.settings.now().policy;
     // Read again: the role may have been revoked while the request was in flight.
@@ -221,10 +240,15 @@ fn open(tx: &mut WriteTx<'_>, all: &Requests, by: &Person, id: RequestId) -> Res
         return Err(unknown(id).into());
     }
     let open = Open::from_row(row)?;
-    if !open.admits(policy, &by) {
+    let may = match decision {
+        Decision::Approve => open.admits(policy, &by),
+        Decision::Reject => may_reject(policy, &by, &open.row)?,
+    };
+    if !may {
         refuse_decision(tx, &open.row, by.id, DenialCode::NotYoursToDecide, "the person can remove no reason")?;
         let message = format!("{id} cannot be decided by {}: other people decide on its reasons", by.name);
-        return Err(Refusal::new(DenialCode::NotYoursToDecide, message).into());
+        let refusal = Refusal::new(DenialCode::NotYoursToDecide, message);
+        return Err(refusal.hint(format!("you may reject it: `ironctl reject {id}`")).into());
     }
     if open.row.status != Status::Pending {
         return Err(decided(&open.row).into());
@@ -260,7 +284,7 @@ pub fn approve(
     id: RequestId,
     shown: &Digest,
 ) -> Result<(), Denied<Error>> {
-    let (open, by) = open(tx, all, by, id)?;
+    let (open, by) = open(tx, all, by, id, Decision::Approve)?;
     let policy = &all.settings.now().policy;
     if let Some(why) = why_stale(tx, &open)? {
         ending::end(tx, &all.record, &open.row, Status::Withdrawn, None, &why)?;
@@ -333,7 +357,7 @@ fn not_independent(
 /// Records the rejection by a person.
 ///
 /// # Errors
-/// Refuses a person who can remove no reason, and a request that is decided or over.
+/// Refuses a person who may not see it, and a request that is decided or over.
 pub fn reject(
     tx: &mut WriteTx<'_>,
     all: &Requests,
@@ -342,10 +366,10 @@ pub fn reject(
     reason: &str,
 ) -> Result<(), Denied<Error>> {
     if reason.len() > REASON_BYTES_MAX {
-        let message = format!("a reason has at most {REASON_BYTES_MAX} bytes");
-        return Err(Refusal::new(DenialCode::ReasonTooLong, message).into());
+        let bound = Bound::new("bytes of a reason", REASON_BYTES_MAX, reason.len(), "write a shorter reason");
+        return Err(Refusal::over(DenialCode::ReasonTooLong, bound).into());
     }
-    let (open, by) = open(tx, all, by, id)?;
+    let (open, by) = open(tx, all, by, id, Decision::Reject)?;
     ending::end(tx, &all.record, &open.row, Status::Rejected, Some(by.id), reason)?;
     Ok(())
 }

@@ -48,8 +48,17 @@ impl StoredReason {
 
 /// Returns the codes of the reasons of a request; none of a row that this version did not write.
 pub fn codes(row: &Row) -> Vec<DenialCode> {
-    let reasons: Vec<StoredReason> = serde_json::from_str(&row.reasons).unwrap_or_default();
+    codes_in(&row.reasons)
+}
+
+fn codes_in(reasons: &str) -> Vec<DenialCode> {
+    let reasons: Vec<StoredReason> = serde_json::from_str(reasons).unwrap_or_default();
     reasons.into_iter().map(|reason| reason.code).collect()
+}
+
+/// Returns whether recorded reasons have one for a grant.
+pub(super) fn has_grant_reason(reasons: &str) -> bool {
+    codes_in(reasons).into_iter().any(is_for_grant)
 }
 
 /// Returns whether a reason with this code needs a grant of a host, or a decision of people in its place.

@@ -5,7 +5,7 @@ use crate::gateway::decide::proof::{Approved, Authority};
 use crate::registry::{Agent, AgentDraft, Mode, allowances, check_agent_name, find_agent, models};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables;
@@ -87,7 +87,9 @@ pub fn set_tools(
 fn check_draft(draft: &AgentDraft) -> Result<(), Refusal> {
     check_agent_name(&draft.name)?;
     if draft.persona.len() > PERSONA_BYTES_MAX {
-        return Err(Refusal::new(DenialCode::PersonaTooLong, format!("the persona is over {PERSONA_BYTES_MAX} bytes")));
+        let (bytes, remedy) = (draft.persona.len(), "write a shorter persona");
+        let bound = Bound::new("bytes of the persona", PERSONA_BYTES_MAX, bytes, remedy);
+        return Err(Refusal::over(DenialCode::PersonaTooLong, bound));
     }
     crate::registry::tools::check(&draft.enabled_tools)
 }

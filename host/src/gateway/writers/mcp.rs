@@ -6,7 +6,7 @@ use crate::registry::allowances;
 use crate::registry::mcp::{SERVERS_MAX, confirmable, find, grants_of, holders, left_of, login};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::server;
 use ironclaw_state::WriteTx;
@@ -26,9 +26,9 @@ pub fn register(
 ) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
     if was.is_none() && table::count_servers(tx)? >= SERVERS_MAX {
-        let refusal =
-            Refusal::new(DenialCode::McpServersTooMany, format!("there are {SERVERS_MAX} MCP servers already"));
-        return Err(refusal.into());
+        let remedy = "remove one: `ironctl mcp list`, `ironctl mcp remove NAME`";
+        let bound = Bound::new("MCP servers of this host", SERVERS_MAX, SERVERS_MAX, remedy);
+        return Err(Refusal::over(DenialCode::McpServersTooMany, bound).into());
     }
     let mut losing = 0;
     for held in holders(tx, &wanted.name)? {

@@ -14,7 +14,7 @@ use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
 use ironclaw_judge::egress::Commands;
 use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece, RANGE};
@@ -122,8 +122,9 @@ impl Shared {
             traffic.requests
         };
         if count > REQUESTS_MAX {
-            let words = format!("a command makes at most {REQUESTS_MAX} requests");
-            return Err(Refusal::new(DenialCode::EgressTooMuch, words));
+            let bound =
+                Bound::new("requests of one command", REQUESTS_MAX, count, "let the command make fewer requests");
+            return Err(Refusal::over(DenialCode::EgressTooMuch, bound));
         }
         if request.method() == Method::CONNECT {
             return tunnel::open(self, request, what).await;

@@ -2,7 +2,7 @@
 //!
 //! Never repairs a name. See `reach::packages::fetch`, which passes them to the clients.
 
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
@@ -18,8 +18,8 @@ const ARCHIVES: [&str; 3] = [".tgz", ".tar", ".tar.gz"];
 pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     let count = wanted.names().count();
     if count > NAMES_MAX {
-        let message = format!("{count} packages are more than {NAMES_MAX}");
-        return Some(Refusal::new(DenialCode::PackagesTooMany, message));
+        let bound = Bound::new("packages of one agent", NAMES_MAX, count, "name fewer packages");
+        return Some(Refusal::over(DenialCode::PackagesTooMany, bound));
     }
     let of_apt = wanted.apt.iter().filter(|name| !is_of_apt(name)).map(|name| (name, "apt"));
     let of_npm = wanted.npm.iter().filter(|name| !is_of_npm(name)).map(|name| (name, "npm"));

@@ -7,7 +7,7 @@ use super::stock::Found;
 use super::{Changed, Skills, refused, source, trust};
 use crate::registry::skills::{self, Key, Package, Source};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_skill::{Name, Version};
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::error::Error;
@@ -85,9 +85,10 @@ impl Skills {
             return Ok(held);
         }
         if unused >= UNUSED_MAX {
-            let message = format!("{unused} packages of skills were fetched today that no agent has");
-            let refusal = Refusal::new(DenialCode::SkillsTooMany, message);
-            return Err(refusal.hint("a person installs it: `ironctl skill add NAME --agent AGENT`").into());
+            let name = "packages of skills that agents had fetched in a day, and that no agent has";
+            let bound =
+                Bound::new(name, UNUSED_MAX, unused, "a person installs it: `ironctl skill add NAME --agent AGENT`");
+            return Err(Refusal::over(DenialCode::SkillsTooMany, bound).into());
         }
         self.resolve(name, wanted).await
     }

@@ -118,5 +118,5 @@ pub fn used(
 /// Returns the lines of a part of the usage in the last days, newest day first.
 pub fn rows(tx: &ReadTx<'_>, days: u32, of: UsagePart) -> Result<Vec<Row>, ironclaw_state::Error> {
     let since = day_of(tx.wall()) - i64::from(days.clamp(1, DAYS_MAX)) + 1;
-    table::usage(tx, since, of, ROWS_MAX)
+    table::usage(tx, since, of, ROWS_MAX + 1)
 }

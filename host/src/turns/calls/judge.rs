@@ -13,7 +13,7 @@ use crate::registry::tools::{self, Class, Runs};
 use crate::turns::turn::Position;
 use ironclaw_contract::canonical::{self, Digest, Limits};
 use ironclaw_contract::ids::CallId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::limits::ARGUMENTS_BYTES_MAX;
 use ironclaw_judge::call::{self, CallContext, Reason, Stage, Verdict};
 use ironclaw_judge::manifest::Manifest;
@@ -54,10 +54,17 @@ pub enum Judgement {
         code: DenialCode,
         /// Details that may quote the model: for the model alone, never for the ledger or a person.
         detail: String,
+        /// The bound that is reached, for a code of one.
+        bound: Option<Box<Bound>>,
     },
 }
 
 impl Judgement {
+    /// Refuses a call because this bound is reached.
+    pub fn over(code: DenialCode, bound: Bound) -> Self {
+        Self::Refused { code, detail: String::new(), bound: Some(Box::new(bound)) }
+    }
+
     /// Returns the code of a refusal that no approval changes.
     pub const fn refusal_code(&self) -> Option<DenialCode> {
         match self {
@@ -136,7 +143,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
             let detail = parsed.err().map(|error| error.to_string()).or(of_request).unwrap_or_else(unreadable);
             refused(DenialCode::CallMalformed, detail)
         }
-        (Verdict::Denied(code), _) => refused(code, detail_of(code, turn, &wanted.tool, arguments)),
+        (Verdict::Denied(code), _) => denied(code, turn, &wanted.tool, arguments),
         (Verdict::NeedsPerson(reasons), runs) => {
             let detail = looked.map(|looked| looked.detail).unwrap_or_default();
             match (judged.class, runs) {
@@ -202,7 +209,7 @@ fn receiver(listed: Classes) -> ReceiverPolicy {
 }
 
 const fn refused(code: DenialCode, detail: String) -> Judgement {
-    Judgement::Refused { code, detail }
+    Judgement::Refused { code, detail, bound: None }
 }
 
 /// Permits a call, unless it must become a row and its arguments are no action: a row must contain an action.
@@ -228,6 +235,13 @@ pub fn needs_person(reasons: &[Reason], detail: &str) -> Judgement {
     let words = reasons.iter().map(|reason| reason.code.name().to_owned());
     let words = words.chain(Some(detail.to_owned()).filter(|detail| !detail.is_empty()));
     refused(code, words.collect::<Vec<_>>().join(", "))
+}
+
+/// Refuses a call with its detail, and with the bound of its destination if that is the reason.
+fn denied(code: DenialCode, turn: &TurnFacts, tool: &str, arguments: Option<&Map<String, Value>>) -> Judgement {
+    let of_bound = arguments.filter(|_| code.is_of_bound());
+    let bound = of_bound.and_then(|arguments| send::bound(arguments, &turn.destinations)).cloned();
+    Judgement::Refused { code, detail: detail_of(code, turn, tool, arguments), bound: bound.map(Box::new) }
 }
 
 /// Returns the detail of a refusal: the destinations of the agent, or the arguments that have no rule.

@@ -304,7 +304,10 @@ fn remember(
         Ok(Kept::Existing(id)) => {
             Ok(HostResult::new(true, format!("a note with the same text exists already, as {id}")))
         }
-        Err(Denied::Refused(refusal)) => Ok(HostResult::new(false, refusal.message)),
+        Err(Denied::Refused(Refusal { message, hint, .. })) => {
+            let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+            Ok(HostResult::new(false, format!("{message}{hint}")))
+        }
         Err(Denied::Failed(error)) => Err(error),
     }
 }

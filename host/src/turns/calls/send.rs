@@ -5,7 +5,7 @@
 
 use crate::registry::destinations::{Destination, State};
 use crate::registry::tools::SEND_MESSAGE;
-use ironclaw_contract::operator::{DenialCode, SentFile};
+use ironclaw_contract::operator::{Bound, DenialCode, SentFile};
 use ironclaw_judge::manifest::{self, Manifest, Reach};
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
@@ -20,13 +20,15 @@ pub struct Sendable {
     pub destination: Destination,
     /// The reason; `None` if the agent may send.
     pub denied: Option<DenialCode>,
+    /// The bound behind the reason, if it is one.
+    pub bound: Option<Bound>,
 }
 
 impl From<Destination> for Sendable {
     /// Denies a destination that is not active.
     fn from(destination: Destination) -> Self {
         let denied = (destination.state != State::Active).then_some(DenialCode::CallDestinationEnded);
-        Self { destination, denied }
+        Self { destination, denied, bound: None }
     }
 }
 
@@ -105,6 +107,11 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
 }
 
+/// Returns the bound that keeps the agent from sending to the destination of a call, if there is one.
+pub(super) fn bound<'a>(arguments: &Map<String, Value>, all: &'a [Sendable]) -> Option<&'a Bound> {
+    named(arguments, all)?.bound.as_ref()
+}
+
 /// Returns the destination with the name `to`.
 fn named<'a>(arguments: &Map<String, Value>, all: &'a [Sendable]) -> Option<&'a Sendable> {
     let to = text(arguments, "to")?;
@@ -113,7 +120,7 @@ fn named<'a>(arguments: &Map<String, Value>, all: &'a [Sendable]) -> Option<&'a 
 
 /// Adds the address behind `to`.
 fn address(arguments: &mut Map<String, Value>, all: &[Sendable]) -> Option<DenialCode> {
-    let Some(Sendable { destination: found, denied }) = named(arguments, all) else {
+    let Some(Sendable { destination: found, denied, .. }) = named(arguments, all) else {
         return Some(DenialCode::CallDestination);
     };
     if denied.is_some() {

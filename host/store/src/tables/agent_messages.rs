@@ -132,6 +132,12 @@ pub fn sends_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<u64, E
     tx.get(sql, params![agent, since], |row| row.get(0))
 }
 
+/// Returns the time of the first message that an agent sent since this time, milliseconds since the epoch.
+pub fn first_send_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<Option<i64>, Error> {
+    let sql = "SELECT min(sent_at) FROM agent_sends WHERE agent_id = ?1 AND sent_at > ?2";
+    tx.get(sql, params![agent, since], |row| row.get(0))
+}
+
 /// Records a send of an agent, and forgets its sends up to `until`.
 pub fn add_send(tx: &mut WriteTx<'_>, agent: AgentId, call: CallId, at: i64, until: i64) -> Result<(), Error> {
     tx.execute("DELETE FROM agent_sends WHERE agent_id = ?1 AND sent_at <= ?2", params![agent, until])?;

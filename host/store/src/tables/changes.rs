@@ -170,6 +170,12 @@ pub fn pending_count_of(tx: &ReadTx<'_>, requester: &str) -> Result<i64, Error> 
     tx.get(sql, [requester], |row| row.get(0))
 }
 
+/// Returns the earliest expiry of an undecided change of the requester with this id, milliseconds since the epoch.
+pub fn next_end_of(tx: &ReadTx<'_>, requester: &str) -> Result<Option<i64>, Error> {
+    let sql = "SELECT min(expires_at) FROM changes WHERE status = 'pending' AND requester = ?1";
+    tx.get(sql, [requester], |row| row.get(0))
+}
+
 /// Returns at most `limit` approved changes, oldest first: the oldest one of each agent and of the host, and after all of these the
 /// oldest one of each that fetches software, as `gateway::kinds::fetches` says.
 pub fn approved(tx: &ReadTx<'_>, limit: usize) -> Result<Vec<Row>, Error> {

@@ -340,11 +340,11 @@ pub fn lost_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     tx.get(sql, [], |row| row.get(0))
 }
 
-/// Returns at most `limit` dead letters of one person or of all, newest first.
+/// Returns at most `limit` dead letters of one person or of all, oldest first.
 pub fn lost(tx: &ReadTx<'_>, of: Option<PersonId>, limit: i64) -> Result<Vec<Lost>, Error> {
     let sql = format!(
         "SELECT * FROM deliveries WHERE state IN ('unknown','dead') AND (?1 IS NULL OR {WHOSE} = ?1) \
-         ORDER BY created_at DESC, rowid DESC LIMIT ?2"
+         ORDER BY created_at, rowid LIMIT ?2"
     );
     tx.list(&sql, params![of, limit], |row| {
         Ok(Lost {

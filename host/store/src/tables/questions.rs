@@ -68,15 +68,22 @@ pub fn equal(tx: &ReadTx<'_>, session: SessionId, message: MessageId, digest: Di
     tx.find(sql, params![session, message, digest], Row::read)
 }
 
-/// Returns at most `limit` questions of these statuses, oldest first; of the newest ones if there are more.
+/// Returns at most `limit` questions of each of these statuses: first the waiting ones that end soonest, the soonest first, and then the
+/// newest others, the newest first.
 pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Row>, Error> {
-    let mut all = Vec::new();
-    for status in statuses {
-        let sql = "SELECT * FROM questions WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
-        all.extend(tx.list::<_, Vec<_>>(sql, params![status, limit as i64], Row::read)?);
+    let mut waiting = Vec::new();
+    if statuses.contains(&Status::Waiting) {
+        let sql = "SELECT * FROM questions WHERE status = 'waiting' ORDER BY expires_at, ordinal LIMIT ?1";
+        waiting = tx.list(sql, [limit as i64], Row::read)?;
     }
-    all.sort_by_key(|row| (row.created_at, row.id));
-    Ok(all.split_off(all.len().saturating_sub(limit)))
+    let mut ended: Vec<Row> = Vec::new();
+    for status in statuses.iter().filter(|status| **status != Status::Waiting) {
+        let sql = "SELECT * FROM questions WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
+        ended.extend(tx.list::<_, Vec<_>>(sql, params![status, limit as i64], Row::read)?);
+    }
+    ended.sort_by_key(|row| std::cmp::Reverse((row.created_at, row.id)));
+    waiting.append(&mut ended);
+    Ok(waiting)
 }
 
 /// Returns the questions of a session that wait, oldest first.

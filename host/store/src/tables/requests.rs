@@ -66,6 +66,21 @@ rows! {
     }
 }
 
+rows! {
+    /// A request as the bounds count it.
+    #[derive(Debug, Clone)]
+    pub struct Counted {
+        pub status: Status,
+        pub tool: String,
+        /// Milliseconds since the epoch.
+        pub created_at: i64,
+        /// Milliseconds since the epoch.
+        pub expires_at: i64,
+        /// The reasons, canonical JSON.
+        pub reasons: String,
+    }
+}
+
 /// Inserts an approval request.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
@@ -93,15 +108,22 @@ pub fn list_for_output(tx: &ReadTx<'_>, session: SessionId, output: ItemId) -> R
     tx.list(sql, params![session, output], Row::read)
 }
 
-/// Returns at most `limit` requests of these statuses, oldest first.
+/// Returns at most `limit` requests of each of these statuses: first the pending ones that end soonest, the soonest first, and then the
+/// newest others, the oldest first.
 pub fn list(tx: &ReadTx<'_>, statuses: &[Status], limit: usize) -> Result<Vec<Row>, Error> {
-    let mut all = Vec::new();
-    for status in statuses {
-        let sql = "SELECT * FROM requests WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
-        all.extend(tx.list::<_, Vec<_>>(sql, params![status, limit as i64], Row::read)?);
+    let mut waiting = Vec::new();
+    if statuses.contains(&Status::Pending) {
+        let sql = "SELECT * FROM requests WHERE status = 'pending' ORDER BY expires_at, ordinal LIMIT ?1";
+        waiting = tx.list(sql, [limit as i64], Row::read)?;
     }
-    all.sort_by_key(|row| (row.created_at, row.id));
-    Ok(all.split_off(all.len().saturating_sub(limit)))
+    let mut ended: Vec<Row> = Vec::new();
+    for status in statuses.iter().filter(|status| **status != Status::Pending) {
+        let sql = "SELECT * FROM requests WHERE status = ?1 ORDER BY ordinal DESC LIMIT ?2";
+        ended.extend(tx.list::<_, Vec<_>>(sql, params![status, limit as i64], Row::read)?);
+    }
+    ended.sort_by_key(|row| (row.created_at, row.id));
+    waiting.append(&mut ended);
+    Ok(waiting)
 }
 
 /// Returns the requests of a turn, in their order.
@@ -157,21 +179,30 @@ pub fn mark_reminded(tx: &mut WriteTx<'_>, id: RequestId) -> Result<(), Error> {
     tx.execute("UPDATE requests SET remind_at = NULL WHERE id = ?1", [id]).map(drop)
 }
 
-/// Returns the pending requests of an agent.
-pub fn pending_of_agent(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<Row>, Error> {
-    tx.list("SELECT * FROM requests WHERE status = 'pending' AND agent_id = ?1", [agent], Row::read)
+/// Returns the pending requests of an agent on behalf of a person, without those before a reset.
+pub fn counted_waiting(tx: &ReadTx<'_>, agent: AgentId, person: PersonId) -> Result<Vec<Counted>, Error> {
+    let sql = "SELECT status, tool, created_at, expires_at, reasons FROM requests \
+               WHERE status = 'pending' AND agent_id = ?1 AND principal = ?2 AND counts = 1";
+    tx.list(sql, params![agent, person], Counted::read)
+}
+
+/// Returns the requests of an agent on behalf of a person since a time, without those before a reset, oldest first.
+pub fn counted_since(tx: &ReadTx<'_>, agent: AgentId, person: PersonId, since: i64) -> Result<Vec<Counted>, Error> {
+    let sql = "SELECT status, tool, created_at, expires_at, reasons FROM requests \
+               WHERE principal = ?2 AND created_at >= ?3 AND agent_id = ?1 AND counts = 1 ORDER BY created_at";
+    tx.list(sql, params![agent, person, since], Counted::read)
+}
+
+/// Takes the requests of an agent out of the counts, on behalf of one person or of all; returns the number of those that counted.
+pub fn reset_counts(tx: &mut WriteTx<'_>, agent: AgentId, person: Option<PersonId>) -> Result<u64, Error> {
+    let sql = "UPDATE requests SET counts = 0 WHERE agent_id = ?1 AND counts = 1 AND (?2 IS NULL OR principal = ?2)";
+    Ok(tx.execute(sql, params![agent, person])? as u64)
 }
 
 /// Returns the number of pending requests.
 pub fn pending_count(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let sql = "SELECT count(*) FROM requests WHERE status = 'pending'";
     tx.get(sql, [], |row| row.get(0))
-}
-
-/// Returns the number of requests on behalf of a person since a time.
-pub fn count_since(tx: &ReadTx<'_>, person: PersonId, since: i64) -> Result<i64, Error> {
-    let sql = "SELECT count(*) FROM requests WHERE principal = ?1 AND created_at >= ?2";
-    tx.get(sql, params![person, since], |row| row.get(0))
 }
 
 /// Moves a pending or approved request to a later try at the same call.

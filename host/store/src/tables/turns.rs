@@ -6,9 +6,9 @@ pub use call::{CallOutcome, CallRow, CallState, Runs};
 
 use super::sessions;
 use crate::rows::rows;
-use ironclaw_contract::canonical::Digest;
+use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
@@ -189,6 +189,8 @@ rows! {
         pub code: String,
         /// The answers of the stages.
         pub stages: String,
+        /// The bound that is reached, canonical JSON.
+        pub bound: Option<String>,
     }
 }
 
@@ -199,7 +201,7 @@ pub fn promise(tx: &mut WriteTx<'_>, call: CallId, allowance: i64) -> Result<(),
 
 /// Returns the recorded judgement of a call.
 pub fn judgement_of(tx: &ReadTx<'_>, id: CallId) -> Result<Option<CallJudgement>, Error> {
-    tx.find("SELECT class, code, stages FROM calls WHERE id = ?1", [id], CallJudgement::read)
+    tx.find("SELECT class, code, stages, bound FROM calls WHERE id = ?1", [id], CallJudgement::read)
 }
 
 /// A judged call to insert.
@@ -225,13 +227,15 @@ pub struct NewCall<'a> {
     pub code: Option<DenialCode>,
     /// The answers of the stages of its judgement.
     pub stages: &'a str,
+    /// The bound that is reached, of a refused call.
+    pub bound: Option<&'a Bound>,
 }
 
 /// Inserts a judged call.
 pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO calls (id, session_id, turn_id, output_item, position, tool, class, runs, digest, state, code, stages) \
-         VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
+        "INSERT INTO calls (id, session_id, turn_id, output_item, position, tool, class, runs, digest, state, code, stages, \
+         bound) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)",
         params![
             new.id,
             new.session,
@@ -244,7 +248,8 @@ pub fn insert_call(tx: &mut WriteTx<'_>, new: &NewCall<'_>) -> Result<(), Error>
             new.digest,
             new.state,
             new.code.map_or("", DenialCode::name),
-            new.stages
+            new.stages,
+            new.bound.map(canonical::to_string)
         ],
     )?;
     Ok(())
@@ -299,7 +304,7 @@ pub fn calls_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<(CallRow, CallJudge
     let sql =
         "SELECT c.* FROM calls c JOIN items i ON i.id = c.output_item WHERE c.turn_id = ?1 ORDER BY i.seq, c.position";
     tx.list(sql, [turn], |row| {
-        let judgement = CallJudgement { class: row.get("class")?, code: row.get("code")?, stages: row.get("stages")? };
+        let judgement = CallJudgement::read(row)?;
         Ok((CallRow::read(row)?, judgement))
     })
 }

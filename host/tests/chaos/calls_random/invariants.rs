@@ -46,7 +46,7 @@ impl Random {
     }
 
     fn requests(&self) -> Vec<Value> {
-        let list = self.get(0, "/v1/requests?status=all").as_array().expect("a list").clone();
+        let list = self.get(0, "/v1/requests?status=all")["requests"].as_array().expect("a list").clone();
         assert!(list.len() < 200, "the run has more requests than one list returns: set a smaller IRONCLAW_CALLS");
         list
     }
@@ -63,7 +63,8 @@ impl Random {
             // A follow-up turn may begin between two requests.
             let (before, ledger, requests) = (self.requests(), self.host.ledger(), self.requests());
             if before == requests {
-                let inboxes = (0..PEOPLE.len()).map(|person| self.get(person, "/v1/inbox")).collect();
+                let inboxes =
+                    (0..PEOPLE.len()).map(|person| self.get(person, "/v1/inbox")["entries"].clone()).collect();
                 return View { ledger, requests, inboxes, texts: self.texts() };
             }
         }

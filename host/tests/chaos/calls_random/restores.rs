@@ -34,7 +34,7 @@ impl Random {
     pub(super) fn back_up(&mut self) {
         let file = self.host.home.with_file_name("calls.backup");
         let requests = self.get(0, "/v1/requests?status=pending");
-        let ids = requests.as_array().expect("a list").iter().filter_map(|request| request["id"].as_str());
+        let ids = requests["requests"].as_array().expect("a list").iter().filter_map(|request| request["id"].as_str());
         let open = ids.map(str::to_owned).collect();
         self.host.ctl(&["backup", "create", file.to_str().expect("UTF-8"), "--force"]).ok();
         // Requests of the time between the two lines count in no sum.

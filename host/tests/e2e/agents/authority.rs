@@ -208,7 +208,7 @@ fn unlinked_sender_loses_the_chain_and_its_requests() {
     let raw = Raw::of(&host);
     let body = json!({ "sender": "desk", "text": "send send hello to ana to b", "quoted": [] }).to_string();
     assert_eq!(hook.send("e1", &body).0, 200);
-    wait_for("the request", || raw.get("/v1/inbox").1.as_array().is_some_and(|all| all.len() == 1));
+    wait_for("the request", || raw.get("/v1/inbox").1["entries"].as_array().is_some_and(|all| all.len() == 1));
     let entry = waiting(&raw);
     host.ctl(&["person", "unlink", "owner", "shop:desk"]).ok();
     wait_for("its end", || request(&raw, &entry["id"])["status"] == "withdrawn");

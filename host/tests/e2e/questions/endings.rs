@@ -29,7 +29,7 @@ fn cancelled_question_tells_the_agent() {
     let cancelled = host.ctl(&["--json", "reject", id_of(&first), "--reason", "later"]).ok().json();
     assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
     refused(&raw, id_of(&first), &json!({ "option": 1 }), (409, "question_ended"));
-    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
     assert!(exported(&host).contains(&format!("Your question {} was cancelled", id_of(&first))));
     // A cancellation opens no turn.
     assert_eq!(host.entries("turn.opened").len(), 1);
@@ -52,7 +52,7 @@ fn cancelled_turn_cancels_its_question() {
     give_tool(&host);
     let raw = Raw::of(&host);
     assert_eq!(raw.say("a", "hello", None).0, 202);
-    wait_for("the question", || raw.get("/v1/inbox").1[0]["status"] == "waiting");
+    wait_for("the question", || raw.get("/v1/inbox").1["entries"][0]["status"] == "waiting");
     let id = id_of(&waiting(&raw)).to_owned();
     host.ctl(&["session", "cancel", host.session()["id"].as_str().expect("an id")]).ok();
     assert_eq!(status(&raw, &id), "cancelled");
@@ -96,7 +96,7 @@ fn removed_person_ends_their_question_in_a_shared_conversation() {
     record::open_to_change(&host.home).execute_batch(give).expect("changed");
     host.up();
     let raw = Raw::of(&host);
-    let found = raw.get("/v1/questions").1;
+    let found = raw.get("/v1/questions").1["entries"].clone();
     let (id, session) = (id_of(&found[0]).to_owned(), host.session()["id"].clone());
     assert_eq!((&found[0]["status"], &found[0]["session_id"]), (&json!("waiting"), &session), "{found}");
     host.ctl(&["person", "remove", "mara", "--yes"]).ok();
@@ -105,7 +105,7 @@ fn removed_person_ends_their_question_in_a_shared_conversation() {
     assert_eq!((entries.len(), &entries[0]["data"]["question"]), (1, &json!(id)), "{entries:?}");
     let why = host.ctl(&["--json", "why", &id]).ok().json();
     assert_eq!((&why["reason"], &why["ended_by"]), (&json!("the person was removed"), &Value::Null), "{why}");
-    assert_eq!(raw.get("/v1/questions").1, json!([]));
+    assert_eq!(raw.get("/v1/questions").1["entries"], json!([]));
     refused(&raw, &id, &json!({ "text": "red" }), (403, "question_not_yours"));
     // The notice waits for the next turn of the agent.
     let notice = format!("Your question {id} was cancelled; there is no answer. The given reason:");
@@ -187,7 +187,7 @@ fn killed_host_asks_once_and_answers_once() {
     let entries = host.entries("question.answered");
     let [entry] = &entries[..] else { panic!("one answer: {entries:?}") };
     answered(&host, entry["data"]["message"].as_str().expect("an id"));
-    let said = raw.get("/v1/agents/a/history").1.to_string();
+    let said = raw.get("/v1/agents/a/history").1["lines"].to_string();
     assert_eq!(said.matches("You chose: blue").count(), 1, "{said}");
     host.ctl(&["audit", "verify"]).ok();
 }
@@ -208,7 +208,7 @@ fn question_of_a_restored_record_cannot_be_answered() {
     refused(&raw, &id, &json!({ "option": 1 }), (409, "question_ended"));
     assert!(exported(&host).contains("can no longer be answered"));
     assert_eq!(reject(&raw, &id, "").0, 200);
-    assert_eq!(raw.get("/v1/inbox").1, json!([]));
+    assert_eq!(raw.get("/v1/inbox").1["entries"], json!([]));
     assert_eq!(host.entries("question.unknown").len(), 1);
 }
 

@@ -39,7 +39,7 @@ fn followup_requester_is_not_approver() {
 }
 
 fn raw_history(raw: &Raw) -> Value {
-    raw.get("/v1/agents/a/history").1
+    raw.get("/v1/agents/a/history").1["lines"].clone()
 }
 
 /// Returns a host whose agent has this model, and may send requests to a site.
@@ -109,7 +109,6 @@ fn member_confirms_own_mail_only() {
     assert_eq!(code(&approve(&otto, &entry)).1, "request_unknown");
     assert_eq!(code(&reject(&otto, &entry, "")).1, "request_unknown");
     assert_eq!(code(&approve(&owner, &entry)).1, "not_yours_to_decide");
-    assert_eq!(code(&reject(&owner, &entry, "")).1, "not_yours_to_decide");
     assert!(inbox(&otto).is_empty() && site.lines().is_empty());
     assert_eq!(approve(&mara, &entry).0, 200);
     wait_for("the end of the call", || request(&mara, &entry["id"])["status"] == "done");

@@ -147,7 +147,7 @@ impl Conversation<'_> {
     /// them.
     async fn print_history(&self) -> Result<(), Error> {
         let query = json!({ "limit": HISTORY_LINES, "thread": self.thread, "as": self.speak_as });
-        let lines = self.client.query(routes::HISTORY, [&self.id], query).await?;
+        let lines = self.client.query(routes::HISTORY, [&self.id], query).await?.lines;
         for line in &lines {
             let author = match line.author {
                 Speaker::Person => "you",
@@ -257,7 +257,7 @@ impl Conversation<'_> {
             }
             Line::Files(directory) => self.list_files(directory.as_deref().unwrap_or_default()).await,
             Line::Usage => usage::print_of_agent(out, self.client, &self.id).await,
-            Line::Inbox(None) => inbox::run(self.at).await,
+            Line::Inbox(None) => inbox::decide_each(self.at).await,
             Line::Inbox(Some(number)) => inbox::one(self.at, self.client, self.waiting.id(number)?).await,
             Line::Empty | Line::Say(_) | Line::Quit => Ok(()),
         }

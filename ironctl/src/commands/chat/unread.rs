@@ -12,10 +12,10 @@ use ironclaw_contract::operator::{HistoryLine, Speaker, UnreadReply, routes};
 pub async fn print(out: Output, client: &Client, agent: &str, printed: &[HistoryLine]) -> Result<(), Error> {
     let Ok(unread) = client.call(routes::READ_UNREAD, [&agent]).await else { return Ok(()) };
     let is_printed = |reply: &UnreadReply| printed.iter().any(|line| line.at == reply.at && line.text == reply.text);
-    for reply in unread.iter().filter(|reply| !is_printed(reply)) {
+    for reply in unread.replies.iter().filter(|reply| !is_printed(reply)) {
         let thread = reply.thread.as_ref().map_or_else(String::new, |name| format!(" in {name}"));
         let author = if reply.author == Speaker::Host { "the host" } else { "the agent" };
         out.remark(format!("unread{thread}, {}, {author}: {}", clock::date_and_time(&reply.at), reply.text))?;
     }
-    Ok(())
+    if unread.more { out.remark(format!("there are more unread replies: ironctl chat {agent}")) } else { Ok(()) }
 }

@@ -24,7 +24,7 @@ use crate::turns::open_turns::streaming::ActiveRequest;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -89,7 +89,7 @@ impl Server {
         let cache = Arc::clone(&self.cache);
         self.decide(move |tx| {
             let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
-            let limits = &shared.turns.config;
+            let limits = &shared.turns.config();
             requests_left(&open, limits)?;
             let agent = store::agent_of(tx, session)?;
             let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
@@ -112,7 +112,7 @@ impl Server {
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let zone = TimeZone::system();
-            let (loopback, room) = (shared.settings.now().host_policy.egress.loopback(), shared.turns.config.room());
+            let (loopback, room) = (shared.settings.now().host_policy.egress.loopback(), shared.turns.config().room());
             let reader = Reader { agent: &agent, turn: &open, is_script, zone: &zone, loopback, room };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
@@ -219,10 +219,12 @@ impl Server {
                 let Prepared { agent, labels, facts, request, .. } = prepared;
                 let Answered { output, endpoint, usage } = answered;
                 let of_output = labels.clone();
-                let room = shared.turns.config.tool_calls_max.saturating_sub(open.tool_calls) as usize;
+                let limits = shared.turns.config();
+                let room = limits.tool_calls_max.saturating_sub(open.tool_calls) as usize;
                 let wanted = output.calls.iter().enumerate();
                 let judged = wanted.map(|(n, wanted)| calls::judge(&agent, &facts, wanted, n < room));
                 let mut judged: Vec<calls::Judged> = judged.collect();
+                note_no_room(&mut judged, &limits, open.tool_calls);
                 pushes::refuse(&mut judged, refused);
                 let calls: Vec<_> = judged.iter().map(|judged| judged.call.clone()).collect();
                 let body = OutputBody { text, left_out: LeftOut::list(&calls, left_out), calls, cut: output.cut };
@@ -275,7 +277,7 @@ impl Server {
     async fn search_notes(&self, prepared: &Prepared, calls: &[WantedCall]) -> Result<HashMap<usize, Found>, Error> {
         let until = Instant::now() + memories::SEARCH_TIME_MAX;
         let mut all = HashMap::new();
-        for (position, call) in calls.iter().take(self.shared.turns.config.tool_calls_max as usize).enumerate() {
+        for (position, call) in calls.iter().take(self.shared.turns.config().tool_calls_max as usize).enumerate() {
             let Some((query, limit)) = calls::recall_query(&prepared.agent, &prepared.facts, call) else { continue };
             let (agent, left) = (prepared.agent.id, until.saturating_duration_since(Instant::now()));
             let search = self.state().search(left, move |tx| memories::search(tx, agent, &query, limit));
@@ -286,7 +288,7 @@ impl Server {
 
     /// Seals a summary and replaces its items by it.
     async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
-        let bytes_max = context::summary::bytes_max(self.shared.turns.config.context_bytes_max);
+        let bytes_max = context::summary::bytes_max(self.shared.turns.config().context_bytes_max);
         let Some(text) = context::summary::text(&answered.output, bytes_max) else {
             let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
             let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
@@ -320,7 +322,7 @@ impl Server {
 
 /// Returns the end of the time of a turn's model.
 fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant {
-    let kept = after_model(turns.config.seconds_max);
+    let kept = after_model(turns.config().seconds_max);
     Instant::now() + turns.deadlines.left(session, turn).saturating_sub(kept)
 }
 
@@ -334,6 +336,18 @@ fn labels(tx: &ReadTx<'_>, open: &Turn, checked: &[context::Checked]) -> Result<
     let is_shared = store::find(tx, open.session)?.is_some_and(|session| session.origin.kind.is_shared());
     let others = if is_shared { context::turns_of_others(tx, open, checked)? } else { HashSet::new() };
     Ok(context::joined_labels(checked, &open.principal, &others))
+}
+
+/// Adds the bound to the calls for which the turn has no room.
+fn note_no_room(judged: &mut [calls::Judged], limits: &turn::Config, used: u32) {
+    for judged in judged {
+        if judged.judgement.refusal_code() == Some(DenialCode::CallNoRoom) {
+            let remedy = "answer with what you have; the next message of the person begins a new count";
+            let count = used.max(limits.tool_calls_max);
+            let bound = Bound::new("tool calls of this turn", limits.tool_calls_max, count, remedy);
+            judged.judgement = Judgement::over(DenialCode::CallNoRoom, bound.setting("turn.tool_calls_max"));
+        }
+    }
 }
 
 /// Refuses a request if the turn has used all its requests to the model.
@@ -450,7 +464,8 @@ impl Asks<'_> {
             Some(Asked::Waits(_)) => (Judgement::NeedsPerson { class, reasons, detail }, None),
             Some(Asked::Allowed(allowance)) => (Judgement::Permitted { class, runs: Runs::Await }, Some(allowance)),
             Some(Asked::Refused(DenialCode::CallNeedsPerson)) => (calls::needs_person(&reasons, &detail), None),
-            Some(Asked::Refused(code)) => (Judgement::Refused { code, detail: String::new() }, None),
+            Some(Asked::Refused(code)) => (Judgement::Refused { code, detail: String::new(), bound: None }, None),
+            Some(Asked::Over(bound)) => (Judgement::over(DenialCode::CallAskedTooOften, *bound), None),
         };
         judged.judgement = judgement;
         Ok(allowance)
@@ -465,7 +480,7 @@ impl Asks<'_> {
         found: Option<&Found>,
     ) -> Result<Verdict, Error> {
         let Asks { agent, turn, labels, .. } = *self;
-        let (code, detail) = match &judged.judgement {
+        let (code, detail, bound) = match &judged.judgement {
             Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
             Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
             Judgement::Permitted { runs: Runs::Await, .. } | Judgement::NeedsPerson { .. } => {
@@ -474,7 +489,7 @@ impl Asks<'_> {
             Judgement::Permitted { runs: Runs::Host, .. } => {
                 let call = &judged.call;
                 let calls::HostResult { body, labels } =
-                    calls::run(tx, agent, turn, labels, call, found, self.shared.turns.config.room())?;
+                    calls::run(tx, agent, turn, labels, call, found, self.shared.turns.config().room())?;
                 let author = Author::Tool { tool: call.tool.clone() };
                 let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
                 calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
@@ -489,9 +504,12 @@ impl Asks<'_> {
                     .append(tx)?;
                 return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
             }
-            Judgement::Refused { code, detail } => (*code, detail),
+            Judgement::Refused { code, detail, bound } => (*code, detail, bound),
         };
-        let result = calls::refusal(code, detail);
+        let result = match bound {
+            Some(bound) => calls::refusal_over(code, bound),
+            None => calls::refusal(code, detail),
+        };
         let call = &judged.call;
         // It has the host's words and those of the model, and nothing from outside beyond what its output had seen.
         let labels = labels.to_vec();

@@ -62,7 +62,7 @@ pub(super) fn refuse(judged: &mut [Judged], unprepared: HashMap<usize, Refusal>)
     for (position, Refusal { code, message, .. }) in unprepared {
         let is_refused = |judged: &&mut Judged| judged.judgement.refusal_code().is_none_or(|found| found == code);
         if let Some(judged) = judged.get_mut(position).filter(is_refused) {
-            judged.judgement = Judgement::Refused { code, detail: message };
+            judged.judgement = Judgement::Refused { code, detail: message, bound: None };
         }
     }
 }

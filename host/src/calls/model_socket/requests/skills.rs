@@ -10,7 +10,7 @@ use crate::registry::tools::{REQUEST_CHANGE, SKILL_INSTALL};
 use crate::turns::calls;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::TurnId;
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::action::{Action, SkillInstall};
 use ironclaw_model::WantedCall;
 use ironclaw_state::WriteTx;
@@ -48,8 +48,9 @@ impl Server {
             let resolved = match position < SKILLS_MAX {
                 true => self.resolve_skill(&skill, until).await,
                 false => {
-                    let words = format!("an output asks for skills in its first {SKILLS_MAX} calls only");
-                    Err(Refusal::new(DenialCode::SkillsTooMany, words).into())
+                    let remedy = "ask for the others in the next output";
+                    let bound = Bound::new("calls of one output that ask for skills", SKILLS_MAX, position + 1, remedy);
+                    Err(Refusal::over(DenialCode::SkillsTooMany, bound).into())
                 }
             };
             match resolved {

@@ -132,7 +132,7 @@ impl Server {
         if self.shared.executor.requests.presence.is_closed() {
             return Duration::ZERO;
         }
-        let whole = Duration::from_secs(u64::from(self.shared.turns.config.seconds_max));
+        let whole = Duration::from_secs(u64::from(self.shared.turns.config().seconds_max));
         let age = whole.saturating_sub(self.shared.turns.deadlines.left(self.session, turn));
         ARRIVAL_TIME_MAX.saturating_sub(age)
     }

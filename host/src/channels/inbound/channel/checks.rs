@@ -6,7 +6,7 @@ use crate::registry::people::SENDER_BYTES_MAX;
 use crate::sessions::files::FilePath;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ironclaw_contract::operator::{DenialCode, MESSAGE_FILE_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile};
+use ironclaw_contract::operator::{Bound, DenialCode, MESSAGE_FILE_BYTES_MAX, MESSAGE_FILES_MAX, MessageFile};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_text::excerpt::start;
 use ironclaw_text::file as sent;
@@ -83,7 +83,9 @@ pub fn check_mentions(mentions: &[String]) -> Result<(), Refusal> {
 /// of the workspace.
 pub fn check_files(files: &[MessageFile]) -> Result<(), Refusal> {
     if files.len() > MESSAGE_FILES_MAX {
-        return Err(Refusal::new(DenialCode::TooManyFiles, format!("a message has at most {MESSAGE_FILES_MAX} files")));
+        let bound =
+            Bound::new("files of one message", MESSAGE_FILES_MAX, files.len(), "send the others in a second message");
+        return Err(Refusal::over(DenialCode::TooManyFiles, bound));
     }
     for file in files {
         if let Err(why) = sent::check_name(&file.name) {
@@ -123,8 +125,9 @@ pub fn decode(name: &str, data: &str) -> Result<Vec<u8>, Refusal> {
         Refusal::new(DenialCode::RequestMalformed, format!("the `data` of the file {name} is not base64"))
     })?;
     if content.len() > MESSAGE_FILE_BYTES_MAX {
-        let words = format!("the file {name} has {} bytes; a message takes {MESSAGE_FILE_BYTES_MAX}", content.len());
-        return Err(Refusal::new(DenialCode::FileTooLarge, words));
+        let remedy = "put a larger file into the workspace: `ironctl file put`";
+        let bound = Bound::new(format!("bytes of the file {name}"), MESSAGE_FILE_BYTES_MAX, content.len(), remedy);
+        return Err(Refusal::over(DenialCode::FileTooLarge, bound));
     }
     Ok(content)
 }

@@ -123,9 +123,21 @@ pub fn backoff(attempts: u32, base_ms: u64, chance: u32) -> Duration {
     Backoff { first, factor: BACKOFF_FACTOR, longest }.jittered(attempts, Jitter::Around, chance)
 }
 
-/// Returns the newest dead letters, newest first: those of one person, or all.
-pub fn dead_letters(tx: &ReadTx<'_>, of: Option<PersonId>) -> Result<Vec<Lost>, ironclaw_state::Error> {
-    deliveries::lost(tx, of, LOST_MAX)
+/// A part of the dead letters.
+#[derive(Debug)]
+pub struct DeadLetters {
+    /// The oldest first.
+    pub found: Vec<Lost>,
+    /// True if there are more.
+    pub more: bool,
+}
+
+/// Returns the dead letters that wait longest, oldest first: those of one person, or all.
+pub fn dead_letters(tx: &ReadTx<'_>, of: Option<PersonId>) -> Result<DeadLetters, ironclaw_state::Error> {
+    let mut found = deliveries::lost(tx, of, LOST_MAX + 1)?;
+    let more = found.len() as i64 > LOST_MAX;
+    found.truncate(LOST_MAX as usize);
+    Ok(DeadLetters { found, more })
 }
 
 /// Returns whether the person was notified a short time ago, because another delivery to them on this channel was lost.

@@ -7,7 +7,7 @@ use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::skills::{self, Installed};
 use crate::registry::{Agent, mcp, mounts, schedules};
-use ironclaw_contract::operator::DenialCode;
+use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::{
     Change, ChangeKind, EnabledTools, McpAccess, Mount, Part, Schedule, Skill, WrittenBy,
 };
@@ -147,8 +147,9 @@ fn check_version(
             Err(Refusal::new(DenialCode::SkillPinned, message).hint(hint).into())
         }
         None if skills::list_for_agent(tx, agent.id)?.len() >= skills::SKILLS_MAX => {
-            let message = format!("agent {} has {} skills already", agent.name, skills::SKILLS_MAX);
-            Err(Refusal::new(DenialCode::SkillsTooMany, message).into())
+            let (name, most) = (format!("skills of agent {}", agent.name), skills::SKILLS_MAX);
+            let remedy = format!("remove one: `ironctl skill remove NAME --agent {}`", agent.name);
+            Err(Refusal::over(DenialCode::SkillsTooMany, Bound::new(name, most, most, remedy)).into())
         }
         Some(_) | None => check_personas(tx, agent, new),
     }
@@ -168,9 +169,10 @@ fn check_personas(tx: &ReadTx<'_>, agent: &Agent, new: &skills::Package) -> Resu
     if bytes <= PERSONAS_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("the texts of all skills in the prompt of agent {} would have {bytes} bytes", agent.name);
-    let refusal = Refusal::new(DenialCode::SkillsTooMany, message);
-    Err(refusal.hint(format!("at most {PERSONAS_BYTES_MAX} bytes: remove a skill with such a text")).into())
+    let name = format!("bytes of the texts of all skills in the prompt of agent {}", agent.name);
+    let remedy = format!("remove a skill with such a text: `ironctl skill remove NAME --agent {}`", agent.name);
+    let bound = Bound::new(name, PERSONAS_BYTES_MAX, bytes, remedy);
+    Err(Refusal::over(DenialCode::SkillsTooMany, bound).into())
 }
 
 /// Completes each part by the check of its kind. Schedules may use the tools that the skill adds. They keep the time of the request, which
