@@ -4,7 +4,10 @@
 //! documents the order of the calls.
 
 pub(crate) mod bare;
+mod slices;
 mod wiping;
+
+pub use slices::ask_for_short_slices;
 
 use std::ffi::{CStr, CString, c_int, c_long, c_uint, c_void};
 use std::io;
@@ -317,6 +320,19 @@ pub fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 /// Makes a copy of a borrowed descriptor.
 pub fn duplicate(descriptor: &impl AsFd) -> io::Result<OwnedFd> {
     descriptor.as_fd().try_clone_to_owned()
+}
+
+/// Gives memory that the allocator keeps for later back to the system. Returns whether there was some.
+#[cfg(target_env = "gnu")]
+pub fn give_free_memory_back() -> bool {
+    // SAFETY: it takes a number, and changes no memory that is in use.
+    unsafe { libc::malloc_trim(0) == 1 }
+}
+
+/// Does nothing, because this allocator has no such function.
+#[cfg(not(target_env = "gnu"))]
+pub const fn give_free_memory_back() -> bool {
+    false
 }
 
 fn checked(result: c_long) -> io::Result<c_long> {

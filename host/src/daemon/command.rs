@@ -293,6 +293,8 @@ fn run(path: &Path) -> Done {
     if ironclaw_jail::failpoint::left_out_wall().as_deref() != Some(ironclaw_jail::Wall::CoreLimit.name()) {
         nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0)?;
     }
+    // The launcher, its jails and all threads inherit it. A machine that refuses it works as before, with later wake-ups under load.
+    let _ = ironclaw_jail::sys::ask_for_short_slices();
     let launcher = launcher::fork(launcher::Entries { reader: reader::main })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(task_threads()).enable_all().build()?;
     runtime.block_on(daemon::run(path, launcher))?;

@@ -8,6 +8,7 @@ use super::mcp;
 use crate::support::client::Client;
 use crate::support::host_fixture::{Build, TestHost, WAIT_MAX};
 use crate::support::mcp_server::{ECHO_READS, HttpServer};
+use crate::support::processes::descendants;
 use crate::support::record;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -56,6 +57,31 @@ fn costs_of_a_warm_round_in_one_request_are_pinned() {
 #[test]
 fn costs_of_a_warm_round_in_two_requests_are_pinned() {
     check_warm_round(&IN_TWO_REQUESTS, two_requests);
+}
+
+#[test]
+fn host_and_sandbox_have_short_time_slices() {
+    let slice = |status: &str| {
+        let line = std::fs::read_to_string(status).ok()?.lines().find(|line| line.starts_with("se.slice"))?.to_owned();
+        line.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    let release = nix::sys::utsname::uname().expect("the kernel");
+    let release = release.release().to_string_lossy().into_owned();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if version < (6, 12) || slice("/proc/self/sched").is_none() {
+        return;
+    }
+    let host = TestHost::new().started_with("a");
+    host.say("a", "hello");
+    let pid = host.pid().expect("the host runs");
+    let mut slices = Vec::new();
+    for process in descendants(pid).into_keys().map(|process| process.pid).chain([pid]) {
+        for task in std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+            slices.extend(slice(&task.path().join("sched").display().to_string()));
+        }
+    }
+    assert!(slices.len() > 5 && slices.iter().all(|slice| *slice == 100_000), "{slices:?}");
 }
 
 #[track_caller]
