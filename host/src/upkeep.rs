@@ -3,4 +3,5 @@
 pub mod backup;
 pub mod key_rotation;
 pub mod maintenance;
+pub mod memory_worker;
 pub mod retention_worker;

@@ -15,7 +15,8 @@ use crate::calls::model_socket::requests::{Answer, refuse};
 use crate::calls::model_socket::versions::VersionKeeper;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
-use crate::turns::context::{self, Refused, Unanswered};
+use crate::turns::context::item_caches::{ItemCaches, SharedCache};
+use crate::turns::context::{Refused, Unanswered};
 use crate::turns::open_turns::OpenTurns;
 use crate::turns::{items, turn};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
@@ -80,6 +81,8 @@ impl Earned {
 /// The state that the servers of all awake sessions share.
 pub struct ModelServers {
     pub turns: Arc<OpenTurns>,
+    /// The item caches of the awake sessions.
+    pub caches: Arc<ItemCaches>,
     pub models: Arc<Models>,
     /// The emergency stop, which prevents requests to models.
     pub latch: Arc<Latch>,
@@ -111,7 +114,7 @@ pub struct Server {
     /// The turn for which the changed files were copied last.
     kept_for: std::sync::Mutex<Option<TurnId>>,
     /// Locked by the one request that reads the record or records its output.
-    pub(super) cache: Arc<std::sync::Mutex<context::ItemCache>>,
+    pub(super) cache: Arc<SharedCache>,
     refusals: AtomicU32,
     /// The number of the newest dropped item at the last excused request for a dropped one.
     excused_upto: AtomicU64,
@@ -131,6 +134,7 @@ impl Server {
         results: watch::Receiver<u64>,
         violations: mpsc::Sender<&'static str>,
     ) -> Self {
+        let cache = shared.caches.add();
         Self {
             shared,
             session,
@@ -138,7 +142,7 @@ impl Server {
             results,
             one: Mutex::new(()),
             kept_for: std::sync::Mutex::default(),
-            cache: Arc::default(),
+            cache,
             refusals: AtomicU32::new(0),
             excused_upto: AtomicU64::new(0),
             items: RateLimiter::direct(Quota::per_second(ITEMS_A_SECOND).allow_burst(ITEMS_AT_ONCE)),

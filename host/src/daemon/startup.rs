@@ -38,6 +38,7 @@ use crate::runtime::pipeline::{Inbound, Outbound};
 use crate::runtime::sessions::Sessions;
 use crate::runtime::workspace::Workspaces;
 use crate::runtime::{LAUNCHES_MAX, Runtime, recovery};
+use crate::turns::context::item_caches::ItemCaches;
 use crate::turns::open_turns::OpenTurns;
 use crate::upkeep::backup;
 use crate::upkeep::key_rotation;
@@ -103,6 +104,7 @@ pub(super) struct Parts {
     pub stops: EmergencyStop,
     pub reloader: Arc<Reloader>,
     pub backups: Arc<backup::Maker>,
+    pub item_caches: Arc<ItemCaches>,
 }
 
 impl Parts {
@@ -129,7 +131,7 @@ impl Parts {
         let runtime = runtime(opened, &proposals, requests, Arc::clone(&questions), &models, jails, launcher).await?;
         let executor = Arc::clone(&runtime.models.executor);
         let (jails, dispatch) = (Arc::clone(&runtime.jails), Arc::clone(&runtime.outbound.dispatch));
-        let latch = Arc::clone(&runtime.latch);
+        let (latch, item_caches) = (Arc::clone(&runtime.latch), Arc::clone(&runtime.models.caches));
         let sessions = Sessions::new(runtime);
         let stops = EmergencyStop {
             record: Arc::clone(&record),
@@ -161,6 +163,7 @@ impl Parts {
             stops,
             reloader,
             backups,
+            item_caches,
         })
     }
 
@@ -270,6 +273,7 @@ fn model_servers(
 ) -> ModelServers {
     ModelServers {
         turns: Arc::clone(turns),
+        caches: Arc::default(),
         models: Arc::clone(models),
         latch: Arc::clone(latch),
         home: home.clone(),

@@ -18,6 +18,7 @@ use crate::runtime::changes::ChangeWorker;
 use crate::runtime::schedules::worker::ScheduleWorker;
 use crate::runtime::sessions::Sessions;
 use crate::upkeep::maintenance::HeadPublisher;
+use crate::upkeep::memory_worker::MemoryWorker;
 use crate::upkeep::retention_worker::Retention;
 use ironclaw_contract::operator::ChannelKind;
 use ironclaw_store::shutdown::Shutdown;
@@ -138,7 +139,7 @@ fn start_changes(parts: &Parts) {
     tokio::spawn(worker.run());
 }
 
-/// Starts the workers of calls and of questions that wait for people, of logins, of revoked skills and of schedules.
+/// Starts the workers of calls and of questions that wait for people, of logins, of revoked skills, of schedules and of unused memory.
 fn start_due(parts: &Parts, shutdown: &Shutdown) {
     let logins = Arc::clone(&parts.executor.servers.logins);
     tokio::spawn(LoginRenewal { logins, shutdown: shutdown.clone() }.run());
@@ -157,6 +158,7 @@ fn start_due(parts: &Parts, shutdown: &Shutdown) {
     }
     let schedules = ScheduleWorker::new(parts.inbound.clone(), Arc::clone(&parts.stops.latch), shutdown.clone());
     tokio::spawn(schedules.run());
+    tokio::spawn(MemoryWorker::new(Arc::clone(&parts.item_caches)).run(shutdown.clone()));
 }
 
 /// Restarts the sessions of agents without a revoked skill, and lets those continue that waited for a damaged one.

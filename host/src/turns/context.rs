@@ -7,6 +7,7 @@ pub mod found;
 mod hosts;
 pub mod images;
 mod item_cache;
+pub mod item_caches;
 mod order;
 mod parts;
 mod speakers;
@@ -131,6 +132,7 @@ pub fn check(
         return refuse(RefusalCode::Frame, format!("{} refs are over the limit of {REFS_MAX}", refs.len()));
     }
     let dropped = index::dropped_upto(tx, session)?;
+    cache.wake(tx, session)?;
     let (mut admitted, mut warnings) = (Admitted::new(refs.len()), Vec::new());
     let mut seals = sealer.for_session(session);
     for part in refs {

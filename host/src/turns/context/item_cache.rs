@@ -9,7 +9,7 @@ use super::system::Now;
 use crate::registry::Mode;
 use crate::turns::calls::{OutputBody, ResultBody};
 use crate::turns::items::{self, Recorded, parse_body};
-use ironclaw_contract::ids::{ItemId, MessageId, PersonId, TurnId};
+use ironclaw_contract::ids::{ItemId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::seam::limits::REFS_MAX;
 use ironclaw_contract::seam::message::Span;
 use ironclaw_contract::seam::seal::{ItemKind, Ref};
@@ -44,6 +44,8 @@ pub struct ItemCache {
     body_bytes: usize,
     /// The newest request that was answered.
     answered: Option<AnsweredRequest>,
+    /// The same while the cache rests.
+    resting: Option<RestingRequest>,
 }
 
 struct CachedItem {
@@ -55,6 +57,12 @@ struct CachedItem {
 struct AnsweredRequest {
     output: ItemId,
     items: Vec<Arc<Item>>,
+}
+
+/// The items of an answered request by number, in order, each with whether it was verified.
+struct RestingRequest {
+    output: ItemId,
+    items: Vec<(u64, bool)>,
 }
 
 /// An item of a context, with its content and its position once a prompt needed them.
@@ -175,6 +183,37 @@ impl ItemCache {
         self.answered = Some(AnsweredRequest { output, items });
     }
 
+    /// Keeps only the numbers of the items of the newest answered request. The next request reads them again.
+    pub(super) fn rest(&mut self) {
+        let Some(AnsweredRequest { output, items }) = self.answered.take() else { return };
+        let items = items.iter().map(|item| (item.tuple.seq, item.is_verified)).collect();
+        *self = Self { resting: Some(RestingRequest { output, items }), ..Self::default() };
+    }
+
+    /// Reads the items of the newest answered request after a rest. If one was dropped meanwhile, the request is forgotten, as if its
+    /// items had been dropped in use.
+    pub(super) fn wake(&mut self, tx: &ReadTx<'_>, session: SessionId) -> Result<(), ironclaw_state::Error> {
+        let Some(RestingRequest { output, items }) = self.resting.take() else { return Ok(()) };
+        let (Some((first, _)), Some((last, _))) = (items.first(), items.last()) else { return Ok(()) };
+        let span = usize::try_from(last - first).map_or(usize::MAX, |span| span / 2 + 1);
+        let mut recorded = items::after(tx, session, first - 1, span)?.into_iter();
+        let mut read = Vec::with_capacity(items.len());
+        for (seq, is_verified) in items {
+            let Some(found) = recorded.find(|found| found.tuple.seq >= seq).filter(|found| found.tuple.seq == seq)
+            else {
+                return Ok(());
+            };
+            read.push(Item::new(found, is_verified));
+        }
+        self.answered = Some(AnsweredRequest { output, items: read });
+        Ok(())
+    }
+
+    #[cfg(test)]
+    pub(super) const fn is_resting(&self) -> bool {
+        self.resting.is_some()
+    }
+
     /// Returns the items of a range of the newest answered request; `None` if that request gave another output, had no item with the
     /// first or the last number, or has an item in the range that is not verified and this mode requires it.
     pub(super) fn earlier(&self, range: &Earlier, mode: Mode) -> Option<&[Arc<Item>]> {
@@ -292,7 +331,7 @@ fn bytes_of(item: &Item) -> usize {
 mod tests {
     use super::*;
     use ironclaw_contract::canonical::Digest;
-    use ironclaw_contract::ids::{BootId, SessionId};
+    use ironclaw_contract::ids::BootId;
     use ironclaw_contract::seam::seal::Tuple;
 
     fn example() -> (Ref, Recorded) {

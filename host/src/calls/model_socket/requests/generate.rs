@@ -94,7 +94,7 @@ impl Server {
             let agent = store::agent_of(tx, session)?;
             let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
             let bytes_max = limits.context_bytes_max;
-            let cache = &mut *cache.lock().expect("no holder panics");
+            let cache = &mut *cache.lock();
             if open.model_calls == 0 {
                 cache.forget_positions(&own);
             }
@@ -268,7 +268,8 @@ impl Server {
     /// Keeps the items of an answered request, so that the next request can name them by ranges.
     fn remember(&self, answer: &Answer, named: Vec<Arc<context::Item>>) {
         if let Ok(Response::Output { item, .. }) = answer {
-            self.cache.lock().expect("no holder panics").answer(item.item, named);
+            self.cache.lock().answer(item.item, named);
+            self.shared.caches.note_answer(&self.cache);
         }
     }
 

@@ -32,9 +32,25 @@ fn with_answered(test: impl FnOnce(Fixture<'_, '_>, Vec<Checked>, ItemId, ItemCa
 #[test]
 fn range_has_the_items_that_were_named() {
     with_answered(|fixture, checked, output, mut cache| {
-        let again = fixture.check(&[range(output, &checked, 0)], (Mode::Enforce, ANY_BYTES), &mut cache);
         let ids = |parts: &[Checked]| -> Vec<ItemId> { items(parts).iter().map(|item| item.tuple.item).collect() };
-        assert_eq!(ids(&again.expect("a context")), ids(&checked));
+        for rests in [false, true] {
+            if rests {
+                cache.rest();
+            }
+            let again = fixture.check(&[range(output, &checked, 0)], (Mode::Enforce, ANY_BYTES), &mut cache);
+            assert_eq!(ids(&again.expect("a context")), ids(&checked), "rests: {rests}");
+        }
+        assert!(!cache.is_resting());
+    });
+}
+
+#[test]
+fn range_that_is_dropped_while_its_cache_rests_is_unknown() {
+    with_answered(|mut fixture, checked, output, mut cache| {
+        cache.rest();
+        fixture.drop_items();
+        let refused = fixture.check(&[range(output, &checked, 0)], (Mode::Enforce, ANY_BYTES), &mut cache);
+        assert_eq!(refused.err(), Some(RefusalCode::Unknown));
     });
 }
 
