@@ -297,7 +297,7 @@ fn system_text_names_the_hosts_for_each_tool() {
         }
         assert!(!with_commands.contains("docs.rs"), "{with_commands}");
         for at in 0..60 {
-            fixture.reach(&format!("h{at}.example"), &["GET"], &["/{a}/{b}/{c}/{d}/{e}"], Some(Commands::Other));
+            fixture.reach(&format!("h{at}.example"), &["GET"], &["/x/{a}/{b}/{c}/{d}"], Some(Commands::Other));
         }
         let many = system(&mut fixture);
         assert!(many.contains(" more\n") && many.len() < with_commands.len() + 2 * 1024, "{many}");
