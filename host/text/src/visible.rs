@@ -26,12 +26,6 @@ const COMBINING_MAX: usize = 2;
 /// Look-alikes with an explanation after a string. All of them are written as codes.
 const EXPLAINED_MAX: usize = 6;
 
-/// Characters of an id after its prefix.
-const ID_CHARACTERS: usize = 26;
-
-/// Characters of a SHA-1 and of a SHA-256 in hexadecimal.
-const DIGEST_CHARACTERS: [usize; 2] = [40, 64];
-
 /// Typographic characters that no reader takes for those of a keyboard; shown in prose only.
 const TYPOGRAPHIC: &str = "…–—‘’“”„‚«»‹›•·、。「」（），：；？！";
 
@@ -54,6 +48,25 @@ static OWN_MARK: LazyLock<Regex> =
 static MARK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\p{M}$").expect("checked by a test"));
 
 static LATIN: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\p{sc=Latin}").expect("checked by a test"));
+
+/// Ids of the host, ids of keys, SHA-1, SHA-256, UUIDs, and times of RFC 3339.
+static OPAQUE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)\b(?:
+            [a-z]{3,4}_[0-9a-z]{26}
+            | [0-9a-f]{16} | [0-9A-F]{16} | [0-9a-f]{40} | [0-9a-f]{64}
+            | [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
+            | [0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?:[Zz]|[+-][0-9]{2}:?[0-9]{2})?
+        )\b",
+    )
+    .expect("checked by a test")
+});
+
+/// Numbers with a unit, between blanks.
+static MEASURE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?:^|[\s(])([0-9]+(?:ms|s|m|min|h|d|st|nd|rd|th|B|kB|KB|MB|GB|KiB|MiB|GiB))(?:[\s,;)!?]|\.?(?:\s|$))")
+        .expect("checked by a test")
+});
 
 /// The kind of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,24 +263,30 @@ fn is_right_to_left(text: &str) -> bool {
     text.chars().any(reads_right_to_left) && text.chars().all(plain)
 }
 
-/// Returns whether a text has the form of an id of the host, in which a digit is not a look-alike.
-fn is_id(characters: &[char]) -> bool {
-    let end = characters.iter().position(|character| *character == '_').unwrap_or(0);
-    let (prefix, rest) = characters.split_at(end);
-    (3..=4).contains(&prefix.len())
-        && prefix.iter().all(char::is_ascii_lowercase)
-        && rest.len() == ID_CHARACTERS + 1
-        && rest[1..].iter().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit())
-}
-
-/// Returns for each character if its word is a digest in hexadecimal, in which a digit is not a look-alike.
-fn in_digests(characters: &[char]) -> Vec<bool> {
-    let mut found = Vec::with_capacity(characters.len());
-    for word in characters.chunk_by(|one, next| one.is_alphanumeric() && next.is_alphanumeric()) {
-        let is_hex = word.iter().all(|character| matches!(character, '0'..='9' | 'a'..='f'));
-        found.resize(found.len() + word.len(), is_hex && DIGEST_CHARACTERS.contains(&word.len()));
+/// Returns for each character if it belongs to an id, a digest, a time or a measure, in which no digit is taken for a letter.
+fn in_opaque_words(characters: &[char]) -> Vec<bool> {
+    let text: String = characters.iter().collect();
+    let mut found = vec![false; characters.len()];
+    let measures = MEASURE.captures_iter(&text).filter_map(|found| found.get(1));
+    for word in OPAQUE.find_iter(&text).chain(measures) {
+        let start = text[..word.start()].chars().count();
+        found[start..start + word.as_str().chars().count()].fill(true);
     }
     found
+}
+
+/// Returns whether the capital I at this place begins a word of prose, such as `If`: a text with blanks, and letters alone between two
+/// of them.
+fn begins_prose_word(characters: &[char], at: usize) -> bool {
+    let is_blank = |character: &char| character.is_whitespace();
+    let start = characters[..at].iter().rposition(is_blank).map_or(0, |before| before + 1);
+    let end = characters[at..].iter().position(is_blank).map_or(characters.len(), |after| at + after);
+    let outside = |character: &char| !character.is_alphanumeric();
+    let opening = characters[start..end].iter().take_while(|character| outside(character)).count();
+    let closing = characters[start..end].iter().rev().take_while(|character| outside(character)).count();
+    let is_prose = start > 0 || end < characters.len();
+    let in_word = |character: &char| character.is_alphabetic() || matches!(character, '\'' | '’' | '-');
+    is_prose && at == start + opening && characters[at..end - closing].iter().all(in_word)
 }
 
 /// Returns the notes after a string.
@@ -283,14 +302,15 @@ fn notes(characters: &[char], look_alikes: &[Option<String>], kind: TextKind) ->
             note(format!("{OPEN}U+{:04X} reads as \"{reads_as}\"{CLOSE}", u32::from(*character)));
         }
     }
-    let digits_count = kind == TextKind::Name && !is_id(characters);
-    let digests = in_digests(characters);
-    for (at, character) in characters.iter().enumerate().filter(|(at, _)| digits_count && !digests[*at]) {
+    let opaque = if kind == TextKind::Name { in_opaque_words(characters) } else { vec![true; characters.len()] };
+    for (at, character) in characters.iter().enumerate().filter(|(at, _)| !opaque[*at]) {
         let is_letter = |at: usize| characters.get(at).is_some_and(char::is_ascii_alphabetic);
         let is_small = |at: usize| characters.get(at).is_some_and(char::is_ascii_lowercase);
         let beside = |is: &dyn Fn(usize) -> bool| is(at + 1) || at.checked_sub(1).is_some_and(is);
         match character {
-            'I' if beside(&is_small) => note(format!("{OPEN}the I is a capital i{CLOSE}")),
+            'I' if beside(&is_small) && !begins_prose_word(characters, at) => {
+                note(format!("{OPEN}the I is a capital i{CLOSE}"))
+            }
             '0' if beside(&is_letter) => note(format!("{OPEN}the 0 is a digit{CLOSE}")),
             '1' if beside(&is_letter) => note(format!("{OPEN}the 1 is a digit{CLOSE}")),
             _ => {}
@@ -305,156 +325,4 @@ fn notes(characters: &[char], look_alikes: &[Option<String>], kind: TextKind) ->
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Restores a string from its shown form. Notes follow a space and never hold `U+` alone.
-    fn restore(shown: &str) -> String {
-        let mut out = String::new();
-        let mut rest = shown;
-        while let Some(at) = rest.find(OPEN) {
-            let end = rest.find(CLOSE).expect("a mark ends");
-            let mark = &rest[at + OPEN.len_utf8()..end];
-            if mark.contains("reads as") || mark.starts_with("the ") || mark.starts_with("and ") {
-                // Notes come last, each after a space that the string cannot end with.
-                return out + rest[..at].strip_suffix(' ').expect("a note follows a space");
-            }
-            out.push_str(&rest[..at]);
-            match mark.strip_prefix("U+") {
-                Some(code) => {
-                    out.push(char::from_u32(u32::from_str_radix(code, 16).expect("hex")).expect("a character"));
-                }
-                None => {
-                    let count = mark.split(' ').next().expect("a count").parse().expect("a number");
-                    out.push_str(&" ".repeat(count));
-                }
-            }
-            rest = &rest[end + CLOSE.len_utf8()..];
-        }
-        out + rest
-    }
-
-    #[test]
-    fn full_stop_of_another_script_is_marked_in_a_name() {
-        for (dot, code) in [('。', "U+3002"), ('．', "U+FF0E"), ('｡', "U+FF61")] {
-            let shown = name(&format!("https://example.com{dot}evil.example/"));
-            let expected = format!("\"https://example.com⟦{code}⟧evil.example/\" ⟦{code} reads as \".\"⟧");
-            assert_eq!(shown, expected);
-        }
-        assert_eq!(line("はい。").text, "はい。", "in prose it is a full stop");
-    }
-
-    #[test]
-    fn hidden_characters_are_codes_and_all_others_stay() {
-        let plain = "Zwei Wörter\n\t    eingerückt: \"Привет\" ⟦x⟧";
-        assert!(matches!(without_hidden(plain), Cow::Borrowed(text) if text == plain));
-        let coded = "a⟦U+200B⟧b⟦U+202E⟧c⟦U+E0041⟧⟦U+001B⟧[2J";
-        assert_eq!(without_hidden("a\u{200b}b\u{202e}c\u{e0041}\u{1b}[2J"), coded);
-        assert_eq!(without_hidden(coded), coded);
-    }
-
-    fn restore_name(shown: &str) -> String {
-        let end = shown.rfind('"').expect("quotes");
-        // A note may also hold quotes; the end of the name comes before the first note.
-        let end = shown.find("\" ⟦").unwrap_or(end);
-        restore(&shown[1..end])
-    }
-
-    #[test]
-    fn control_hidden_and_reordering_characters_are_codes() {
-        for (text, shown) in [
-            ("\u{1b}[2J", "\"⟦U+001B⟧[2J\""),
-            ("a\tb\r\nc", "\"a⟦U+0009⟧b⟦U+000D⟧⟦U+000A⟧c\""),
-            ("\u{85}\u{9b}\u{7f}", "\"⟦U+0085⟧⟦U+009B⟧⟦U+007F⟧\""),
-            ("a\u{202e}b\u{2066}", "\"a⟦U+202E⟧b⟦U+2066⟧\""),
-            ("a\u{200b}\u{200d}\u{feff}b", "\"a⟦U+200B⟧⟦U+200D⟧⟦U+FEFF⟧b\""),
-            ("\u{e0041}\u{fe0f}\u{e0100}", "\"⟦U+E0041⟧⟦U+FE0F⟧⟦U+E0100⟧\""),
-            ("\u{3164}\u{2800}\u{a0}\u{3000}", "\"⟦U+3164⟧⟦U+2800⟧⟦U+00A0⟧⟦U+3000⟧\""),
-            ("\u{e000}\u{378}\u{10ffff}", "\"⟦U+E000⟧⟦U+0378⟧⟦U+10FFFF⟧\""),
-            ("\u{2028}\u{2029}", "\"⟦U+2028⟧⟦U+2029⟧\""),
-            ("⟦U+0041⟧", "\"⟦U+27E6⟧U+0041⟦U+27E7⟧\""),
-            ("a\" would get \"b", "\"a⟦U+0022⟧ would get ⟦U+0022⟧b\""),
-            (" a  b ", "\"⟦1 space⟧a  b⟦1 space⟧\""),
-            ("a          b", "\"a⟦10 spaces⟧b\""),
-            ("", "\"\""),
-        ] {
-            assert_eq!(name(text), shown);
-        }
-    }
-
-    #[test]
-    fn look_alike_letters_are_codes_with_an_explanation() {
-        assert_eq!(name("p\u{430}ypal"), "\"p⟦U+0430⟧ypal\" ⟦U+0430 reads as \"a\"⟧");
-        assert_eq!(name("\u{430}\u{440}"), "\"⟦U+0430⟧⟦U+0440⟧\" ⟦U+0430 reads as \"a\"⟧ ⟦U+0440 reads as \"p\"⟧");
-        assert_eq!(name("\u{ff41}"), "\"⟦U+FF41⟧\" ⟦U+FF41 reads as \"a\"⟧");
-        assert_eq!(name("heIper"), "\"heIper\" ⟦the I is a capital i⟧");
-        assert_eq!(name("paypa1"), "\"paypa1\" ⟦the 1 is a digit⟧");
-        let commit = "0a1".repeat(13) + "f";
-        assert_eq!(name(&format!("{commit} Ada")), format!("\"{commit} Ada\""), "a digest is read as a whole");
-        assert!(name(&format!("{commit}0")).contains("is a digit"));
-        assert_eq!(name("/srv\u{2215}data"), "\"/srv⟦U+2215⟧data\" ⟦U+2215 reads as \"/\"⟧");
-        assert_eq!(name("\u{212a}elvin"), "\"⟦U+212A⟧elvin\" ⟦U+212A reads as \"K\"⟧");
-    }
-
-    #[test]
-    fn canonically_equal_texts_are_shown_differently() {
-        assert_eq!(name("é"), "\"é\"");
-        assert_eq!(name("e\u{301}"), "\"e⟦U+0301⟧\"");
-        assert_ne!(name("\u{212b}"), name("Å"));
-        assert_eq!(name("\u{958}"), "\"⟦U+0958⟧\"");
-        assert_eq!(name("\u{1100}\u{1161}"), "\"\u{1100}⟦U+1161⟧\"");
-    }
-
-    #[test]
-    fn stacked_combining_marks_are_bounded() {
-        let tower = format!("a{}", "\u{301}\u{330}".repeat(200));
-        assert!(!name(&tower).chars().any(is_combining));
-        let own = format!("\u{915}{}", "\u{93e}".repeat(50));
-        assert_eq!(name(&own).chars().filter(|character| is_combining(*character)).count(), COMBINING_MAX);
-        assert!(!name("\u{93e}x").chars().any(is_combining), "none sits on the quote");
-    }
-
-    #[test]
-    fn letters_of_all_scripts_are_shown_unchanged() {
-        for text in
-            ["müller", "Привет", "你好，世界。", "日本語", "한국어", "नमस्ते", "ภาษาไทย", "Ελλάδα", "„so“ – naja…", "👍"]
-        {
-            assert_eq!(line(text), Line { text: text.to_owned(), is_right_to_left: false });
-        }
-    }
-
-    #[test]
-    fn right_to_left_text_is_shown_only_if_nothing_moves() {
-        assert_eq!(line("שלום, עולם"), Line { text: "שלום, עולם".to_owned(), is_right_to_left: true });
-        for text in ["שלום abc", "שלום 12 (3)", "a/ש/b", "שלום | "] {
-            let shown = line(text);
-            assert!(!shown.is_right_to_left && !shown.text.chars().any(reads_right_to_left), "{shown:?}");
-        }
-        assert!(!name("שלום").chars().any(reads_right_to_left));
-    }
-
-    fn anything() -> impl Strategy<Value = String> {
-        let odd = prop::sample::select(vec![
-            '⟦', '⟧', '"', ' ', '\n', '\u{1b}', '\u{202e}', '\u{430}', 'a', 'I', '1', 'U', '+', '\u{301}', '\u{93e}',
-            'ש', '|', '\u{915}', '4', 's',
-        ]);
-        prop::collection::vec(prop_oneof![odd, any::<char>()], 0..24).prop_map(|all| all.into_iter().collect())
-    }
-
-    proptest! {
-        #[test]
-        fn every_string_can_be_read_back(text in anything()) {
-            prop_assert_eq!(restore_name(&name(&text)), text.clone());
-            prop_assert_eq!(restore(&line(&text).text), text);
-        }
-
-        #[test]
-        fn shown_text_has_no_control_or_hidden_character(text in anything()) {
-            for character in name(&text).chars().chain(line(&text).text.chars()) {
-                let seen = matches!(character, ' '..='~' | OPEN | CLOSE) || fits(&VISIBLE, character);
-                prop_assert!(seen && !confusable::is_unseen(character), "{:?}", character);
-            }
-        }
-    }
-}
+mod tests;
