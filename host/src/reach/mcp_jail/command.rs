@@ -9,6 +9,8 @@ use ironclaw_store::refusal::Refusal;
 const PACKAGE: &str = "name the package with --npm or --pypi, and its own program as the command";
 /// Remedy for a shell string.
 const VECTOR: &str = "a command is an argument vector: give the program and each argument as a word of its own";
+/// The scope of the reference servers of the protocol at npm.
+const REFERENCE_SCOPE: &str = "@modelcontextprotocol/";
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"];
 const CONTAINERS: [&str; 5] = ["docker", "docker-compose", "podman", "nerdctl", "buildah"];
 const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "uv"];
@@ -63,8 +65,13 @@ fn replacement(fetcher: &str, rest: &[String]) -> Option<String> {
     let rest = rest.strip_prefix(&["-y".to_owned()]).or(rest.strip_prefix(&["--yes".to_owned()])).unwrap_or(rest);
     let (package, arguments) = rest.split_first().filter(|(package, _)| !package.starts_with('-'))?;
     let unscoped = package.rsplit('/').next().unwrap_or(package);
-    let program = unscoped.split_once(version).map_or(unscoped, |(name, _)| name);
-    let words = [&[option, package, "--", program], &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..]];
+    let name = unscoped.split_once(version).map_or(unscoped, |(name, _)| name);
+    // The servers of this scope have programs of this form.
+    let program = match package.starts_with(REFERENCE_SCOPE) && name.starts_with("server-") {
+        true => format!("mcp-{name}"),
+        false => name.to_owned(),
+    };
+    let words = [&[option, package, "--", &program], &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..]];
     Some(format!("type {} instead, with the name of its program after --", words.concat().join(" ")))
 }
 
@@ -124,6 +131,10 @@ mod tests {
         for (line, wanted) in [
             (&["npx", "-y", "@a/b@1.2", "/x"][..], "--npm @a/b@1.2 -- b /x "),
             (&["npx", "b"], "--npm b -- b "),
+            (
+                &["npx", "-y", "@modelcontextprotocol/server-memory@1", "/x"],
+                "--npm @modelcontextprotocol/server-memory@1 -- mcp-server-memory /x ",
+            ),
             (&["uvx", "mcp-server-git==1"], "--pypi mcp-server-git==1 -- mcp-server-git "),
             (&["npx", "-p", "x", "y"], PACKAGE),
         ] {

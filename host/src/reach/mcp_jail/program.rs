@@ -12,6 +12,10 @@ use std::path::{Component, Path, PathBuf};
 
 /// The directories of programs in the jail of a server, in the order of the search.
 pub const PATH: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+/// Most programs that a hint names.
+const PROGRAMS_MAX: usize = 12;
+/// The hint for a program that no package brings.
+const NO_PACKAGE: &str = "name the package that has it with --npm, --pypi or --apt, or give another command";
 /// Most links on one path.
 const LINKS_MAX: usize = 40;
 
@@ -36,11 +40,29 @@ pub(super) fn find(machine: &Path, layer: Option<&Path>, word: &str) -> Result<S
     let runs = |found: &Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
     match places.into_iter().find(|place| view.metadata(Path::new(place)).is_some_and(|found| runs(&found))) {
         Some(place) => Ok(place),
-        None => no(
-            format!("the jail of the server has no program {word}"),
-            "name the package that has it with --npm, --pypi or --apt, or give another command",
-        ),
+        None => {
+            let brought = layer.map(programs).unwrap_or_default();
+            let hint = match brought.is_empty() {
+                true => NO_PACKAGE.to_owned(),
+                false => format!("its packages bring the programs {}: give one of them after --", brought.join(", ")),
+            };
+            no(format!("the jail of the server has no program {word}"), &hint)
+        }
     }
+}
+
+/// Returns the names of programs that a layer brings, in order and up to a bound.
+fn programs(layer: &Path) -> Vec<String> {
+    let mut names: Vec<String> = ["usr/local/bin", "usr/bin"]
+        .iter()
+        .filter_map(|directory| std::fs::read_dir(layer.join(directory)).ok())
+        .flat_map(|entries| entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()))
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-+".contains(&byte)))
+        .collect();
+    names.sort();
+    names.dedup();
+    names.truncate(PROGRAMS_MAX);
+    names
 }
 
 /// The files of the machine that a jail shows, with its layer.
@@ -151,5 +173,8 @@ mod tests {
             assert_eq!(refusal.code, DenialCode::McpProgram, "{word}");
             assert!(refusal.message.contains(word), "{refusal}");
         }
+        let hint = |layer| find(&machine, layer, "none").expect_err("refused").hint;
+        assert!(hint(Some(&*layer)).contains("python3, x"), "the programs of the layer: {}", hint(Some(&*layer)));
+        assert_eq!(hint(None), NO_PACKAGE);
     }
 }
