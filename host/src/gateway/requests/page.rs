@@ -197,7 +197,10 @@ pub fn show(tx: &ReadTx<'_>, all: &Requests, row: &Row) -> Result<Shown, Error> 
 pub(super) fn put_facts(page: &mut Page, facts: &Facts) {
     section::put(page, facts);
     page.heading("ALL ARGUMENTS");
-    review_page::put_fields(page, &Value::Object(facts.arguments().clone()));
+    match facts.arguments().is_empty() {
+        true => page.sentence("  ", "(none)"),
+        false => review_page::put_fields(page, &Value::Object(facts.arguments().clone())),
+    }
 }
 
 /// Writes the sources of the values that leave.
