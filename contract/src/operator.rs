@@ -231,7 +231,7 @@ pub struct NewAgent {
 }
 
 /// An agent of the record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Agent {
     /// `agt_…`.
@@ -269,6 +269,9 @@ pub struct Agent {
     /// The tools of MCP servers that it may call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mcp: Vec<AgentMcp>,
+    /// Everything else that it can do; `GET /v1/agents/{agent}` alone has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abilities: Option<AgentAbilities>,
 }
 
 /// Returns the default for the answer of an older host, which lacks the field.

@@ -2,6 +2,7 @@
 //!
 //! Only translates between the types of the other modules and those of the wire; it decides nothing. See `api::auth`.
 
+mod abilities;
 mod agents;
 mod allowances;
 mod answer;

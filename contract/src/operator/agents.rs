@@ -2,8 +2,14 @@
 //!
 //! Never holds the value of a secret. See [`crate::operator::Agent`].
 
+use super::allowances::Allowance;
+use super::calls::{AgentGroup, Destination, EgressGrant};
+use super::schedules::ScheduleView;
+use super::skills::InstalledSkill;
+use super::usage::AgentBudget;
 use crate::canonical::Digest;
 use crate::ids::PersonId;
+use crate::seam::change::GuardMode;
 use serde::{Deserialize, Serialize};
 
 pub use crate::seam::change::{AgentRole, Engage, Ignored, Senders, Sharing, UnknownSenders};
@@ -80,4 +86,42 @@ pub struct AgentMcp {
     pub server: String,
     /// Names of its tools.
     pub tools: Vec<String>,
+}
+
+/// What an agent can do, beside its directories, packages, channels and tools: a part of `GET /v1/agents/{agent}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentAbilities {
+    /// Its guard mode.
+    pub mode: GuardMode,
+    /// The tools that the host offers it by itself, such as `send_message` to an agent with a destination.
+    pub automatic_tools: Vec<String>,
+    /// The hosts that it reaches.
+    pub hosts: Vec<EgressGrant>,
+    /// The addresses and the agents to which it may send messages.
+    pub destinations: Vec<Destination>,
+    /// Its trust groups.
+    pub groups: Vec<AgentGroup>,
+    /// Its skills.
+    pub skills: Vec<InstalledSkill>,
+    /// Its schedules, as far as the caller may list them.
+    pub schedules: Vec<ScheduleView>,
+    /// The allowances of its calls, as far as the caller may list them.
+    pub allowances: Vec<Allowance>,
+    /// Its own ceilings.
+    pub ceilings: AgentBudget,
+    /// The classes of calls that each kind of principal may ask it for.
+    pub scopes: Vec<AgentScope>,
+}
+
+/// The classes of calls that one kind of principal may ask an agent for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentScope {
+    /// `person`, `guest`, `agent`, `schedule` or `unsigned`. An agent or a schedule may also ask for what its group or its list has.
+    pub principal: String,
+    /// The classes that it may ask for.
+    pub may: Vec<String>,
+    /// The classes of a request that asks for none.
+    pub unasked: Vec<String>,
 }

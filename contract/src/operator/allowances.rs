@@ -79,6 +79,8 @@ crate::words! {
         /// It permitted its number of calls.
         UsedUp = "used_up",
         Expired = "expired",
+        /// Its tool, or the host, channel or server of the tool, is not the one that the page showed. It permits nothing.
+        Outdated = "outdated",
     }
 }
 

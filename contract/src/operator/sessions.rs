@@ -1,6 +1,6 @@
 //! Sessions with the data of the host and of the kernel: `/v1/sessions`, `/v1/status`.
 //!
-//! Never a word of a conversation. See [`crate::operator::Transcript`] for those.
+//! Never a word of a conversation, except its title for its own person. See [`crate::operator::Transcript`] for those.
 
 use super::jail::JailReport;
 use crate::ids::{PersonId, SessionId, TurnId};
@@ -84,6 +84,15 @@ pub struct Session {
     /// The name of that person, or the id after a removal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person_name: Option<String>,
+    /// The name of its channel; `agent` for the messages of another agent.
+    #[serde(default)]
+    pub channel: String,
+    /// The name of the agent whose messages it gets; absent for a session of people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<String>,
+    /// The first words of its oldest kept message; only in an answer to the person of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The thread of its origin; empty for the one without a name.
     #[serde(default)]
     pub thread: String,

@@ -21,6 +21,9 @@ crate::words! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct InstalledSkill {
+    /// The name of the agent that has it.
+    #[serde(default)]
+    pub agent: String,
     /// Its name.
     pub name: String,
     /// Its version.

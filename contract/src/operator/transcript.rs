@@ -162,6 +162,9 @@ pub struct Threads {
 pub struct Thread {
     /// Name of the thread; null for the conversation without a name.
     pub thread: Option<String>,
+    /// The first words of its oldest kept message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// `ses_…`.
     pub session_id: SessionId,
     /// RFC 3339, of the last launch or answer.

@@ -4,7 +4,6 @@
 
 use super::auth::Current;
 use super::handler::{Answer, Api, Body, Caller, Reply};
-use crate::channels::inbound::routing;
 use crate::gateway::changes::Changes;
 use crate::gateway::changes::at_once::mention_erased_conversations;
 use crate::gateway::decide::{self, proof::Direct};
@@ -39,17 +38,6 @@ pub async fn list(Caller { api, person, .. }: Caller) -> Reply<Vec<Agent>> {
         Ok::<_, Error>(shown)
     };
     Ok(Json(api.record.state.read(list).await?))
-}
-
-/// `GET /v1/agents/{agent}`
-pub async fn show(Caller { api, person, .. }: Caller, Path(agent): Path<String>) -> Reply<Agent> {
-    let found = find(&api, &person, agent).await?;
-    let show = move |tx: &ReadTx<'_>| match roles::role_for(tx, &person, &found)?.may_talk() {
-        true => Ok::<_, Denied<Error>>(view(tx, &found, &person)?),
-        // A message to this agent gets the same refusal, so the existence of the name is not hidden there either.
-        false => Err(routing::not_yours(&found).into()),
-    };
-    Ok(Json(api.record.state.read(show).await?))
 }
 
 /// `POST /v1/agents`
@@ -157,7 +145,7 @@ pub fn direct(changes: &Changes, kind: ChangeKind, person: &Person) -> Result<Di
 }
 
 /// Returns the view of an agent for this person. Only a person who decides on the agent sees its jail, members and wirings.
-fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
+pub(super) fn view(tx: &ReadTx<'_>, agent: &registry::Agent, to: &Person) -> Result<Agent, Error> {
     let shown = plain(agent, store::list_for_agent(tx, agent.id)?.len() as u64);
     match roles::role_for(tx, to, agent)?.role() {
         Role::Member => Ok(shown),
@@ -235,5 +223,6 @@ fn plain(agent: &registry::Agent, sessions: u64) -> Agent {
         packages: None,
         wirings: Vec::new(),
         mcp: Vec::new(),
+        abilities: None,
     }
 }

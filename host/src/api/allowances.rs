@@ -140,7 +140,7 @@ fn number(named: &str) -> Result<i64, Answer> {
     Ok(named.parse().map_err(|_| allowance::unknown(named))?)
 }
 
-fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> {
+pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> {
     let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
     let terms = mcp::terms(tx, row.agent, &row.tool)?;
     let manifest = terms.as_ref().map(|terms| &*terms.manifest);
@@ -148,7 +148,7 @@ fn view(tx: &ReadTx<'_>, row: &Row) -> Result<Allowance, ironclaw_state::Error> 
     let names = manifest.into_iter().flat_map(|manifest| manifest.arguments.keys());
     Ok(Allowance {
         id: row.id.unsigned_abs(),
-        status: allowance::status(row, tx.wall()),
+        status: allowance::status_now(tx, row, terms.as_ref())?,
         person: registry::person_name(tx, row.person)?,
         agent,
         principal: ironclaw_judge::Principal::Person.name().to_owned(),

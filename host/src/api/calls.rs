@@ -231,7 +231,7 @@ pub async fn egress_of(Caller { api, person, .. }: Caller, Path(agent): Path<Str
     Ok(Json(look.await?))
 }
 
-fn grant(held: egress::EgressGrant) -> EgressGrant {
+pub(super) fn grant(held: egress::EgressGrant) -> EgressGrant {
     let Egress { host, port, methods, paths, secret, upload_bytes_max, commands } = held.granted;
     EgressGrant { agent: held.agent_name, host, port, methods, paths, secret, upload_bytes_max, commands }
 }

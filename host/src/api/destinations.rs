@@ -28,7 +28,7 @@ pub async fn list_for_agent(Caller { api, person, .. }: Caller, Path(agent): Pat
 }
 
 /// Returns destinations with the names of their people.
-fn named(tx: &ReadTx<'_>, held: Vec<destinations::Destination>) -> Result<Vec<Destination>, Error> {
+pub(super) fn named(tx: &ReadTx<'_>, held: Vec<destinations::Destination>) -> Result<Vec<Destination>, Error> {
     let shown = held.into_iter().map(|held| {
         Ok(Destination {
             agent: held.agent_name,

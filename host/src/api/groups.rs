@@ -12,6 +12,9 @@ use ironclaw_store::error::Error;
 /// `GET /v1/groups`
 pub async fn all(State(api): State<Api>) -> Reply<Vec<AgentGroup>> {
     let all = api.state().read(|tx| groups::all(tx).map_err(Error::from)).await?;
-    let shown = |groups::Group { name, agents, tools }| AgentGroup { name, agents, tools };
     Ok(Json(all.into_iter().map(shown).collect()))
+}
+
+pub(super) fn shown(groups::Group { name, agents, tools }: groups::Group) -> AgentGroup {
+    AgentGroup { name, agents, tools }
 }

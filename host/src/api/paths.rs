@@ -6,9 +6,9 @@ use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use super::chat::{conversation, follow, history, messages, threads, unread, why};
 use super::routes::{Route, open_to_all, route};
 use super::{
-    agents, allowances, audit, backup, calls, changes, channels, dead_letters, destinations, files, groups, health,
-    mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings, skills,
-    status, stops, tokens, transcript, usage,
+    abilities, agents, allowances, audit, backup, calls, changes, channels, dead_letters, destinations, files, groups,
+    health, mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings,
+    skills, status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -43,7 +43,7 @@ fn routes_of_agents() -> Vec<Route> {
         route(STOP, Admin, "Stop the daemon in order", status::stop),
         route(AGENTS, Member, "Every agent that the caller may talk to", agents::list),
         route(CREATE_AGENT, Admin, "Create an agent", agents::create),
-        route(AGENT, Member, "One agent, by name or id", agents::show),
+        route(AGENT, Member, "One agent, by name or id", abilities::show),
         route(REMOVE_AGENT, Admin, "Remove an agent, and erase its sessions", agents::remove),
         route(SET_MODE, Admin, "Set the guard mode of an agent", agents::set_mode),
         route(BUDGET, Admin, "An agent's own ceilings", usage::agent_budget),

@@ -159,7 +159,7 @@ fn context<'a>(api: &'a Api, settings: &'a crate::registry::live_settings::LiveS
     }
 }
 
-fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_state::Error> {
+pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_state::Error> {
     let series = schedules::series(row)?;
     let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
     Ok(ScheduleView {

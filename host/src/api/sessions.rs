@@ -7,6 +7,7 @@ use super::status;
 use crate::registry::{self, Person, Role};
 use crate::runtime::command::Command;
 use crate::sessions::store;
+use crate::turns::items;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::ids::{PersonId, SessionId};
@@ -14,8 +15,10 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{Proof, Session, SessionStatus};
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
+use ironclaw_store::record::Record;
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Query of `GET /v1/sessions`.
 #[derive(Debug, Deserialize)]
@@ -28,13 +31,13 @@ pub struct ListQuery {
 
 /// `GET /v1/sessions?person=P`: an operator sees all, a member their own.
 pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQuery>) -> Reply<Vec<Session>> {
-    let by = person.clone();
+    let (by, record) = (person.clone(), Arc::clone(&api.record));
     let look = move |tx: &ReadTx<'_>| {
         let rows = match query.person {
             None => store::seen_by(tx, &by)?,
             Some(named) => list_for_named(tx, &by, &named)?,
         };
-        rows.into_iter().map(|row| Ok(status::described(tx, row)?)).collect::<Result<Vec<_>, Denied<Error>>>()
+        rows.into_iter().map(|row| Ok(titled(tx, &record, &by, row)?)).collect::<Result<Vec<_>, Denied<Error>>>()
     };
     let found = api.state().read(look).await.map_err(Answer::denied)?;
     Ok(Json(found.into_iter().map(|session| shown_to(&api, &person, session)).collect()))
@@ -102,13 +105,22 @@ fn list_for_named(tx: &ReadTx<'_>, by: &Person, named: &str) -> Result<Vec<store
 }
 
 async fn view(api: &Api, person: &Person, id: SessionId) -> Reply<Session> {
-    let by = person.clone();
+    let (by, record) = (person.clone(), Arc::clone(&api.record));
     let look =
-        move |tx: &ReadTx<'_>| store::find_seen_by(tx, &by, id)?.map(|row| status::described(tx, row)).transpose();
+        move |tx: &ReadTx<'_>| store::find_seen_by(tx, &by, id)?.map(|row| titled(tx, &record, &by, row)).transpose();
     match api.state().read(look).await? {
         Some(row) => Ok(Json(shown_to(api, person, row))),
         None => Err(Answer::noted(store::unknown(id))),
     }
+}
+
+/// Returns a session with its title, if it is this person's own: the transcript is the way to the words of others.
+fn titled(tx: &ReadTx<'_>, record: &Record, by: &Person, row: store::Session) -> Result<Session, Error> {
+    let title = match store::find_own(tx, by.id, row.id)? {
+        Some(own) => items::title(tx, &own, &record.wrapping)?,
+        None => None,
+    };
+    Ok(Session { title, ..status::described(tx, row)? })
 }
 
 /// Adds the present state. Only an operator sees the processes and their jails.

@@ -25,21 +25,31 @@ use serde_json::json;
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(utoipa::ToSchema))]
 pub struct ListQuery {
-    /// An agent by name or id.
-    agent: String,
+    /// An agent by name or id; without it, the skills of every agent.
+    #[serde(default)]
+    agent: Option<String>,
     /// True to ask the sources for newer versions.
     #[serde(default)]
     newest: bool,
 }
 
-/// `GET /v1/skills?agent=A&newest=B`
+/// `GET /v1/skills?agent=A&newest=B`: of one agent, or of all.
 pub async fn list(
     Caller { api, person: by, .. }: Caller,
     Query(query): Query<ListQuery>,
 ) -> Reply<Vec<InstalledSkill>> {
     let read = move |tx: &ReadTx<'_>| -> Result<Vec<InstalledSkill>, Denied> {
-        let agent = registry::named_agent(tx, &by, &query.agent)?;
-        skills::list_for_agent(tx, agent.id)?.iter().map(|held| Ok(shown(tx, held)?)).collect()
+        let agents = match &query.agent {
+            Some(agent) => vec![registry::named_agent(tx, &by, agent)?],
+            None => registry::agents(tx)?,
+        };
+        let mut list = Vec::new();
+        for agent in agents {
+            for held in skills::list_for_agent(tx, agent.id)? {
+                list.push(shown(tx, &agent, &held)?);
+            }
+        }
+        Ok(list)
     };
     let mut list = api.state().read(move |tx| read(tx).map_err(Denied::widen::<Error>)).await?;
     if query.newest {
@@ -54,10 +64,15 @@ pub async fn list(
     Ok(Json(list))
 }
 
-fn shown(tx: &ReadTx<'_>, held: &Installed) -> Result<InstalledSkill, ironclaw_state::Error> {
+pub(super) fn shown(
+    tx: &ReadTx<'_>,
+    agent: &registry::Agent,
+    held: &Installed,
+) -> Result<InstalledSkill, ironclaw_state::Error> {
     let state = skills::trust(tx, &held.package)?;
     let skills::Package { name, version, signer, digest, description, .. } = held.package.clone();
-    Ok(InstalledSkill { name, version, signer, digest, pinned: held.is_pinned, state, description, newest: None })
+    let (agent, pinned) = (agent.name.clone(), held.is_pinned);
+    Ok(InstalledSkill { agent, name, version, signer, digest, pinned, state, description, newest: None })
 }
 
 /// Query of `GET /v1/skills/{skill}`.
@@ -122,7 +137,7 @@ pub async fn pin(Caller { api, person: by, .. }: Caller, Body(pin): Body<PinSkil
         let held = skills::find(tx, agent.id, &skill)?.ok_or_else(missing)?;
         skills::pin(tx, agent.id, &held, pinned, by.id)?;
         let held = skills::find(tx, agent.id, &skill)?.ok_or_else(missing)?;
-        Ok(shown(tx, &held)?)
+        Ok(shown(tx, &agent, &held)?)
     };
     Ok(Json(api.state().decide(set).await?))
 }

@@ -26,6 +26,7 @@ use ironclaw_jail::shortage::Shortage;
 use ironclaw_ledger::chain;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
+use ironclaw_store::tables::destinations::AGENT;
 use ironclaw_store::tables::{deliveries, turns};
 
 /// Milliseconds by which the record may be ahead of the machine's clock without a warning.
@@ -173,6 +174,9 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
         },
         person: row.person,
         person_name,
+        asked_by: asked_by(tx, &row.origin)?,
+        title: None,
+        channel: row.origin.channel,
         thread: row.origin.thread_id,
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         last_active_at: ironclaw_ledger::rfc3339(row.last_active_at),
@@ -181,6 +185,19 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
         turn_id,
         failures: row.failures,
     })
+}
+
+/// Returns the name of the agent whose messages a session gets, if it is one.
+fn asked_by(tx: &ReadTx<'_>, origin: &Origin) -> Result<Option<String>, Error> {
+    if origin.channel != AGENT {
+        return Ok(None);
+    }
+    let asking = origin.platform_id.parse::<SessionId>().ok();
+    let Some(asking) = asking.map(|id| store::find(tx, id)).transpose()?.flatten() else {
+        return Ok(Some("a removed agent".to_owned()));
+    };
+    let agent = registry::agent_by_id(tx, asking.agent)?;
+    Ok(Some(registry::name_or_id(agent.map(|agent| agent.name), asking.agent)))
 }
 
 fn origin(origin: &Origin) -> String {

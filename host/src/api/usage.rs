@@ -222,7 +222,7 @@ pub async fn set(
     Ok::<_, Answer>(Json(view(own)))
 }
 
-fn view(own: OwnCeilings) -> AgentBudget {
+pub(super) fn view(own: OwnCeilings) -> AgentBudget {
     AgentBudget { tokens_per_day: own.tokens_per_day, cost_per_day_micros: own.cost_per_day_micros }
 }
 

@@ -7,10 +7,12 @@ pub mod images;
 mod retention;
 mod rows;
 pub mod summary;
+mod title;
 
 pub use ironclaw_store::record::ItemsConfig as Config;
 pub use retention::{enforce_before, enforce_retention, sessions_over};
 pub use rows::FORGETTABLE;
+pub use title::title;
 
 pub use ironclaw_store::tables::items::{Recorded, after, answered_request, count, find, has_turn, last, live_after};
 pub use ironclaw_store::tables::sessions::dropped_upto;

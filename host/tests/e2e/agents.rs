@@ -149,6 +149,8 @@ fn agent_asks_another_and_the_answer_returns_to_its_session() {
         .collect();
     assert_eq!(links, [(0, "a"), (1, "b"), (2, "a")], "{chain}");
     assert!(chain[0]["session"] == chain[2]["session"] && chain[0]["session"] != chain[1]["session"]);
+    let session = raw.get(&format!("/v1/sessions/{}", chain[1]["session"].as_str().expect("an id"))).1;
+    assert_eq!((&session["channel"], &session["asked_by"]), (&json!("agent"), &json!("a")), "{session}");
     // Every message of the chain shows the whole chain.
     let last = chain[2]["message"].as_str().expect("an id");
     assert_eq!(raw.get(&format!("/v1/messages/{last}/why")).1["chain"], chain);

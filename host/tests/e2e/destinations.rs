@@ -63,6 +63,10 @@ fn message_reaches_the_approved_address_once() {
     let listed = host.ctl(&["--json", "destination", "list", "a"]).ok().json();
     let fields = ["name", "channel", "address", "person", "state"].map(|field| listed[0][field].as_str());
     assert_eq!(fields, ["ana", "shop", "ana", "Ana", "active"].map(Some));
+    assert_eq!(host.ctl(&["--json", "destination", "list", "--agent", "a"]).ok().json(), listed);
+    let shown = host.ctl(&["--json", "agent", "show", "a"]).ok().json();
+    assert_eq!(shown["abilities"]["destinations"], listed);
+    assert_eq!(shown["abilities"]["automatic_tools"], json!(["send_message"]));
     assert!(host.say("a", SEND).contains("delivered to ana"));
     let sent = messages(&receiver);
     assert_eq!((sent.len(), &sent[0]["sender"], &sent[0]["text"]), (1, &json!("ana"), &json!("hello")));

@@ -86,6 +86,9 @@ fn member_lists_and_reads_own_sessions_only() {
     assert_eq!(ids(&listed, "id"), [own.as_str()]);
     let session = &listed[0];
     assert_eq!((&session["person_name"], &session["thread"]), (&json!("bob"), &json!("")), "{session}");
+    assert_eq!((&session["title"], &session["channel"]), (&json!("my name is Bob"), &json!("loopback")), "{session}");
+    assert_eq!(people.bob.get("/v1/agents/a/threads").1[0]["title"], "my name is Bob");
+    assert_eq!(people.bob.get("/v1/agents/a").1.get("abilities"), None, "a member decides nothing on the agent");
     assert!(session["last_used_ms"].as_i64().is_some_and(|at| at > 1_700_000_000_000), "{session}");
     assert_eq!((&session["pid"], &session["jail"], &session["reader"]), (&Value::Null, &Value::Null, &Value::Null));
     assert_eq!(people.bob.get("/v1/sessions?person=bob").1, listed);
@@ -95,7 +98,10 @@ fn member_lists_and_reads_own_sessions_only() {
 
     let owner = Raw::of(&people.host);
     assert_eq!(ids(&owner.get("/v1/sessions").1, "id"), [own.clone(), foreign.clone(), owned.clone()]);
-    assert_eq!(ids(&owner.get("/v1/sessions?person=mara").1, "id"), [foreign.as_str()]);
+    let of_mara = owner.get("/v1/sessions?person=mara").1;
+    assert_eq!(ids(&of_mara, "id"), [foreign.as_str()]);
+    assert_eq!(of_mara[0].get("title"), None, "the words of others are in their transcript alone");
+    assert_eq!(owner.get(&format!("/v1/sessions/{foreign}")).1.get("title"), None);
     assert_eq!(ids(&owner.get("/v1/sessions?person=owner").1, "id"), [owned]);
     people.host.ctl(&["session", "list", "--person", "Zoe"]).refused("there is no person");
     assert_eq!(owner.get(&format!("/v1/sessions/{foreign}/transcript")).0, 200);

@@ -7,12 +7,12 @@ use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
-    Agent, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentWiring, Attempt, CallState, Cancelled,
-    ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine, HostStatus, JailReport, LedgerLine,
-    MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage, NewNote, Note, Notes, Panicked,
-    Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded, Resumed, Run, Session, SessionPhase, SessionStatus,
-    SlotCounts, Speaker, Stage, StageOutcome, Status, Stopped, Thread, Threads, Transcript, TranscriptCall,
-    TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
+    Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
+    AgentWiring, Attempt, CallState, Cancelled, ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine,
+    HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage,
+    NewNote, Note, Notes, Panicked, Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded, Resumed, Run,
+    Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage, StageOutcome, Status, Stopped, Thread, Threads,
+    Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
 };
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
@@ -173,6 +173,9 @@ fn host() -> Vec<Shape> {
         status: awake(),
         person: Some(id::<PersonId>("per", 1)),
         person_name: Some("Alice".to_owned()),
+        channel: "loopback".to_owned(),
+        asked_by: None,
+        title: Some("Look what changed".to_owned()),
         thread: "work".to_owned(),
         created_at: AT.to_owned(),
         last_active_at: AT.to_owned(),
@@ -216,6 +219,9 @@ fn host() -> Vec<Shape> {
                 status: parked(),
                 person: None,
                 person_name: None,
+                channel: "agent".to_owned(),
+                asked_by: Some("reader".to_owned()),
+                title: None,
                 thread: String::new(),
                 turn_id: None,
                 failures: 3,
@@ -278,6 +284,24 @@ fn agents() -> Vec<Shape> {
             sharing: Sharing::Thread,
         }],
         mcp: vec![AgentMcp { server: "files".to_owned(), tools: vec!["read".to_owned()] }],
+        abilities: None,
+    };
+    let scope = AgentScope {
+        principal: "schedule".to_owned(),
+        may: vec!["read".to_owned(), "ask".to_owned()],
+        unasked: vec!["read".to_owned()],
+    };
+    let abilities = AgentAbilities {
+        mode: GuardMode::Enforce,
+        automatic_tools: vec!["send_message".to_owned()],
+        hosts: Vec::new(),
+        destinations: Vec::new(),
+        groups: Vec::new(),
+        skills: Vec::new(),
+        schedules: Vec::new(),
+        allowances: Vec::new(),
+        ceilings: AgentBudget { tokens_per_day: Some(1000), cost_per_day_micros: None },
+        scopes: vec![scope.clone()],
     };
     vec![
         shape_by_bytes(
@@ -285,6 +309,9 @@ fn agents() -> Vec<Shape> {
             &NewAgent { model: None, persona: None, enabled_tools: None, ..new.clone() },
         ),
         shape_by_bytes("operator.new_agent", &new),
+        shape("operator.agent.abilities", Agent { abilities: Some(abilities.clone()), ..agent.clone() }),
+        shape("operator.agent_abilities", abilities),
+        shape("operator.agent_scope", scope),
         shape("operator.agent", agent),
         shape_by_bytes("operator.agent_mode", &AgentMode { mode: "enforce".to_owned() }),
     ]
@@ -430,18 +457,28 @@ fn transcript() -> Vec<Shape> {
         shape("operator.transcript", page),
         shape(
             "operator.thread",
-            Thread { thread: Some("work".to_owned()), session_id: session_id(), last_active_at: AT.to_owned() },
+            Thread {
+                thread: Some("work".to_owned()),
+                title: Some("Look what changed".to_owned()),
+                session_id: session_id(),
+                last_active_at: AT.to_owned(),
+            },
         ),
         shape(
             "operator.threads",
             Threads {
-                threads: vec![Thread { thread: None, session_id: session_id(), last_active_at: AT.to_owned() }],
+                threads: vec![Thread {
+                    thread: None,
+                    title: None,
+                    session_id: session_id(),
+                    last_active_at: AT.to_owned(),
+                }],
                 more: true,
             },
         ),
         shape(
             "operator.thread.unnamed",
-            Thread { thread: None, session_id: session_id(), last_active_at: AT.to_owned() },
+            Thread { thread: None, title: None, session_id: session_id(), last_active_at: AT.to_owned() },
         ),
     ]
 }

@@ -14,6 +14,7 @@ pub(super) fn all() -> Vec<Shape> {
     let (agent, skill) = ("clerk".to_owned(), "weather".to_owned());
     let (version, signer) = ("1.2.0".to_owned(), "0123456789ABCDEF".to_owned());
     let installed = InstalledSkill {
+        agent: "clerk".to_owned(),
         name: skill.clone(),
         version: version.clone(),
         signer: signer.clone(),

@@ -1,17 +1,19 @@
 //! The caller's conversations with an agent.
 //!
-//! Never shows the session of another person, and no message. See `history` for the lines of one conversation.
+//! Never shows the session of another person, and of a message only the first words, as the title. See `history` for the lines of one conversation.
 
 use super::speaker;
 use crate::api::agents;
 use crate::api::handler::{Caller, Reply};
 use crate::channels::inbound::channel::loopback;
 use crate::sessions::store;
+use crate::turns::items;
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_contract::operator::{Thread, Threads};
 use ironclaw_store::error::Error;
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Conversations in one answer.
 const THREADS_MAX: usize = 100;
@@ -33,15 +35,18 @@ pub async fn threads(
 ) -> Reply<Threads> {
     let agent = agents::find(&api, &person, agent).await?;
     let address = speaker(&api, &person, query.speak_as).await?;
+    let record = Arc::clone(&api.record);
     let read = move |tx: &ironclaw_state::ReadTx<'_>| {
         let mut own = store::list_for_agent(tx, agent.id)?;
         own.retain(|session| session.origin.channel == loopback::NAME && session.origin.platform_id == address);
         own.sort_by_key(|session| std::cmp::Reverse((session.last_active_at, session.id)));
         let more = own.len() > THREADS_MAX;
         own.truncate(THREADS_MAX);
-        Ok::<_, Error>((own, more))
+        let titled = own.into_iter().map(|session| Ok((items::title(tx, &session, &record.wrapping)?, session)));
+        Ok::<_, Error>((titled.collect::<Result<Vec<_>, Error>>()?, more))
     };
-    let view = |session: store::Session| Thread {
+    let view = |(title, session): (Option<String>, store::Session)| Thread {
+        title,
         thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
         session_id: session.id,
         last_active_at: ironclaw_ledger::rfc3339(session.last_active_at),

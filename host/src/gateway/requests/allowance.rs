@@ -8,7 +8,7 @@ mod given;
 mod offers;
 mod page;
 
-pub use coverage::{Calling, LIFTED, New, control_fields, count_use, is_lifted, status, usable};
+pub use coverage::{Calling, LIFTED, New, control_fields, count_use, is_lifted, status, status_now, usable};
 pub use given::read_texts;
 pub use offers::{Offer, UNTIL, offers};
 pub use page::{Shown, show};

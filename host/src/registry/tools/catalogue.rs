@@ -241,6 +241,11 @@ impl Catalogue {
         network.into_iter().chain(pushing).chain(finding).chain(skills).chain(sending).filter_map(find)
     }
 
+    /// Returns the names of the tools that the agent has without enabling them.
+    pub fn automatic_names(&self) -> impl Iterator<Item = &'static str> {
+        self.automatic().map(|tool| tool.name)
+    }
+
     /// Returns the names of the built-in tools that the agent could have and does not have.
     pub fn lacking(&self) -> impl Iterator<Item = &'static str> {
         let has = |name: &str| self.enabled.iter().any(|enabled| enabled == name);

@@ -161,6 +161,12 @@ pub fn last(tx: &ReadTx<'_>, session: SessionId, limit: usize) -> Result<Vec<Rec
     tx.list(&sql, params![session, limit as i64], recorded)
 }
 
+/// Returns the oldest message of a session that the record still has.
+pub fn first_message(tx: &ReadTx<'_>, session: SessionId) -> Result<Option<Recorded>, Error> {
+    let sql = format!("SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND kind = 'message' ORDER BY seq LIMIT 1");
+    tx.find(&sql, [session], recorded)
+}
+
 /// Returns the newest items of a session with results of a tool, the newest first, at most `limit`.
 pub fn results_of_tool(tx: &ReadTx<'_>, session: SessionId, tool: &str, limit: usize) -> Result<Vec<Recorded>, Error> {
     let sql = format!(

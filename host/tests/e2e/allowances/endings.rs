@@ -80,8 +80,15 @@ fn lost_role_ends_allowances_of_the_person() {
     host.ctl_given("top-secret\n", &["secret", "set", "forge"]).ok();
     let grant =
         json!({ "host": "127.0.0.1", "port": site.port, "methods": ["POST"], "paths": ["/notes"], "secret": "forge" });
+    let statuses = |raw: &Raw| listed(raw).iter().map(|one| one["status"].clone()).collect::<Vec<_>>();
+    assert_eq!(statuses(&ivy), ["active"]);
     host.change("a", "egress", &grant);
     check_asks(&ivy, &site, "two");
+    assert_eq!(statuses(&ivy), ["outdated"]);
+    let abilities = &host.ctl(&["--json", "agent", "show", "a"]).ok().json()["abilities"];
+    let host_with_secret = (&abilities["hosts"][0]["host"], &abilities["hosts"][0]["secret"]);
+    assert_eq!(host_with_secret, (&json!("127.0.0.1"), &json!("forge")), "{abilities}");
+    assert_eq!((&abilities["mode"], &abilities["allowances"][0]["id"]), (&json!("enforce"), &json!(kept)));
 }
 
 #[test]

@@ -65,6 +65,20 @@ pub const fn status(allowance: &Allowance, now: i64) -> AllowanceStatus {
     }
 }
 
+/// Returns the word for the state of an allowance now, with the present terms of its tool, if the agent has it.
+pub fn status_now(
+    tx: &ReadTx<'_>,
+    allowance: &Allowance,
+    terms: Option<&Terms>,
+) -> Result<AllowanceStatus, ironclaw_state::Error> {
+    let status = status(allowance, tx.wall());
+    let is_usable = match terms {
+        Some(terms) => refused_tool(&terms.manifest).is_none() && is_current(tx, allowance, terms)?,
+        None => false,
+    };
+    Ok(if status == AllowanceStatus::Active && !is_usable { AllowanceStatus::Outdated } else { status })
+}
+
 /// The caller and the call that an allowance may cover.
 #[derive(Debug, Clone, Copy)]
 pub struct Calling<'a> {
