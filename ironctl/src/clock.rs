@@ -10,6 +10,11 @@ pub fn date_and_time(rfc3339: &str) -> String {
     local(rfc3339, "%Y-%m-%d %H:%M:%S")
 }
 
+/// Formats RFC 3339 as local date and time, to the minute: for a list.
+pub fn to_the_minute(rfc3339: &str) -> String {
+    local(rfc3339, "%Y-%m-%d %H:%M")
+}
+
 /// Formats RFC 3339 as local time of day, to the millisecond.
 pub fn time_of_day(rfc3339: &str) -> String {
     local(rfc3339, "%H:%M:%S%.3f")

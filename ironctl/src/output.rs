@@ -2,12 +2,14 @@
 //!
 //! Never prints a character that could control a terminal or reorder the text. See [`crate::commands`] for the callers.
 
+pub mod table;
+
 use crate::failure::Error;
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
+use table::{Columns, Laid};
 use unicode_width::UnicodeWidthChar;
 
 /// The output for people or, with `--json`, for scripts.
@@ -103,12 +105,21 @@ impl Output {
         write_out(&safe(text))
     }
 
-    /// Prints a remark for people to stderr, with unsafe characters escaped.
+    /// Prints a remark for people to stderr, wrapped between words on a terminal, with unsafe characters escaped.
     pub fn remark(self, text: impl AsRef<str>) -> Result<(), Error> {
         if self.json {
             return Ok(());
         }
-        writeln!(io::stderr().lock(), "{}", self.shown(text.as_ref()))?;
+        let mut stderr = io::stderr().lock();
+        let text = self.shown(text.as_ref());
+        let columns = terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| usize::from(columns.0));
+        match columns.filter(|columns| *columns > 0) {
+            Some(columns) => {
+                let mut lines = table::wrapped_sentences(&text, columns).into_iter();
+                lines.try_for_each(|line| writeln!(stderr, "{line}"))?;
+            }
+            None => writeln!(stderr, "{text}")?,
+        }
         Ok(())
     }
 
@@ -126,31 +137,50 @@ impl Output {
         self.line(line)
     }
 
-    /// Prints a table for people, framed on a terminal and with plain columns elsewhere. Unsafe characters are escaped.
-    pub fn table<const N: usize>(
+    /// Prints a table for people: on a terminal one that fits its width, elsewhere one line a row. Unsafe characters are escaped.
+    pub fn table<'a, const N: usize>(
         self,
-        header: [&str; N],
+        columns: impl Into<Columns<'a, N>>,
         rows: impl IntoIterator<Item = [String; N]>,
     ) -> Result<(), Error> {
         if self.json {
             return Ok(());
         }
-        write_out(&format!("{}\n", render(header, rows, io::stdout().is_terminal())))
+        let width =
+            io::stdout().is_terminal().then(|| self.columns().filter(|columns| *columns > 0).unwrap_or(COLUMNS));
+        let rows: Vec<[String; N]> = rows.into_iter().map(|row| row.map(|cell| cell_text(&cell, width))).collect();
+        let count = rows.len();
+        let laid = table::lay_out(columns.into(), rows, width);
+        write_out(&format!("{}\n", laid.text))?;
+        // A page of names and values is no list.
+        let screen = self.rows().filter(|_| width.is_some() && N > 2);
+        remark_on_more(count, &laid, screen).map_or(Ok(()), |remark| self.remark(remark))
     }
 
     /// Prints a list as JSON for scripts and as a table for people, who get the line `none` in place of an empty table.
-    pub fn list<T: Serialize, const N: usize>(
+    pub fn list<'a, T: Serialize, const N: usize>(
         self,
         all: Vec<T>,
         none: &str,
-        header: [&str; N],
+        columns: impl Into<Columns<'a, N>>,
         row: impl FnMut(T) -> [String; N],
     ) -> Result<(), Error> {
         if all.is_empty() {
             return self.result(&all, none);
         }
         self.json(&all)?;
-        self.table(header, all.into_iter().map(row))
+        self.table(columns, all.into_iter().map(row))
+    }
+
+    /// Prints a sentence for people to stdout, wrapped between words on a terminal. A command to copy stays on one line.
+    pub fn prose(self, text: impl AsRef<str>) -> Result<(), Error> {
+        let columns = io::stdout().is_terminal().then(|| self.columns()).flatten().filter(|columns| *columns > 0);
+        match columns {
+            Some(columns) => {
+                table::wrapped_sentences(text.as_ref(), columns).into_iter().try_for_each(|line| self.line(line))
+            }
+            None => self.line(text),
+        }
     }
 
     /// Writes bytes unchanged to stdout, such as a completion script.
@@ -303,62 +333,27 @@ pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Longest word that a column never wraps: half an id cannot be copied.
-const WORD_BYTES_MAX: usize = 30;
+/// Columns of a terminal of unknown width.
+const COLUMNS: usize = 80;
 
-fn render<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>, on_terminal: bool) -> String {
-    let mut table = Table::new();
-    if on_terminal {
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    } else {
-        table.load_style(presets::NOTHING);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-    }
-    let rows: Vec<[String; N]> = rows.into_iter().collect();
-    // A terminal has no room for columns without content. A script finds each column in its place.
-    let is_shown: [bool; N] =
-        std::array::from_fn(|at| !on_terminal || rows.is_empty() || rows.iter().any(|row| !row[at].is_empty()));
-    let shown = |at: &usize| is_shown[*at];
-    table.set_header((0..N).filter(shown).map(|at| header[at]));
-    let mut whole = [true; N];
-    for row in rows {
-        let cells = row.map(|cell| {
-            let cell = safe(&cell).replace('\t', " ");
-            // Plain rows are for `grep` and `awk`: one line each.
-            if on_terminal { cell } else { cell.replace('\n', " ") }
-        });
-        for (whole, cell) in whole.iter_mut().zip(&cells) {
-            *whole &= cell.len() <= WORD_BYTES_MAX && !cell.contains(char::is_whitespace);
-        }
-        table.add_row((0..N).filter(shown).map(|at| &cells[at]));
-    }
-    let whole = (0..N).filter(shown).map(|at| whole[at]);
-    for (column, whole) in table.column_iter_mut().zip(whole) {
-        if whole {
-            column.set_constraint(ColumnConstraint::ContentWidth);
-        }
-    }
-    if !on_terminal {
-        remove_frame(&mut table);
-    } else if let Some(columns) = table.width() {
-        fit(&mut table, usize::from(columns));
-    }
-    table.trim_fmt()
+/// Returns the text of a cell. Plain rows are for `grep` and `awk`: one line each.
+fn cell_text(cell: &str, width: Option<usize>) -> String {
+    let cell = safe(cell).replace('\t', " ");
+    if width.is_some() { cell } else { cell.replace('\n', " ") }
 }
 
-/// Removes the frame of a table that is wider than the terminal with it.
-fn fit(table: &mut Table, columns: usize) {
-    if table.lines().any(|line| line.chars().count() > columns) {
-        remove_frame(table);
-    }
-}
-
-fn remove_frame(table: &mut Table) {
-    table.load_style(presets::NOTHING);
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
+/// Returns the remark on a table of which a terminal shows a part only, because it has more lines than the screen or lacks columns.
+fn remark_on_more(rows: usize, laid: &Laid, screen: Option<usize>) -> Option<String> {
+    let is_long = rows > 1 && screen.is_some_and(|screen| laid.text.lines().count() >= screen);
+    let long = format!("{rows} rows are more than the screen");
+    let narrow = format!("left out for the width: {}", laid.left_out.join(", "));
+    let what = match (is_long, laid.left_out.is_empty()) {
+        (false, true) => return None,
+        (true, true) => long,
+        (false, false) => narrow,
+        (true, false) => format!("{long}; {narrow}"),
+    };
+    Some(format!("{what}; `| less -S` shows all"))
 }
 
 fn write_out(text: &str) -> Result<(), Error> {
@@ -373,24 +368,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn column_without_content_is_left_out_on_a_terminal_alone() {
-        let rows = || [["a", "", "b"].map(str::to_owned), ["c", "", ""].map(str::to_owned)];
-        let (shown, plain) =
-            (render(["ONE", "TWO", "THREE"], rows(), true), render(["ONE", "TWO", "THREE"], rows(), false));
-        assert!(!shown.contains("TWO") && shown.contains("ONE") && shown.contains("THREE"), "{shown}");
-        assert!(plain.contains("TWO"), "{plain}");
-        assert!(render(["ONE", "TWO"], [], true).contains("TWO"), "a table without rows has each header");
-    }
-
-    #[test]
-    fn table_wider_than_the_terminal_loses_its_frame() {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.add_row(["12345", "12345"]);
-        fit(&mut table, 17);
-        assert!(table.trim_fmt().contains('│'), "it fits");
-        fit(&mut table, 16);
-        assert_eq!(table.trim_fmt(), "12345  12345");
+    fn table_that_a_screen_cannot_show_is_remarked() {
+        let laid = |lines: usize, left_out: &[&str]| Laid {
+            text: vec!["x"; lines].join("\n"),
+            left_out: left_out.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        assert_eq!(remark_on_more(9, &laid(10, &[]), Some(24)), None);
+        assert_eq!(remark_on_more(30, &laid(31, &[]), None), None, "no terminal");
+        assert_eq!(remark_on_more(1, &laid(31, &[]), Some(24)), None, "a page is no list");
+        for (lines, left_out, said) in [(31, &[][..], "30 rows"), (9, &["PID"], "PID"), (31, &["PID"], "screen; left")]
+        {
+            let remark = remark_on_more(30, &laid(lines, left_out), Some(24));
+            assert!(remark.as_ref().is_some_and(|remark| remark.contains(said)), "{remark:?}");
+        }
     }
 
     #[test]
@@ -436,8 +426,8 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_table_is_one_line_a_row_and_safe() {
-        let rows = [["a\nb".to_owned(), "\x1b[2J".to_owned()]];
-        assert_eq!(render(["ONE", "TWO"], rows, false), "ONE  TWO\na b  \\u{1b}[2J");
+    fn cell_of_a_plain_table_is_one_safe_line() {
+        assert_eq!((cell_text("a\nb\tc", None), cell_text("a\nb", Some(80))), ("a b c".to_owned(), "a\nb".to_owned()));
+        assert_eq!(cell_text("\x1b[2J", None), "\\u{1b}[2J");
     }
 }

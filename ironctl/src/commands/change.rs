@@ -8,6 +8,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
+use crate::output::table::Columns;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
     Change, ChangeKind, ChangeStatus, ChangeSummary, Decision, DenialCode, NewChange, PAYLOAD_BYTES_MAX, Payload,
@@ -180,10 +181,11 @@ fn list(out: Output, changes: Vec<ChangeSummary>) -> Result<(), Error> {
             change.status.to_string(),
             requester(&change.requested_by),
             format!("{} of {}", change.approvals.by.len(), change.approvals.needed),
-            clock::date_and_time(&change.created_at),
+            clock::to_the_minute(&change.created_at),
         ]
     });
-    out.table(["CHANGE", "KIND", "AGENT", "STATUS", "REQUESTED BY", "APPROVALS", "REQUESTED AT"], rows)
+    let columns = ["CHANGE", "KIND", "AGENT", "STATUS", "REQUESTED BY", "APPROVALS", "REQUESTED AT"];
+    out.table(Columns::new(columns).with_least(&["APPROVALS"]), rows)
 }
 
 /// Formats a requester: `agent helper`.

@@ -8,6 +8,7 @@ use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
+use crate::output::table::Columns;
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel, NewChannelMade, routes};
@@ -197,7 +198,7 @@ fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
         return Ok(());
     }
     at.out.line("")?;
-    let rows = waiting.into_iter().map(|waiting| [waiting.identity, clock::date_and_time(&waiting.since)]);
+    let rows = waiting.into_iter().map(|waiting| [waiting.identity, clock::to_the_minute(&waiting.since)]);
     at.out.table(["SENDER WITHOUT A PERSON", "SINCE"], rows)?;
     at.out.remark("link one that you know: ironctl person link PERSON SENDER; or: ironctl channel dismiss SENDER")
 }
@@ -221,5 +222,6 @@ fn table(out: Output, channels: Vec<Channel>) -> Result<(), Error> {
             channel.hook.unwrap_or_else(|| "(closed)".to_owned()),
         ]
     });
-    out.table(["CHANNEL", "KIND", "AGENT", "RULES", "REPLIES TO", "IDEMPOTENT", "MESSAGES TO"], rows)
+    let columns = ["CHANNEL", "KIND", "AGENT", "RULES", "REPLIES TO", "IDEMPOTENT", "MESSAGES TO"];
+    out.table(Columns::new(columns).with_least(&["IDEMPOTENT"]), rows)
 }

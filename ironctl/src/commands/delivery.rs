@@ -52,6 +52,6 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 
 fn row(letter: DeadLetter) -> [String; 7] {
     let DeadLetter { delivery_id, channel, recipient, receipt, attempts, reason, settled_at, .. } = letter;
-    let settled_at = clock::date_and_time(&settled_at);
+    let settled_at = clock::to_the_minute(&settled_at);
     [delivery_id.to_string(), channel, recipient, receipt.to_string(), attempts.to_string(), reason, settled_at]
 }

@@ -118,6 +118,7 @@ fn table(out: Output, models: Vec<Model>) -> Result<(), Error> {
             model.agents.join(" "),
         ]
     });
-    out.table(["NAME", "KIND", "MODEL", "URL", "KEY", "FALLBACKS", "DEFAULT", "AGENTS"], rows)?;
+    let columns = ["NAME", "KIND", "MODEL", "URL", "KEY", "FALLBACKS", "DEFAULT", "AGENTS"];
+    out.table(columns, rows)?;
     broken.into_iter().try_for_each(|why| out.remark(why))
 }

@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
+use crate::output::table::Columns;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
     DenialCode, KeptOfPerson, NewIdentity, NewPerson, NewPlace, NewRole, Person, RemovedPerson, TokenState, routes,
@@ -228,7 +229,8 @@ fn list(out: Output, people: Vec<Person>) -> Result<(), Error> {
             person.id.to_string(),
         ]
     });
-    out.table(["PERSON", "ROLE", "IDENTITIES", "TOLD AT", "LIVE TOKENS", "ID"], rows)
+    let columns = Columns::new(["PERSON", "ROLE", "IDENTITIES", "TOLD AT", "LIVE TOKENS", "ID"]);
+    out.table(columns.with_least(&["LIVE TOKENS"]), rows)
 }
 
 fn show(out: Output, person: Person) -> Result<(), Error> {

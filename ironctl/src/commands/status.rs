@@ -6,8 +6,9 @@ use super::{inbox, mcp};
 use crate::at::At;
 use crate::failure::Error;
 use crate::output::Output;
+use crate::output::table::Columns;
 use crate::{clock, jail};
-use ironclaw_contract::operator::{SessionStatus, Status, routes};
+use ironclaw_contract::operator::{SessionPhase, SessionStatus, Status, routes};
 
 /// Prints the status as tables, or as JSON.
 pub async fn run(at: &At) -> Result<(), Error> {
@@ -18,7 +19,7 @@ pub async fn run(at: &At) -> Result<(), Error> {
         at.out.line(format!("EVERYTHING IS STOPPED since {since} by {}, until `ironctl resume`", stopped.by))?;
     }
     for warning in &status.host.warnings {
-        at.out.line(format!("warning: {warning}"))?;
+        at.out.prose(format!("warning: {warning}"))?;
     }
     let waiting = [status.calls_waiting, status.questions_waiting, status.changes_waiting];
     if waiting.iter().sum::<u64>() > 0 {
@@ -32,17 +33,23 @@ pub async fn run(at: &At) -> Result<(), Error> {
         servers(at).await?;
     }
     host(at.out, &status)?;
-    if status.sessions.is_empty() {
-        return at.out.line("no sessions; start one with `ironctl chat AGENT`");
+    let (asleep, others): (Vec<_>, Vec<_>) = status.sessions.iter().partition(|session| is_at_rest(session));
+    if !others.is_empty() {
+        sessions(at.out, others.into_iter())?;
     }
-    sessions(at.out, status.sessions.iter())
+    match (asleep.len(), status.sessions.len()) {
+        (_, 0) => at.out.line("no sessions; start one with `ironctl chat AGENT`"),
+        (0, _) => Ok(()),
+        (1, _) => at.out.line("1 session sleeps: ironctl session list"),
+        (asleep, _) => at.out.line(format!("{asleep} sessions sleep: ironctl session list")),
+    }
 }
 
 /// Prints a line about each MCP server that needs the operator.
 async fn servers(at: &At) -> Result<(), Error> {
     match at.client()?.call(routes::MCP_SERVERS, []).await {
-        Ok(servers) => servers.iter().filter_map(mcp::attention_with_repair).try_for_each(|line| at.out.line(line)),
-        Err(error) => at.out.line(format!("warning: cannot list the MCP servers: {error}")),
+        Ok(servers) => servers.iter().filter_map(mcp::attention_with_repair).try_for_each(|line| at.out.prose(line)),
+        Err(error) => at.out.prose(format!("warning: cannot list the MCP servers: {error}")),
     }
 }
 
@@ -64,6 +71,11 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
     out.table(["HOST", ""], rows)
 }
 
+/// Returns whether a session sleeps and nothing waits in it.
+fn is_at_rest(session: &SessionStatus) -> bool {
+    session.state == SessionPhase::Asleep && session.waiting == 0
+}
+
 /// Prints a table of sessions.
 fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) -> Result<(), Error> {
     let rows = sessions.map(|session| {
@@ -77,7 +89,8 @@ fn sessions<'a>(out: Output, sessions: impl Iterator<Item = &'a SessionStatus>) 
             session.jail.as_ref().map(jail::summary).unwrap_or_default(),
         ]
     });
-    out.table(["SESSION", "AGENT", "STATE", "MODE", "WAITING", "PID", "JAIL"], rows)
+    let columns = Columns::new(["SESSION", "AGENT", "STATE", "MODE", "WAITING", "PID", "JAIL"]);
+    out.table(columns.with_least(&["MODE", "WAITING"]), rows)
 }
 
 /// Returns the state of a session, with its reason if it has one.

@@ -115,13 +115,13 @@ pub fn print_issued(out: Output, issued: &IssuedToken) -> Result<(), Error> {
 /// Prints a table of tokens.
 pub fn table(out: Output, tokens: Vec<Token>) -> Result<(), Error> {
     let rows = tokens.into_iter().map(|token| {
-        let time = |at: Option<String>| at.as_deref().map(clock::date_and_time).unwrap_or_default();
+        let time = |at: Option<String>| at.as_deref().map(clock::to_the_minute).unwrap_or_default();
         [
             if token.current { format!("{} (in use)", token.id) } else { token.id.to_string() },
             token.person_name,
             token.name,
             token.state.to_string(),
-            clock::date_and_time(&token.created_at),
+            clock::to_the_minute(&token.created_at),
             time(token.expires_at),
             time(token.ended_at),
         ]

@@ -151,6 +151,10 @@ impl Terminal {
                 self.seen.extend_from_slice(&buffer[..read]);
             }
         }
+        // The last lines may still be in the terminal; at its end a read fails.
+        while let Ok(read @ 1..) = self.screen.read(&mut buffer) {
+            self.seen.extend_from_slice(&buffer[..read]);
+        }
         self.seen()
     }
 
