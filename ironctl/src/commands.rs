@@ -31,6 +31,7 @@ mod mcp;
 mod memory;
 mod message;
 mod model;
+mod named_agent;
 mod panic;
 mod person;
 mod propose;

@@ -6,6 +6,7 @@
 pub mod connection;
 pub mod directories;
 pub mod set;
+mod show;
 pub mod software;
 
 use super::propose;
@@ -13,12 +14,14 @@ use crate::at::At;
 use crate::client::Client;
 use crate::clock;
 use crate::failure::Error;
-use crate::output::Output;
+use crate::output::table::Columns;
 use clap::Subcommand;
-use ironclaw_contract::operator::{
-    Agent, AgentMcp, AgentMember, AgentMount, AgentPackages, ChangeKind, NewAgent, routes,
-};
+use ironclaw_contract::operator::{Agent, ChangeKind, NewAgent, routes};
 use serde_json::json;
+
+/// The columns of the list.
+const COLUMNS: Columns<'_, 6> =
+    Columns::new(["AGENT", "MODEL", "TOOLS", "SESSIONS", "ADDED", "ID"]).with_least(&["ID", "ADDED"]);
 
 /// The verbs of `ironctl agent`.
 #[derive(Debug, Subcommand)]
@@ -44,7 +47,7 @@ pub enum Action {
     /// List agents
     #[command(after_help = "Example:\n  ironctl agent list --json")]
     List,
-    /// Show an agent
+    /// Show an agent and everything that it can do
     #[command(after_help = "Example:\n  ironctl agent show assistant")]
     Show {
         /// Name or id
@@ -103,12 +106,12 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::List => {
             let agents = client.call(routes::AGENTS, []).await?;
             let none = "no agents; add one with `ironctl agent add NAME`";
-            at.out.list(agents, none, ["AGENT", "MODEL", "TOOLS", "SESSIONS", "ADDED", "ID"], row)
+            at.out.list(agents, none, COLUMNS, row)
         }
         Action::Show { agent } => {
             let agent = client.call(routes::AGENT, [&agent]).await?;
             at.out.json(&agent)?;
-            show(at.out, agent)
+            show::print(at.out, &agent)
         }
         Action::Set { agent, changes, yes } => set::run(at, &client, &agent, changes, yes).await,
         Action::GrantDir(args) => directories::grant(at, &client, args).await,
@@ -156,43 +159,6 @@ async fn remove(at: &At, client: &Client, agent: &str, yes: bool) -> Result<(), 
 }
 
 fn row(agent: Agent) -> [String; 6] {
-    let (tools, added) = (agent.enabled_tools.join(" "), clock::date_and_time(&agent.created_at));
+    let (tools, added) = (agent.enabled_tools.join(" "), clock::to_the_minute(&agent.created_at));
     [agent.name, agent.model, tools, agent.sessions.to_string(), added, agent.id.to_string()]
-}
-
-fn show(out: Output, agent: Agent) -> Result<(), Error> {
-    let mut rows = vec![
-        ["id".to_owned(), agent.id.to_string()],
-        [
-            "model".to_owned(),
-            if agent.follows_default { format!("{} (the default)", agent.model) } else { agent.model },
-        ],
-        ["tools".to_owned(), agent.enabled_tools.join(" ")],
-        ["sessions".to_owned(), agent.sessions.to_string()],
-        ["added".to_owned(), clock::date_and_time(&agent.created_at)],
-        ["persona".to_owned(), agent.persona],
-        ["access".to_owned(), agent.access.to_string()],
-    ];
-    let mut add = |what: &str, text: String| rows.push([what.to_owned(), text]);
-    for AgentMember { person, name, role } in agent.roles {
-        add("role", format!("{name} ({person}): {role}"));
-    }
-    for AgentMount { source, target, read_only } in agent.mounts {
-        add("mount", format!("{source} at {target}, {}", if read_only { "read only" } else { "writable" }));
-    }
-    if let Some(AgentPackages { apt, npm, pypi, layer, made_at }) = agent.packages {
-        for (of, names) in [("apt", apt), ("npm", npm), ("pypi", pypi)] {
-            if !names.is_empty() {
-                add("packages", format!("{of}: {}", names.join(" ")));
-            }
-        }
-        add("layer", format!("{layer}, built {}", clock::date_and_time(&made_at)));
-    }
-    for wiring in agent.wirings {
-        add("channel", format!("{}: {}", wiring.channel, connection::rules(&wiring)));
-    }
-    for AgentMcp { server, tools } in agent.mcp {
-        add("mcp", format!("{server}: {}", tools.join(" ")));
-    }
-    out.table(["AGENT", agent.name.as_str()], rows)
 }

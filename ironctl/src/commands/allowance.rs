@@ -2,6 +2,7 @@
 //!
 //! Adds one only after its page was shown, with a question or `--yes`. See [`crate::commands::inbox`] for single calls.
 
+use super::named_agent::NamedAgent;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
@@ -17,10 +18,7 @@ pub enum Action {
     Add(Add),
     /// List your allowances; for an owner or admin those of everyone
     #[command(after_help = "Example:\n  ironctl allowance list\n  ironctl allowance list assistant")]
-    List {
-        /// Name or id of the agent
-        agent: Option<String>,
-    },
+    List(NamedAgent),
     /// List the calls that you approved again and again, each with the command that adds an allowance
     #[command(after_help = "Example:\n  ironctl allowance offers")]
     Offers,
@@ -66,9 +64,7 @@ pub struct Add {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add(args) => add(at, args).await,
-        Action::List { agent } => {
-            list(at, at.client()?.query(routes::ALLOWANCES, [], json!({ "agent": agent })).await?)
-        }
+        Action::List(of) => list(at, at.client()?.query(routes::ALLOWANCES, [], json!({ "agent": of.name() })).await?),
         Action::Offers => {
             let offers = at.client()?.call(routes::ALLOWANCE_OFFERS, []).await?;
             at.out.json(&offers)?;
@@ -203,7 +199,7 @@ fn list(at: &At, all: Vec<Allowance>) -> Result<(), Error> {
             one.agent,
             one.tool,
             uses,
-            clock::date_and_time(&one.expires_at),
+            clock::to_the_minute(&one.expires_at),
         ]
     };
     at.out.list(all, "no allowances", ["ID", "STATUS", "PERSON", "AGENT", "TOOL", "USED", "UNTIL"], row)

@@ -131,7 +131,8 @@ async fn thread(out: Output, client: &Client, args: &Args) -> Result<Option<Stri
         return Err(failure.hinting(format!("ironctl chat {agent} begins one")));
     };
     let name = last.thread.as_deref().unwrap_or("without a name");
-    out.remark(format!("conversation {name}, last used {}", clock::date_and_time(&last.last_active_at)))?;
+    let title = last.title.map(|title| format!(" \"{title}\"")).unwrap_or_default();
+    out.remark(format!("conversation {name}{title}, last used {}", clock::date_and_time(&last.last_active_at)))?;
     Ok(last.thread)
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Never sets one itself: the change goes through the gateway. See [`crate::commands::propose`].
 
+use super::named_agent::NamedAgent;
 use super::propose;
 use crate::at::At;
 use crate::failure::Error;
@@ -27,10 +28,7 @@ pub enum Action {
     },
     /// List the destinations of all agents, or of one
     #[command(after_help = "Example:\n  ironctl destination list\n  ironctl destination list assistant")]
-    List {
-        /// Name or id of the agent
-        agent: Option<String>,
-    },
+    List(NamedAgent),
 }
 
 /// Options of `ironctl destination add`.
@@ -82,7 +80,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             )
             .await
         }
-        Action::List { agent } => list(at, agent).await,
+        Action::List(of) => list(at, of.name()).await,
     }
 }
 

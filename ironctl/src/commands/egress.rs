@@ -2,6 +2,7 @@
 //!
 //! Never sets a grant itself: the change goes through the gateway. See [`crate::commands::propose`].
 
+use super::named_agent::NamedAgent;
 use super::propose;
 use super::tool::print_tested;
 use crate::at::At;
@@ -30,10 +31,7 @@ pub enum Action {
     },
     /// List the granted hosts of all agents, or of one
     #[command(after_help = "Example:\n  ironctl egress list\n  ironctl egress list assistant")]
-    List {
-        /// Name or id of the agent
-        agent: Option<String>,
-    },
+    List(NamedAgent),
     /// Judge a request without sending it, as if a person had typed its address
     #[command(after_help = "Example:\n  ironctl egress test assistant GET https://api.github.com/zen")]
     Test {
@@ -97,7 +95,7 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             }
             propose::decide_and_print(at, ChangeKind::Egress, Some(&agent), payload, yes).await
         }
-        Action::List { agent } => list(at, agent).await,
+        Action::List(of) => list(at, of.name()).await,
         Action::Test { agent, method, url, composed } => {
             let arguments = json!({ "method": method, "url": url }).to_string();
             let allow = vec!["read".to_owned(), "send".to_owned()];

@@ -17,6 +17,7 @@ use clap::Subcommand;
 use ironclaw_contract::operator::{ChangeKind, McpListed, McpServer, routes};
 use serde_json::json;
 
+pub use show::show_tool;
 pub use wording::{attention, attention_with_repair, prose, quotation, repair};
 
 /// The verbs of `ironctl mcp`.

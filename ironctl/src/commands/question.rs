@@ -4,6 +4,7 @@
 //! [`crate::commands::answer`] for a script, [`crate::commands::inbox`] for everything that waits.
 
 use super::mcp::{prose, quotation};
+use super::named_agent::NamedAgent;
 use super::review;
 use crate::at::At;
 use crate::client::Client;
@@ -28,9 +29,8 @@ pub enum Action {
         /// Status: waiting, answered, cancelled, expired, unknown, or all [default: waiting,unknown]
         #[arg(long)]
         status: Option<String>,
-        /// Name or id of an agent
-        #[arg(long)]
-        agent: Option<String>,
+        #[command(flatten)]
+        of: NamedAgent,
     },
     /// Show a question with its options
     #[command(after_help = "Example:\n  ironctl question show qst_01j9zq4w0v2m6n8p0r2t4v6x8z")]
@@ -42,11 +42,12 @@ pub enum Action {
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
-        Action::List { status, agent } => {
-            let found = at.client()?.query(routes::QUESTIONS, [], json!({ "status": status, "agent": agent })).await?;
+        Action::List { status, of } => {
+            let query = json!({ "status": status, "agent": of.name() });
+            let found = at.client()?.query(routes::QUESTIONS, [], query).await?;
             let row = |one: InboxEntry| {
                 let agent = one.agent.clone().unwrap_or_default();
-                [one.id.to_string(), one.status.clone(), agent, clock::date_and_time(&one.expires_at), in_a_line(&one)]
+                [one.id.to_string(), one.status.clone(), agent, clock::to_the_minute(&one.expires_at), in_a_line(&one)]
             };
             let more = found.more;
             at.out.list(found.entries, "no question waits", ["ID", "STATUS", "AGENT", "UNTIL", "QUESTION"], row)?;

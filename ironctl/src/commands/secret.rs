@@ -6,9 +6,14 @@
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
+use crate::output::table::Columns;
 use crate::secret_input::{self, Typed};
 use clap::Subcommand;
 use ironclaw_contract::operator::{NewSecret, NewSecretValue, Secret, routes};
+
+/// The columns of the list.
+const COLUMNS: Columns<'_, 5> =
+    Columns::new(["SECRET", "SOURCE", "USED BY", "STORED", "CHANGED"]).with_least(&["STORED"]);
 
 /// The verbs of `ironctl secret`.
 #[derive(Debug, Subcommand)]
@@ -18,6 +23,8 @@ pub enum Action {
     Set {
         /// Name: a-z, 0-9, - and _
         name: String,
+        #[arg(hide = true, num_args = 0..)]
+        value: Vec<String>,
     },
     /// List secrets, without their values
     #[command(after_help = "Example:\n  ironctl secret list")]
@@ -27,6 +34,8 @@ pub enum Action {
     Rotate {
         /// Name of the secret
         name: String,
+        #[arg(hide = true, num_args = 0..)]
+        value: Vec<String>,
     },
     /// Remove a secret that no setting uses
     #[command(after_help = "Example:\n  ironctl secret remove openai --yes")]
@@ -40,9 +49,14 @@ pub enum Action {
 }
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
+    if let Action::Set { name, value } | Action::Rotate { name, value } = &action
+        && !value.is_empty()
+    {
+        return Err(on_the_command_line(bare(name)));
+    }
     let client = at.client()?;
     match action {
-        Action::Set { name } => {
+        Action::Set { name, .. } => {
             let value = secret_input::read(&format!("the value of secret:{}", bare(&name)), Typed::Twice)?;
             let secret = client.post(routes::SET_SECRET, [], &NewSecret { name, value }).await?;
             at.out.result(&secret, format!("stored secret:{}", secret.name))
@@ -50,9 +64,9 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
         Action::List => {
             let secrets = client.call(routes::SECRETS, []).await?;
             let none = "no secrets; store one with `ironctl secret set NAME`";
-            at.out.list(secrets, none, ["SECRET", "SOURCE", "USED BY", "STORED", "CHANGED"], row)
+            at.out.list(secrets, none, COLUMNS, row)
         }
-        Action::Rotate { name } => {
+        Action::Rotate { name, .. } => {
             let value = secret_input::read(&format!("the new value of secret:{}", bare(&name)), Typed::Twice)?;
             let secret = client.post(routes::ROTATE_SECRET, [&bare(&name)], &NewSecretValue { value }).await?;
             at.out.result(&secret, format!("secret:{} has a new value; the next request uses it", secret.name))
@@ -66,13 +80,23 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     }
 }
 
+/// Returns the refusal of a value that other programs and the history of the shell can read. It does not repeat the value.
+fn on_the_command_line(name: &str) -> Error {
+    Error::usage(
+        format!("the value of secret:{name} was on the command line, where the shell keeps it; it was not stored"),
+        format!(
+            "type it at the prompt of `ironctl secret set {name}`, or pipe it in; replace this one at its provider"
+        ),
+    )
+}
+
 /// Returns the name without `secret:`.
 fn bare(name: &str) -> &str {
     name.strip_prefix("secret:").unwrap_or(name)
 }
 
 fn row(secret: Secret) -> [String; 5] {
-    let time = |at: Option<String>| at.as_deref().map(clock::date_and_time).unwrap_or_default();
+    let time = |at: Option<String>| at.as_deref().map(clock::to_the_minute).unwrap_or_default();
     [
         secret.name,
         secret.source.to_string(),

@@ -2,25 +2,37 @@
 //!
 //! Never erases a conversation without a confirmation. See [`crate::commands::status`] for the jail of each session.
 
+mod remove;
 mod transcript;
 
+use super::named_agent::NamedAgent;
 use super::status;
 use crate::at::At;
+use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
+use crate::output::table::Columns;
 use crate::{clock, jail};
 use clap::Subcommand;
+use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{Session, TranscriptItem, routes};
 use serde::Serialize;
 use serde_json::json;
 use std::path::PathBuf;
 
+/// The columns of the list.
+const COLUMNS: Columns<'_, 8> =
+    Columns::new(["SESSION", "AGENT", "CHANNEL", "TITLE", "PERSON", "THREAD", "STATE", "LAST USE"])
+        .with_least(&["THREAD", "PERSON"]);
+
 /// The verbs of `ironctl session`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// List sessions; members see their own
-    #[command(after_help = "Example:\n  ironctl session list\n  ironctl session list --person Bob")]
+    /// List sessions, the last used one last; members see their own
+    #[command(after_help = "Example:\n  ironctl session list\n  ironctl session list --person Bob --agent assistant")]
     List {
+        #[command(flatten)]
+        of: NamedAgent,
         /// Name or id of a person; only sessions that this person began
         #[arg(long)]
         person: Option<String>,
@@ -64,24 +76,20 @@ pub enum Action {
         /// Id of the session
         session: String,
     },
-    /// Remove a session and erase its content
-    #[command(after_help = "Example:\n  ironctl session remove ses_01J9ZQ4W0V2M6N8P0R2T4V6X8Z --yes")]
-    Remove {
-        /// Id of the session
-        session: String,
-        /// Remove it without a confirmation
-        #[arg(long)]
-        yes: bool,
-    },
+    /// Remove a session and erase its content, or all without a use for some days
+    Remove(remove::Args),
 }
 
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     let client = at.client()?;
     match action {
-        Action::List { person } => {
-            let sessions = client.query(routes::SESSIONS, [], json!({ "person": person })).await?;
-            let none = "no sessions; start one with `ironctl chat AGENT`";
-            at.out.list(sessions, none, ["SESSION", "PERSON", "AGENT", "THREAD", "STATE", "LAST USE"], row)
+        Action::List { person, of } => {
+            let agent = agent_name(&client, of.name()).await?;
+            let mut sessions = client.query(routes::SESSIONS, [], json!({ "person": person })).await?;
+            sessions.retain(|session| agent.as_ref().is_none_or(|agent| *agent == session.status.agent));
+            // The newest is the nearest to the prompt.
+            sessions.sort_by_key(|session| session.last_used_ms);
+            at.out.list(sessions, "no sessions; start one with `ironctl chat AGENT`", COLUMNS, row)
         }
         Action::Show { session, last } => {
             let found = client.call(routes::SESSION, [&session]).await?;
@@ -105,18 +113,46 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             client.send(routes::RELEASE_SESSION, [&session]).await?;
             at.out.result(&json!({ "released": session }), format!("released {session}"))
         }
-        Action::Remove { session, yes } => {
-            at.out.confirm(&format!("remove {session} and erase its content"), yes)?;
-            client.send(routes::REMOVE_SESSION, [&session]).await?;
-            at.out.result(&json!({ "removed": session }), format!("removed {session}"))
-        }
+        Action::Remove(args) => remove::run(at, &client, args).await,
     }
 }
 
-fn row(session: Session) -> [String; 6] {
-    let Session { status, person_name, thread, last_active_at, .. } = session;
-    let (state, last_use) = (status::state(&status), clock::date_and_time(&last_active_at));
-    [status.id.to_string(), person_name.unwrap_or_default(), status.agent, thread, state, last_use]
+/// Returns the name of an agent that is named by its name or its id.
+pub async fn agent_name(client: &Client, agent: Option<String>) -> Result<Option<String>, Error> {
+    match agent {
+        Some(id) if id.parse::<AgentId>().is_ok() => Ok(Some(client.call(routes::AGENT, [&id]).await?.name)),
+        named => Ok(named),
+    }
+}
+
+fn row(session: Session) -> [String; 8] {
+    let (channel, thread, last_use) =
+        (channel(&session), thread(&session), clock::to_the_minute(&session.last_active_at));
+    let Session { status, person_name, title, .. } = session;
+    let state = status::state(&status);
+    [
+        status.id.to_string(),
+        status.agent,
+        channel,
+        title.unwrap_or_default(),
+        person_name.unwrap_or_default(),
+        thread,
+        state,
+        last_use,
+    ]
+}
+
+/// Returns the channel of a session, or the agent whose messages it gets.
+fn channel(session: &Session) -> String {
+    match &session.asked_by {
+        Some(agent) => format!("agent {agent}"),
+        None => session.channel.clone(),
+    }
+}
+
+/// Returns the thread of a session. That of another agent's messages is the id of a person.
+fn thread(session: &Session) -> String {
+    if session.asked_by.is_some() { String::new() } else { session.thread.clone() }
 }
 
 /// The JSON of a session.
@@ -128,11 +164,14 @@ struct Shown<'a> {
 }
 
 fn show(out: Output, session: Session) -> Result<(), Error> {
+    let (channel, thread) = (channel(&session), thread(&session));
     let status = session.status;
     let mut rows = vec![
+        ["title".to_owned(), session.title.unwrap_or_default()],
         ["person".to_owned(), session.person_name.unwrap_or_default()],
         ["agent".to_owned(), status.agent],
-        ["thread".to_owned(), session.thread],
+        ["channel".to_owned(), channel],
+        ["thread".to_owned(), thread],
         ["state".to_owned(), status.state.to_string()],
         ["reason".to_owned(), status.reason.unwrap_or_default()],
         ["mode".to_owned(), status.mode.to_string()],

@@ -113,9 +113,21 @@ pub async fn propose(
     }
     let decided = decide(at, &at.client()?, ChangeKind::McpConfirm, None, payload, yes).await?;
     if decided.as_ref().is_none_or(|change| change.status == ChangeStatus::Applied) {
-        at.out.remark(format!("let an agent call its tools: ironctl mcp grant AGENT {}", quoted(server)))?;
+        remark_on_holders(at, server).await?;
     }
     Ok(decided)
+}
+
+/// Prints the agents that may call tools of a server, or the command that lets one call them.
+async fn remark_on_holders(at: &At, server: &str) -> Result<(), Error> {
+    // The confirmation is done, so a failed request is no failure of it.
+    let holders =
+        at.client()?.call(routes::MCP_SERVER, [&server]).await.map(|server| server.agents).unwrap_or_default();
+    if holders.is_empty() {
+        return at.out.remark(format!("let an agent call its tools: ironctl mcp grant AGENT {}", quoted(server)));
+    }
+    let names: Vec<String> = holders.into_iter().map(|holder| holder.agent).collect();
+    at.out.remark(format!("agents that have its tools: {}", names.join(" ")))
 }
 
 /// Reads a file with manifests; the host refuses one that is wrong.

@@ -26,10 +26,47 @@ pub async fn run(at: &At, server: &str, has_manifest: bool) -> Result<(), Error>
     table::print(at.out, &server)?;
     if let Some(digest) = &server.digest {
         // A table would break the digest in two.
-        at.out.line(format!("digest of this listing: {digest}"))?;
+        at.out.prose(format!("digest of this listing: {digest}"))?;
     }
     words(at.out, &server)
 }
+
+/// Prints one tool of a server, by the name that models see.
+pub async fn show_tool(at: &At, offered: &str) -> Result<(), Error> {
+    let unknown = || {
+        let error = Error::failed("tool_unknown", format!("there is no tool {offered:?}"));
+        error.hinting("`ironctl tool list` shows the tools of the host, `ironctl mcp show SERVER` those of a server")
+    };
+    if !offered.contains(SEPARATOR) {
+        return Err(unknown());
+    }
+    let servers = at.client()?.call(routes::MCP_SERVERS, []).await?;
+    let is_meant = |tool: &&McpServerTool| tool.offered_as.as_deref() == Some(offered);
+    let found = servers.iter().find_map(|server| Some((server, server.tools.iter().find(is_meant)?)));
+    let (server, tool) = found.ok_or_else(unknown)?;
+    at.out.json(&json!({ "server": server.name, "tool": tool }))?;
+    at.out.line(format!("{offered}: {} of the MCP server {}", name(&tool.name), name(&server.name)))?;
+    table::print_one(at.out, tool)?;
+    let agents: Vec<&str> = server
+        .agents
+        .iter()
+        .filter(|holder| holder.tools.contains(&tool.name))
+        .map(|holder| holder.agent.as_str())
+        .collect();
+    at.out.line(if agents.is_empty() {
+        "no agent has it".to_owned()
+    } else {
+        format!("agents: {}", agents.join(" "))
+    })?;
+    if !tool.description.is_empty() {
+        at.out.line("description by the server:")?;
+        quote(at.out, &tool.description)?;
+    }
+    Ok(())
+}
+
+/// Between the server and the tool in the name that models see.
+const SEPARATOR: &str = "__";
 
 fn rows(server: &McpServer) -> Vec<[String; 2]> {
     let mut rows: Vec<[String; 2]> = Vec::new();

@@ -5,6 +5,7 @@
 use super::wording::{name, prose};
 use crate::failure::Error;
 use crate::output::Output;
+use crate::output::table::Columns;
 use ironclaw_contract::operator::{McpListed, McpServer, McpServerTool};
 use std::collections::BTreeMap;
 
@@ -12,25 +13,38 @@ use std::collections::BTreeMap;
 pub fn print(out: Output, server: &McpServer) -> Result<(), Error> {
     if server.tools.is_empty() {
         return match &server.problem {
-            Some(problem) => out.line(format!("its tools have no rules: {}", prose(problem))),
+            Some(problem) => out.prose(format!("its tools have no rules: {}", prose(problem))),
             None => out.line("it lists no tools"),
         };
     }
-    let header = ["TOOL", "CLASS", "ARGUMENTS", "LABELS", "A PERSON IS ASKED", "LOOSENED", "LISTING"];
+    let header = Columns::new(["TOOL", "CLASS", "ARGUMENTS", "LABELS", "A PERSON IS ASKED", "LOOSENED", "LISTING"]);
     // Without confirmed tools to compare with, each tool is new.
     let is_compared = server.tools.iter().any(|tool| tool.listed != McpListed::New);
     out.table(header, server.tools.iter().map(|tool| row(tool, is_compared)))?;
     if server.tools.iter().any(|tool| asks(tool).contains(AFTER)) {
-        out.line(format!("{AFTER}: once the conversation holds text that no person typed"))?;
+        out.prose(format!("{AFTER}: once the conversation holds text that no person typed"))?;
     }
     match server.tools.iter().filter(|tool| !tool.loosened.is_empty()).count() {
         0 => out.line("every tool has the strictest rules"),
         count => out.line(format!("{count} of {} tools are less strict: see LOOSENED", server.tools.len())),
     }?;
     match &server.problem {
-        Some(problem) => out.line(format!("its listing cannot be confirmed: {}", prose(problem))),
+        Some(problem) => out.prose(format!("its listing cannot be confirmed: {}", prose(problem))),
         None => Ok(()),
     }
+}
+
+/// Prints the class, the rules and the labels of one tool.
+pub fn print_one(out: Output, tool: &McpServerTool) -> Result<(), Error> {
+    out.prose(format!("class {}; a person is asked: {}", tool.class, asks(tool)))?;
+    if !tool.loosened.is_empty() {
+        let loosened: Vec<String> = tool.loosened.iter().map(|part| prose(part)).collect();
+        out.prose(format!("less strict than the strictest rules: {}", loosened.join(", ")))?;
+    }
+    if !tool.labels.is_empty() {
+        out.line(format!("labels of its results: {}", tool.labels.join(" ")))?;
+    }
+    out.table(["ARGUMENT", "RULE"], tool.rules.iter().map(|(argument, rule)| [name(argument), rule.clone()]))
 }
 
 fn row(tool: &McpServerTool, is_compared: bool) -> [String; 7] {

@@ -4,6 +4,7 @@
 
 use crate::at::At;
 use crate::client::Client;
+use crate::commands::named_agent::NamedAgent;
 use crate::commands::propose;
 use crate::failure::Error;
 use ironclaw_contract::operator::{
@@ -92,15 +93,14 @@ pub struct Set {
     unpin: bool,
 }
 
-/// The skills of an agent.
+/// The skills of all agents, or of one.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl skill list --agent assistant\n  ironctl skill list --agent assistant --outdated"
+    after_help = "Example:\n  ironctl skill list\n  ironctl skill list assistant\n  ironctl skill list --agent assistant --outdated"
 )]
 pub struct List {
-    /// Name of the agent
-    #[arg(long)]
-    agent: String,
+    #[command(flatten)]
+    of: NamedAgent,
     /// Ask the sources, and list only the skills with a newer version
     #[arg(long)]
     outdated: bool,
@@ -136,7 +136,7 @@ pub async fn add(at: &At, Add { skill, agent, reason, yes }: Add) -> Result<(), 
 
 pub async fn upgrade(at: &At, Upgrade { name, agent, to, yes }: Upgrade) -> Result<(), Error> {
     let (client, back) = (at.client()?, to.is_some());
-    if !installed(&client, &agent, false).await?.iter().any(|skill| skill.name == name) {
+    if !installed(&client, Some(&agent), false).await?.iter().any(|skill| skill.name == name) {
         let message = format!("agent {agent} has no skill {name}");
         return Err(Error::failed("skill_unknown", message)
             .hinting(format!("add it: ironctl skill add {name} --agent {agent}")));
@@ -165,14 +165,15 @@ pub async fn set(at: &At, Set { name, agent, pin, .. }: Set) -> Result<(), Error
     at.out.line(format!("skill {} {said} version {}", skill.name, skill.version))
 }
 
-pub async fn list(at: &At, List { agent, outdated }: List) -> Result<(), Error> {
-    let mut skills = installed(&at.client()?, &agent, outdated).await?;
+pub async fn list(at: &At, List { of, outdated }: List) -> Result<(), Error> {
+    let mut skills = installed(&at.client()?, of.name().as_deref(), outdated).await?;
     if outdated {
         skills.retain(|skill| skill.newest.is_some());
     }
     let row = |skill: InstalledSkill| {
         let pinned = if skill.pinned { "pinned" } else { "" };
         [
+            skill.agent,
             skill.name,
             skill.version,
             skill.newest.unwrap_or_default(),
@@ -184,12 +185,12 @@ pub async fn list(at: &At, List { agent, outdated }: List) -> Result<(), Error> 
     at.out.list(
         skills,
         if outdated { "no newer versions" } else { "no skills" },
-        ["NAME", "VERSION", "NEWEST", "SIGNER", "STATE", "PINNED"],
+        ["AGENT", "NAME", "VERSION", "NEWEST", "SIGNER", "STATE", "PINNED"],
         row,
     )
 }
 
-async fn installed(client: &Client, agent: &str, newest: bool) -> Result<Vec<InstalledSkill>, Error> {
+async fn installed(client: &Client, agent: Option<&str>, newest: bool) -> Result<Vec<InstalledSkill>, Error> {
     client.query(routes::SKILLS, [], json!({ "agent": agent, "newest": newest })).await
 }
 
@@ -206,10 +207,10 @@ pub async fn show(at: &At, Show { name, version, file }: Show) -> Result<(), Err
         };
         return at.out.line(text);
     }
-    at.out.line(format!("{name} {version}: {description}"))?;
-    at.out.line(format!("signed with the key {signer}; from the source {source}; {digest}"))?;
-    at.out.line(format!("versions: {}", versions.join(", ")))?;
-    at.out.line(format!("grants: {grants}"))?;
+    at.out.prose(format!("{name} {version}: {description}"))?;
+    at.out.prose(format!("signed with the key {signer}; from the source {source}; {digest}"))?;
+    at.out.prose(format!("versions: {}", versions.join(", ")))?;
+    at.out.prose(format!("grants: {grants}"))?;
     let files = files.as_object().cloned().unwrap_or_default();
     at.out.table(
         ["FILE", "DIGEST"],

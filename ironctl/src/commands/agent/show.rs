@@ -1,0 +1,163 @@
+//! `ironctl agent show`: an agent and everything that it can do, in groups.
+//!
+//! Never leaves out a part that the host sent, except digests. See [`crate::commands::agent`].
+
+use super::connection;
+use crate::clock;
+use crate::commands::usage;
+use crate::failure::Error;
+use crate::output::Output;
+use ironclaw_contract::operator::{
+    Agent, AgentAbilities, AgentBudget, AgentGroup, AgentMcp, AgentMember, AgentMount, AgentPackages, AgentScope,
+    Allowance, AllowanceStatus, Commands, Destination, DestinationState, EgressGrant, InstalledSkill, ScheduleView,
+    SkillTrust,
+};
+
+/// The rows of the page: the name of a group in its first row, and a text.
+#[derive(Default)]
+struct Page {
+    rows: Vec<[String; 2]>,
+}
+
+impl Page {
+    /// Adds a group, if it has texts.
+    fn add(&mut self, group: &str, texts: impl IntoIterator<Item = String>) {
+        let rows = texts.into_iter().filter(|text| !text.is_empty());
+        for (at, text) in rows.enumerate() {
+            self.rows.push([if at == 0 { group.to_owned() } else { String::new() }, text]);
+        }
+    }
+}
+
+/// Prints an agent. A member gets only its settings.
+pub fn print(out: Output, agent: &Agent) -> Result<(), Error> {
+    let mut page = Page::default();
+    let default = if agent.follows_default { " (the default)" } else { "" };
+    page.add("model", [format!("{}{default}", agent.model)]);
+    page.add("persona", [agent.persona.clone()]);
+    let guard = agent.abilities.as_ref().map(|abilities| abilities.mode.to_string());
+    page.add("guard mode", guard);
+    page.add("tools", [agent.enabled_tools.join(" ")]);
+    if let Some(abilities) = &agent.abilities {
+        page.add("by itself", [abilities.automatic_tools.join(" ")]);
+    }
+    page.add("MCP tools", agent.mcp.iter().map(|AgentMcp { server, tools }| format!("{server}: {}", tools.join(" "))));
+    page.add("directories", agent.mounts.iter().map(mount));
+    page.add("packages", agent.packages.iter().flat_map(packages));
+    if let Some(abilities) = &agent.abilities {
+        add_abilities(&mut page, &agent.name, abilities);
+    }
+    let roles = agent.roles.iter().map(|AgentMember { name, role, .. }| format!("{name} is {role}"));
+    let access = if agent.roles.is_empty() { None } else { Some(roles.collect::<Vec<_>>().join(", ")) };
+    page.add("access", [agent.access.to_string()].into_iter().chain(access));
+    page.add(
+        "channels",
+        agent.wirings.iter().map(|wiring| format!("{}: {}", wiring.channel, connection::rules(wiring))),
+    );
+    let added = clock::to_the_minute(&agent.created_at);
+    page.add("id", [format!("{}, {} sessions, added {added}", agent.id, agent.sessions)]);
+    out.table(["AGENT", agent.name.as_str()], page.rows)
+}
+
+fn add_abilities(page: &mut Page, agent: &str, abilities: &AgentAbilities) {
+    let AgentAbilities { hosts, destinations, groups, skills, schedules, allowances, ceilings, scopes, .. } = abilities;
+    page.add("hosts", hosts.iter().map(host));
+    page.add("sends to", destinations.iter().map(destination));
+    page.add("groups", groups.iter().map(|found| group(agent, found)));
+    page.add("skills", [skills.iter().map(skill).collect::<Vec<_>>().join(", ")]);
+    page.add("schedules", schedules.iter().map(schedule));
+    page.add("allowances", allowances.iter().filter(|one| one.status == AllowanceStatus::Active).map(allowance));
+    page.add("ceilings", [budget(ceilings)]);
+    page.add("asked by", scopes.iter().filter_map(|found| scope(found)));
+}
+
+fn mount(AgentMount { source, target, read_only }: &AgentMount) -> String {
+    format!("{source} at {target}, {}", if *read_only { "read only" } else { "writable" })
+}
+
+fn packages(AgentPackages { apt, npm, pypi, made_at, .. }: &AgentPackages) -> Vec<String> {
+    let named = [("apt", apt), ("npm", npm), ("pypi", pypi)];
+    let mut lines: Vec<String> = named
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(of, names)| format!("{of}: {}", names.join(" ")))
+        .collect();
+    lines.push(format!("built {}", clock::to_the_minute(made_at)));
+    lines
+}
+
+/// Formats a granted host: methods, paths, secret, and the use by commands.
+fn host(grant: &EgressGrant) -> String {
+    let EgressGrant { host, port, methods, paths, secret, commands, .. } = grant;
+    let place = port.map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+    let paths = match (commands, paths.is_empty()) {
+        (Some(Commands::Tunnel), _) => "paths not limited".to_owned(),
+        (_, true) => "typed addresses".to_owned(),
+        (_, false) => paths.join(" "),
+    };
+    let mut parts = vec![format!("{place} {}", methods.join(" ")).trim_end().to_owned(), paths];
+    parts.extend(secret.as_ref().map(|secret| format!("secret:{secret}")));
+    parts.extend(commands.map(|commands| format!("commands: {commands}")));
+    if pushes(grant) {
+        parts.push("push".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// Returns whether commands may push to a repository of a host.
+fn pushes(grant: &EgressGrant) -> bool {
+    grant.commands.is_some() && grant.paths.iter().any(|path| path.ends_with("/git-receive-pack"))
+}
+
+fn destination(found: &Destination) -> String {
+    let Destination { name, channel, address, thread, person, to_agent, state, .. } = found;
+    let place = match (to_agent, thread) {
+        (Some(agent), _) => format!("agent {agent}"),
+        (None, Some(thread)) => format!("{channel}:{address}#{thread}"),
+        (None, None) => format!("{channel}:{address}"),
+    };
+    let person = if person.is_empty() { String::new() } else { format!(" ({person})") };
+    let state = if *state == DestinationState::Active { String::new() } else { format!(", {state}") };
+    format!("{name}: {place}{person}{state}")
+}
+
+fn group(agent: &str, AgentGroup { name, agents, tools }: &AgentGroup) -> String {
+    let others: Vec<&str> = agents.iter().map(String::as_str).filter(|other| *other != agent).collect();
+    let tools = if tools.is_empty() { String::new() } else { format!("; at their request: {}", tools.join(" ")) };
+    format!("{name}, with {}{tools}", others.join(" "))
+}
+
+fn skill(InstalledSkill { name, version, state, pinned, .. }: &InstalledSkill) -> String {
+    let state = if *state == SkillTrust::Trusted { String::new() } else { format!(" ({state})") };
+    format!("{name} {version}{}{state}", if *pinned { " (pinned)" } else { "" })
+}
+
+fn schedule(found: &ScheduleView) -> String {
+    let ScheduleView { id, recurrence, may, reply_to, state, .. } = found;
+    let may = if may.is_empty() { "read".to_owned() } else { format!("read {}", may.join(" ")) };
+    format!("{id} {recurrence}, {state}, may {may}, to {reply_to}")
+}
+
+fn allowance(one: &Allowance) -> String {
+    let until = clock::to_the_minute(&one.expires_at);
+    format!("{}: {} for {}, {} of {} calls until {until}", one.id, one.tool, one.person, one.used, one.count)
+}
+
+fn budget(AgentBudget { tokens_per_day, cost_per_day_micros }: &AgentBudget) -> String {
+    let tokens = tokens_per_day.map(|tokens| format!("tokens a day {tokens}"));
+    let cost = cost_per_day_micros.map(|cost| format!("cost a day {}", usage::money(cost)));
+    tokens.into_iter().chain(cost).collect::<Vec<_>>().join(", ")
+}
+
+/// Formats the classes that a kind of principal may ask for; `None` for a text without a seal, which no person sent.
+fn scope(AgentScope { principal, may, unasked }: &AgentScope) -> Option<String> {
+    let by_word: Vec<&str> = may.iter().filter(|class| !unasked.contains(class)).map(String::as_str).collect();
+    let more = if by_word.is_empty() { String::new() } else { format!("; by their words {}", by_word.join(" ")) };
+    match principal.as_str() {
+        "unsigned" => None,
+        "agent" => Some("an agent: nothing but the tools of its group".to_owned()),
+        "schedule" => Some(format!("a schedule: {}; and its list", unasked.join(" "))),
+        _ if may.is_empty() => Some(format!("a {principal}: nothing")),
+        _ => Some(format!("a {principal}: {}{more}", unasked.join(" "))),
+    }
+}
