@@ -40,6 +40,7 @@ pub mod driven {
     pub use crate::registry::live_settings::{ApprovalConfig, HostPolicy, LiveSettings};
     pub use crate::registry::policy::Policy;
     pub use crate::registry::tools::catalogue::Catalogue;
+    pub use crate::registry::tools::levels::Room;
     pub use crate::registry::{Agent, LOOPBACK, Mode, find_agent, owner};
     pub use crate::runtime::schedules as runs;
     pub use crate::sessions::store as sessions;

@@ -47,7 +47,7 @@ mod e2e {
     pub(crate) mod facts;
     mod feedback;
     pub(crate) mod files;
-    mod git_push;
+    pub(crate) mod git_push;
     mod images;
     pub(crate) mod mcp;
     mod mcp_demo;
@@ -125,6 +125,7 @@ mod chaos {
     pub(crate) mod kill;
     mod load;
     mod lost_record;
+    pub(crate) mod month;
     mod panic_homes;
     pub(crate) mod scale;
     mod schedules;
@@ -152,4 +153,5 @@ mod ops {
     pub(crate) mod stops;
     mod test_command;
     mod uninstall;
+    mod walk;
 }

@@ -23,7 +23,8 @@ use ironclaw_contract::seam::socket::Context;
 use ironclaw_host::driven::context::{self, ItemCache, Reader};
 use ironclaw_host::driven::sessions::{self, Session};
 use ironclaw_host::driven::turn::{self, Turn};
-use ironclaw_host::driven::{Agent, find_agent, items};
+use ironclaw_host::driven::{Agent, Room, find_agent, items};
+use ironclaw_judge::egress::Loopback;
 use ironclaw_model::Prompt;
 use ironclaw_state::home::Home;
 use ironclaw_state::keys::{ContentKey, MasterKey};
@@ -139,6 +140,13 @@ fn compose(
 ) -> Prompt {
     let (checked, _) =
         context::check(tx, session.id, &[], refs, agent.mode, BYTES_MAX, sealer, cache).expect("a context");
-    let reader = Reader { agent, turn, is_script: true, zone: &TimeZone::UTC };
+    let reader = Reader {
+        agent,
+        turn,
+        is_script: true,
+        zone: &TimeZone::UTC,
+        loopback: Loopback::Refused,
+        room: Room::default(),
+    };
     context::compose(tx, &reader, checked, key, cache).expect("a prompt")
 }

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 const IDENTITY: &str = "-c user.name=Ada -c user.email=ada@example.org";
 
 /// A host with an agent that may push to `/ada/tulip.git` of a server, which needs a secret.
-struct Forge {
-    host: TestHost,
+pub(crate) struct Forge {
+    pub(crate) host: TestHost,
     site: GitSite,
     bare: PathBuf,
     /// Scheme and host of the addresses for pushes.
@@ -26,7 +26,7 @@ impl Forge {
         Self::on(TestHost::new(), options)
     }
 
-    fn on(host: TestHost, options: &[&str]) -> Self {
+    pub(crate) fn on(host: TestHost, options: &[&str]) -> Self {
         Self::at("http://127.0.0.1", GitSite::start(), host, options)
     }
 
@@ -65,7 +65,7 @@ impl Forge {
     }
 
     /// Makes an empty commit with this subject in the workspace.
-    fn commit(&self, subject: &str) {
+    pub(crate) fn commit(&self, subject: &str) {
         let said = self.run(&format!("git -C w {IDENTITY} commit --allow-empty --quiet -m \"{subject}\""));
         assert!(said.contains("[exit code 0]"), "{said}");
     }
@@ -76,7 +76,7 @@ impl Forge {
     }
 
     /// Asks for a push that waits. Returns the request.
-    fn ask(&self) -> Value {
+    pub(crate) fn ask(&self) -> Value {
         let asked = self.host.ctl(&["--json", "chat", "a", &format!("push w to {} branch main", self.url())]);
         assert_eq!(asked.code, 1, "{} {}", asked.stdout, asked.stderr);
         self.host.ctl(&["--json", "inbox"]).ok().json()[0].clone()
@@ -95,7 +95,7 @@ impl Forge {
     }
 
     /// Returns the subjects of the branch on the server, the newest first.
-    fn subjects(&self) -> Vec<String> {
+    pub(crate) fn subjects(&self) -> Vec<String> {
         git(&self.bare, &["log", "--format=%s", "main"]).lines().map(str::to_owned).collect()
     }
     fn pushes(&self) -> usize {

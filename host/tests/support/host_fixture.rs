@@ -408,7 +408,7 @@ pub(crate) fn programs(build: Build) -> &'static Path {
             programs(Build::Plain);
             cargo(&FAILPOINTS_BUILD, host);
             let own = program_directory();
-            copy(&[&from.join("ironctl")], own.path());
+            copy(&[&from.join("ironctl"), &from.join("ironclaw-mcp-demo")], own.path());
             copy(&[&from.join("ironclaw-host-failpoints")], &own.path().join("ironclaw-host"));
             copy(&[&from.join("ironclaw-sandbox-failpoints")], &own.path().join("ironclaw-sandbox"));
             own

@@ -1,0 +1,66 @@
+//! Each list and page of `ironctl`, read on a terminal of 80×24.
+
+use crate::support::host_fixture::TestHost;
+use crate::support::terminal;
+
+/// The width of the terminal.
+const COLUMNS: usize = 80;
+
+/// The lists and pages that a person reads.
+const LISTS: [&[&str]; 24] = [
+    &["status"],
+    &["usage"],
+    &["inbox"],
+    &["agent", "list"],
+    &["agent", "show", "a"],
+    &["session", "list"],
+    &["schedule", "list"],
+    &["change", "list"],
+    &["channel", "list"],
+    &["delivery", "list"],
+    &["destination", "list"],
+    &["group", "list"],
+    &["person", "list"],
+    &["token", "list"],
+    &["model", "list"],
+    &["mcp", "list"],
+    &["mcp", "show", "demo"],
+    &["tool", "list"],
+    &["memory", "list", "notes"],
+    &["skill", "list", "--agent", "a"],
+    &["secret", "list"],
+    &["file", "list", "a"],
+    &["allowance", "list"],
+    &["audit", "tail"],
+];
+
+/// The most lines of a row, and of all that is not a row. A column that became unreadable makes more.
+const LINES_OF_A_ROW: usize = 4;
+const OTHER_LINES: usize = 24;
+
+/// Reads every list, and checks that each line fits the terminal and that no row takes a screen.
+pub(super) fn read(host: &TestHost) {
+    let (mut wide, mut long) = (Vec::new(), Vec::new());
+    for list in LISTS {
+        let mut command = host.command("ironctl");
+        command.arg("--home").arg(&host.home).args(list).env("TERM", "xterm");
+        let seen = terminal::run(command, &[" -- "], |_| String::new());
+        assert_eq!(seen.code, 0, "{list:?}: {:#?}", seen.lines);
+        let shown = host.ctl(&[&["--json"], list].concat());
+        // A list is an array, or an object on each line.
+        let rows = serde_json::from_str::<Vec<serde_json::Value>>(&shown.stdout)
+            .map_or(shown.stdout.lines().count(), |rows| rows.len());
+        if seen.lines.len() > rows * LINES_OF_A_ROW + OTHER_LINES {
+            long.push(format!("{list:?}: {rows} rows in {} lines", seen.lines.len()));
+        }
+        println!("$ ironctl {}", list.join(" "));
+        for line in &seen.lines {
+            println!("{line}");
+            if line.chars().count() > COLUMNS {
+                wide.push(format!("{list:?}: {line}"));
+            }
+        }
+    }
+    assert!(long.is_empty(), "lists whose rows take too many lines: {long:#?}");
+    assert!(wide.is_empty(), "lines wider than the terminal: {wide:#?}");
+}
