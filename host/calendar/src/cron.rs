@@ -57,6 +57,13 @@ impl Cron {
         })
     }
 
+    /// Returns the number of matching minutes of a day before this one.
+    fn minutes_before(&self, minute: i64) -> u64 {
+        let (hour, rest) = (u32::try_from(minute / 60).unwrap_or(0), u32::try_from(minute % 60).unwrap_or(0));
+        let whole = self.hour.count_before(hour) * self.minute.count_before(u64::BITS - 1);
+        if self.hour.has(hour) { whole + self.minute.count_before(rest) } else { whole }
+    }
+
     /// Returns whether a day of some year matches.
     fn matches_ever(&self) -> bool {
         let either = !self.day.has_star() && !self.weekday.has_star();
@@ -89,6 +96,22 @@ impl WallTimes for Cron {
             from = 0;
         }
         None
+    }
+
+    fn count(&self, wall: i64, end: i64) -> u64 {
+        let minute = |wall: i64| wall.saturating_add(MINUTE_MS - 1).div_euclid(MINUTE_MS);
+        let (from, end) = (minute(wall), minute(end));
+        let Ok(mut date) = EPOCH.checked_add(from.div_euclid(MINUTES_OF_DAY).days()) else { return 0 };
+        let (mut midnight, mut count) = (from.div_euclid(MINUTES_OF_DAY) * MINUTES_OF_DAY, 0);
+        while midnight < end {
+            if self.matches_month(date) && self.matches_day(date) {
+                let before = |minute: i64| self.minutes_before((minute - midnight).clamp(0, MINUTES_OF_DAY));
+                count += before(end) - before(from);
+            }
+            let Ok(tomorrow) = date.tomorrow() else { break };
+            (date, midnight) = (tomorrow, midnight + MINUTES_OF_DAY);
+        }
+        count
     }
 
     fn counts_twice(&self) -> bool {

@@ -38,12 +38,25 @@ impl Interval {
                 let passed = after.checked_sub(anchor)?.div_euclid(period);
                 anchor.checked_add(passed.checked_add(1)?.checked_mul(period)?)
             }
-            Length::Days(days) => {
-                let offset = zone.rules().to_offset(Timestamp::from_millisecond(anchor).ok()?).seconds();
-                let first = anchor + i64::from(offset) * 1000;
-                wall::next_after(zone, after, &Repeated { first, period: days * DAY_MS })
-            }
+            Length::Days(days) => wall::next_after(zone, after, &Repeated::from_anchor(anchor, zone, days)?),
         }
+    }
+
+    /// Returns the number of occurrences after `after` and not after `until`.
+    pub(crate) fn count_between(self, anchor: i64, zone: &Zone, after: i64, until: i64) -> u64 {
+        if until < anchor {
+            return 0;
+        }
+        let (begin, at_anchor) = if after < anchor { (anchor, 1) } else { (after, 0) };
+        let later = match self.0 {
+            Length::Minutes(minutes) => {
+                let passed = |at: i64| at.saturating_sub(anchor).div_euclid(minutes * MINUTE_MS);
+                u64::try_from(passed(until) - passed(begin)).unwrap_or(0)
+            }
+            Length::Days(days) => Repeated::from_anchor(anchor, zone, days)
+                .map_or(0, |times| wall::count_between(zone, begin, until, &times)),
+        };
+        at_anchor + later
     }
 }
 
@@ -53,10 +66,27 @@ struct Repeated {
     period: i64,
 }
 
+impl Repeated {
+    fn from_anchor(anchor: i64, zone: &Zone, days: i64) -> Option<Self> {
+        let offset = zone.rules().to_offset(Timestamp::from_millisecond(anchor).ok()?).seconds();
+        Some(Self { first: anchor + i64::from(offset) * 1000, period: days * DAY_MS })
+    }
+
+    /// Returns the number of periods from the first wall time to the first one that is not before this one; at least one.
+    fn periods_to(&self, wall: i64) -> Option<i64> {
+        let passed = wall.checked_sub(self.first)?.checked_add(self.period - 1)?.div_euclid(self.period);
+        Some(passed.max(1))
+    }
+}
+
 impl WallTimes for Repeated {
     fn first_from(&self, wall: i64) -> Option<i64> {
-        let passed = wall.checked_sub(self.first)?.checked_add(self.period - 1)?.div_euclid(self.period);
-        self.first.checked_add(passed.max(1).checked_mul(self.period)?)
+        self.first.checked_add(self.periods_to(wall)?.checked_mul(self.period)?)
+    }
+
+    fn count(&self, wall: i64, end: i64) -> u64 {
+        let between = || Some(self.periods_to(end)? - self.periods_to(wall)?);
+        between().and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
     }
 
     fn counts_twice(&self) -> bool {

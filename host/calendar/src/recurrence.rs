@@ -18,6 +18,8 @@ const LOCAL_BYTES_MIN: usize = 16;
 const INSTANT_BYTES_MIN: usize = 20;
 /// Bytes of the longest time, with a fraction of nine digits and an offset.
 const TIME_BYTES_MAX: usize = 40;
+/// The word between a recurrence and its first instant.
+const FROM: &str = " from ";
 /// Longer than the distance of any wall time from UTC.
 const TWO_DAYS_MS: i64 = 48 * 60 * 60_000;
 
@@ -29,6 +31,8 @@ pub enum Recurrence {
     /// At equal distances.
     Every(Interval),
     At(At),
+    /// Once at this instant, and then at the times of another recurrence after it. A period counts from the instant.
+    From(At, Box<Recurrence>),
 }
 
 /// The kind of a recurrence, which says how to read its text.
@@ -94,24 +98,56 @@ impl Recurrence {
         }
     }
 
+    /// Returns the recurrence that begins at the instant of another one, which occurs once. A recurrence that has a first instant gets
+    /// the new one.
+    pub fn starting(self, first: &Self) -> Self {
+        match (self, first) {
+            (Self::From(_, then), Self::At(at)) => Self::From(*at, then),
+            (then @ (Self::Cron(_) | Self::Every(_)), Self::At(at)) => Self::From(*at, Box::new(then)),
+            (own, _) => own,
+        }
+    }
+
+    /// Returns the recurrence of a text that people or models write. The text of a cron expression or an interval may end with ` from ` and
+    /// a first time. Times have the forms of [`Recurrence::at`], and are after `now`.
+    ///
+    /// # Errors
+    /// A [`CalendarError`] of this kind, or of a time.
+    pub fn given(kind: Kind, text: &str, zone: &Zone, now: i64) -> Result<Self, CalendarError> {
+        Self::read(kind, text, |text| Self::at(text, zone, now))
+    }
+
     /// Returns the recurrence of a text that [`fmt::Display`] wrote. It takes an instant in the past.
     ///
     /// # Errors
     /// A [`CalendarError`] of this kind.
     pub fn parse(kind: Kind, text: &str) -> Result<Self, CalendarError> {
-        match kind {
-            Kind::Cron => Self::cron(text),
-            Kind::Every => Self::every(text),
-            Kind::At => {
-                let at = instant(text).ok_or_else(|| CalendarError::AtUnreadable { value: quoted(text) })?;
-                Ok(Self::At(At(at)))
-            }
-        }
+        Self::read(kind, text, |text| {
+            let at = instant(text).ok_or_else(|| CalendarError::AtUnreadable { value: quoted(text) })?;
+            Ok(Self::At(At(at)))
+        })
+    }
+
+    fn read(kind: Kind, text: &str, at: impl Fn(&str) -> Result<Self, CalendarError>) -> Result<Self, CalendarError> {
+        let (then, first) = match text.split_once(FROM) {
+            Some((then, first)) if kind != Kind::At => (then, Some(at(first)?)),
+            Some(_) | None => (text, None),
+        };
+        let read = match kind {
+            Kind::Cron => Self::cron(then)?,
+            Kind::Every => Self::every(then)?,
+            Kind::At => at(then)?,
+        };
+        Ok(match first {
+            Some(first) => read.starting(&first),
+            None => read,
+        })
     }
 
     /// Returns the kind, with which [`Recurrence::parse`] reads the text again.
     pub fn kind(&self) -> Kind {
         match self {
+            Self::From(_, then) => then.kind(),
             Self::Cron(_) => Kind::Cron,
             Self::Every(_) => Kind::Every,
             Self::At(_) => Kind::At,
@@ -125,6 +161,7 @@ impl fmt::Display for Recurrence {
             Self::Cron(cron) => cron.fmt(formatter),
             Self::Every(interval) => interval.fmt(formatter),
             Self::At(at) => at.0.fmt(formatter),
+            Self::From(first, then) => write!(formatter, "{then}{FROM}{}", first.0),
         }
     }
 }
@@ -168,6 +205,10 @@ struct Once(i64);
 impl WallTimes for Once {
     fn first_from(&self, wall: i64) -> Option<i64> {
         (wall <= self.0).then_some(self.0)
+    }
+
+    fn count(&self, wall: i64, end: i64) -> u64 {
+        u64::from((wall..end).contains(&self.0))
     }
 
     fn counts_twice(&self) -> bool {

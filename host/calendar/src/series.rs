@@ -30,7 +30,36 @@ impl Series {
             Recurrence::Cron(cron) => wall::next_after(&self.zone, after.max(self.anchor.saturating_sub(1)), cron),
             Recurrence::Every(interval) => interval.next_after(self.anchor, &self.zone, after),
             Recurrence::At(at) => Some(at.instant()).filter(|at| *at > after),
+            Recurrence::From(first, _) if after < first.instant() => Some(first.instant()),
+            Recurrence::From(first, then) => self.following(first.instant(), then).next_after(after),
         }
+    }
+
+    /// Returns whether an instant is an occurrence.
+    pub fn has(&self, at: i64) -> bool {
+        at.checked_sub(1).is_some_and(|before| self.next_after(before) == Some(at))
+    }
+
+    /// Returns the number of occurrences after `after` and not after `until`. The work depends on the days in between, and not on the
+    /// number.
+    pub fn count_between(&self, after: i64, until: i64) -> u64 {
+        match &self.recurrence {
+            Recurrence::Cron(cron) => {
+                wall::count_between(&self.zone, after.max(self.anchor.saturating_sub(1)), until, cron)
+            }
+            Recurrence::Every(interval) => interval.count_between(self.anchor, &self.zone, after, until),
+            Recurrence::At(at) => u64::from(after < at.instant() && at.instant() <= until),
+            Recurrence::From(first, then) => {
+                let first = first.instant();
+                let is_counted = u64::from(after < first && first <= until);
+                is_counted + self.following(first, then).count_between(after.max(first), until)
+            }
+        }
+    }
+
+    /// Returns the occurrences that follow a first instant.
+    fn following(&self, first: i64, then: &Recurrence) -> Self {
+        Self { recurrence: then.clone(), zone: self.zone.clone(), anchor: first }
     }
 
     /// Returns the first `max` occurrences after `after` and not after `until`, in their order.

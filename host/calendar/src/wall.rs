@@ -11,6 +11,9 @@ pub(crate) trait WallTimes {
     /// Returns the first wall time of the set that is not before this one.
     fn first_from(&self, wall: i64) -> Option<i64>;
 
+    /// Returns the number of wall times of the set from this one on and before `end`.
+    fn count(&self, wall: i64, end: i64) -> u64;
+
     /// Returns whether a wall time that a clock shows twice counts twice.
     fn counts_twice(&self) -> bool;
 }
@@ -28,6 +31,20 @@ pub(crate) fn next_after(zone: &Zone, after: i64, times: &impl WallTimes) -> Opt
         }
         segment = Segment::at(zone, segment.end?)?;
     }
+}
+
+/// Returns the number of instants of the set after `after` and not after `until`. The work depends on the segments and days in between,
+/// and not on the number.
+pub(crate) fn count_between(zone: &Zone, after: i64, until: i64, times: &impl WallTimes) -> u64 {
+    let (Some(from), Some(end)) = (after.checked_add(1), until.checked_add(1)) else { return 0 };
+    let (mut at, mut count) = (from, 0);
+    while at < end {
+        let Some(segment) = Segment::at(zone, at) else { break };
+        count += segment.count(from, end, times);
+        let Some(next) = segment.end else { break };
+        at = next;
+    }
+    count
 }
 
 /// A time with one offset to UTC; all in milliseconds.
@@ -58,18 +75,35 @@ impl Segment {
     /// Returns the first instant of the set in this segment that is not before `from`; `None` if the set has no later
     /// wall time.
     fn first_from(&self, from: i64, times: &impl WallTimes) -> Option<Option<i64>> {
-        let mut wall = self.begin.map_or(from, |begin| begin.max(from)) + self.offset;
-        if let Some(begin) = self.begin {
-            let (shown_last, shown_first) = (begin + self.offset_before, begin + self.offset);
-            let is_in_gap = |wall: i64| (shown_last..shown_first).contains(&wall);
-            if begin >= from && times.first_from(shown_last).is_some_and(is_in_gap) {
-                return Some(Some(begin));
-            }
-            if !times.counts_twice() {
-                wall = wall.max(shown_last);
-            }
+        if let Some(begin) = self.due_after_gap(from, times) {
+            return Some(Some(begin));
         }
-        let found = times.first_from(wall)? - self.offset;
+        let found = times.first_from(self.first_wall(from, times))? - self.offset;
         Some(self.end.is_none_or(|end| found < end).then_some(found))
+    }
+
+    /// Returns the number of instants of the set in this segment that are not before `from` and before `end`.
+    fn count(&self, from: i64, end: i64, times: &impl WallTimes) -> u64 {
+        let wall_end = self.end.map_or(end, |own| own.min(end)).saturating_add(self.offset);
+        let first = self.first_wall(from, times);
+        match self.due_after_gap(from, times) {
+            // The first wall time after the gap is the same instant.
+            Some(begin) => 1 + times.count(first.max(begin + self.offset + 1), wall_end),
+            None => times.count(first, wall_end),
+        }
+    }
+
+    /// Returns the begin of this segment if it is not before `from` and the gap before it leaves out a wall time of the set.
+    fn due_after_gap(&self, from: i64, times: &impl WallTimes) -> Option<i64> {
+        let begin = self.begin.filter(|begin| *begin >= from)?;
+        let left_out = begin + self.offset_before..begin + self.offset;
+        times.first_from(left_out.start).is_some_and(|wall| left_out.contains(&wall)).then_some(begin)
+    }
+
+    /// Returns the first wall time of this segment that is not before `from` and that counts.
+    fn first_wall(&self, from: i64, times: &impl WallTimes) -> i64 {
+        let Some(begin) = self.begin else { return from + self.offset };
+        let wall = begin.max(from) + self.offset;
+        if times.counts_twice() { wall } else { wall.max(begin + self.offset_before) }
     }
 }

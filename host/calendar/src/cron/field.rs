@@ -41,6 +41,12 @@ impl Field {
         (rest != 0).then(|| value + rest.trailing_zeros())
     }
 
+    /// Returns the number of values of the field below this one, which is less than 64.
+    pub(super) fn count_before(self, value: u32) -> u64 {
+        let below = 1_u64.checked_shl(value).map_or(u64::MAX, |bit| bit - 1);
+        u64::from((self.values & below).count_ones())
+    }
+
     /// Returns whether a part of the field is `*`, with or without a step. Such a field restricts nothing, says
     /// cron(5).
     pub(super) fn has_star(self) -> bool {

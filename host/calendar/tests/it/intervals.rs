@@ -147,6 +147,7 @@ fn instants_out_of_range_have_no_occurrence() {
     for text in ["1m", "1d"] {
         let series = every("Europe/Berlin", text, "2026-11-26T12:00:00Z");
         assert_eq!(series.next_after(i64::MAX), None, "{text}");
+        assert!(series.count_between(series.anchor, i64::MAX) > 0, "{text}");
         let far = Series { anchor: i64::MIN, ..series };
         assert_eq!(far.next_after(i64::MAX), None, "{text}");
     }
@@ -164,4 +165,43 @@ fn newest_occurrences_are_found_without_the_others() {
     assert_eq!(series.last_between(after, until, 0), [0_i64; 0]);
     assert_eq!(series.last_between(ms("2026-11-24T08:00:00Z"), until, 9).len(), 2);
     assert_eq!(series.last_between(until, after, 9), [0_i64; 0], "the range is empty");
+}
+
+#[test]
+fn recurrence_with_a_first_time_follows_it() {
+    let starting = |recurrence: Recurrence, first: &str| {
+        let first = Recurrence::at(first, &zone("Europe/Berlin"), 0).expect("a time");
+        let anchor = ms("2026-11-26T12:00:00Z");
+        Series { recurrence: recurrence.starting(&first), zone: zone("Europe/Berlin"), anchor }
+    };
+    let daily = starting(Recurrence::every("1d").expect("a period"), "2026-12-01T08:30");
+    let eight = starting(Recurrence::cron("0 8 * * *").expect("an expression"), "2026-12-01T08:30");
+    let same = starting(Recurrence::cron("0 8 * * *").expect("an expression"), "2026-12-01T08:00");
+    for (series, times) in [
+        (&daily, ["2026-12-01T08:30+01:00", "2026-12-02T08:30+01:00", "2026-12-03T08:30+01:00"]),
+        (&eight, ["2026-12-01T08:30+01:00", "2026-12-02T08:00+01:00", "2026-12-03T08:00+01:00"]),
+        (&same, ["2026-12-01T08:00+01:00", "2026-12-02T08:00+01:00", "2026-12-03T08:00+01:00"]),
+    ] {
+        assert_eq!(due(series, "2026-11-26T12:00:00Z", 3), times);
+        assert_eq!(due(series, "2026-12-01T07:45:00Z", 1), times[1..2], "also after the first time");
+        let third = ms("2026-12-03T07:30:00Z");
+        assert_eq!(series.count_between(series.anchor, third), 3);
+        assert!(series.has(ms("2026-12-02T07:30:00Z")) == (times[1] == "2026-12-02T08:30+01:00"));
+    }
+}
+
+#[test]
+fn count_has_each_of_many_occurrences() {
+    let (anchor, day) = (ms("2026-01-01T00:00:00Z"), 24 * 3_600_000);
+    let minutes = |recurrence: Recurrence| Series { recurrence, zone: zone("Europe/Berlin"), anchor };
+    for (recurrence, a_day) in [
+        (Recurrence::every("1m").expect("a period"), 1440),
+        (Recurrence::cron("* * * * *").expect("an expression"), 1440),
+        (Recurrence::cron("*/5 * * * *").expect("an expression"), 288),
+        (Recurrence::every("1d").expect("a period"), 1),
+    ] {
+        let series = minutes(recurrence);
+        assert_eq!(series.count_between(anchor, anchor + 400 * day), 400 * a_day, "{:?}", series.recurrence);
+        assert_eq!(series.count_between(anchor + 400 * day, anchor), 0, "the range is empty");
+    }
 }

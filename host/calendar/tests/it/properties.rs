@@ -119,6 +119,10 @@ proptest! {
         prop_assert_eq!(&found, &fields.due(&rules, first, WINDOW_MINUTES), "{} in {}", text, name);
         let newest = found.len().min(5);
         prop_assert_eq!(&series.last_between(first, until, 5), &found[found.len() - newest..]);
+        for part in [until, until - WINDOW_MINUTES * MINUTE_MS / 3, found.first().copied().unwrap_or(first)] {
+            let counted = found.iter().filter(|due| **due <= part).count() as u64;
+            prop_assert_eq!(series.count_between(first, part), counted, "{} in {}", text, name);
+        }
     }
 
     #[test]
@@ -130,7 +134,11 @@ proptest! {
         let begin = clock(&rules, anchor);
         let mut expected: Vec<i64> = (1..6).map(|number| first_shown(&rules, begin + (number * days).days())).collect();
         expected.dedup();
-        prop_assert_eq!(series.due_between(anchor, i64::MAX, expected.len()), expected, "{} in {}", text, name);
+        prop_assert_eq!(series.due_between(anchor, i64::MAX, expected.len()), expected.clone(), "{} in {}", text, name);
+        for (number, due) in (1..).zip(&expected) {
+            prop_assert_eq!(series.count_between(anchor, *due), number, "{} in {}", text, name);
+            prop_assert_eq!(series.count_between(anchor - 1, *due - 1), number, "with the anchor");
+        }
     }
 
     #[test]
@@ -174,7 +182,10 @@ proptest! {
             Recurrence::every(&format!("{days}d")),
             Recurrence::at(&instant, &zone("Asia/Beirut"), 0),
         ];
-        for recurrence in recurrences.into_iter().flatten() {
+        let first = recurrences[3].clone().expect("a time");
+        let starting = recurrences.clone().map(|recurrence| recurrence.map(|then| then.starting(&first)));
+        let recurrences = recurrences.into_iter().chain(starting);
+        for recurrence in recurrences.flatten() {
             prop_assert_eq!(Recurrence::parse(recurrence.kind(), &recurrence.to_string()), Ok(recurrence.clone()));
             prop_assert_eq!(recurrence.kind().as_str().parse(), Ok(recurrence.kind()));
         }
