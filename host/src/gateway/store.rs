@@ -338,7 +338,7 @@ pub fn set_approved(
 
 /// Returns undecided changes that have expired.
 pub fn expired(tx: &ReadTx<'_>) -> Result<Vec<Row>, ironclaw_state::Error> {
-    changes::expired(tx, tx.wall(), AT_ONCE_MAX)
+    changes::expired(tx, tx.expiry_time(), AT_ONCE_MAX)
 }
 
 /// Erases the changes that a conversation requested, with their text. The ledger keeps the requests and outcomes as digests.

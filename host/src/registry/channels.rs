@@ -177,12 +177,13 @@ fn waits(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<bool, ironclaw_
 
 /// Returns the bound that keeps this sender from waiting for a person on a channel; `None` if there is room, or the sender waits already.
 pub fn full(tx: &ReadTx<'_>, channel: &str, sender: &str) -> Result<Option<Bound>, ironclaw_state::Error> {
-    let since = tx.wall() - WAITING_KEPT_MS;
+    // A row from a clock that was ahead does not count.
+    let recent = tx.wall() - WAITING_KEPT_MS..=tx.wall();
     let waiting = waiting_senders(tx, channel)?;
     if waiting.iter().any(|waiting| waiting.sender == sender) {
         return Ok(None);
     }
-    let kept = || waiting.iter().map(|waiting| waiting.since).filter(|at| *at >= since);
+    let kept = || waiting.iter().map(|waiting| waiting.since).filter(|at| recent.contains(at));
     if kept().count() < WAITING_SENDERS_MAX {
         return Ok(None);
     }

@@ -310,7 +310,7 @@ const KEPT_MS: i64 = 90 * DAY_MS;
 /// Returns the digests of the packages whose files are kept: those that agents have, and those that a change may still install. The rows
 /// stay, so that a version never gets other bytes.
 pub fn kept(tx: &ReadTx<'_>) -> Result<Vec<Digest>, Error> {
-    table::digests_to_keep(tx, tx.wall() - KEPT_MS)
+    table::digests_to_keep(tx, tx.prune_time() - KEPT_MS)
 }
 
 /// Records that a skill was refused before a change was proposed: for a person, or for a turn.

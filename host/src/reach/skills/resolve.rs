@@ -106,7 +106,7 @@ impl Skills {
         let record = move |tx: &mut WriteTx<'_>| -> Result<Package, Denied<Error>> {
             skills::check_trust(tx, &new)?;
             check_name(tx, &new)?;
-            let new = Package { resolved_at: tx.now(), ..new };
+            let new = Package { resolved_at: tx.wall(), ..new };
             skills::record_package(tx, &new, &texts)?;
             let held = skills::package_of(tx, &new.name, &new.version).map_err(Error::from)?;
             held.ok_or_else(|| Error::State(ironclaw_state::Error::Stored("a package that vanished".to_owned())).into())

@@ -128,8 +128,8 @@ pub fn add_tokens(tx: &mut WriteTx<'_>, turn: TurnId, tokens: i64) -> Result<(),
 
 /// Returns the number of messages that an agent sent since this time, milliseconds since the epoch.
 pub fn sends_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM agent_sends WHERE agent_id = ?1 AND sent_at > ?2";
-    tx.get(sql, params![agent, since], |row| row.get(0))
+    let sql = "SELECT count(*) FROM agent_sends WHERE agent_id = ?1 AND sent_at > ?2 AND sent_at <= ?3";
+    tx.get(sql, params![agent, since, tx.wall()], |row| row.get(0))
 }
 
 /// Returns the time of the first message that an agent sent since this time, milliseconds since the epoch.

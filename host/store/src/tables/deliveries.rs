@@ -10,13 +10,13 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::params;
 use std::collections::HashSet;
 
-/// These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
+/// A wait of more than eight hours is of a clock that was ahead. These statements name the state twice, because SQLite uses the index of open deliveries only if they repeat its condition.
 /// `+rowid` keeps SQLite from a search by number.
 const SENDING: &str = "SELECT count(*) FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                        AND state IN ('intent','sending') AND state = 'sending'";
 const READY: &str = "SELECT id, min(rowid) AS place FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                      AND state IN ('intent','sending') AND state = 'intent' \
-                     AND (coalesce(next_at, 0) <= ?2 OR ?4) AND session_id NOT IN \
+                     AND (coalesce(next_at, 0) <= ?2 OR next_at > ?2 + 28800000 OR ?4) AND session_id NOT IN \
                      (SELECT session_id FROM deliveries WHERE channel = ?1 AND over_network = 1 \
                      AND state IN ('intent','sending') AND state = 'sending') \
                      GROUP BY session_id ORDER BY place LIMIT ?3";

@@ -6,11 +6,11 @@ use ironclaw_contract::ids::{DeliveryId, PersonId};
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Row, params};
 
-/// These statements name the state twice, because SQLite uses the index of open notifications only if they repeat its condition.
+/// A wait of more than eight hours is of a clock that was ahead. These statements name the state twice, because SQLite uses the index of open notifications only if they repeat its condition.
 const SENDING: &str = "SELECT count(*) FROM notifications WHERE channel = ?1 AND state IN ('waiting','sending') \
                        AND state = 'sending'";
 const READY: &str = "SELECT id FROM notifications WHERE channel = ?1 AND state IN ('waiting','sending') \
-                     AND state = 'waiting' AND coalesce(next_at, 0) <= ?2 ORDER BY ordinal LIMIT ?3";
+                     AND state = 'waiting' AND (coalesce(next_at, 0) <= ?2 OR next_at > ?2 + 28800000) ORDER BY ordinal LIMIT ?3";
 const CHANNELS: &str = "SELECT DISTINCT channel FROM notifications WHERE state IN ('waiting','sending') \
                         AND state = 'waiting'";
 const NEXT_AT: &str = "SELECT min(next_at) FROM notifications WHERE state IN ('waiting','sending') \

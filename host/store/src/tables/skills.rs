@@ -181,8 +181,8 @@ pub fn signed_names(tx: &ReadTx<'_>) -> Result<Vec<(String, String)>, Error> {
 
 /// Returns the number of packages that no agent has and that were verified since then.
 pub fn unused_since(tx: &ReadTx<'_>, since: i64) -> Result<u64, Error> {
-    let sql = "SELECT count(*) FROM skill_packages WHERE resolved_at >= ?1 AND digest NOT IN (SELECT digest FROM agent_skills)";
-    tx.get(sql, [since], |row| row.get(0))
+    let sql = "SELECT count(*) FROM skill_packages WHERE resolved_at BETWEEN ?1 AND ?2 AND digest NOT IN (SELECT digest FROM agent_skills)";
+    tx.get(sql, params![since, tx.wall()], |row| row.get(0))
 }
 
 /// Returns the first paths of the texts of a package.

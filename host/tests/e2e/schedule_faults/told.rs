@@ -141,3 +141,17 @@ fn failing_series_is_one_line_and_its_end_another() {
     assert!(check["found"].as_str().is_some_and(|found| found.contains("owner")), "{check}");
     host.ctl(&["audit", "verify"]).ok();
 }
+
+#[test]
+fn retry_from_a_clock_that_was_ahead_is_made() {
+    let mut shop = Shop::open();
+    let (start, id) = (shop.clocked.now(), shop.id.clone());
+    shop.clocked.set_clock(start + 400 * 24 * HOUR_MS);
+    shop.clocked.host.ctl(&["--json", "schedule", "run", &id]).ok();
+    wait_for("an attempt", || shop.retries() >= 1);
+    shop.clocked.set_clock(start + 10_000);
+    let before = shop.tries();
+    shop.status.store(200, Ordering::SeqCst);
+    wait_for("another attempt", || shop.tries() > before);
+    assert_eq!(shop.clocked.settled(&id, 1)[0]["state"], "done");
+}

@@ -46,7 +46,7 @@ impl Logins {
         let held = self.token_lock(server).lock_owned().await;
         let (named, now, record) = (server.to_owned(), ironclaw_state::wall_clock(), Arc::clone(&self.record));
         let look = move |tx: &ironclaw_state::ReadTx<'_>| {
-            let login = login::find(tx, &named)?.filter(|login| login.renew_at.is_some_and(|at| at <= now));
+            let login = login::find(tx, &named)?.filter(|login| is_due(login, now));
             let Some((login, server)) = login.zip(mcp::find(tx, &named)?) else { return Ok(None) };
             let tokens = login::tokens(&record.wrapping, &login)?;
             Ok::<_, ironclaw_state::Error>(tokens.map(|tokens| (login, tokens, server.described)))
@@ -112,6 +112,11 @@ impl Logins {
         self.bell.notify_one();
         Ok(())
     }
+}
+
+/// Returns whether it is time to renew the tokens. The time of tokens from a clock that was ahead would come late.
+fn is_due(login: &Login, now: i64) -> bool {
+    login.renew_at.is_some_and(|at| at <= now || (at > login.made_at && login.made_at - now > RETRY_MS))
 }
 
 /// The worker that renews tokens.
