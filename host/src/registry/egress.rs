@@ -10,6 +10,7 @@ use ironclaw_contract::seam::change::Egress;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Loopback};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
+use std::collections::BTreeSet;
 
 pub use ironclaw_store::tables::agents::{EgressGrant, egress_of, egress_of_all};
 
@@ -61,10 +62,11 @@ pub fn payload(text: GrantText) -> Egress {
     Egress { host, port, methods, paths, secret, upload_bytes_max, commands }
 }
 
-/// Refuses one more grant than an agent may have.
-pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, host: &str) -> Result<(), Denied> {
+/// Refuses more grants than an agent may have, before a change adds these hosts.
+pub fn check_room(tx: &ReadTx<'_>, agent: AgentId, hosts: &BTreeSet<&str>) -> Result<(), Denied> {
     let held = egress_of(tx, agent)?;
-    if held.len() < GRANTS_MAX || held.iter().any(|grant| grant.host == host) {
+    let new = hosts.iter().filter(|host| held.iter().all(|grant| grant.host != **host)).count();
+    if new == 0 || held.len() + new <= GRANTS_MAX {
         return Ok(());
     }
     let remedy = "revoke one: `ironctl egress revoke AGENT HOST`";

@@ -15,7 +15,7 @@ use crate::registry::tools::RUN_COMMAND;
 use crate::registry::tools::catalogue::{Catalogue, CommandReach, Terms};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_ledger::Entry;
@@ -59,6 +59,16 @@ pub fn manifests(
         };
         Refusal::new(code, error.to_string()).hint(hint)
     })
+}
+
+/// Refuses one more MCP server than the catalogue may have.
+pub fn check_room(tx: &ReadTx<'_>, name: &str) -> Result<(), Denied> {
+    if table::count_servers(tx)? < SERVERS_MAX || find(tx, name)?.is_some() {
+        return Ok(());
+    }
+    let remedy = "remove one: `ironctl mcp list`, `ironctl mcp remove NAME`";
+    let bound = Bound::new("MCP servers of this host", SERVERS_MAX, SERVERS_MAX, remedy);
+    Err(Refusal::over(DenialCode::McpServersTooMany, bound).into())
 }
 
 pub fn catalogue(tx: &ReadTx<'_>, agent: &Agent) -> Result<Catalogue, ironclaw_state::Error> {

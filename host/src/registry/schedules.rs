@@ -110,13 +110,13 @@ pub fn unknown(id: impl Display) -> Refusal {
     refusal.hint("`ironctl schedule list` lists the schedules")
 }
 
-/// Refuses one more schedule than a person may have.
-pub fn check_room(tx: &ReadTx<'_>, creator: PersonId) -> Result<(), Denied> {
+/// Refuses more schedules than a person may have, before a change adds this number.
+pub fn check_room(tx: &ReadTx<'_>, creator: PersonId, added: u64) -> Result<(), Denied> {
     let held = table::count_of_creator(tx, creator)?;
-    if held < OF_PERSON_MAX {
+    if held + added <= OF_PERSON_MAX {
         return Ok(());
     }
-    let remedy = "remove some: `ironctl schedule remove ID`";
+    let remedy = "remove some: `ironctl schedule list`, `ironctl schedule remove SCHEDULE`";
     let bound = Bound::new("schedules of one person", OF_PERSON_MAX, held, remedy);
     Err(Refusal::over(DenialCode::ScheduleTooMany, bound).into())
 }

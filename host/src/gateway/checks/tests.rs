@@ -1,5 +1,7 @@
 //! Tests of the refusals of each kind, and of the completion of changes.
 
+mod rooms;
+
 use super::*;
 use crate::gateway::decide::proof::{Approved, Direct};
 use crate::gateway::{Origin, writers};

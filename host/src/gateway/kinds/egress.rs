@@ -39,7 +39,7 @@ impl Check for Egress {
             return Err(refusal.hint(hint).into());
         }
         if let Some(agent) = context.agent {
-            egress::check_room(tx, agent.id, grant.host().as_str())?;
+            egress::check_room(tx, agent.id, &[grant.host().as_str()].into())?;
         }
         Ok(Change::Egress(egress::payload(grant.text())))
     }

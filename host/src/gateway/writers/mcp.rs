@@ -3,14 +3,14 @@
 use super::{approved_entry, changed_entry};
 use crate::gateway::decide::proof::Approved;
 use crate::registry::allowances;
-use crate::registry::mcp::{SERVERS_MAX, confirmable, find, grants_of, holders, left_of, login};
+use crate::registry::mcp::{check_room, confirmable, find, grants_of, holders, left_of, login};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::AgentId;
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
 use ironclaw_judge::manifest::server;
 use ironclaw_state::WriteTx;
-use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::mcp as table;
 
 /// Adds a server with the layer of its packages to the catalogue, replaces the one of the same name, or removes it. Grants that no longer fit
@@ -25,11 +25,7 @@ pub fn register(
     layer: Option<Digest>,
 ) -> Result<usize, Denied> {
     let was = find(tx, &wanted.name)?;
-    if was.is_none() && table::count_servers(tx)? >= SERVERS_MAX {
-        let remedy = "remove one: `ironctl mcp list`, `ironctl mcp remove NAME`";
-        let bound = Bound::new("MCP servers of this host", SERVERS_MAX, SERVERS_MAX, remedy);
-        return Err(Refusal::over(DenialCode::McpServersTooMany, bound).into());
-    }
+    check_room(tx, &wanted.name)?;
     let mut losing = 0;
     for held in holders(tx, &wanted.name)? {
         let same_layer = was.as_ref().filter(|was| was.layer == layer);

@@ -70,6 +70,7 @@ fn complete(tx: &ReadTx<'_>, wanted: McpRegister, host_policy: &HostPolicy) -> R
             None => Err(mcp::unknown(&name).into()),
         };
     }
+    mcp::check_room(tx, &name)?;
     let url = url.map(|url| address::parse(&url).map_err(|why| bad_url(&name, why))).transpose()?;
     if url.is_none() {
         let own = environment.iter().map(|one| (one.variable.clone(), one.text.clone().unwrap_or_default()));

@@ -24,7 +24,7 @@ impl Apply for Schedule {
 
 fn add(tx: &mut WriteTx<'_>, approved: &Approved, agent: &Agent, wanted: &Schedule) -> Result<String, Denied> {
     let new = row(tx, approved, agent, wanted)?;
-    schedules::check_room(tx, new.creator)?;
+    schedules::check_room(tx, new.creator, 1)?;
     writers::schedules::add(tx, approved, &new)?;
     Ok(format!("agent {} has the schedule {}", agent.name, new.id))
 }

@@ -23,7 +23,10 @@ impl Check for Schedule {
         };
         let was = match self.id {
             Some(id) => Some(changeable(tx, context, agent, id)?),
-            None => None,
+            None => {
+                schedules::check_room(tx, creator, 1)?;
+                None
+            }
         };
         let wanted = match &was {
             Some(was) => merged(self, was),

@@ -3,10 +3,11 @@
 use super::super::kind::{Check, CheckContext, incomplete};
 use super::super::kind_of;
 use super::plan::{Plan, package, plan, written};
+use crate::gateway::Requester;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::policy::{Policy, Rule};
 use crate::registry::skills::{self, Installed};
-use crate::registry::{Agent, mcp, mounts, schedules};
+use crate::registry::{Agent, egress, mcp, mounts, schedules};
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::{
     Change, ChangeKind, EnabledTools, McpAccess, Mount, Part, Schedule, Skill, WrittenBy,
@@ -16,6 +17,7 @@ use ironclaw_skill::{Grants, McpGrant};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 impl Check for Skill {
     /// Ignores the parts of the request: they follow from the package and from the agent.
@@ -204,7 +206,28 @@ fn complete_parts(
         }
         completed.push(Part::new(change).ok_or_else(incomplete)?);
     }
+    check_room(tx, context, &agent, &completed)?;
     Ok(completed)
+}
+
+/// Refuses parts that are together over a bound that each alone is within.
+fn check_room(tx: &ReadTx<'_>, context: &CheckContext<'_>, agent: &Agent, parts: &[Part]) -> Result<(), Denied> {
+    let creator = match context.requester {
+        Requester::Person(person) => *person,
+        Requester::Agent { principal, .. } => *principal,
+    };
+    let (mut added, mut hosts) = (0, BTreeSet::new());
+    for part in parts {
+        match part.change() {
+            Change::Schedule(schedule) if schedule.id.is_none() => added += 1,
+            Change::Egress(grant) => drop(hosts.insert(grant.host.as_str())),
+            _ => {}
+        }
+    }
+    if added > 0 {
+        schedules::check_room(tx, creator, added)?;
+    }
+    egress::check_room(tx, agent.id, &hosts)
 }
 
 /// Returns a completed part that gives nothing; `None` for any other part. The grants that stay were checked when people gave them, so a
