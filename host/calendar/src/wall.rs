@@ -36,7 +36,8 @@ pub(crate) fn next_after(zone: &Zone, after: i64, times: &impl WallTimes) -> Opt
 /// Returns the number of instants of the set after `after` and not after `until`. The work depends on the segments and days in between,
 /// and not on the number.
 pub(crate) fn count_between(zone: &Zone, after: i64, until: i64, times: &impl WallTimes) -> u64 {
-    let (Some(from), Some(end)) = (after.checked_add(1), until.checked_add(1)) else { return 0 };
+    let Some(from) = after.checked_add(1) else { return 0 };
+    let end = until.saturating_add(1);
     let (mut at, mut count) = (from, 0);
     while at < end {
         let Some(segment) = Segment::at(zone, at) else { break };
