@@ -112,8 +112,8 @@ pub struct Options {
     /// Times: a period such as 90m, 2h, 1d, 1w, hourly, daily or weekly
     #[arg(long, group = "times", value_name = "PERIOD")]
     every: Option<String>,
-    /// One time: RFC 3339, or a local time of the zone such as 2027-03-01T08:00
-    #[arg(long, group = "times", value_name = "TIME")]
+    /// One time, or the first time of --cron or --every: RFC 3339, or a local time of the zone such as 2027-03-01T08:00
+    #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// Time zone, such as Europe/Berlin [default: that of the host]
     #[arg(long)]
@@ -201,6 +201,9 @@ async fn put(at: &At, agent: &str, payload: &mut Value, options: Options) -> Res
         payload["reply_to"] = place(at, agent, named).await?;
     }
     let Options { cron, every, at, zone, catch_up, may, reply_to: _ } = options;
+    let first = at.as_ref().map(|at| format!(" from {at}")).unwrap_or_default();
+    let at = at.filter(|_| cron.is_none() && every.is_none());
+    let [cron, every] = [cron, every].map(|text| text.map(|text| format!("{text}{first}")));
     for (field, value) in [("cron", cron), ("every", every), ("at", at), ("zone", zone), ("catch_up", catch_up)] {
         if let Some(value) = value {
             payload[field] = value.into();

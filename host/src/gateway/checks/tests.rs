@@ -442,6 +442,7 @@ fn completed_change_is_completed_to_itself() {
         for (kind, payload) in [
             (ChangeKind::EnabledTools, json!(["write_file", "list_dir", "read_file"])),
             (ChangeKind::Packages, json!({ "npm": ["b", "a"], "pypi": ["c"] })),
+            (ChangeKind::Schedule, json!({ "prompt": "p", "every": "1d from 2090-01-01T08:00", "zone": "UTC" })),
             (ChangeKind::CreateAgent, json!({ "name": "h", "enabled_tools": ["write_file", "read_file"] })),
             (ChangeKind::McpRegister, json!({ "name": "s", "url": "HTTPS://X.example", "tools": [{ "name": "a" }] })),
         ] {

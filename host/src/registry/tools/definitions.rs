@@ -307,11 +307,11 @@ fn reason() -> Value {
 fn schedule_task() -> Tool {
     row(
         "schedule_task",
-        "Asks for a schedule: you get the prompt at one time (run_at) or repeatedly (recurrence). A person decides.",
+        "Asks for a schedule: you get the prompt at one time (run_at), repeatedly (recurrence), or both. A person decides.",
         &["prompt"],
         json!({
             "prompt": { "type": "string", "minLength": 1, "description": "The prompt that you get, complete in itself." },
-            "run_at": { "type": "string", "description": "One time: RFC 3339, or a local time of the zone." },
+            "run_at": { "type": "string", "description": "One time, or with recurrence the first time: RFC 3339, or a local time of the zone." },
             "recurrence": { "type": "string", "description": "hourly, daily, 90m, 2d or a cron expression of five fields." },
             "zone": { "type": "string", "description": "Time zone, such as Europe/Berlin." },
             "may": {

@@ -1,4 +1,4 @@
-//! The times of a `schedule_task` call: one instant, or a recurrence.
+//! The times of a `schedule_task` call: one instant, a recurrence, or a recurrence from an instant on.
 //!
 //! Never books a run and never computes the next one. See `turns::calls::judge`, and `gateway::kinds` for the change that it becomes.
 
@@ -12,29 +12,33 @@ use ironclaw_contract::seam::change::{Change, Schedule};
 /// A sentence for the model that names the field and the accepted forms.
 pub(super) fn check(task: &ScheduleTask) -> Result<(), String> {
     let zone = task.zone.as_deref().map_or(Ok(Zone::utc()), Zone::parse).map_err(|error| error.to_string())?;
-    match (&task.run_at, &task.recurrence) {
-        (None, None) => Err("schedule_task needs run_at or recurrence".to_owned()),
-        (Some(_), Some(_)) => Err("schedule_task takes run_at or recurrence, not both".to_owned()),
-        // The check of the change refuses a time in the past.
-        (Some(run_at), None) => {
-            Recurrence::at(run_at, &zone, i64::MIN).map(drop).map_err(|error| format!("run_at: {error}"))
-        }
-        (None, Some(recurrence)) => {
-            Recurrence::repeated(recurrence).map(drop).map_err(|error| format!("recurrence: {error}"))
-        }
+    if task.run_at.is_none() && task.recurrence.is_none() {
+        return Err("schedule_task needs run_at or recurrence".to_owned());
     }
+    if let Some(run_at) = &task.run_at {
+        // The check of the change refuses a time in the past.
+        Recurrence::at(run_at, &zone, i64::MIN).map_err(|error| format!("run_at: {error}"))?;
+    }
+    if let Some(recurrence) = &task.recurrence {
+        Recurrence::repeated(recurrence).map_err(|error| format!("recurrence: {error}"))?;
+    }
+    Ok(())
 }
 
 /// Returns the change that a task asks for.
 pub fn scheduled(task: &ScheduleTask) -> Change {
     let ScheduleTask { prompt, run_at, recurrence, zone, may } = task.clone();
     let kind = recurrence.as_deref().and_then(|text| Recurrence::repeated(text).ok()).map(|found| found.kind());
-    let of_kind = |wanted: Kind| recurrence.clone().filter(|_| kind == Some(wanted));
+    let (text, at) = match (recurrence, run_at) {
+        (Some(recurrence), Some(run_at)) => (Some(format!("{recurrence} from {run_at}")), None),
+        (recurrence, run_at) => (recurrence, run_at),
+    };
+    let of_kind = |wanted: Kind| text.clone().filter(|_| kind == Some(wanted));
     Change::Schedule(Schedule {
         prompt: Some(prompt),
         cron: of_kind(Kind::Cron),
         every: of_kind(Kind::Every),
-        at: run_at,
+        at,
         zone,
         may: Some(may),
         ..Schedule::default()
@@ -44,6 +48,7 @@ pub fn scheduled(task: &ScheduleTask) -> Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn checked(run_at: Option<&str>, recurrence: Option<&str>) -> Result<(), String> {
         let text = |text: Option<&str>| text.map(str::to_owned);
@@ -66,7 +71,16 @@ mod tests {
             assert!(checked(Some(run_at), None).expect_err(run_at).contains("run_at"), "{run_at}");
         }
         assert!(checked(None, None).is_err());
-        assert!(checked(Some("2030-01-01T00:00:00Z"), Some("daily")).is_err(), "one of the two");
+        for (run_at, recurrence, field) in [
+            ("tomorrow", "daily", "run_at"),
+            ("2030-01-01T00:00:00Z", "every day", "recurrence"),
+            ("2030-01-01T00:00:00Z", "1d from 2030-01-01T00:00:00Z", "recurrence"),
+        ] {
+            assert!(
+                checked(Some(run_at), Some(recurrence)).expect_err(run_at).contains(field),
+                "{run_at} {recurrence}"
+            );
+        }
         let long = checked(None, Some(&"x".repeat(10_000))).expect_err("no recurrence");
         assert!(long.len() < 400, "{}", long.len());
         let zone = ScheduleTask {
@@ -85,6 +99,11 @@ mod tests {
                 ScheduleTask { prompt: "p".into(), recurrence: Some(recurrence.into()), ..ScheduleTask::default() };
             check(&task).expect("readable");
             assert_eq!(scheduled(&task).payload().value()[field], recurrence);
+            let first = "2030-01-01T00:00:00Z";
+            let both = ScheduleTask { run_at: Some(first.into()), ..task };
+            check(&both).expect("readable");
+            let payload = scheduled(&both).payload().value().clone();
+            assert_eq!((&payload[field], &payload["at"]), (&format!("{recurrence} from {first}").into(), &Value::Null));
         }
         assert_eq!(checked(Some("2030-01-01T00:00:00Z"), None), Ok(()));
     }

@@ -79,7 +79,8 @@ fn model(page: String) -> Server {
     Server::start(move |seen: &Seen| {
         let (asked, results) = (seen.asked(), seen.results());
         let schedule = |may: &[&str]| {
-            let task = json!({ "prompt": "water", "recurrence": "daily", "may": may });
+            let task =
+                json!({ "prompt": "water", "run_at": "2090-01-01T08:00:00Z", "recurrence": "daily", "may": may });
             Act::Call(String::new(), vec![("schedule_task".to_owned(), task)])
         };
         match (results.len(), asked.contains("fetch")) {

@@ -138,12 +138,12 @@ fn zone_of_host() -> String {
     jiff::tz::TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
 }
 
+/// Returns the recurrence. Only times that the change names have to be in the future: a schedule keeps a first time that has passed.
 fn recurrence(wanted: &Schedule, zone: &Zone, now: i64) -> Result<Recurrence, Denied> {
     let (kind, text) = recurrence_text(wanted).ok_or_else(incomplete)?;
-    let read = match kind {
-        Kind::Cron => Recurrence::cron(text),
-        Kind::Every => Recurrence::every(text),
-        Kind::At => Recurrence::at(text, zone, now),
+    let read = match (kind, &wanted.from) {
+        (Kind::At, _) | (Kind::Cron | Kind::Every, None) => Recurrence::given(kind, text, zone, now),
+        (Kind::Cron | Kind::Every, Some(_)) => Recurrence::parse(kind, text),
     };
     read.map_err(|error| malformed(&error).into())
 }
