@@ -229,6 +229,7 @@ events! {
     ScheduleDone = "schedule.done", [Kind::Verify], "schedule due message delivery", "The reply of an occurrence has its receipt.";
     ScheduleFailed = "schedule.failed", [Kind::Retract], "schedule due message reason", "An occurrence failed.";
     ScheduleSkipped = "schedule.skipped", [Kind::Retract], "schedule due count reason", "Occurrences were skipped.";
+    ScheduleRetimed = "schedule.retimed", [Kind::Meta], "schedule next", "The next time of a schedule was computed again: the clock was ahead, or the rules of its zone changed.";
     ScheduleUnknown = "schedule.unknown", [Kind::Retract], "schedule due message reason", "The outcome of an occurrence is unknown.";
     CallPush = "call.push", [Kind::Meta], "call requests sent_bytes digest", "A push ran: its requests, and the digest of what the host sent.";
     CallNetwork = "call.network", [Kind::Meta], "call requests tunnels refused sent_bytes received_bytes hosts codes", "A command used the gateway: its requests, and the codes of the refused ones.";

@@ -5,9 +5,10 @@
 use super::agents;
 use super::handler::{Answer, Api, Caller, Reply};
 use super::named::id;
-use crate::registry::schedules::{self, By, Schedule as Row};
+use crate::registry::schedules::catch_up::LATE_MS;
+use crate::registry::schedules::{self, By, Schedule as Row, next_time};
 use crate::registry::{self, Person};
-use crate::runtime::schedules::{Context, refused_now, run_by_hand};
+use crate::runtime::schedules::{Context, attendance, refused_now, run_by_hand};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_calendar::Series;
@@ -16,10 +17,14 @@ use ironclaw_contract::operator::{DenialCode, DryRun, NextRun, Occurrence, Occur
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied};
+use ironclaw_store::tables::facts;
+use ironclaw_store::tables::schedules::due;
 use serde::Deserialize;
 
 /// Times of a dry run.
 const NEXT_MAX: usize = 10;
+
+const DAY_MS: i64 = 24 * 3_600_000;
 
 /// Occurrences in one answer.
 const HISTORY_MAX: usize = 1000;
@@ -80,7 +85,7 @@ pub async fn next(Caller { api, person, .. }: Caller, Path(named): Path<String>)
         let series = schedules::series(&row)?;
         let settings = own.inbound.settings.now();
         let refused = refused_now(tx, &context(&own, &settings), &row)?;
-        let after = row.next_due.map_or_else(|| tx.wall(), |due| due - 1);
+        let after = next_time::shown(tx, &row, &series)?.map_or_else(|| tx.wall(), |due| due - 1);
         let next = series.due_between(after, i64::MAX, NEXT_MAX);
         let run = |due: &i64| NextRun { due: ironclaw_ledger::rfc3339(*due), local: series.zone.local(*due) };
         Ok::<_, Denied<Error>>(DryRun {
@@ -146,6 +151,23 @@ async fn changed(
     Ok(Json(changed.await?))
 }
 
+/// Returns a warning if late times of schedules wait, because the clock is far ahead of the last time that a host ran.
+pub(super) async fn waiting_for_the_clock(api: &Api) -> Result<Option<String>, Answer> {
+    let look = api.state().read(|tx| {
+        let (now, attended) = (tx.wall(), facts::schedules_attended(tx)?);
+        let stopped = attended.filter(|attended| !attendance::is_trusted_stop(*attended, now));
+        let waits = stopped.is_some() && !due(tx, now - LATE_MS, 1)?.is_empty();
+        Ok::<_, ironclaw_state::Error>(stopped.filter(|_| waits).map(|attended| (now - attended) / DAY_MS))
+    });
+    let days = look.await.map_err(Answer::from)?;
+    Ok(days.map(|days| {
+        format!(
+            "this machine's clock is {days} days ahead of the last time that this host ran: late times of schedules run \
+             once it has been steady for an hour; if it is wrong, set it"
+        )
+    }))
+}
+
 fn known(named: &str) -> Result<ScheduleId, Answer> {
     id(named, DenialCode::ScheduleUnknown, "schedule")
 }
@@ -161,6 +183,7 @@ fn context<'a>(api: &'a Api, settings: &'a crate::registry::live_settings::LiveS
 
 pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_state::Error> {
     let series = schedules::series(row)?;
+    let next = next_time::shown(tx, row, &series)?;
     let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
     Ok(ScheduleView {
         id: row.id,
@@ -175,8 +198,8 @@ pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_
         reply_to: schedules::reply_to(row),
         state: row.state,
         reason: row.reason.clone(),
-        next: row.next_due.map(ironclaw_ledger::rfc3339),
-        next_local: row.next_due.map(|due| series.zone.local(due)),
+        next: next.map(ironclaw_ledger::rfc3339),
+        next_local: next.map(|due| series.zone.local(due)),
         failing_since: row.failing_since.map(ironclaw_ledger::rfc3339),
         change: row.change,
         created_at: ironclaw_ledger::rfc3339(row.created_at),

@@ -3,7 +3,7 @@
 //! Shows observed state, never an intention. See `ironclaw_jail::inspect`.
 
 use super::handler::{Answer, Api, Caller, Reply};
-use super::{models, usage};
+use super::{models, schedules, usage};
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery::journal;
 use crate::gateway::questions;
@@ -45,6 +45,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     for (warning, LoweredGuard { agent, mode }) in &lowered {
         warnings.push(format!("agent {agent} runs in mode {mode}: {warning}"));
     }
+    warnings.extend(schedules::waiting_for_the_clock(&api).await?);
     warnings.extend(usage::reached(&api).await?);
     warnings.extend(usage::unpriced(&api).await?);
     warnings.extend(models::broken(&api));
@@ -122,7 +123,7 @@ fn shortage_warnings(api: &Api) -> Vec<String> {
     if ahead_ms > AHEAD_MS_MAX {
         said.push(format!(
             "this machine's clock was ahead earlier, or is behind now: ledger times stay {} s ahead of it until it catches up; \
-             days, ceilings and expiry use the machine's clock",
+             schedules, days, ceilings and expiry use the machine's clock",
             ahead_ms / 1000
         ));
     }

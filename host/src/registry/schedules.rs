@@ -4,6 +4,7 @@
 //! [`ironclaw_calendar`] for the times.
 
 pub mod catch_up;
+pub mod next_time;
 
 use super::{Agent, Identity, Person, Role, person_by_id};
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
@@ -147,7 +148,7 @@ pub fn resume(tx: &mut WriteTx<'_>, row: &Schedule, by: By) -> Result<i64, Denie
     if row.state != State::Paused {
         return Err(wrong_state(row, "it is not paused").into());
     }
-    let Some(next) = series(row)?.next_after(tx.wall()) else {
+    let Some(next) = next_time::first_free(tx, row, &series(row)?, tx.wall())? else {
         return Err(wrong_state(row, "its time has passed").into());
     };
     table::set_state(tx, row.id, State::Active, None, Some(next))?;

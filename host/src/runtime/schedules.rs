@@ -4,14 +4,15 @@
 //! none is lost. A run never has more than its approved list and never more than its creator: see [`crate::gateway::kinds::lost_right`]. See
 //! [`worker`] for the loop, [`outcome`] for the end of a run, and [`crate::registry::schedules`] for the rows.
 
+pub mod attendance;
 pub mod outcome;
 mod start;
 pub mod worker;
 
 use crate::channels::notifications::{self, About, Notification};
 use crate::registry::live_settings::LiveSettings;
-use crate::registry::schedules::catch_up::{self, Fate};
-use crate::registry::schedules::{self, OccurrenceState, Schedule, State};
+use crate::registry::schedules::catch_up::{self, Fate, Moment};
+use crate::registry::schedules::{self, OccurrenceState, Schedule, State, next_time};
 use ironclaw_contract::ids::{PersonId, ScheduleId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_ledger::Entry;
@@ -37,20 +38,7 @@ pub struct Context<'a> {
     pub is_stopped: bool,
 }
 
-/// Consumes the times of a schedule that have come. Returns the session to wake, if a run was started.
-///
-/// # Errors
-/// Errors of the host. A refused run is an occurrence and no error.
-pub fn come(
-    tx: &mut WriteTx<'_>,
-    context: &Context<'_>,
-    id: ScheduleId,
-) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
-    let now = tx.wall();
-    come_at(tx, context, id, now)
-}
-
-/// Consumes the times of a schedule up to `now`, in milliseconds since the epoch. See [`come`].
+/// Consumes the times of a schedule up to `now`, in milliseconds since the epoch, as a host that was stopped before. See [`come`].
 ///
 /// # Errors
 /// As [`come`].
@@ -60,30 +48,65 @@ pub fn come_at(
     id: ScheduleId,
     now: i64,
 ) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
+    come(tx, context, id, &Moment::first(now))
+}
+
+/// Consumes the times of a schedule that have come. Returns the session to wake, if a run was started.
+///
+/// # Errors
+/// Errors of the host. A refused run is an occurrence and no error.
+pub fn come(
+    tx: &mut WriteTx<'_>,
+    context: &Context<'_>,
+    id: ScheduleId,
+    moment: &Moment,
+) -> Result<Option<SessionId>, ironclaw_store::error::Error> {
     let Some(row) = schedules::find(tx, id)?.filter(|row| row.state == State::Active) else { return Ok(None) };
-    let Some(first) = row.next_due.filter(|due| *due <= now) else { return Ok(None) };
-    let plan = catch_up::plan(&schedules::series(&row)?, first, now, row.catch_up);
-    let is_busy = is_busy(tx, id)?;
-    for (due, fate) in plan.come {
-        let (state, reason, count) = match fate {
-            // A late time waits for the one before it; a time that has just come does not.
-            Fate::Runs if is_busy && now - due < catch_up::LATE_MS => {
-                (OccurrenceState::Skipped, Some(catch_up::OVERLAPS), 1)
-            }
-            Fate::Runs => (OccurrenceState::Scheduled, None, 1),
-            Fate::Skipped { reason, count } => (OccurrenceState::Skipped, Some(reason), count),
-        };
-        let new = NewOccurrence { schedule: id, due, state, reason, count, by: None };
-        // A time that has a row already is consumed.
-        let inserted = table::insert_occurrence(tx, new)?;
-        if let (Some(_), Some(reason)) = (inserted, reason) {
-            note_skipped(tx, &row, due, count, reason)?;
-        }
+    if row.next_due.is_none_or(|due| due > moment.now) {
+        return Ok(None);
     }
-    let state = if plan.next.is_some() { State::Active } else { State::Ended };
-    table::set_state(tx, id, state, None, plan.next)?;
+    let series = schedules::series(&row)?;
+    // By other rules of its zone, the recorded time is no time of the schedule.
+    let next = match next_time::expected(tx, &row, &series, moment.now, moment.attended)? {
+        Some(first) if first <= moment.now => {
+            let plan = catch_up::plan(&series, first, moment, row.catch_up);
+            let is_busy = is_busy(tx, id)?;
+            for (due, fate) in plan.come {
+                // A late time waits for the one before it; a time that has just come does not.
+                let overlaps = fate == Fate::Runs && is_busy && !moment.is_late(due);
+                let fate = if overlaps { Fate::Skipped { reason: catch_up::OVERLAPS, count: 1 } } else { fate };
+                consume(tx, &row, due, fate)?;
+            }
+            match plan.next {
+                Some(next) if next > moment.now => next_time::first_free(tx, &row, &series, next - 1)?,
+                left => left,
+            }
+        }
+        next => next,
+    };
+    let state = if next.is_some() { State::Active } else { State::Ended };
+    table::set_state(tx, id, state, None, next)?;
     table::delete_old(tx, id, KEPT_MAX)?;
     start_next(tx, context, id)
+}
+
+/// Records a time that has come.
+fn consume(tx: &mut WriteTx<'_>, row: &Schedule, due: i64, fate: Fate) -> Result<(), Error> {
+    let (state, reason, count) = match fate {
+        Fate::Runs => (OccurrenceState::Scheduled, None, 1),
+        Fate::Skipped { reason, count } => (OccurrenceState::Skipped, Some(reason), count),
+    };
+    if state == OccurrenceState::Scheduled {
+        // A clock that was ahead missed it.
+        table::forget_missed_at(tx, row.id, due)?;
+    }
+    let new = NewOccurrence { schedule: row.id, due, state, reason, count, by: None };
+    // A time that has a row already is consumed.
+    let inserted = table::insert_occurrence(tx, new)?;
+    if let (Some(_), Some(reason)) = (inserted, reason) {
+        note_skipped(tx, row, due, count, reason)?;
+    }
+    Ok(())
 }
 
 /// Starts the oldest occurrence of a schedule that waits, unless another one runs. Returns the session to wake.

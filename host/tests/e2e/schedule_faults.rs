@@ -5,5 +5,6 @@
 
 pub(crate) mod clocked;
 mod ends;
+mod jumps;
 mod times;
 mod told;

@@ -1,27 +1,40 @@
 //! The worker of schedules: it sleeps until the earliest next time, and settles runs as the record tells their end.
 //!
 //! Nothing polls: a time is a deadline, and ledger entries about schedules and about the sessions of open runs wake it. See
-//! [`ironclaw_store::worker`] for the loop.
+//! [`ironclaw_store::worker`] for the loop, and [`super::attendance`] for a clock that jumps.
 
+use super::attendance::Attendance;
 use super::{Context, come, outcome, start_next};
 use crate::registry::latch::Latch;
-use crate::registry::schedules::{self, OccurrenceState};
+use crate::registry::schedules::catch_up::Moment;
+use crate::registry::schedules::{self, OccurrenceState, next_time};
 use crate::runtime::pipeline::Inbound;
 use ironclaw_contract::ids::{ScheduleId, SessionId};
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_state::{Committed, EventsOf, failpoint};
+use ironclaw_state::{Committed, EventsOf, ReadTx, WriteTx, failpoint, wall_clock};
 use ironclaw_store::error::Error;
 use ironclaw_store::shutdown::Shutdown;
+use ironclaw_store::tables::facts::{self, Fact};
 use ironclaw_store::tables::schedules as table;
 use ironclaw_store::worker::{self, Due, Wait};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-/// Schedules whose times one pass consumes.
+/// Schedules that one transaction handles.
 const AT_ONCE_MAX: usize = 64;
+
+/// Schedules whose next times one read checks.
+const CHECKED_AT_ONCE: usize = 256;
+
+/// The pause between two checks of all next times: the rules of a zone may have changed.
+const CHECKED_EVERY: Duration = Duration::from_secs(3600);
+
+/// The attended time is recorded after this many milliseconds.
+const RECORDED_EVERY_MS: i64 = 600_000;
 
 /// The ledger entries that wake the worker.
 enum Watch {
@@ -36,22 +49,36 @@ pub struct ScheduleWorker {
     latch: Arc<Latch>,
     watch: Watch,
     shutdown: Shutdown,
+    began: Instant,
+    /// Empty before the first pass.
+    attendance: Option<Attendance>,
+    /// The recorded attended time.
+    recorded: Option<i64>,
+    /// The end of the wait, by the monotonic clock.
+    planned: Option<Duration>,
+    /// The last check of all next times.
+    checked: Option<Duration>,
+    /// Schedules whose late times wait until the clock is trusted.
+    held: BTreeSet<ScheduleId>,
 }
 
 /// What the record says about the work.
 struct Work {
     due: Vec<ScheduleId>,
+    /// Schedules with a run that has ended, or with one that may start.
+    moving: Vec<ScheduleId>,
     next_due: Option<i64>,
-    /// Schedules with an open occurrence.
-    open: Vec<ScheduleId>,
-    now: i64,
+    /// Flag: an occurrence is open.
+    has_open: bool,
 }
 
 impl ScheduleWorker {
     pub fn new(inbound: Inbound, latch: Arc<Latch>, shutdown: Shutdown) -> Self {
         // No session has this id, so only entries about none arrive.
         let watch = Watch::Schedules(inbound.record.state.events_of(SessionId::new()));
-        Self { inbound, latch, watch, shutdown }
+        let began = Instant::now();
+        let (attendance, recorded, planned, checked) = (None, None, None, None);
+        Self { inbound, latch, watch, shutdown, began, attendance, recorded, planned, checked, held: BTreeSet::new() }
     }
 
     /// Runs until the host stops.
@@ -71,20 +98,85 @@ impl ScheduleWorker {
         true
     }
 
-    async fn look(&self) -> Result<Work, Error> {
-        let look = self.inbound.record.state.read(|tx| {
-            let now = tx.wall();
-            let due = table::due(tx, now, AT_ONCE_MAX)?;
-            let mut open: Vec<ScheduleId> = table::open(tx)?.into_iter().map(|open| open.schedule).collect();
-            open.sort();
-            open.dedup();
-            Ok::<_, Error>(Work { due, next_due: table::next_due(tx)?, open, now })
+    /// Observes the clocks.
+    async fn observe(&mut self) -> Result<Attendance, Error> {
+        let planned = self.planned.take();
+        let attendance = match self.attendance {
+            Some(mut attendance) => {
+                attendance.observe(wall_clock(), self.began.elapsed(), planned);
+                attendance
+            }
+            None => {
+                self.recorded = self.inbound.record.state.read(facts::schedules_attended).await?;
+                Attendance::new(wall_clock(), self.began.elapsed(), self.recorded)
+            }
+        };
+        self.attendance = Some(attendance);
+        Ok(attendance)
+    }
+
+    /// Computes the next times again that are wrong by the present clock and the present rules of the zones.
+    async fn correct_all(&self, moment: Moment) -> Result<(), Error> {
+        let state = &self.inbound.record.state;
+        let mut after = None;
+        loop {
+            let page = state.read(move |tx| {
+                let page = table::timed(tx, after, CHECKED_AT_ONCE)?;
+                let wrong = page.iter().filter(|row| is_wrong(tx, row, &moment)).map(|row| row.id).collect();
+                let last = page.last().filter(|_| page.len() == CHECKED_AT_ONCE).map(|row| row.id);
+                Ok::<(Vec<ScheduleId>, Option<ScheduleId>), Error>((wrong, last))
+            });
+            let (wrong, last) = page.await?;
+            for ids in wrong.chunks(AT_ONCE_MAX) {
+                let ids = ids.to_vec();
+                let correct =
+                    move |tx: &mut WriteTx<'_>| ids.iter().try_for_each(|id| next_time::correct(tx, *id, &moment));
+                state.write(correct).await?;
+            }
+            match last {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn look(&self, now: i64) -> Result<Work, Error> {
+        let held = self.held.clone();
+        let look = self.inbound.record.state.read(move |tx| {
+            let mut due = table::due(tx, now, AT_ONCE_MAX + held.len())?;
+            due.retain(|id| !held.contains(id));
+            due.truncate(AT_ONCE_MAX);
+            let open = table::open_runs(tx)?;
+            Ok::<_, Error>(Work {
+                due,
+                moving: moving(tx, &open)?,
+                next_due: table::next_due(tx, now)?,
+                has_open: !open.is_empty(),
+            })
         });
         look.await
     }
 
-    /// Settles the ended runs of a schedule, consumes its times that have come, and starts the next run.
-    async fn process(&self, id: ScheduleId) -> Result<(), Error> {
+    /// Processes schedules in one transaction; if that fails, each in one of its own, so that one with an error delays no other.
+    async fn process_all(&self, ids: Vec<ScheduleId>, moment: Moment) -> Result<(), Error> {
+        let failed = match self.process(ids.clone(), moment).await {
+            Err(error) if ids.len() > 1 && !is_closed(&error) => error,
+            done => return done,
+        };
+        tracing::warn!(error = %failed, "schedules are processed one by one");
+        let mut last = Ok(());
+        for id in ids {
+            match self.process(vec![id], moment).await {
+                Err(error) if is_closed(&error) => return Err(error),
+                Err(error) => last = Err(error),
+                Ok(()) => {}
+            }
+        }
+        last
+    }
+
+    /// Settles the ended runs of schedules, consumes their times that have come, and starts the next runs.
+    async fn process(&self, ids: Vec<ScheduleId>, moment: Moment) -> Result<(), Error> {
         let (inbound, latch) = (self.inbound.clone(), Arc::clone(&self.latch));
         let started = self.inbound.record.state.write(move |tx| {
             let settings = inbound.settings.now();
@@ -94,23 +186,64 @@ impl ScheduleWorker {
                 sessions_max: inbound.sessions_max,
                 is_stopped: latch.is_shut(),
             };
-            settle_ended(tx, id)?;
-            match come(tx, &context, id)? {
-                Some(session) => Ok(Some(session)),
-                None => start_next(tx, &context, id),
+            let mut started = Vec::new();
+            for id in ids {
+                settle_ended(tx, id)?;
+                let session = match come(tx, &context, id, &moment)? {
+                    Some(session) => Some(session),
+                    None => start_next(tx, &context, id)?,
+                };
+                started.extend(session);
             }
+            Ok::<_, Error>(started)
         });
-        let started: Option<SessionId> = started.await?;
+        let started: Vec<SessionId> = started.await?;
         failpoint::reach("schedule_run");
-        if let Some(session) = started {
+        for session in started {
             self.inbound.wake.wake(session);
+        }
+        Ok(())
+    }
+
+    /// Records the attended time, now and then, and once it went back.
+    async fn record_attended(&mut self, attended: i64) -> Result<(), Error> {
+        let is_due = |recorded: i64| attended < recorded || attended - recorded >= RECORDED_EVERY_MS;
+        if self.recorded.is_none_or(is_due) {
+            let set = move |tx: &mut WriteTx<'_>| facts::set(tx, Fact::SchedulesAttended, attended);
+            self.inbound.record.state.write(set).await?;
+            self.recorded = Some(attended);
         }
         Ok(())
     }
 }
 
+fn is_closed(error: &Error) -> bool {
+    matches!(error, Error::State(ironclaw_state::Error::Closed))
+}
+
+/// Returns whether the next time of a schedule is wrong. A row that cannot be read has none.
+fn is_wrong(tx: &ReadTx<'_>, row: &schedules::Schedule, moment: &Moment) -> bool {
+    let found = next_time::is_wrong(tx, row, moment);
+    found.inspect_err(|error| tracing::warn!(%error, "the times of a schedule cannot be read")).unwrap_or(false)
+}
+
+/// Returns the schedules with a run that has ended, or with one that may start.
+fn moving(tx: &ReadTx<'_>, open: &[table::OpenRun]) -> Result<Vec<ScheduleId>, Error> {
+    let awaited: BTreeSet<ScheduleId> =
+        open.iter().filter(|run| run.is_awaited).map(|run| run.occurrence.schedule).collect();
+    let mut moving = BTreeSet::new();
+    for run in open {
+        let id = run.occurrence.schedule;
+        let may_start = run.occurrence.state == OccurrenceState::Scheduled && !awaited.contains(&id);
+        if may_start || (run.may_have_ended && outcome::find(tx, &run.occurrence)?.is_some()) {
+            moving.insert(id);
+        }
+    }
+    Ok(moving.into_iter().collect())
+}
+
 /// Settles the started occurrences of a schedule that have an end.
-fn settle_ended(tx: &mut ironclaw_state::WriteTx<'_>, id: ScheduleId) -> Result<(), Error> {
+fn settle_ended(tx: &mut WriteTx<'_>, id: ScheduleId) -> Result<(), Error> {
     for open in table::open_of(tx, id)?.iter().filter(|open| open.state == OccurrenceState::Started) {
         let (Some(end), Some(row)) = (outcome::find(tx, open)?, schedules::find(tx, id)?) else { continue };
         outcome::settle(tx, &row, open, end.state, end.reason, end.receipt)?;
@@ -121,25 +254,51 @@ fn settle_ended(tx: &mut ironclaw_state::WriteTx<'_>, id: ScheduleId) -> Result<
 impl Due for ScheduleWorker {
     const FAILED: &'static str = "schedules wait";
     const RETRY_AFTER: Duration = Duration::from_secs(5);
-    /// A clock that was set ahead is noticed at once; without a timer for that, after this time at the latest.
-    const PAUSE_MAX: Duration = Duration::from_secs(3600);
+    /// A clock that was set is noticed at once; without a timer for that, after this time at the latest.
+    const PAUSE_MAX: Duration = CHECKED_EVERY;
 
     async fn process_due(&mut self) -> Result<Wait, Error> {
-        let mut work = self.look().await?;
-        for id in work.due.iter().chain(&work.open) {
-            self.process(*id).await?;
+        let mut attendance = self.observe().await?;
+        let moment = attendance.moment();
+        let at = self.began.elapsed();
+        let is_due = |checked: Duration| at.saturating_sub(checked) >= CHECKED_EVERY;
+        if attendance.take_went_back() || self.checked.is_none_or(is_due) {
+            self.correct_all(moment).await?;
+            self.checked = Some(at);
+            self.held.clear();
         }
-        if !work.due.is_empty() || !work.open.is_empty() {
-            work = self.look().await?;
+        if moment.is_trusted {
+            self.held.clear();
         }
-        if self.rewatch(!work.open.is_empty()) {
-            // An entry may have been committed before the watch began.
-            return Ok(Wait::AtMost(Duration::ZERO));
+        let (mut work, mut processed) = (self.look(moment.now).await?, Ok(()));
+        let ids: BTreeSet<ScheduleId> = work.due.iter().chain(work.moving.iter().take(AT_ONCE_MAX)).copied().collect();
+        if !ids.is_empty() {
+            processed = self.process_all(ids.into_iter().collect(), moment).await;
+            let handled: BTreeSet<ScheduleId> = work.due.into_iter().collect();
+            work = self.look(moment.now).await?;
+            if !moment.is_trusted {
+                self.held.extend(work.due.extract_if(.., |id| handled.contains(id)));
+            }
         }
-        Ok(work.next_due.map_or(Wait::Bell, |due| Wait::until(due, work.now)))
+        let has_more = !work.due.is_empty() || !work.moving.is_empty();
+        if !has_more && self.held.is_empty() {
+            attendance.attend();
+            self.record_attended(attendance.attended()).await?;
+        }
+        self.attendance = Some(attendance);
+        // An entry may have been committed before the watch began.
+        let wait = if self.rewatch(work.has_open) || has_more {
+            Some(Duration::ZERO)
+        } else {
+            let until =
+                |due: i64| Duration::from_millis(u64::try_from(due - wall_clock()).unwrap_or(0)).min(CHECKED_EVERY);
+            [work.next_due.map(until), attendance.steady_in()].into_iter().flatten().min()
+        };
+        self.planned = wait.map(|wait| self.began.elapsed() + wait);
+        processed.map(|()| wait.map_or(Wait::Bell, Wait::AtMost))
     }
 
-    /// Waits for an entry that concerns schedules or, while a run is open, a session.
+    /// Waits for an entry that concerns schedules or, while a run is open, a session. Entries that follow at once are one with it.
     async fn finish_one(&mut self) -> Option<()> {
         let Self { watch, shutdown, .. } = self;
         loop {
@@ -155,11 +314,15 @@ impl Due for ScheduleWorker {
                 received = next => received,
             };
             match received {
-                Ok(entry) if concerns(&entry, matches!(watch, Watch::Every(_))) => return Some(()),
-                Ok(_) => {}
-                Err(RecvError::Lagged(_)) => return Some(()),
+                Ok(entry) if !concerns(&entry, matches!(watch, Watch::Every(_))) => continue,
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return None,
             }
+            if let Watch::Every(events) = watch {
+                // The look after this one sees what they changed.
+                while matches!(events.try_recv(), Ok(_) | Err(TryRecvError::Lagged(_))) {}
+            }
+            return Some(());
         }
     }
 }

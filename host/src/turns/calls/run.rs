@@ -6,7 +6,7 @@
 use super::judge::{Judgement, TurnFacts, judge};
 use super::output_body::Call;
 use super::result_body::ResultBody;
-use crate::registry::schedules::{self, By, Schedule};
+use crate::registry::schedules::{self, By, Schedule, next_time};
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::levels::Room;
 use crate::registry::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
@@ -234,7 +234,7 @@ fn manage_schedules(
         ("list", _) => {
             let mut own = schedules::list_for_creator(tx, agent.id, person)?;
             own.retain(schedules::is_by_agent);
-            let shown: Vec<_> = own.iter().map(shown_schedule).collect();
+            let shown = own.iter().map(|row| shown_schedule(tx, row)).collect::<Result<Vec<_>, _>>()?;
             Ok(ironclaw_contract::canonical::to_string(&json!({ "schedules": shown })))
         }
         (verb, Some(id)) => change_schedule(tx, agent, person, verb, id),
@@ -273,16 +273,17 @@ fn change_schedule(
     }
 }
 
-fn shown_schedule(row: &Schedule) -> Shown<'_> {
-    Shown {
+fn shown_schedule<'a>(tx: &ReadTx<'_>, row: &'a Schedule) -> Result<Shown<'a>, ironclaw_state::Error> {
+    let next = next_time::shown(tx, row, &schedules::series(row)?)?;
+    Ok(Shown {
         id: row.id,
         prompt: &row.prompt,
         recurrence: format!("{} {}", row.kind, row.recurrence),
         zone: &row.zone,
         state: row.state.name(),
         reason: row.reason.as_deref(),
-        next: row.next_due.map(ironclaw_ledger::rfc3339),
-    }
+        next: next.map(ironclaw_ledger::rfc3339),
+    })
 }
 
 fn remember(

@@ -23,6 +23,8 @@ pub enum Fact {
     DefaultModel,
     /// The number of the last delivery that may have been sent before a restore of the record.
     DoubtfulDeliveries,
+    /// The time up to which each time of a schedule was dealt with, by a trusted clock.
+    SchedulesAttended,
 }
 
 impl Fact {
@@ -37,6 +39,7 @@ impl Fact {
             Self::OtherHistory => "other_history",
             Self::DefaultModel => "default_model",
             Self::DoubtfulDeliveries => "deliveries_doubtful",
+            Self::SchedulesAttended => "schedules_attended",
         }
     }
 }
@@ -95,4 +98,10 @@ pub fn take_doubtful_deliveries(tx: &mut WriteTx<'_>) -> Result<Option<i64>, Err
     let found = get(tx, Fact::DoubtfulDeliveries)?;
     remove(tx, Fact::DoubtfulDeliveries)?;
     found.map(|text| text.parse().map_err(|_| Error::Stored("meta: deliveries_doubtful".to_owned()))).transpose()
+}
+
+/// Returns the time up to which each time of a schedule was dealt with, in milliseconds since the epoch.
+pub fn schedules_attended(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
+    let found = get(tx, Fact::SchedulesAttended)?;
+    found.map(|text| text.parse().map_err(|_| Error::Stored("meta: schedules_attended".to_owned()))).transpose()
 }

@@ -70,6 +70,16 @@ rows! {
         /// The delivery of the reply.
         pub receipt: Option<DeliveryId>,
     }
+
+    /// An open occurrence, with the state of its message.
+    #[derive(Debug, Clone)]
+    pub struct OpenRun {
+        pub occurrence: Occurrence as row,
+        /// Flag: the agent works on its message, or the message waits for the agent.
+        pub is_awaited: bool,
+        /// Flag: its message was answered or erased, or the session does not run.
+        pub may_have_ended: bool,
+    }
 }
 
 /// An occurrence to insert.
@@ -172,6 +182,13 @@ pub fn count_of_creator(tx: &ReadTx<'_>, creator: PersonId) -> Result<u64, Error
     tx.get(sql, [creator], |row| row.get(0))
 }
 
+/// Returns the schedules that have a next time or may get one again, after this id; at most `most`, ordered by id.
+pub fn timed(tx: &ReadTx<'_>, after: Option<ScheduleId>, most: usize) -> Result<Vec<Schedule>, Error> {
+    let sql = "SELECT * FROM schedules WHERE id > coalesce(?1, '') AND \
+               (state = 'active' OR (state = 'ended' AND kind = 'at')) ORDER BY id LIMIT ?2";
+    tx.list(sql, params![after, most as i64], Schedule::read)
+}
+
 pub fn active(tx: &ReadTx<'_>) -> Result<Vec<ScheduleId>, Error> {
     tx.list("SELECT id FROM schedules WHERE state = 'active'", [], |row| row.get(0))
 }
@@ -182,9 +199,47 @@ pub fn due(tx: &ReadTx<'_>, now: i64, most: usize) -> Result<Vec<ScheduleId>, Er
     tx.list(sql, params![now, most as i64], |row| row.get(0))
 }
 
-/// Returns the earliest next time.
-pub fn next_due(tx: &ReadTx<'_>) -> Result<Option<i64>, Error> {
-    tx.get("SELECT min(next_due) FROM schedules WHERE next_due IS NOT NULL", [], |row| row.get(0))
+/// Returns the earliest next time after this one.
+pub fn next_due(tx: &ReadTx<'_>, after: i64) -> Result<Option<i64>, Error> {
+    let sql = "SELECT min(next_due) FROM schedules WHERE next_due IS NOT NULL AND next_due > ?1";
+    tx.get(sql, [after], |row| row.get(0))
+}
+
+/// Returns whether a time of a schedule has a row, other than that of a single missed time.
+pub fn is_taken(tx: &ReadTx<'_>, id: ScheduleId, due: i64) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM occurrences WHERE schedule_id = ?1 AND due = ?2 AND NOT (state = 'skipped' AND reason = 'missed' AND count = 1)";
+    tx.exists(sql, params![id, due])
+}
+
+/// Deletes the row of a single missed time. The time comes again, because the clock was set back.
+pub fn forget_missed_at(tx: &mut WriteTx<'_>, id: ScheduleId, due: i64) -> Result<(), Error> {
+    let sql = "DELETE FROM occurrences WHERE schedule_id = ?1 AND due = ?2 AND state = 'skipped' AND reason = 'missed' AND count = 1";
+    tx.execute(sql, params![id, due]).map(drop)
+}
+
+/// Returns whether a schedule has missed times after this one.
+pub fn has_missed_after(tx: &ReadTx<'_>, id: ScheduleId, after: i64) -> Result<bool, Error> {
+    let sql =
+        "SELECT 1 FROM occurrences WHERE schedule_id = ?1 AND due > ?2 AND state = 'skipped' AND reason = 'missed'";
+    tx.exists(sql, params![id, after])
+}
+
+/// Deletes the rows of missed times after this one, which have not come: the clock was ahead.
+pub fn forget_missed_after(tx: &mut WriteTx<'_>, id: ScheduleId, after: i64) -> Result<(), Error> {
+    let sql = "DELETE FROM occurrences WHERE schedule_id = ?1 AND due > ?2 AND state = 'skipped' AND reason = 'missed'";
+    tx.execute(sql, params![id, after]).map(drop)
+}
+
+/// Returns the newest row of a schedule up to this time, if it counts several missed times.
+pub fn joined_until(tx: &ReadTx<'_>, id: ScheduleId, until: i64) -> Result<Option<Occurrence>, Error> {
+    let sql = "SELECT * FROM occurrences WHERE schedule_id = ?1 AND due <= ?2 ORDER BY due DESC LIMIT 1";
+    let newest = tx.find(sql, params![id, until], Occurrence::read)?;
+    Ok(newest.filter(|row| row.count > 1 && row.state == OccurrenceState::Skipped))
+}
+
+/// Sets the number of times that a row counts.
+pub fn set_count(tx: &mut WriteTx<'_>, ordinal: i64, count: u64) -> Result<(), Error> {
+    tx.execute("UPDATE occurrences SET count = ?2 WHERE ordinal = ?1", params![ordinal, count as i64]).map(drop)
 }
 
 /// Inserts an occurrence, and returns its number; `None` if the schedule already has one with this time.
@@ -228,6 +283,16 @@ pub fn settle(
 /// Returns the open occurrences, oldest first.
 pub fn open(tx: &ReadTx<'_>) -> Result<Vec<Occurrence>, Error> {
     tx.list("SELECT * FROM occurrences WHERE state IN ('scheduled','started') ORDER BY ordinal", [], Occurrence::read)
+}
+
+/// Returns the open occurrences with the states of their messages, oldest first.
+pub fn open_runs(tx: &ReadTx<'_>) -> Result<Vec<OpenRun>, Error> {
+    let sql = "SELECT o.*, coalesce(m.waits, 0) AS is_awaited, \
+               o.state = 'started' AND o.message_id IS NOT NULL AND \
+               (m.waits IS NULL OR s.state IS NULL OR s.state <> 'live') AS may_have_ended \
+               FROM occurrences o LEFT JOIN messages m ON m.id = o.message_id LEFT JOIN sessions s ON s.id = m.session_id \
+               WHERE o.state IN ('scheduled','started') ORDER BY o.ordinal";
+    tx.list(sql, [], OpenRun::read)
 }
 
 /// Returns the open occurrences of a schedule, oldest first.
