@@ -14,6 +14,7 @@ use crate::output::{NARROW, Output};
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{EntryId, Inbox, InboxEntry, NewRequestReset, routes};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 /// Least width of the terminal; the pages are a little narrower.
@@ -98,18 +99,22 @@ async fn for_script(at: &At) -> Result<(), Error> {
     at.out.json(&all)
 }
 
-/// Prints a line for each conversation with unread replies. Ignores a failed request: nothing is to be decided on them.
-async fn print_unread(out: Output, client: &Client) -> Result<(), Error> {
+/// Prints a line for each agent with unread replies. Ignores a failed request: nothing is to be decided on them.
+pub async fn print_unread(out: Output, client: &Client) -> Result<(), Error> {
+    let mut of_agents: BTreeMap<String, u64> = BTreeMap::new();
     for replies in client.call(routes::UNREAD_COUNTS, []).await.unwrap_or_default() {
-        if let Some(count) = count_of_replies(replies.count) {
-            out.line(format!("{count} of {}: ironctl chat {}", replies.agent, replies.agent))?;
+        *of_agents.entry(replies.agent).or_default() += replies.count;
+    }
+    for (agent, count) in of_agents {
+        if let Some(count) = count_of_replies(count) {
+            out.line(format!("{count} of {agent}: ironctl chat {agent}"))?;
         }
     }
     Ok(())
 }
 
 /// Formats `1 unread reply`; `None` without one.
-pub fn count_of_replies(count: u64) -> Option<String> {
+fn count_of_replies(count: u64) -> Option<String> {
     match count {
         0 => None,
         1 => Some("1 unread reply".to_owned()),

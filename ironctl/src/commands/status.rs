@@ -26,10 +26,10 @@ pub async fn run(at: &At) -> Result<(), Error> {
         let [calls, questions, changes] = waiting;
         at.out.line(format!("{}: ironctl inbox", inbox::count(calls, questions, changes)))?;
     }
-    if let Some(unread) = inbox::count_of_replies(status.replies_unread) {
-        at.out.line(format!("{unread}: ironctl chat AGENT"))?;
-    }
     if !at.out.is_json() {
+        if status.replies_unread > 0 {
+            inbox::print_unread(at.out, &at.client()?).await?;
+        }
         servers(at).await?;
     }
     host(at.out, &status)?;
