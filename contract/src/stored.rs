@@ -10,7 +10,8 @@ use crate::ids::{
 use crate::ledger_entry;
 use crate::operator::*;
 use crate::seam::change::{
-    Access, AgentRole, CatchUp, ChangeKind, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders, WrittenBy,
+    Access, AgentRole, CatchUp, ChangeKind, Engage, GuardMode, Ignored, RunContext, Senders, Sharing, UnknownSenders,
+    WrittenBy,
 };
 use crate::seam::message;
 use crate::seam::seal::ItemKind;
@@ -92,6 +93,7 @@ values!(
     QuestionStatus,
     RequestStatus,
     Role,
+    RunContext,
     ScheduleState,
     Senders,
     Sharing,
@@ -155,7 +157,7 @@ mod schemas {
         Access, AgentRole, AllowanceStatus, CallState, CatchUp, CeilingKind, ChangeKind, ChangeStatus, ChannelKind,
         Commands, Decider, DestinationState, Engage, EntryType, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
         LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, ModelKind, NoCopy, OccurrenceState,
-        QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, ScheduleState, SecretSource, Senders, SessionPhase,
+        QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, RunContext, ScheduleState, SecretSource, Senders, SessionPhase,
         Sharing, SkillTrust, Speaker, StageOutcome, TokenState, UnknownSenders, ValueSource, WrittenBy,
         message::Status as "MessageStatus",
     );

@@ -16,7 +16,7 @@ pub use crate::seam::egress::Commands;
 pub struct CallStage {
     /// The stage: `known`, `classified`, `granted`, `receiver`, `budget`, `scope`, `inputs`, `outward` or `always_ask`.
     pub stage: String,
-    /// `pass`, `ask`, `deny`, or `lifted` by a dangerous mode.
+    /// `pass`, `ask`, `deny`, `lifted` by a dangerous mode, or `covered` by a flow of a schedule.
     pub answer: String,
     /// The code, for an answer other than `pass`.
     pub code: Option<String>,

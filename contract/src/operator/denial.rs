@@ -258,6 +258,9 @@ denial_codes! {
     ScheduleMay = "schedule_may", 400, Operator, "The list of a schedule names a class or tool that it cannot have.";
     ScheduleRole = "schedule_role", 403, Operator, "The creator of the schedule may not use a class of calls in its list.";
     ScheduleReplyTo = "schedule_reply_to", 400, Operator, "The conversation for the replies of a schedule is not one of its creator with the agent.";
+    ScheduleName = "schedule_name", 400, Operator, "A schedule cannot have this name, or another one of its creator with the agent has it.";
+    ScheduleAmbiguous = "schedule_ambiguous", 409, Operator, "Several schedules have this name.";
+    ScheduleFlow = "schedule_flow", 400, Operator, "A flow of a schedule names a destination that is not its creator's, or a directory that is not granted read-only.";
     ScheduleNotYours = "schedule_not_yours", 403, Operator, "Only the creator of a schedule may change it.";
     ScheduleState = "schedule_state", 409, Operator, "The schedule is not in the state that the command needs.";
     ScheduleTooMany = "schedule_too_many", 409, Operator, "The person or the host has reached the bound on schedules.";

@@ -3,7 +3,7 @@
 //! Plain data. Times are RFC 3339 in UTC; a local time has the offset of the schedule's zone.
 
 use crate::ids::{ChangeId, MessageId, ScheduleId};
-use crate::seam::change::{CatchUp, WrittenBy};
+use crate::seam::change::{CatchUp, RunContext, WrittenBy};
 use serde::{Deserialize, Serialize};
 
 crate::words! {
@@ -42,6 +42,8 @@ crate::words! {
 pub struct ScheduleView {
     /// Its id.
     pub id: ScheduleId,
+    /// Its name, which no other schedule of its creator with the agent has.
+    pub name: String,
     /// Name of the agent.
     pub agent: String,
     /// Name of the person on whose behalf it runs.
@@ -58,6 +60,10 @@ pub struct ScheduleView {
     pub catch_up: CatchUp,
     /// Classes of calls and names of tools that a run may use beside reading.
     pub may: Vec<String>,
+    /// The receivers to which a run may send without a question.
+    pub flows: Vec<ScheduleFlow>,
+    /// The context of its runs.
+    pub context: RunContext,
     /// The channel and the address of the replies, with a colon between.
     pub reply_to: String,
     /// Its state.
@@ -74,6 +80,22 @@ pub struct ScheduleView {
     pub change: ChangeId,
     /// The time of its addition.
     pub created_at: String,
+}
+
+/// A way out of a run: one tool, one destination, and the directories whose text may go there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ScheduleFlow {
+    /// The tool.
+    pub tool: String,
+    /// The agent's name for the destination.
+    pub to: String,
+    /// The approved identity there, with a colon between channel and address.
+    pub recipient: String,
+    /// The directories in the jail.
+    pub from: Vec<String>,
+    /// The reason why the flow covers no call now, one word.
+    pub lost: Option<String>,
 }
 
 /// One time of a schedule.
@@ -108,6 +130,8 @@ pub struct DryRun {
     pub next: Vec<NextRun>,
     /// Classes of calls and names of tools that a run may use beside reading.
     pub may: Vec<String>,
+    /// The receivers to which a run may send without a question.
+    pub flows: Vec<ScheduleFlow>,
     /// The channel and the address of the replies, with a colon between.
     pub reply_to: String,
     /// The reason why a run would not start now, one word.

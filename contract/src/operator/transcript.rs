@@ -126,6 +126,8 @@ pub struct UnreadReply {
     pub session_id: SessionId,
     /// Name of the thread; null for the conversation without a name.
     pub thread: Option<String>,
+    /// Name of the schedule whose run it answers; null for the answer to a person.
+    pub schedule: Option<String>,
     /// RFC 3339.
     pub at: String,
     /// The agent or the host.

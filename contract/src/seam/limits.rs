@@ -39,6 +39,8 @@ pub const PERSONA_OF_SKILL_BYTES_MAX: usize = 2_000;
 pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
 /// Entries of a list in the payload of a change.
 pub const ENTRIES_MAX: usize = 64;
+/// Flows of one schedule.
+pub const FLOWS_MAX: usize = 4;
 /// Directories of the host in one jail.
 pub const MOUNTS_MAX: usize = 8;
 /// A ceiling of tokens, or of millionths of a currency, on one day.

@@ -155,6 +155,7 @@ fn facts(labels: &[Label], url: &str) -> TurnFacts {
         of_agents: Vec::new(),
         is_of_schedule: false,
         destinations: Vec::new(),
+        flows: Vec::new(),
         position: None,
     }
 }

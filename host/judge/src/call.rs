@@ -43,6 +43,11 @@ impl Stage {
     pub const fn is_lifted_by_modes(self) -> bool {
         matches!(self, Self::Scope | Self::Inputs | Self::Outward)
     }
+
+    /// Returns whether a flow of a schedule covers this stage: it names the sources of the text that may leave.
+    pub const fn is_covered_by_flows(self) -> bool {
+        matches!(self, Self::Inputs | Self::Outward)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +59,8 @@ pub enum Answer {
     Deny(DenialCode),
     /// The mode lifted the stage; has the code that would have stopped the call, if the mode still judges it.
     Lifted(Option<DenialCode>),
+    /// A flow of the schedule, which people approved, covers the call in place of this reason.
+    Covered(DenialCode),
 }
 
 impl Answer {
@@ -64,6 +71,7 @@ impl Answer {
             Self::Ask(_) => "ask",
             Self::Deny(_) => "deny",
             Self::Lifted(_) => "lifted",
+            Self::Covered(_) => "covered",
         }
     }
 
@@ -71,7 +79,7 @@ impl Answer {
     pub const fn code(self) -> Option<DenialCode> {
         match self {
             Self::Pass => None,
-            Self::Ask(code) | Self::Deny(code) => Some(code),
+            Self::Ask(code) | Self::Deny(code) | Self::Covered(code) => Some(code),
             Self::Lifted(code) => code,
         }
     }
@@ -125,6 +133,8 @@ pub struct CallContext<'a> {
     pub scope: Classes,
     /// True if an item of the context came from outside.
     pub has_external: bool,
+    /// True if a flow of the schedule has this tool, this destination, and each source of text of others in the context.
+    pub is_covered: bool,
     /// Returns whether the turn's person typed a value in this task.
     pub is_typed: &'a dyn Fn(&str) -> bool,
     /// For a request over the network, what the grants say about it.
@@ -185,7 +195,7 @@ impl Judgement {
 pub fn would_have_blocked(trace: &[(Stage, Answer)]) -> impl Iterator<Item = DenialCode> {
     trace.iter().filter_map(|(_, answer)| match answer {
         Answer::Lifted(code) => *code,
-        Answer::Pass | Answer::Ask(_) | Answer::Deny(_) => None,
+        Answer::Pass | Answer::Ask(_) | Answer::Deny(_) | Answer::Covered(_) => None,
     })
 }
 
@@ -207,6 +217,9 @@ pub fn judge(call: &CallContext<'_>) -> Judgement {
             }
             stages::Found::Reason(reason) if call.mode == Mode::DangerousWarn && stage.is_lifted_by_modes() => {
                 trace.push((stage, Answer::Lifted(Some(reason.code))));
+            }
+            stages::Found::Reason(reason) if call.is_covered && stage.is_covered_by_flows() => {
+                trace.push((stage, Answer::Covered(reason.code)));
             }
             stages::Found::Reason(reason) => {
                 trace.push((stage, Answer::Ask(reason.code)));

@@ -278,6 +278,7 @@ pub async fn test(
         of_agents: Vec::new(),
         is_of_schedule: false,
         destinations: destinations.into_iter().map(Sendable::from).collect(),
+        flows: Vec::new(),
         position: None,
     };
     let mut wanted = WantedCall { tool, arguments: asked.arguments };

@@ -4,16 +4,15 @@
 
 use super::agents;
 use super::handler::{Answer, Api, Caller, Reply};
-use super::named::id;
 use crate::registry::schedules::catch_up::LATE_MS;
-use crate::registry::schedules::{self, By, Schedule as Row, next_time};
+use crate::registry::schedules::{self, By, Schedule as Row, flows, names, next_time};
 use crate::registry::{self, Person};
 use crate::runtime::schedules::{Context, attendance, refused_now, run_by_hand};
 use axum::Json;
 use axum::extract::{Path, Query};
 use ironclaw_calendar::Series;
-use ironclaw_contract::ids::{AgentId, MessageId, ScheduleId};
-use ironclaw_contract::operator::{DenialCode, DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleView};
+use ironclaw_contract::ids::{AgentId, MessageId};
+use ironclaw_contract::operator::{DryRun, NextRun, Occurrence, OccurrenceOf, ScheduleFlow, ScheduleView};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied};
@@ -55,9 +54,8 @@ pub async fn list(Caller { api, person, .. }: Caller, Query(query): Query<ListQu
 
 /// `GET /v1/schedules/{id}`
 pub async fn show(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
-    let id = known(&named)?;
     let found = api.state().read(move |tx| {
-        let row = schedules::known(tx, &person, id)?;
+        let row = names::known(tx, &person, &named)?;
         Ok::<_, Denied<Error>>(view(tx, &row)?)
     });
     Ok(Json(found.await?))
@@ -65,11 +63,10 @@ pub async fn show(Caller { api, person, .. }: Caller, Path(named): Path<String>)
 
 /// `GET /v1/schedules/{id}/occurrences`: oldest first.
 pub async fn history(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<Vec<Occurrence>> {
-    let id = known(&named)?;
     let found = api.state().read(move |tx| {
-        let row = schedules::known(tx, &person, id)?;
+        let row = names::known(tx, &person, &named)?;
         let series = schedules::series(&row)?;
-        let all = schedules::occurrences_of(tx, id, HISTORY_MAX)?;
+        let all = schedules::occurrences_of(tx, row.id, HISTORY_MAX)?;
         let shown = all.iter().map(|found| occurrence(tx, &series, found)).collect::<Result<Vec<_>, _>>()?;
         Ok::<_, Denied<Error>>(shown)
     });
@@ -78,10 +75,9 @@ pub async fn history(Caller { api, person, .. }: Caller, Path(named): Path<Strin
 
 /// `GET /v1/schedules/{id}/next`: the next times, and what a run may do. Starts nothing.
 pub async fn next(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<DryRun> {
-    let id = known(&named)?;
     let own = api.clone();
     let found = api.state().read(move |tx| {
-        let row = schedules::known(tx, &person, id)?;
+        let row = names::known(tx, &person, &named)?;
         let series = schedules::series(&row)?;
         let settings = own.inbound.settings.now();
         let refused = refused_now(tx, &context(&own, &settings), &row)?;
@@ -89,9 +85,10 @@ pub async fn next(Caller { api, person, .. }: Caller, Path(named): Path<String>)
         let next = series.due_between(after, i64::MAX, NEXT_MAX);
         let run = |due: &i64| NextRun { due: ironclaw_ledger::rfc3339(*due), local: series.zone.local(*due) };
         Ok::<_, Denied<Error>>(DryRun {
-            id,
+            id: row.id,
             next: next.iter().map(run).collect(),
             may: row.may.clone(),
+            flows: shown_flows(tx, &row)?,
             reply_to: schedules::reply_to(&row),
             refused: refused.map(|refused| refused.reason.to_owned()),
         })
@@ -101,10 +98,10 @@ pub async fn next(Caller { api, person, .. }: Caller, Path(named): Path<String>)
 
 /// `POST /v1/schedules/{id}/run`: starts a run now, on behalf of the creator.
 pub async fn run(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<Occurrence> {
-    let id = known(&named)?;
     let own = api.clone();
     let started = api.state().decide(move |tx| {
-        let row = schedules::known(tx, &person, id)?;
+        let row = names::known(tx, &person, &named)?;
+        let id = row.id;
         let settings = own.inbound.settings.now();
         let (due, session) = run_by_hand(tx, &context(&own, &settings), &row, person.id)?;
         let all = schedules::occurrences_of(tx, id, HISTORY_MAX)?;
@@ -121,31 +118,30 @@ pub async fn run(Caller { api, person, .. }: Caller, Path(named): Path<String>) 
 
 /// `POST /v1/schedules/{id}/pause`
 pub async fn pause(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
-    changed(&api, person, &named, |tx, row, by| schedules::pause(tx, row, by, schedules::PAUSED_BY_PERSON)).await
+    changed(&api, person, named, |tx, row, by| schedules::pause(tx, row, by, schedules::PAUSED_BY_PERSON)).await
 }
 
 /// `POST /v1/schedules/{id}/resume`: its next time is the first one after now.
 pub async fn resume(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
-    changed(&api, person, &named, |tx, row, by| schedules::resume(tx, row, by).map(drop)).await
+    changed(&api, person, named, |tx, row, by| schedules::resume(tx, row, by).map(drop)).await
 }
 
 /// `DELETE /v1/schedules/{id}`: its history stays.
 pub async fn remove(Caller { api, person, .. }: Caller, Path(named): Path<String>) -> Reply<ScheduleView> {
-    changed(&api, person, &named, schedules::remove).await
+    changed(&api, person, named, schedules::remove).await
 }
 
 /// Changes the state of a schedule, and returns it.
 async fn changed(
     api: &Api,
     person: Person,
-    named: &str,
+    named: String,
     change: impl FnOnce(&mut WriteTx<'_>, &Row, By) -> Result<(), Denied> + Send + 'static,
 ) -> Reply<ScheduleView> {
-    let id = known(named)?;
     let changed = api.state().decide(move |tx| {
-        let row = schedules::known(tx, &person, id)?;
+        let row = names::known(tx, &person, &named)?;
         change(tx, &row, By::Person(person.id))?;
-        let row = schedules::known(tx, &person, id)?;
+        let row = schedules::known(tx, &person, row.id)?;
         Ok::<_, Denied<Error>>(view(tx, &row)?)
     });
     Ok(Json(changed.await?))
@@ -168,10 +164,6 @@ pub(super) async fn waiting_for_the_clock(api: &Api) -> Result<Option<String>, A
     }))
 }
 
-fn known(named: &str) -> Result<ScheduleId, Answer> {
-    id(named, DenialCode::ScheduleUnknown, "schedule")
-}
-
 fn context<'a>(api: &'a Api, settings: &'a crate::registry::live_settings::LiveSettings) -> Context<'a> {
     Context {
         record: &api.record,
@@ -187,6 +179,7 @@ pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_
     let agent = registry::name_or_id(registry::agent_by_id(tx, row.agent)?.map(|agent| agent.name), row.agent);
     Ok(ScheduleView {
         id: row.id,
+        name: row.name.clone(),
         agent,
         creator: registry::person_name(tx, row.creator)?,
         prompt: row.prompt.clone(),
@@ -195,6 +188,8 @@ pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_
         zone: row.zone.clone(),
         catch_up: row.catch_up,
         may: row.may.clone(),
+        flows: shown_flows(tx, row)?,
+        context: row.context,
         reply_to: schedules::reply_to(row),
         state: row.state,
         reason: row.reason.clone(),
@@ -204,6 +199,20 @@ pub(super) fn view(tx: &ReadTx<'_>, row: &Row) -> Result<ScheduleView, ironclaw_
         change: row.change,
         created_at: ironclaw_ledger::rfc3339(row.created_at),
     })
+}
+
+fn shown_flows(tx: &ReadTx<'_>, row: &Row) -> Result<Vec<ScheduleFlow>, ironclaw_state::Error> {
+    let shown = row.flows.iter().map(|flow| {
+        let lost = flows::lost(tx, row.agent, row.creator, flow)?;
+        Ok(ScheduleFlow {
+            tool: flow.tool.clone().unwrap_or_default(),
+            to: flow.to.clone(),
+            recipient: flow.recipient.clone().unwrap_or_default(),
+            from: flow.from.iter().map(|source| source.directory.clone()).collect(),
+            lost: lost.map(|lost| lost.name().to_owned()),
+        })
+    });
+    shown.collect()
 }
 
 fn occurrence(

@@ -11,7 +11,7 @@ use crate::gateway::requests;
 use crate::gateway::store as store_of_changes;
 use crate::registry::{self, Person};
 use crate::runtime::command::{ActorView, Phase};
-use crate::sessions::store::{self, Origin, OriginKind, SessionState};
+use crate::sessions::store::{self, Origin, OriginKind, ScheduleRuns, SessionState};
 use crate::turns::items;
 use axum::Json;
 use axum::extract::State;
@@ -178,7 +178,10 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
         asked_by: asked_by(tx, &row.origin)?,
         title: None,
         channel: row.origin.channel,
-        thread: row.origin.thread_id,
+        thread: match row.origin.runs {
+            ScheduleRuns::None => row.origin.thread_id,
+            ScheduleRuns::Fresh | ScheduleRuns::Continued(_) => RUNS.to_owned(),
+        },
         created_at: ironclaw_ledger::rfc3339(row.created_at),
         last_active_at: ironclaw_ledger::rfc3339(row.last_active_at),
         last_used_ms: row.last_active_at,
@@ -187,6 +190,9 @@ pub fn described(tx: &ReadTx<'_>, row: store::Session) -> Result<Session, Error>
         failures: row.failures,
     })
 }
+
+/// The words for the thread of a session of schedules: no thread has such a name.
+const RUNS: &str = "(schedules)";
 
 /// Returns the name of the agent whose messages a session gets, if it is one.
 fn asked_by(tx: &ReadTx<'_>, origin: &Origin) -> Result<Option<String>, Error> {
@@ -205,6 +211,7 @@ fn origin(origin: &Origin) -> String {
     let thread = if origin.thread_id.is_empty() { String::new() } else { format!("#{}", origin.thread_id) };
     let address = format!("{}:{}{thread}", origin.channel, origin.platform_id);
     match origin.kind {
+        OriginKind::Sender if origin.runs != ScheduleRuns::None => format!("{address} {RUNS}"),
         OriginKind::Sender => address,
         OriginKind::Guest => format!("{address} (guest)"),
         OriginKind::Group => format!("{address} (group)"),

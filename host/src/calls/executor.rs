@@ -7,6 +7,7 @@
 
 mod effect;
 pub mod facts;
+mod flows;
 pub mod late;
 mod run;
 mod send;

@@ -51,6 +51,7 @@ pub fn line(about: About, id: &str) -> String {
         About::QuestionWaits => format!("question {id} waits for you: ironctl inbox"),
         About::QuestionReminder => format!("question {id} still waits for you: ironctl inbox"),
         About::SessionIncident => format!("session {id} is halted: ironctl session show {id}"),
+        About::ScheduleReply => format!("schedule {id} answered you: ironctl schedule show {id}"),
         About::ScheduleIncident => format!("schedule {id} failed: ironctl schedule history {id}"),
         About::ScheduleRecovery => format!("schedule {id} runs again: ironctl schedule history {id}"),
         About::SchedulesPaused => "schedules are paused after a restore: ironctl schedule list".to_owned(),
@@ -114,6 +115,23 @@ fn add_for(
         .with("subject", subject)
         .append(tx)?;
     Ok(())
+}
+
+/// Records a notification of a person who does not need another one while nothing changed: the newest one for this reason was recorded
+/// while the person had a place, or there is still no place. Returns without one then.
+pub fn add_unless_told(
+    tx: &mut WriteTx<'_>,
+    person: PersonId,
+    notification: Notification,
+    now: i64,
+) -> Result<(), ironclaw_state::Error> {
+    let earlier = table::list_for_subject(tx, person, notification.about, &notification.id)?;
+    let is_told = match earlier.last() {
+        Some(newest) if newest.state == State::NoPlace => table::place_of(tx, person)?.is_none(),
+        Some(_) => true,
+        None => false,
+    };
+    if is_told { Ok(()) } else { add(tx, person, notification, now) }
 }
 
 /// Records a notification of each owner and admin: for an incident that concerns no single person.

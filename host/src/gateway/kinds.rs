@@ -155,7 +155,7 @@ pub(super) fn current(
     agent: Option<&Agent>,
 ) -> Result<(Value, Value), ironclaw_state::Error> {
     let kind = kind_of(change);
-    Ok((kind.current(tx, agent)?, kind.facts(tx, host_policy)?))
+    Ok((kind.current(tx, agent)?, kind.facts_of_agent(tx, agent, host_policy)?))
 }
 
 /// Returns the setting after the change, if it can be compared.

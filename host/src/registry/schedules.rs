@@ -4,6 +4,8 @@
 //! [`ironclaw_calendar`] for the times.
 
 pub mod catch_up;
+pub mod flows;
+pub mod names;
 pub mod next_time;
 
 use super::{Agent, Identity, Person, Role, person_by_id};
@@ -11,11 +13,12 @@ use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, PersonId, ScheduleId};
 use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::{self, ReplyTo};
+use ironclaw_contract::seam::change::{self, ReplyTo, RunContext};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::schedules as table;
+use ironclaw_store::tables::sessions::{Origin, ScheduleRuns};
 use ironclaw_text::excerpt::quoted;
 use serde_json::Value;
 use std::fmt::Display;
@@ -74,6 +77,7 @@ pub fn payload(row: &Schedule) -> change::Schedule {
     let thread = Some(row.thread_id.clone()).filter(|thread| !thread.is_empty());
     change::Schedule {
         id: Some(row.id),
+        name: Some(row.name.clone()),
         prompt: Some(row.prompt.clone()),
         cron: of_kind(Kind::Cron),
         every: of_kind(Kind::Every),
@@ -81,6 +85,8 @@ pub fn payload(row: &Schedule) -> change::Schedule {
         zone: Some(row.zone.clone()),
         catch_up: Some(row.catch_up),
         may: Some(row.may.clone()),
+        flows: Some(row.flows.clone()),
+        context: Some(row.context),
         reply_to: Some(ReplyTo { channel: row.channel.clone(), address: row.platform_id.clone(), thread }),
         from: Some(ironclaw_ledger::rfc3339(row.anchor)),
         creator: Some(row.creator),
@@ -185,6 +191,16 @@ pub fn identity(tx: &ReadTx<'_>, row: &Schedule) -> Result<Option<Identity>, Err
     let on_channel = || own.iter().filter(|identity| identity.channel == row.channel);
     let same = on_channel().find(|identity| identity.sender == row.platform_id);
     Ok(same.or_else(|| on_channel().next()).cloned())
+}
+
+/// Returns the origin of the session of the runs of a schedule. Its replies go to the address of the origin.
+pub fn origin(row: &Schedule) -> Origin {
+    let runs = match row.context {
+        RunContext::Fresh => ScheduleRuns::Fresh,
+        RunContext::Continue => ScheduleRuns::Continued(row.id),
+    };
+    let origin = Origin::from_sender(row.channel.clone(), row.platform_id.clone(), row.thread_id.clone());
+    Origin { runs, ..origin }
 }
 
 /// Returns whether the agent of a schedule asked for it.

@@ -28,8 +28,8 @@ pub use output_body::{Call, LeftOut, OutputBody};
 pub use result_body::ResultBody;
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;
-pub use send::Sendable;
 pub use send::write_file;
+pub use send::{OpenFlow, Sendable};
 
 use crate::turns::items::{NewItem, Recorded};
 use crate::turns::turn;

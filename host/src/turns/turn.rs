@@ -23,6 +23,7 @@ use ironclaw_contract::seam::message::Status;
 use ironclaw_judge::{Classes, Principal, ReceiverPolicy};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
 use ironclaw_store::tables::items;
 use ironclaw_store::tables::messages::{self, Message};
 use ironclaw_store::tables::turns::{self, CallOutcome, CallState};
@@ -196,6 +197,33 @@ pub fn attempts_at(tx: &ReadTx<'_>, message: &Message) -> Result<Vec<TurnId>, ir
     let named = ironclaw_ledger::turns_of(tx, message.id)?;
     let turns: BTreeSet<TurnId> = named.iter().filter_map(|turn| turn.parse().ok()).chain([last]).collect();
     Ok(turns.into_iter().collect())
+}
+
+/// The messages of the task of a turn, and the turns that worked on them.
+#[derive(Debug, Clone, Default)]
+pub struct Task {
+    pub messages: BTreeSet<MessageId>,
+    pub turns: BTreeSet<TurnId>,
+}
+
+impl Task {
+    /// Returns the task of a turn: its own messages, those that they continue or answer, and every attempt at them.
+    pub fn find(tx: &ReadTx<'_>, turn: TurnId) -> Result<Self, ironclaw_state::Error> {
+        let mut task = Self { turns: BTreeSet::from([turn]), ..Self::default() };
+        let mut left = messages::that_asked(tx, turn)?;
+        while let Some(id) = left.pop() {
+            if !task.messages.insert(id) {
+                continue;
+            }
+            if let Some(message) = messages::find(tx, id)? {
+                task.turns.extend(attempts_at(tx, &message)?);
+            }
+            left.push(messages::root_of(tx, id)?);
+            let answered = agent_messages::find(tx, id)?.filter(|found| found.kind == AgentMessageKind::Answer);
+            left.extend(answered.map(|answer| answer.source_message));
+        }
+        Ok(task)
+    }
 }
 
 /// Returns the newest message that a turn answers.

@@ -275,6 +275,23 @@ mod tests {
     }
 
     #[test]
+    fn schedule_of_the_first_version_has_its_id_as_its_name() {
+        let (_directory, path, key, db) = empty();
+        run_these(&VERSIONS[..1], &db, &path, &key).expect("the first version");
+        db.execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             INSERT INTO schedules (id, agent_id, creator, change_id, prompt, written_by, kind, recurrence, zone, anchor, catch_up, may,
+               channel, platform_id, thread_id, state, created_at)
+               VALUES ('sch_1', 'a', 'p', 'c', 'water', 'person', 'every', '1d', 'UTC', 1, 'skip', '[]', 'loopback', 'p', '', 'active', 1);",
+        )
+        .expect("a schedule");
+        run(&db, &path, &key).expect("every version");
+        let sql = "SELECT name || ' ' || context || ' ' || flows FROM schedules";
+        let kept: String = db.query_row(sql, [], |row| row.get(0)).expect("kept");
+        assert_eq!(kept, "sch_1 fresh []");
+    }
+
+    #[test]
     fn failed_migration_leaves_the_file_unchanged_with_a_copy() {
         let (_directory, path, key, db) = fresh();
         let before = schema(&db);

@@ -6,3 +6,14 @@ ALTER TABLE items ADD COLUMN request TEXT;
 ALTER TABLE requests ADD COLUMN counts INTEGER NOT NULL DEFAULT 1;
 -- The bound by which a call was refused, canonical JSON.
 ALTER TABLE calls ADD COLUMN bound TEXT;
+-- A schedule has a name, a context of its runs, and flows.
+ALTER TABLE schedules ADD COLUMN name TEXT NOT NULL DEFAULT '';           -- unique for its agent and creator
+ALTER TABLE schedules ADD COLUMN context TEXT NOT NULL DEFAULT 'fresh';   -- fresh or continue
+ALTER TABLE schedules ADD COLUMN flows TEXT NOT NULL DEFAULT '[]';        -- JSON list of tool, destination and directories
+UPDATE schedules SET name = id;
+CREATE INDEX schedules_by_name ON schedules (name);
+
+-- The runs of schedules have sessions of their own beside the conversation with the same address.
+ALTER TABLE sessions ADD COLUMN runs TEXT NOT NULL DEFAULT '';            -- '', 'fresh' or the id of a schedule that continues
+DROP INDEX sessions_by_origin;
+CREATE UNIQUE INDEX sessions_by_origin ON sessions (agent_id, channel, platform_id, thread_id, origin_kind, runs) WHERE state <> 'removed';

@@ -81,6 +81,7 @@ fn judged(row: &Row, class: Class) -> String {
         receiver: &receiver,
         scope: receiver.allowed(row.principal).asked(&row.scope(class)),
         has_external: false,
+        is_covered: false,
         is_typed: &|_| false,
         granted: Some(Granted::As(class)),
         mode: Mode::Enforce,

@@ -6,7 +6,7 @@ use super::host_fixture::TestHost;
 use super::record;
 use ironclaw_calendar::Series;
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, ScheduleId};
-use ironclaw_contract::seam::change::{CatchUp, WrittenBy};
+use ironclaw_contract::seam::change::{CatchUp, RunContext, WrittenBy};
 use ironclaw_host::driven::{LOOPBACK, find_agent, schedules};
 use ironclaw_state::{Error, State};
 
@@ -15,6 +15,7 @@ pub(crate) fn row((agent, creator): (AgentId, PersonId), series: &Series, catch_
     let id = ScheduleId::new();
     schedules::Schedule {
         id,
+        name: id.to_string(),
         agent,
         creator,
         change: ChangeId::new(),
@@ -26,6 +27,8 @@ pub(crate) fn row((agent, creator): (AgentId, PersonId), series: &Series, catch_
         anchor: series.anchor,
         catch_up,
         may: Vec::new(),
+        flows: Vec::new(),
+        context: RunContext::Continue,
         channel: LOOPBACK.to_owned(),
         platform_id: creator.to_string(),
         thread_id: id.to_string(),

@@ -6,8 +6,13 @@ use super::propose;
 use crate::at::At;
 use crate::failure::Error;
 use clap::Subcommand;
-use ironclaw_contract::operator::{Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleView, routes};
+use ironclaw_contract::operator::{
+    Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleView, routes,
+};
 use serde_json::{Value, json};
+
+/// The beginning of the addresses on this host.
+const LOOPBACK: &str = "loopback:";
 
 /// The verbs of `ironctl schedule`.
 #[derive(Debug, Subcommand)]
@@ -21,46 +26,44 @@ pub enum Action {
         agent: Option<String>,
     },
     /// Show a schedule
-    #[command(after_help = "Example:\n  ironctl schedule show sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    #[command(after_help = "Example:\n  ironctl schedule show report")]
     Show {
-        /// Id of the schedule
+        /// Name or id of the schedule
         id: String,
     },
     /// Change a schedule of yours; its next time counts from now
     Set(Set),
     /// Start a run now, or show the next ten times with --dry-run
-    #[command(
-        after_help = "Example:\n  ironctl schedule run sch_01j9zq4w0v2m6n8p0r2t4v6x8z\n  ironctl schedule run sch_01j9zq4w0v2m6n8p0r2t4v6x8z --dry-run"
-    )]
+    #[command(after_help = "Example:\n  ironctl schedule run report\n  ironctl schedule run report --dry-run")]
     Run {
-        /// Id of the schedule
+        /// Name or id of the schedule
         id: String,
         /// Start nothing: show the next ten times, and what a run may do
         #[arg(long)]
         dry_run: bool,
     },
     /// Pause a schedule
-    #[command(after_help = "Example:\n  ironctl schedule pause sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    #[command(after_help = "Example:\n  ironctl schedule pause report")]
     Pause {
-        /// Id of the schedule
+        /// Name or id of the schedule
         id: String,
     },
     /// Resume a paused schedule; times that passed do not run
-    #[command(after_help = "Example:\n  ironctl schedule resume sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    #[command(after_help = "Example:\n  ironctl schedule resume report")]
     Resume {
-        /// Id of the schedule
+        /// Name or id of the schedule
         id: String,
     },
     /// Show the occurrences of a schedule, oldest first
-    #[command(after_help = "Example:\n  ironctl schedule history sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    #[command(after_help = "Example:\n  ironctl schedule history report")]
     History {
-        /// Id of the schedule
+        /// Name or id of the schedule
         id: String,
     },
     /// Remove a schedule; its history stays
-    #[command(after_help = "Example:\n  ironctl schedule remove sch_01j9zq4w0v2m6n8p0r2t4v6x8z")]
+    #[command(after_help = "Example:\n  ironctl schedule remove report")]
     Remove {
-        /// Id of the schedule
+        /// Name or id of the schedule
         id: String,
     },
 }
@@ -68,7 +71,7 @@ pub enum Action {
 /// Options of `ironctl schedule add`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl schedule add assistant report --every 1d --zone Europe/Berlin\n  ironctl schedule add assistant 'water' --every 2d --catch-up once --may write\n  ironctl schedule add assistant 'call' --at 2027-03-01T08:00"
+    after_help = "Example:\n  ironctl schedule add assistant report --every 1d --zone Europe/Berlin\n  ironctl schedule add assistant 'water' --every 2d --catch-up once --may write\n  ironctl schedule add assistant 'call' --at 2027-03-01T08:00\n  ironctl schedule add assistant 'report' --every 1w --send-to me --from /notes"
 )]
 pub struct Add {
     /// Name or id of the agent
@@ -85,10 +88,10 @@ pub struct Add {
 /// Options of `ironctl schedule set`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --every 12h\n  ironctl schedule set sch_01j9zq4w0v2m6n8p0r2t4v6x8z --catch-up all"
+    after_help = "Example:\n  ironctl schedule set report --every 12h\n  ironctl schedule set report --catch-up all"
 )]
 pub struct Set {
-    /// Id of the schedule
+    /// Name or id of the schedule
     id: String,
     /// The new prompt
     #[arg(long)]
@@ -96,8 +99,11 @@ pub struct Set {
     #[command(flatten)]
     options: Options,
     /// Let a run only read and answer
-    #[arg(long, conflicts_with = "may")]
+    #[arg(long, conflicts_with_all = ["may", "send_to"])]
     may_only_read: bool,
+    /// Let each run begin anew
+    #[arg(long, conflicts_with = "continues")]
+    fresh: bool,
     /// Approve the change without a question
     #[arg(long)]
     yes: bool,
@@ -124,6 +130,18 @@ pub struct Options {
     /// A class (write, send, exec) or a tool that a run may use without a question; repeatable [default: reading alone]
     #[arg(long, value_name = "CLASS|TOOL")]
     may: Vec<String>,
+    /// A destination of the agent with an address of yours, to which a run may send without a question; repeatable
+    #[arg(long, value_name = "DESTINATION")]
+    send_to: Vec<String>,
+    /// A directory that the agent has read-only, whose text may go to each --send-to; repeatable
+    #[arg(long, value_name = "DIRECTORY", requires = "send_to")]
+    from: Vec<String>,
+    /// Let the runs continue one conversation [default: each run begins anew]
+    #[arg(long = "continue", conflicts_with = "send_to")]
+    continues: bool,
+    /// Name for all commands, in place of the id [default: the first words of the prompt]
+    #[arg(long)]
+    name: Option<String>,
     /// Conversation of the replies, as CHANNEL:ADDRESS or the name of a destination of the agent [default: your chat with the agent]
     #[arg(long, value_name = "DESTINATION")]
     reply_to: Option<String>,
@@ -174,21 +192,25 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
 }
 
 async fn set(at: &At, args: Set) -> Result<(), Error> {
-    let Set { id, prompt, options, may_only_read, yes } = args;
+    let Set { id, prompt, options, may_only_read, fresh, yes } = args;
+    let client = at.client()?;
+    let ScheduleView { id, agent, .. } = client.call(routes::SCHEDULE, [&id]).await?;
     let mut payload = json!({ "id": id });
     if let Some(prompt) = prompt {
         payload["prompt"] = prompt.into();
     }
-    let client = at.client()?;
-    let agent = client.call(routes::SCHEDULE, [&id]).await?.agent;
     put(at, &agent, &mut payload, options).await?;
     if may_only_read {
         payload["may"] = json!([]);
+        payload["flows"] = json!([]);
+    }
+    if fresh {
+        payload["context"] = "fresh".into();
     }
     if decide(at, &agent, payload, yes).await?.is_none() {
         return Ok(());
     }
-    changed(at, client.call(routes::SCHEDULE, [&id]).await?)
+    changed(at, client.call(routes::SCHEDULE, [&id.to_string()]).await?)
 }
 
 async fn decide(at: &At, agent: &str, payload: Value, yes: bool) -> Result<Option<Change>, Error> {
@@ -200,17 +222,26 @@ async fn put(at: &At, agent: &str, payload: &mut Value, options: Options) -> Res
     if let Some(named) = &options.reply_to {
         payload["reply_to"] = place(at, agent, named).await?;
     }
-    let Options { cron, every, at, zone, catch_up, may, reply_to: _ } = options;
+    let Options { cron, every, at, zone, catch_up, may, send_to, from, continues, name, reply_to: _ } = options;
     let first = at.as_ref().map(|at| format!(" from {at}")).unwrap_or_default();
     let at = at.filter(|_| cron.is_none() && every.is_none());
     let [cron, every] = [cron, every].map(|text| text.map(|text| format!("{text}{first}")));
-    for (field, value) in [("cron", cron), ("every", every), ("at", at), ("zone", zone), ("catch_up", catch_up)] {
+    let times = [("cron", cron), ("every", every), ("at", at)];
+    for (field, value) in times.into_iter().chain([("zone", zone), ("catch_up", catch_up), ("name", name)]) {
         if let Some(value) = value {
             payload[field] = value.into();
         }
     }
     if !may.is_empty() {
         payload["may"] = json!(may);
+    }
+    if !send_to.is_empty() {
+        let from: Vec<Value> = from.iter().map(|directory| json!({ "directory": directory })).collect();
+        let flow = |to: &String| json!({ "to": to, "from": from });
+        payload["flows"] = send_to.iter().map(flow).collect();
+    }
+    if continues {
+        payload["context"] = "continue".into();
     }
     Ok(())
 }
@@ -241,7 +272,8 @@ async fn place(at: &At, agent: &str, named: &str) -> Result<Value, Error> {
 fn changed(at: &At, schedule: ScheduleView) -> Result<(), Error> {
     at.out.json(&schedule)?;
     let next = schedule.next_local.map(|next| format!("; next: {next}")).unwrap_or_default();
-    at.out.line(format!("schedule {} of {} is {}{next}", schedule.id, schedule.agent, schedule.state))
+    let ScheduleView { name, id, agent, state, .. } = schedule;
+    at.out.line(format!("schedule {name} of {agent} is {state}{next} ({id})"))
 }
 
 fn list(at: &At, all: Vec<ScheduleView>) -> Result<(), Error> {
@@ -249,30 +281,50 @@ fn list(at: &At, all: Vec<ScheduleView>) -> Result<(), Error> {
         let reason = schedule.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         let state = format!("{}{reason}", schedule.state);
         let next = schedule.next_local.unwrap_or_else(|| "-".to_owned());
-        [schedule.id.to_string(), schedule.agent, schedule.creator, schedule.recurrence, state, next]
+        [schedule.name, schedule.agent, schedule.creator, schedule.recurrence, state, next]
     };
     let none = "no schedules; add one with `ironctl schedule add AGENT PROMPT --every 1d`";
-    at.out.list(all, none, ["ID", "AGENT", "CREATOR", "TIMES", "STATE", "NEXT"], row)
+    at.out.list(all, none, ["NAME", "AGENT", "CREATOR", "TIMES", "STATE", "NEXT"], row)
 }
 
 fn print(at: &At, schedule: &ScheduleView) -> Result<(), Error> {
     let reason = schedule.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let failing = schedule.failing_since.as_deref().unwrap_or("-");
     let lines = [
-        ("schedule", schedule.id.to_string()),
+        ("schedule", format!("{} ({})", schedule.name, schedule.id)),
         ("agent", schedule.agent.clone()),
         ("creator", schedule.creator.clone()),
         ("times", format!("{} ({})", schedule.recurrence, schedule.zone)),
         ("catch-up", schedule.catch_up.to_string()),
+        ("context", schedule.context.to_string()),
         ("may", listed(&schedule.may)),
-        ("replies to", schedule.reply_to.clone()),
+        ("replies to", replies(schedule)),
         ("state", format!("{}{reason}", schedule.state)),
         ("next", schedule.next_local.clone().unwrap_or_else(|| "-".to_owned())),
         ("failing since", failing.to_owned()),
         ("written by", schedule.written_by.to_string()),
         ("prompt", schedule.prompt.clone()),
     ];
-    lines.into_iter().try_for_each(|(name, value)| at.out.line(format!("{name}: {value}")))
+    lines.into_iter().try_for_each(|(name, value)| at.out.line(format!("{name}: {value}")))?;
+    flows(at, &schedule.flows)
+}
+
+/// Returns the conversation of the replies, with the command that shows those on this host.
+fn replies(schedule: &ScheduleView) -> String {
+    match schedule.reply_to.starts_with(LOOPBACK) {
+        true => format!("{} (ironctl chat {} shows them)", schedule.reply_to, schedule.agent),
+        false => schedule.reply_to.clone(),
+    }
+}
+
+/// Prints each way out of a run.
+fn flows(at: &At, flows: &[ScheduleFlow]) -> Result<(), Error> {
+    flows.iter().try_for_each(|flow| {
+        let ScheduleFlow { tool, to, recipient, from, lost } = flow;
+        let from = if from.is_empty() { "no directory".to_owned() } else { from.join(" ") };
+        let lost = lost.as_ref().map(|lost| format!(" (no longer: {lost})")).unwrap_or_default();
+        at.out.line(format!("sends to: {to} ({recipient}) by {tool}, text of {from}{lost}"))
+    })
 }
 
 fn listed(may: &[String]) -> String {
@@ -283,6 +335,7 @@ fn dry_run(at: &At, dry: &DryRun) -> Result<(), Error> {
     at.out.json(dry)?;
     at.out.table(["DUE", "LOCAL"], dry.next.iter().map(|next| [next.due.clone(), next.local.clone()]))?;
     at.out.line(format!("a run may: {}", listed(&dry.may)))?;
+    flows(at, &dry.flows)?;
     at.out.line(format!("replies go to: {}", dry.reply_to))?;
     match &dry.refused {
         Some(reason) => at.out.line(format!("a run would not start now: {reason}")),

@@ -1,4 +1,4 @@
-//! The party at fault of a refusal.
+//! The party at fault for a refusal. Never decides what follows from it.
 
 /// The party that can remove the cause of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -367,6 +367,7 @@ fn messages() -> Vec<Shape> {
     let reply = UnreadReply {
         session_id: session_id(),
         thread: Some("work".to_owned()),
+        schedule: None,
         at: AT.to_owned(),
         author: Speaker::Agent,
         text: "Done.".to_owned(),

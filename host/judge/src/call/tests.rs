@@ -14,6 +14,7 @@ struct Case {
     principal: Principal,
     scope: Classes,
     has_external: bool,
+    is_covered: bool,
     typed: Vec<&'static str>,
     granted: Option<Granted>,
     mode: Mode,
@@ -30,6 +31,7 @@ impl Case {
             principal: Principal::Person,
             scope: ReceiverPolicy::default().person.unasked,
             has_external: false,
+            is_covered: false,
             typed: Vec::new(),
             granted: None,
             mode: Mode::Enforce,
@@ -59,6 +61,7 @@ impl Case {
             receiver: &ReceiverPolicy::default(),
             scope: self.scope,
             has_external: self.has_external,
+            is_covered: self.is_covered,
             is_typed: &|text| self.typed.contains(&text),
             granted: self.granted,
             mode: self.mode,
@@ -146,6 +149,23 @@ fn text_of_others_makes_a_sending_call_need_a_person() {
     let found: Vec<_> = reasons.iter().map(|reason| (reason.code, reason.arguments.join(" "))).collect();
     assert_eq!(found, [(DenialCode::CallOrigin, String::new()), (DenialCode::CallOutward, "text".to_owned())]);
     assert!(reasons.iter().all(|reason| reason.decider() == Decider::Principal));
+}
+
+#[test]
+fn flow_covers_the_origin_of_a_call_and_nothing_else() {
+    let covered = Case { has_external: true, is_covered: true, ..Case::sending() };
+    assert_eq!(covered.permitted(), Class::Send);
+    let trace = covered.judged().trace;
+    for (stage, code) in [(Stage::Inputs, DenialCode::CallOrigin), (Stage::Outward, DenialCode::CallOutward)] {
+        assert!(trace.contains(&(stage, Answer::Covered(code))), "{}", stage.name());
+    }
+    assert_eq!(covered.judged().would_have_blocked().count(), 0, "it is approved, and no mode lifted it");
+    let covered = |case: Case| Case { has_external: true, is_covered: true, ..case };
+    assert_eq!(covered(Case { scope: Classes::NONE, ..Case::sending() }).reasons(), [DenialCode::CallScope]);
+    let schedule = Case { principal: Principal::Schedule, ..Case::sending() };
+    assert_eq!(covered(schedule).denied(), DenialCode::CallSchedule);
+    let ungranted = Case::fetching(Granted::Missing(DenialCode::EgressNewHost));
+    assert!(covered(ungranted).reasons().contains(&DenialCode::EgressNewHost));
 }
 
 #[test]

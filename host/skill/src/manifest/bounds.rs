@@ -99,10 +99,12 @@ fn egress(egress: &Egress) -> Result<(), String> {
 }
 
 fn schedule(schedule: &Schedule) -> Result<(), String> {
-    let Schedule { id, prompt, cron, every, at, zone, catch_up: _, may, reply_to, from, creator, written_by } =
+    let Schedule { id, name, prompt, cron, every, at, zone, may, flows, reply_to, from, creator, written_by, .. } =
         schedule;
     let given = [
         ("id", id.is_some()),
+        // A flow is for the text of the person who adds it.
+        ("flows", flows.is_some()),
         ("reply_to", reply_to.is_some()),
         ("from", from.is_some()),
         ("creator", creator.is_some()),
@@ -113,8 +115,8 @@ fn schedule(schedule: &Schedule) -> Result<(), String> {
     }
     plain::check_lines(prompt.as_deref().unwrap_or_default())
         .map_err(|what| format!("grants.schedules: prompt: {what}"))?;
-    for text in [cron, every, at, zone].into_iter().flatten() {
-        line("grants.schedules: a time", text)?;
+    for text in [name, cron, every, at, zone].into_iter().flatten() {
+        line("grants.schedules: a name or time", text)?;
     }
     names("grants.schedules: may", may.as_deref().unwrap_or_default())
 }

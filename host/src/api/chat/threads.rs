@@ -6,7 +6,7 @@ use super::speaker;
 use crate::api::agents;
 use crate::api::handler::{Caller, Reply};
 use crate::channels::inbound::channel::loopback;
-use crate::sessions::store;
+use crate::sessions::store::{self, Origin, ScheduleRuns};
 use crate::turns::items;
 use axum::Json;
 use axum::extract::{Path, Query};
@@ -38,7 +38,9 @@ pub async fn threads(
     let record = Arc::clone(&api.record);
     let read = move |tx: &ironclaw_state::ReadTx<'_>| {
         let mut own = store::list_for_agent(tx, agent.id)?;
-        own.retain(|session| session.origin.channel == loopback::NAME && session.origin.platform_id == address);
+        // A person does not write into the runs of schedules.
+        let is_chat = |origin: &Origin| origin.channel == loopback::NAME && origin.runs == ScheduleRuns::None;
+        own.retain(|session| is_chat(&session.origin) && session.origin.platform_id == address);
         own.sort_by_key(|session| std::cmp::Reverse((session.last_active_at, session.id)));
         let more = own.len() > THREADS_MAX;
         own.truncate(THREADS_MAX);

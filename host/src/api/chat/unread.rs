@@ -7,7 +7,7 @@ use crate::api::agents;
 use crate::api::handler::{Caller, Reply};
 use crate::channels::outbound::delivery;
 use crate::registry;
-use crate::sessions::store;
+use crate::sessions::store::{self, ScheduleRuns};
 use crate::turns::items;
 use axum::Json;
 use axum::extract::Path;
@@ -17,7 +17,7 @@ use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_state::WriteTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_store::error::Error;
-use ironclaw_store::tables::deliveries;
+use ironclaw_store::tables::{deliveries, schedules};
 use std::sync::Arc;
 
 /// Replies in one answer.
@@ -73,6 +73,10 @@ fn take(tx: &mut WriteTx<'_>, wrapping: &WrappingKey, person: PersonId, agent: A
         replies.push(UnreadReply {
             session_id: session.id,
             thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
+            schedule: match unseen.turn {
+                Some(turn) if session.origin.runs != ScheduleRuns::None => schedules::name_for_turn(tx, turn)?,
+                Some(_) | None => None,
+            },
             at: ironclaw_ledger::rfc3339(item.tuple.issued_at),
             author,
             text,

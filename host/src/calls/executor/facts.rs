@@ -2,6 +2,7 @@
 //!
 //! Never judges a call. Reads bodies of messages only for an agent that may send requests. See [`crate::turns::calls`].
 
+use super::flows;
 use crate::channels::agent_messages::chain;
 use crate::registry::live_settings::Live;
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
@@ -42,6 +43,7 @@ pub fn for_turn(
         Principal::Schedule => schedules::for_turn(tx, turn.id)?.unwrap_or_default(),
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => OfTurn::default(),
     };
+    let flows = flows::open(tx, turn, &of_schedule, key)?;
     let network = match catalogue.has_outward() {
         true => network(tx, settings, turn, &of_schedule, agent, key)?,
         false => Network::default(),
@@ -68,6 +70,7 @@ pub fn for_turn(
         of_agents: of_agents.tools,
         is_of_schedule: of_agents.is_of_schedule,
         destinations,
+        flows,
         position,
     })
 }
@@ -143,8 +146,12 @@ fn task_texts(tx: &ReadTx<'_>, turn: &Turn, of_schedule: &OfTurn, key: &ContentK
     let mut texts = Vec::new();
     for message in task_messages(tx, turn)? {
         let Some(item) = items::find(tx, message.item())? else { continue };
-        // A scope of an earlier version does not say what the channel told.
-        let telling = item.tuple.scope.parse().map_or(Telling::Nothing, |scope: Recorded| scope.telling);
+        let telling = match of_schedule.is_typed {
+            // A person wrote and approved the prompt; its scope is that of the schedule.
+            true => Telling::Typed,
+            // A scope of an earlier version does not say what the channel told.
+            false => item.tuple.scope.parse().map_or(Telling::Nothing, |scope: Recorded| scope.telling),
+        };
         texts.push(TaskText { body: items::body(tx, &item, key)?, spans: item.spans(), telling, person });
     }
     Ok(texts)

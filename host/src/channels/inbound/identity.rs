@@ -14,6 +14,7 @@ use ironclaw_contract::seam::change::{UnknownSenders, WrittenBy};
 use ironclaw_judge::Principal;
 use ironclaw_state::{ReadTx, WriteTx, failpoint};
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::sessions::ScheduleRuns;
 use ironclaw_text::excerpt::quoted;
 
 /// The sender of a message that the host accepts.
@@ -33,6 +34,7 @@ pub struct Authenticated {
     sender: Sender,
     principal: Principal,
     written_by: Option<WrittenBy>,
+    runs: ScheduleRuns,
 }
 
 impl Authenticated {
@@ -66,6 +68,19 @@ impl Authenticated {
     pub const fn written_by(&self) -> Option<WrittenBy> {
         self.written_by
     }
+
+    /// Returns the runs of schedules whose session gets the message; none for any other message.
+    pub const fn runs(&self) -> ScheduleRuns {
+        self.runs
+    }
+}
+
+/// The origin of the prompt of a schedule.
+#[derive(Debug, Clone, Copy)]
+pub struct PromptOrigin {
+    pub written_by: WrittenBy,
+    /// The runs whose session gets it.
+    pub runs: ScheduleRuns,
 }
 
 /// Looks up the sender of a message: a person, or a guest if the rules of the channel accept strangers.
@@ -85,7 +100,7 @@ pub fn authenticate(tx: &ReadTx<'_>, received: Received) -> Result<Authenticated
         Some(person) => (Sender::Person(person), stub.unwrap_or(Principal::Person)),
         None => (Sender::Guest(guest(tx, &received)?), Principal::Guest),
     };
-    Ok(Authenticated { received, sender, principal, written_by: None })
+    Ok(Authenticated { received, sender, principal, written_by: None, runs: ScheduleRuns::None })
 }
 
 /// Returns the id of a stranger.
@@ -138,9 +153,10 @@ fn guest_id(channel: &Channel, sender: &str) -> PersonId {
 ///
 /// # Errors
 /// Refuses a creator without the identity of the message.
-pub fn from_schedule(tx: &ReadTx<'_>, received: Received, written_by: WrittenBy) -> Result<Authenticated, Denied> {
+pub fn from_schedule(tx: &ReadTx<'_>, received: Received, prompt: PromptOrigin) -> Result<Authenticated, Denied> {
     let authenticated = authenticate(tx, received)?;
-    Ok(Authenticated { principal: Principal::Schedule, written_by: Some(written_by), ..authenticated })
+    let PromptOrigin { written_by, runs } = prompt;
+    Ok(Authenticated { principal: Principal::Schedule, written_by: Some(written_by), runs, ..authenticated })
 }
 
 /// Returns the refusal for an identity that is not the speaker's. It does not tell whether another person has it.

@@ -60,7 +60,7 @@ pub fn route(
 ) -> Result<Routed, Denied<Error>> {
     let agent = agent_of(tx, &message)?;
     let (origin, engaged) = match heard(tx, &message, &agent)? {
-        None => (own_origin(message.received(), OriginKind::Sender), Engaged::ByRule),
+        None => (persons_origin(&message), Engaged::ByRule),
         Some(channel) => place(tx, &channel, &agent, &message)?,
     };
     // A guest has no row, and a session of several people belongs to none of them.
@@ -121,7 +121,7 @@ fn place(
 ) -> Result<(Origin, Engaged), Denied<Error>> {
     let received = message.received();
     if message.written_by().is_some() {
-        return Ok((own_origin(received, OriginKind::Sender), Engaged::ByRule));
+        return Ok((persons_origin(message), Engaged::ByRule));
     }
     let is_guest = message.person().is_none();
     let shared = shared_origin(channel.rules.sharing, received, is_guest);
@@ -144,10 +144,15 @@ fn place(
     }
 }
 
+/// Returns the origin of a person's message, or of the runs of the schedule that sends it.
+fn persons_origin(message: &Authenticated) -> Origin {
+    Origin { runs: message.runs(), ..own_origin(message.received(), OriginKind::Sender) }
+}
+
 /// Returns the origin of messages of this sender alone.
 fn own_origin(received: &Received, kind: OriginKind) -> Origin {
     let (channel, address, thread) = (&received.channel, &received.platform_id, &received.thread_id);
-    Origin { kind, channel: channel.clone(), platform_id: address.clone(), thread_id: thread.clone() }
+    Origin { kind, ..Origin::from_sender(channel.clone(), address.clone(), thread.clone()) }
 }
 
 /// Returns the origin of a message by the sharing of its channel.
@@ -163,9 +168,7 @@ fn shared_origin(sharing: Sharing, received: &Received, is_guest: bool) -> Origi
         // A name that no channel can have. The address is not empty, because a sandbox leaves an empty one out.
         Sharing::Agent => Origin {
             kind: OriginKind::Agent,
-            channel: "host".to_owned(),
-            platform_id: "all".to_owned(),
-            thread_id: String::new(),
+            ..Origin::from_sender("host".to_owned(), "all".to_owned(), String::new())
         },
     }
 }

@@ -68,6 +68,16 @@ pub(super) trait Check {
     /// Returns the current meaning of the names in the change.
     fn facts(&self, tx: &ReadTx<'_>, host_policy: &HostPolicy) -> Result<Value, ironclaw_state::Error>;
 
+    /// Returns [`Check::facts`] with those that depend on the agent that the change alters.
+    fn facts_of_agent(
+        &self,
+        tx: &ReadTx<'_>,
+        _agent: Option<&Agent>,
+        host_policy: &HostPolicy,
+    ) -> Result<Value, ironclaw_state::Error> {
+        self.facts(tx, host_policy)
+    }
+
     /// Returns the value of [`Check::current`] after the change, if it can be compared; usually the payload.
     fn after(&self, payload: &Value, _agent: Option<&Agent>) -> Option<Value> {
         Some(payload.clone())

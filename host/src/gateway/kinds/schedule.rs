@@ -3,7 +3,9 @@
 //! An agent proposes it with `schedule_task`. Its list of calls is the only authority of a run: see [`crate::turns::calls`].
 
 mod apply;
+mod asked;
 mod check;
+mod flows;
 mod page;
 mod rights;
 

@@ -333,7 +333,7 @@ pub(super) fn schedule_manage() -> Tool {
             &["verb"],
             json!({
                 "verb": { "type": "string", "enum": ["list", "pause", "resume", "remove"], "description": "What to do." },
-                "id": { "type": "string", "description": "The schedule; for all but list." },
+                "id": { "type": "string", "description": "The schedule, by its id or name; for all but list." },
             }),
         ),
     }

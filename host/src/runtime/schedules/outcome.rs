@@ -132,7 +132,25 @@ pub fn settle(
         Some(reason) => entry.reason(reason).append(tx)?,
         None => entry.append(tx)?,
     };
-    note_series(tx, row, state)
+    note_series(tx, row, state)?;
+    match receipt {
+        Some(reply) if state == OccurrenceState::Done => tell_reply(tx, row, reply),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Tells the creator of a schedule that a run answered on this host, where no client waits for it: once, until its replies are read. The
+/// reply on a channel reaches its person by itself.
+fn tell_reply(tx: &mut WriteTx<'_>, row: &Schedule, reply: DeliveryId) -> Result<(), Error> {
+    let Some(creator) = schedules::creator(tx, row)? else { return Ok(()) };
+    if deliveries::find(tx, reply)?.is_none_or(|reply| reply.over_network) {
+        return Ok(());
+    }
+    let (notification, now) = (Notification::new(About::ScheduleReply, row.id), tx.wall());
+    match table::has_unread(tx, row.id, reply)? {
+        true => notifications::add_unless_told(tx, creator.id, notification, now),
+        false => notifications::add(tx, creator.id, notification, now),
+    }
 }
 
 /// Opens the incident of a series with its first failure, and closes it with the next success.

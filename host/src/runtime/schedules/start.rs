@@ -4,19 +4,22 @@
 
 use super::{Context, outcome};
 use crate::channels::inbound::channel::Received;
-use crate::channels::inbound::{identity, inbox, routing};
+use crate::channels::inbound::identity::{self, PromptOrigin};
+use crate::channels::inbound::{inbox, routing};
 use crate::gateway::kinds::lost_right;
-use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule};
+use crate::registry::schedules::{self, Occurrence, OccurrenceState, Schedule, flows};
 use crate::registry::{self, Identity};
 use crate::sessions::store::{self, SessionState};
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::seam::change::RunContext;
 use ironclaw_contract::seam::message::Kind;
 use ironclaw_judge::spans::Telling;
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::refusal::Denied;
 use ironclaw_store::tables::schedules as table;
+use ironclaw_store::tables::sessions;
 
 /// The reason why a run may not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +64,15 @@ fn readiness(tx: &ReadTx<'_>, context: &Context<'_>, row: &Schedule) -> Result<R
     }
     let Some(creator) = schedules::creator(tx, row)? else { return for_good("creator_removed") };
     let Some(agent) = registry::agent_by_id(tx, row.agent)? else { return for_good("agent_removed") };
-    if let Some(lost) = lost_right(tx, &context.settings.policy, &creator, &agent, &row.may)? {
+    let used: Vec<String> = row.may.iter().cloned().chain(flows::tools(&row.flows)).collect();
+    if let Some(lost) = lost_right(tx, &context.settings.policy, &creator, &agent, &used)? {
         return for_good(lost.name());
     }
     let Some(identity) = schedules::identity(tx, row)? else { return for_good("creator_identity") };
-    let (channel, address, thread) = (row.channel.clone(), row.platform_id.clone(), row.thread_id.clone());
-    let origin = store::Origin::from_sender(channel, address, thread);
-    match store::find_by_origin(tx, agent.id, &origin)?.map(|session| session.standing) {
+    if let Some(lost) = flows::lost_of(tx, row)? {
+        return for_good(lost.name());
+    }
+    match store::find_by_origin(tx, agent.id, &schedules::origin(row))?.map(|session| session.standing) {
         Some(SessionState::Parked) => once("session_parked"),
         Some(SessionState::Quarantined) => once("session_quarantined"),
         Some(SessionState::Active | SessionState::Removed) | None => Ok(Readiness::Ready(identity)),
@@ -141,8 +146,13 @@ fn record(
     let quota = &context.settings.quota;
     inbox::check(&received)?;
     quota.admit_message(tx, row.creator, &received.channel, inbox::bytes(&received) as u64)?;
-    let authenticated = identity::from_schedule(tx, received, row.written_by)?;
+    let prompt = PromptOrigin { written_by: row.written_by, runs: schedules::origin(row).runs };
+    let authenticated = identity::from_schedule(tx, received, prompt)?;
     let numbers = context.sessions_max;
     let routed = routing::route(tx, authenticated, quota, numbers, &context.record.wrapping)?;
+    if row.context == RunContext::Fresh {
+        // The run does not see them, so its sandbox need not read them.
+        sessions::settle_all(tx, routed.session().id)?;
+    }
     inbox::record(tx, &routed, &context.record.wrapping, &context.record.sealer)
 }

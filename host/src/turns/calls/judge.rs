@@ -95,6 +95,8 @@ pub struct TurnFacts {
     pub is_of_schedule: bool,
     /// The destinations of the agent.
     pub destinations: Vec<send::Sendable>,
+    /// Of a run of a schedule: its approved flows that still hold.
+    pub flows: Vec<send::OpenFlow>,
     /// The position of the turn in its chain, if a rule about chains counts: it works for an agent, or may send.
     pub position: Option<Position>,
 }
@@ -117,7 +119,8 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let arguments = parsed.as_ref().ok().and_then(Value::as_object);
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
-    let listed = listed(turn, &wanted.tool);
+    let flow = arguments.and_then(|arguments| send::flow(&wanted.tool, arguments, &turn.flows));
+    let listed = listed(turn, &wanted.tool, flow.is_some());
     let judged = call::judge(&CallContext {
         manifest: manifest_of(turn, &wanted.tool, arguments),
         missing,
@@ -127,6 +130,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
         receiver: &receiver(listed),
         scope: turn.scope.or(listed),
         has_external: turn.has_external,
+        is_covered: flow.is_some_and(|flow| flow.is_covering),
         is_typed: &|value| turn.network.typed.has(value),
         granted: looked.as_ref().map(|looked| looked.granted),
         mode: agent.mode,
@@ -183,23 +187,27 @@ const fn is_asked(turn: &TurnFacts) -> bool {
 }
 
 /// Returns the classes that a list permits for a tool: that of a schedule beside reading, or that of the trust groups of a chain. A person
-/// has no such list.
-fn listed(turn: &TurnFacts, tool: &str) -> Classes {
+/// has no such list. A call of a flow is listed by it.
+fn listed(turn: &TurnFacts, tool: &str, has_flow: bool) -> Classes {
+    if has_flow {
+        return WITHOUT_TRADE;
+    }
     let list = match turn.principal {
         Principal::Schedule => &turn.of_schedule.may,
         // A list of groups has names of tools, and never a class.
         Principal::Agent if turn.of_agents.iter().any(|entry| entry == tool) => &turn.of_agents,
         Principal::Person | Principal::Guest | Principal::Agent | Principal::Unsigned => return Classes::NONE,
     };
-    let trade = Classes::new(&[Class::Trade]);
     let entry = |entry: &String| match entry.parse::<Class>() {
         Ok(class) if turn.principal == Principal::Schedule => Classes::new(&[class]),
         _ if entry == tool => Classes::new(&Class::ALL),
         _ => Classes::NONE,
     };
-    let all = list.iter().map(entry).fold(Classes::NONE, Classes::or);
-    Class::ALL.into_iter().filter(|class| all.has(*class) && !trade.has(*class)).collect()
+    list.iter().map(entry).fold(Classes::NONE, Classes::or).and(WITHOUT_TRADE)
 }
+
+/// The classes that a list can permit.
+const WITHOUT_TRADE: Classes = Classes::new(&[Class::Read, Class::Write, Class::Send, Class::Exec, Class::Ask]);
 
 /// Returns the policy about principals, with the list of the turn.
 fn receiver(listed: Classes) -> ReceiverPolicy {
@@ -274,8 +282,10 @@ fn recorded_name(catalogue: &Catalogue, name: &str) -> String {
 mod tests {
     use super::*;
     use crate::registry::Mode;
+    use crate::registry::destinations::State;
     use crate::registry::tools::catalogue::CommandReach;
     use ironclaw_contract::ids::AgentId;
+    use ironclaw_contract::seam::change::Flow;
     use ironclaw_judge::manifest;
     use std::collections::BTreeSet;
 
@@ -305,6 +315,7 @@ mod tests {
             of_agents: Vec::new(),
             is_of_schedule: false,
             destinations: Vec::new(),
+            flows: Vec::new(),
             position: None,
         }
     }
@@ -366,7 +377,7 @@ mod tests {
         let agent = agent(&["read_file", "write_file", "run_command"]);
         let of = |may: &[&str], tool: &str, arguments: &str| {
             let may = may.iter().map(|&entry| entry.to_owned()).collect();
-            let of_schedule = OfTurn { may, is_typed: true };
+            let of_schedule = OfTurn { may, is_typed: true, ..OfTurn::default() };
             let turn =
                 TurnFacts { principal: Principal::Schedule, scope: Classes::NONE, of_schedule, ..turn_of(&agent) };
             judge(&agent, &turn, &call(tool, arguments), true).judgement.refusal_code()
@@ -378,10 +389,45 @@ mod tests {
         assert_eq!(of(&[], "read_file", r#"{"path":"a"}"#), None);
         assert_eq!((of(&["write"], "write_file", write), of(&["run_command"], "run_command", run)), (None, None));
         // A list is of no use to anyone else.
-        let listed = OfTurn { may: vec!["exec".into()], is_typed: true };
+        let listed = OfTurn { may: vec!["exec".into()], is_typed: true, ..OfTurn::default() };
         let guest = TurnFacts { principal: Principal::Guest, of_schedule: listed, ..turn_of(&agent) };
         let judged = judge(&agent, &guest, &call("run_command", run), true);
         assert_eq!(judged.judgement.refusal_code(), Some(DenialCode::CallPrincipal));
+    }
+
+    #[test]
+    fn flow_permits_its_destination_while_its_sources_are_all() {
+        let agent = agent(&["read_file", "send_message"]);
+        let catalogue = Catalogue::new(&agent.enabled_tools, CommandReach::Jail, Vec::new()).with_destinations(true);
+        let sent = |flows: &[send::OpenFlow], principal, to: &str| {
+            let destinations = ["ana", "bob"].map(|name| send::tests::destination(name, State::Active)).to_vec();
+            let (catalogue, flows) = (catalogue.clone(), flows.to_vec());
+            let turn = TurnFacts { principal, scope: Classes::NONE, catalogue, destinations, flows, ..turn() };
+            let wanted = call("send_message", &format!(r#"{{"to":"{to}","text":"the notes"}}"#));
+            judge(&agent, &turn, &wanted, true).judgement.refusal_code()
+        };
+        let flow = |recipient: &str, is_covering| send::OpenFlow {
+            flow: Flow {
+                to: "ana".to_owned(),
+                tool: Some("send_message".to_owned()),
+                recipient: Some(recipient.to_owned()),
+                ..Flow::default()
+            },
+            is_covering,
+        };
+        let (open, schedule) = (flow("desk:ana@home.example", true), Principal::Schedule);
+        assert_eq!(sent(std::slice::from_ref(&open), schedule, "ana"), None);
+        for (flows, principal, to, code) in [
+            (vec![], schedule, "ana", DenialCode::CallSchedule),
+            (vec![open.clone()], schedule, "bob", DenialCode::CallSchedule),
+            (vec![flow("desk:eve@home.example", true)], schedule, "ana", DenialCode::CallSchedule),
+            (vec![flow("desk:ana@home.example", false)], schedule, "ana", DenialCode::CallOrigin),
+            (vec![open.clone()], Principal::Guest, "ana", DenialCode::CallPrincipal),
+        ] {
+            assert_eq!(sent(&flows, principal, to), Some(code), "{flows:?} {to}");
+        }
+        let other = send::OpenFlow { flow: Flow { tool: Some("send_file".to_owned()), ..open.flow }, ..open };
+        assert_eq!(sent(&[other], schedule, "ana"), Some(DenialCode::CallSchedule), "it is of another tool");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::judge::{Judgement, TurnFacts, judge};
 use super::output_body::Call;
 use super::result_body::ResultBody;
-use crate::registry::schedules::{self, By, Schedule, next_time};
+use crate::registry::schedules::{self, By, Schedule, names, next_time};
 use crate::registry::tools::catalogue::Catalogue;
 use crate::registry::tools::levels::Room;
 use crate::registry::tools::{self, FIND_TOOLS, MANAGE_SCHEDULES, READ_SKILL, RECALLED_MAX, levels};
@@ -83,6 +83,7 @@ struct ManageSchedules {
 #[derive(Serialize)]
 struct Shown<'a> {
     id: ScheduleId,
+    name: &'a str,
     prompt: &'a str,
     recurrence: String,
     zone: &'a str,
@@ -257,7 +258,7 @@ fn change_schedule(
     verb: &str,
     id: &str,
 ) -> Result<String, Denied> {
-    let row = schedules::find_asked_for(tx, agent, person, id.parse().map_err(|_| schedules::unknown(id))?)?;
+    let row = names::asked_for(tx, agent, person, id)?;
     let by = By::Agent(agent.id);
     match verb {
         "pause" => schedules::pause(tx, &row, by, schedules::PAUSED_BY_AGENT).map(|()| format!("paused {}", row.id)),
@@ -277,6 +278,7 @@ fn shown_schedule<'a>(tx: &ReadTx<'_>, row: &'a Schedule) -> Result<Shown<'a>, i
     let next = next_time::shown(tx, row, &schedules::series(row)?)?;
     Ok(Shown {
         id: row.id,
+        name: &row.name,
         prompt: &row.prompt,
         recurrence: format!("{} {}", row.kind, row.recurrence),
         zone: &row.zone,

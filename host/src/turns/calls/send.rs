@@ -6,6 +6,7 @@
 use crate::registry::destinations::{Destination, State};
 use crate::registry::tools::SEND_MESSAGE;
 use ironclaw_contract::operator::{Bound, DenialCode, SentFile};
+use ironclaw_contract::seam::change::Flow;
 use ironclaw_judge::manifest::{self, Manifest, Reach};
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
@@ -30,6 +31,26 @@ impl From<Destination> for Sendable {
         let denied = (destination.state != State::Active).then_some(DenialCode::CallDestinationEnded);
         Self { destination, denied, bound: None }
     }
+}
+
+/// A flow of a schedule that still holds, in one run.
+#[derive(Debug, Clone)]
+pub struct OpenFlow {
+    pub flow: Flow,
+    /// True if each text of others in the run comes from the directories of the flow.
+    pub is_covering: bool,
+}
+
+/// Returns the flow of a call whose address the host added.
+pub(super) fn flow<'a>(tool: &str, arguments: &Map<String, Value>, all: &'a [OpenFlow]) -> Option<&'a OpenFlow> {
+    let is = |name: &str, approved: Option<&str>| arguments.get(name).and_then(Value::as_str) == approved;
+    all.iter().find(|OpenFlow { flow, .. }| {
+        flow.tool.as_deref() == Some(tool)
+            && is("to", Some(&flow.to))
+            && flow.recipient.is_some()
+            && is(RECIPIENT, flow.recipient.as_deref())
+            && is(THREAD, flow.thread.as_deref())
+    })
 }
 
 /// Returns the manifest of a message to another agent; `None` if the arguments name no such destination.
@@ -146,12 +167,12 @@ pub(super) fn names(all: &[Sendable]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use ironclaw_contract::canonical::Digest;
     use ironclaw_contract::ids::PersonId;
 
-    fn destination(name: &str, state: State) -> Sendable {
+    pub(in crate::turns::calls) fn destination(name: &str, state: State) -> Sendable {
         Sendable::from(Destination {
             agent_name: "a".to_owned(),
             name: name.to_owned(),

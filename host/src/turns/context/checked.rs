@@ -1,8 +1,9 @@
 //! The parts of a context that passed its check, with their items and the labels of an output over them.
 
 use super::item_cache::Item;
+use crate::sessions::store::{Origin, ScheduleRuns};
 use crate::turns::items::Recorded;
-use crate::turns::turn::{self, Turn};
+use crate::turns::turn::{self, Task, Turn};
 use ironclaw_contract::ids::{ItemId, PersonId, TurnId};
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -26,6 +27,29 @@ impl Checked {
             Self::Quoted(_) => None,
         }
     }
+}
+
+/// Returns the parts that a turn of a session with this origin sees. A run with a context of its own sees the messages of its task, and
+/// the items of its turns.
+pub fn seen(
+    tx: &ReadTx<'_>,
+    turn: TurnId,
+    origin: Option<&Origin>,
+    checked: Vec<Checked>,
+) -> Result<Vec<Checked>, ironclaw_state::Error> {
+    if origin.is_none_or(|origin| origin.runs != ScheduleRuns::Fresh) {
+        return Ok(checked);
+    }
+    let task = Task::find(tx, turn)?;
+    let is_own = |part: &Checked| {
+        let Some(item) = part.item() else { return false };
+        let tuple = &item.tuple;
+        match tuple.turn {
+            Some(turn) => task.turns.contains(&turn),
+            None => tuple.kind == ItemKind::Message && task.messages.contains(&tuple.item.message()),
+        }
+    };
+    Ok(checked.into_iter().filter(is_own).collect())
 }
 
 /// Returns the items among these parts, in their order.

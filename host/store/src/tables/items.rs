@@ -2,7 +2,7 @@
 
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{ItemId, SessionId};
+use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
 use ironclaw_contract::seam::message::Span;
 use ironclaw_contract::seam::seal::{Ref, Tuple};
 use ironclaw_state::seal::Sealer;
@@ -126,6 +126,15 @@ pub fn answered_request(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Digest>,
 /// Returns the encrypted body of an item.
 pub fn encrypted_body(tx: &ReadTx<'_>, item: ItemId) -> Result<Vec<u8>, Error> {
     tx.get("SELECT body FROM items WHERE id = ?1", [item], |row| row.get(0))
+}
+
+/// Returns the items that a turn made, in order, among those of its session that no mark leaves out.
+pub fn made_in_turn(tx: &ReadTx<'_>, session: SessionId, turn: TurnId) -> Result<Vec<Recorded>, Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM items WHERE session_id = ?1 AND turn_id = ?2 \
+         AND seq > (SELECT settled_seq FROM sessions WHERE id = ?1) ORDER BY seq"
+    );
+    tx.list(&sql, params![session, turn], recorded)
 }
 
 /// Returns the session's items numbered above `after_seq`, in order, at most `limit`.

@@ -41,6 +41,8 @@ ironclaw_contract::words! {
         QuestionReminder = "question_reminder",
         /// A session is parked or quarantined.
         SessionIncident = "session_incident",
+        /// A run of a schedule answered its person on this host, and the person did not read it.
+        ScheduleReply = "schedule_reply",
         ScheduleIncident = "schedule_incident",
         /// A schedule that failed runs again.
         ScheduleRecovery = "schedule_recovery",
@@ -72,6 +74,7 @@ impl About {
             | Self::QuestionWaits
             | Self::QuestionReminder => true,
             Self::SessionIncident
+            | Self::ScheduleReply
             | Self::ScheduleIncident
             | Self::ScheduleRecovery
             | Self::SchedulesPaused

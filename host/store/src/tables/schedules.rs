@@ -3,9 +3,10 @@
 use crate::rows::rows;
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{AgentId, ChangeId, DeliveryId, MessageId, PersonId, ScheduleId, TurnId};
-use ironclaw_contract::seam::change::{CatchUp, WrittenBy};
+use ironclaw_contract::seam::change::{CatchUp, Flow, RunContext, WrittenBy};
 use ironclaw_state::{Error, ReadTx, WriteTx, stored_json};
 use rusqlite::params;
+use std::collections::BTreeSet;
 
 pub use ironclaw_contract::operator::{OccurrenceState, ScheduleState as State};
 
@@ -13,6 +14,8 @@ rows! {
     #[derive(Debug, Clone)]
     pub struct Schedule in schedules {
         pub id: ScheduleId,
+        /// Its name, which no other schedule of its creator with the agent has.
+        pub name: String,
         pub agent: AgentId = "agent_id",
         /// The person on whose behalf it runs.
         pub creator: PersonId,
@@ -34,6 +37,10 @@ rows! {
         pub catch_up: CatchUp,
         /// Classes and tools that a run may use beside reading.
         pub may: Vec<String> as json,
+        /// The receivers to which a run may send without a question.
+        pub flows: Vec<Flow> as json,
+        /// The context of its runs.
+        pub context: RunContext,
         /// The channel of the replies.
         pub channel: String,
         /// The address of the replies.
@@ -102,6 +109,8 @@ pub struct NewOccurrence {
 pub struct OfTurn {
     /// Classes and tools that it may use beside reading.
     pub may: Vec<String>,
+    /// The receivers to which it may send without a question.
+    pub flows: Vec<Flow>,
     /// True if a person typed the prompt.
     pub is_typed: bool,
 }
@@ -114,7 +123,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
 pub fn update(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
     tx.execute(
         "UPDATE schedules SET prompt = ?2, written_by = ?3, kind = ?4, recurrence = ?5, zone = ?6, anchor = ?7, catch_up = ?8, \
-         may = ?9, channel = ?10, platform_id = ?11, thread_id = ?12, state = ?13, reason = ?14, next_due = ?15 WHERE id = ?1",
+         may = ?9, channel = ?10, platform_id = ?11, thread_id = ?12, state = ?13, reason = ?14, next_due = ?15, name = ?16, \
+         flows = ?17, context = ?18 WHERE id = ?1",
         params![
             new.id,
             new.prompt,
@@ -130,7 +140,10 @@ pub fn update(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
             new.thread_id,
             new.state,
             new.reason,
-            new.next_due
+            new.next_due,
+            new.name,
+            canonical::to_string(&new.flows),
+            new.context
         ],
     )?;
     Ok(())
@@ -168,6 +181,38 @@ pub fn list_for_creator(tx: &ReadTx<'_>, agent: AgentId, creator: PersonId) -> R
     let sql =
         "SELECT * FROM schedules WHERE agent_id = ?1 AND creator = ?2 AND state <> 'removed' ORDER BY created_at, id";
     tx.list(sql, params![agent, creator], Schedule::read)
+}
+
+/// Returns the names of the schedules of an agent that a person created and that are not removed, except for the schedule `but`.
+pub fn names(
+    tx: &ReadTx<'_>,
+    agent: AgentId,
+    creator: PersonId,
+    but: Option<ScheduleId>,
+) -> Result<BTreeSet<String>, Error> {
+    let sql = "SELECT name FROM schedules WHERE agent_id = ?1 AND creator = ?2 AND state <> 'removed' AND id IS NOT ?3";
+    let names: Vec<String> = tx.list(sql, params![agent, creator, but], |row| row.get(0))?;
+    Ok(names.into_iter().collect())
+}
+
+/// Returns the schedules of this name that are not removed, oldest first.
+pub fn named(tx: &ReadTx<'_>, name: &str) -> Result<Vec<Schedule>, Error> {
+    let sql = "SELECT * FROM schedules WHERE name = ?1 AND state <> 'removed' ORDER BY created_at, id";
+    tx.list(sql, [name], Schedule::read)
+}
+
+/// Returns whether the creator of a schedule has an unread reply of it on this host, other than this one.
+pub fn has_unread(tx: &ReadTx<'_>, id: ScheduleId, but: DeliveryId) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM occurrences JOIN deliveries ON deliveries.id = receipt WHERE schedule_id = ?1 \
+               AND receipt <> ?2 AND over_network = 0 AND deliveries.state = 'received' AND seen_at IS NULL)";
+    tx.get(sql, params![id, but], |row| row.get(0))
+}
+
+/// Returns the name of the schedule whose run a turn is.
+pub fn name_for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
+    let sql = "SELECT s.name FROM occurrences o JOIN schedules s ON s.id = o.schedule_id \
+               WHERE o.message_id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1)";
+    tx.find(sql, [turn], |row| row.get(0))
 }
 
 /// Returns the schedules of an agent that a change added, in the order of their rows.
@@ -322,11 +367,12 @@ pub fn delete_old(tx: &mut WriteTx<'_>, id: ScheduleId, kept: usize) -> Result<(
 
 /// Returns the list that limits the calls of a turn of a schedule that still exists.
 pub fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<OfTurn>, Error> {
-    let sql = "SELECT s.may, s.written_by FROM messages m JOIN occurrences o ON o.message_id = m.id \
+    let sql = "SELECT s.may, s.flows, s.written_by FROM messages m JOIN occurrences o ON o.message_id = m.id \
                JOIN schedules s ON s.id = o.schedule_id WHERE m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND s.state <> 'removed'";
     tx.find(sql, [turn], |row| {
         Ok(OfTurn {
             may: stored_json(row, "may")?,
+            flows: stored_json(row, "flows")?,
             is_typed: row.get::<_, WrittenBy>("written_by")? == WrittenBy::Person,
         })
     })

@@ -2,7 +2,7 @@
 
 mod origin;
 
-pub use origin::{Origin, OriginKind};
+pub use origin::{Origin, OriginKind, ScheduleRuns};
 
 use crate::rows::rows;
 use ironclaw_contract::canonical::Digest;
@@ -190,8 +190,9 @@ pub fn find(tx: &ReadTx<'_>, id: SessionId) -> Result<Option<Session>, Error> {
 /// Returns the session of this agent and origin, unless it is removed.
 pub fn find_by_origin(tx: &ReadTx<'_>, agent: AgentId, origin: &Origin) -> Result<Option<Session>, Error> {
     let sql = "SELECT * FROM sessions WHERE agent_id = ?1 AND channel = ?2 AND platform_id = ?3 AND thread_id = ?4 \
-               AND origin_kind = ?5 AND state <> 'removed'";
-    tx.find(sql, params![agent, origin.channel, origin.platform_id, origin.thread_id, origin.kind], Session::read)
+               AND origin_kind = ?5 AND runs = ?6 AND state <> 'removed'";
+    let Origin { kind, channel, platform_id, thread_id, runs } = origin;
+    tx.find(sql, params![agent, channel, platform_id, thread_id, kind, runs.to_string()], Session::read)
 }
 
 /// Inserts a live session without items.
@@ -200,8 +201,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
     let now = tx.now();
     tx.execute(
         "INSERT INTO sessions (id, agent_id, channel, platform_id, thread_id, uid_offset, state, reason, last_seq, cursor, failures, \
-         queue_key, content_key, created_at, last_active_at, person_id, origin_kind) \
-         VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10,?11)",
+         queue_key, content_key, created_at, last_active_at, person_id, origin_kind, runs) \
+         VALUES (?1,?2,?3,?4,?5,?6,'live',NULL,0,0,0,?7,?8,?9,?9,?10,?11,?12)",
         params![
             new.id,
             new.agent,
@@ -213,7 +214,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &NewSession<'_>) -> Result<(), Error> {
             content,
             now,
             new.person,
-            origin.kind
+            origin.kind,
+            origin.runs.to_string()
         ],
     )?;
     Ok(())
@@ -331,6 +333,13 @@ pub fn settle(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
     // The next wake skips the items below this mark, so it does not read the whole conversation.
     let sql = "UPDATE sessions SET settled_seq = coalesce((SELECT min(seq) - 2 FROM items WHERE session_id = ?1 AND seq > settled_seq \
                AND summary_item IS NULL AND NOT (kind = 'notice' AND turn_id IS NULL)), settled_seq) WHERE id = ?1";
+    tx.execute(sql, [id]).map(drop)
+}
+
+/// Raises that mark over every item of a session, unless a turn is open or a message waits. No later turn sees these items.
+pub fn settle_all(tx: &mut WriteTx<'_>, id: SessionId) -> Result<(), Error> {
+    let sql = "UPDATE sessions SET settled_seq = last_seq WHERE id = ?1 AND open_turn IS NULL AND settled_seq < last_seq \
+               AND NOT EXISTS (SELECT 1 FROM messages WHERE session_id = ?1 AND waits = 1)";
     tx.execute(sql, [id]).map(drop)
 }
 

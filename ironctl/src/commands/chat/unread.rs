@@ -13,7 +13,11 @@ pub async fn print(out: Output, client: &Client, agent: &str, printed: &[History
     let Ok(unread) = client.call(routes::READ_UNREAD, [&agent]).await else { return Ok(()) };
     let is_printed = |reply: &UnreadReply| printed.iter().any(|line| line.at == reply.at && line.text == reply.text);
     for reply in unread.replies.iter().filter(|reply| !is_printed(reply)) {
-        let thread = reply.thread.as_ref().map_or_else(String::new, |name| format!(" in {name}"));
+        let thread = match (&reply.schedule, &reply.thread) {
+            (Some(schedule), _) => format!(" of schedule {schedule}"),
+            (None, Some(thread)) => format!(" in {thread}"),
+            (None, None) => String::new(),
+        };
         let author = if reply.author == Speaker::Host { "the host" } else { "the agent" };
         out.remark(format!("unread{thread}, {}, {author}: {}", clock::date_and_time(&reply.at), reply.text))?;
     }

@@ -14,7 +14,7 @@ use crate::channels::outbound::delivery::sent_files::{self, Copied};
 use crate::gateway::requests::{self, Asked, Asking};
 use crate::registry::Agent;
 use crate::registry::tools::Runs;
-use crate::sessions::store;
+use crate::sessions::store::{self, Origin, ScheduleRuns};
 use crate::turns::calls::{self, Judgement, LeftOut, ResultTarget, TurnFacts};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
 use crate::turns::items::{self, NewItem};
@@ -59,6 +59,11 @@ impl Server {
         if self.shared.latch.is_shut() {
             return refuse(RefusalCode::Unavailable, "the emergency stop is active".to_owned());
         }
+        if purpose == Purpose::Compact && self.has_fresh_runs().await? {
+            // No party is at fault: an awake sandbox knows items of earlier runs. Without a summary it names the newest ones.
+            let message = "a run sees no item of an earlier one, so there is nothing to summarise".to_owned();
+            return Ok(Response::Refused { code: RefusalCode::Unavailable, message });
+        }
         let (mut prepared, working) = match self.prepare(turn, purpose, refs).await? {
             Ready::Asks(prepared, working) => (*prepared, working),
             Ready::Answered(response, named) => {
@@ -80,6 +85,13 @@ impl Server {
             (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),
             (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
         }
+    }
+
+    /// Returns whether each run in this session has a context of its own.
+    async fn has_fresh_runs(&self) -> Result<bool, Error> {
+        let session = self.session;
+        let found = self.state().read(move |tx| store::find(tx, session)).await.map_err(Error::from)?;
+        Ok(found.is_some_and(|session| session.origin.runs == ScheduleRuns::Fresh))
     }
 
     /// Checks and counts a request before it is sent, because a failed request may cost just as much. A request whose answer an
@@ -107,8 +119,11 @@ impl Server {
             for warning in warnings {
                 note_unsealed(tx, session, agent.mode, &warning)?;
             }
-            let (count, labels) = (checked.len(), labels(tx, &open, &checked)?);
+            // The next request can name all of them by ranges.
             let named = context::items(&checked);
+            let origin = store::find(tx, session)?.map(|session| session.origin);
+            let checked = context::seen(tx, turn, origin.as_ref(), checked)?;
+            let (count, labels) = (checked.len(), labels(tx, &open, origin.as_ref(), &checked)?);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let zone = TimeZone::system();
@@ -332,9 +347,14 @@ fn after_model(seconds_max: u32) -> Duration {
     AFTER_MODEL.min(Duration::from_secs(u64::from(seconds_max)) / AFTER_MODEL_SHARE)
 }
 
-/// Returns the labels of an output over these items in a turn.
-fn labels(tx: &ReadTx<'_>, open: &Turn, checked: &[context::Checked]) -> Result<Vec<Label>, Error> {
-    let is_shared = store::find(tx, open.session)?.is_some_and(|session| session.origin.kind.is_shared());
+/// Returns the labels of an output over these items in a turn of a session with this origin.
+fn labels(
+    tx: &ReadTx<'_>,
+    open: &Turn,
+    origin: Option<&Origin>,
+    checked: &[context::Checked],
+) -> Result<Vec<Label>, Error> {
+    let is_shared = origin.is_some_and(|origin| origin.kind.is_shared());
     let others = if is_shared { context::turns_of_others(tx, open, checked)? } else { HashSet::new() };
     Ok(context::joined_labels(checked, &open.principal, &others))
 }

@@ -7,18 +7,19 @@ use crate::registry::mcp::SERVERS_MAX;
 use crate::registry::schedules::{self, Schedule, State};
 use ironclaw_contract::ids::{ChangeId, ScheduleId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{CatchUp, ChangeKind, McpRegister, WrittenBy};
+use ironclaw_contract::seam::change::{CatchUp, ChangeKind, McpRegister, RunContext, WrittenBy};
 use ironclaw_state::WriteTx;
 use serde_json::json;
 
 /// Adds schedules until the owner has this number.
 fn fill_schedules(tx: &mut WriteTx<'_>, scene: &Scene, count: usize) {
-    for _ in 0..count {
+    for number in 0..count {
         let row = Schedule {
             id: ScheduleId::new(),
             agent: scene.clerk.id,
             creator: scene.owner,
             change: ChangeId::new(),
+            name: format!("s{number}"),
             prompt: "p".to_owned(),
             written_by: WrittenBy::Person,
             kind: "every".to_owned(),
@@ -27,6 +28,8 @@ fn fill_schedules(tx: &mut WriteTx<'_>, scene: &Scene, count: usize) {
             anchor: 0,
             catch_up: CatchUp::Skip,
             may: Vec::new(),
+            flows: Vec::new(),
+            context: RunContext::Fresh,
             channel: crate::registry::LOOPBACK.to_owned(),
             platform_id: scene.owner.to_string(),
             thread_id: String::new(),

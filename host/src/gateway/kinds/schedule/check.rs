@@ -1,15 +1,16 @@
 //! Checks a schedule and writes it in full: zone, times, list, conversation, creator.
 
 use super::super::kind::{Check, CheckContext, incomplete};
-use super::{from, malformed, recurrence_text, rights};
+use super::{asked, flows, from, malformed, recurrence_text, rights};
 use crate::gateway::Requester;
 use crate::registry::live_settings::HostPolicy;
+use crate::registry::schedules::names;
 use crate::registry::{self, Agent, Identity, channels, schedules};
 use crate::sessions::store;
 use ironclaw_calendar::{Kind, Recurrence, Series, Zone};
 use ironclaw_contract::ids::{PersonId, ScheduleId};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::seam::change::{CatchUp, Change, ReplyTo, Schedule, WrittenBy};
+use ironclaw_contract::seam::change::{CatchUp, Change, ReplyTo, RunContext, Schedule, WrittenBy};
 use ironclaw_state::ReadTx;
 use ironclaw_store::refusal::{Denied, Refusal};
 use serde_json::{Value, json};
@@ -42,6 +43,8 @@ impl Check for Schedule {
             return Err(refusal.hint("give a time in the future: `--at`, `--every` or `--cron`").into());
         }
         let may = rights::completed(tx, agent, wanted.may.as_deref().unwrap_or_default())?;
+        let flows = flows::completed(tx, agent, creator, wanted.flows.as_deref().unwrap_or_default())?;
+        let context_of_runs = wanted.context.unwrap_or(RunContext::Fresh);
         let reply_to = reply_to(tx, agent, creator, wanted.reply_to.as_ref(), context.requester)?;
         let text = series.recurrence.to_string();
         let of_kind = |kind: Kind| (series.recurrence.kind() == kind).then(|| text.clone());
@@ -50,8 +53,12 @@ impl Check for Schedule {
             Some(was) if was.prompt == prompt => was.written_by,
             Some(_) | None => written_by(context.requester),
         };
+        flows::check(&flows, context_of_runs, written_by)?;
+        let given = names::Given { name: wanted.name.as_deref(), is_completed: self.from.is_some() };
+        let name = names::completed(tx, (agent.id, creator, self.id), given, &prompt)?;
         Ok(Change::Schedule(Self {
             id: self.id,
+            name: Some(name),
             prompt: Some(prompt),
             cron: of_kind(Kind::Cron),
             every: of_kind(Kind::Every),
@@ -59,6 +66,8 @@ impl Check for Schedule {
             zone: Some(series.zone.name().to_owned()),
             catch_up: Some(wanted.catch_up.unwrap_or(CatchUp::Skip)),
             may: Some(may),
+            flows: Some(flows),
+            context: Some(context_of_runs),
             reply_to: Some(reply_to),
             from: Some(ironclaw_ledger::rfc3339(anchor)),
             creator: Some(creator),
@@ -74,6 +83,21 @@ impl Check for Schedule {
     fn facts(&self, tx: &ReadTx<'_>, _policy: &HostPolicy) -> Result<Value, ironclaw_state::Error> {
         let Some(creator) = self.creator else { return Ok(json!({})) };
         Ok(json!({ "creator": { "id": creator, "name": registry::person_name(tx, creator)? } }))
+    }
+
+    fn facts_of_agent(
+        &self,
+        tx: &ReadTx<'_>,
+        agent: Option<&Agent>,
+        policy: &HostPolicy,
+    ) -> Result<Value, ironclaw_state::Error> {
+        let mut facts = self.facts(tx, policy)?;
+        let Some(agent) = agent else { return Ok(facts) };
+        let lacking = asked::lacking(tx, agent, self.prompt.as_deref().unwrap_or_default())?;
+        if !lacking.is_empty() {
+            facts["lacking"] = json!(lacking);
+        }
+        Ok(facts)
     }
 }
 
@@ -113,7 +137,7 @@ fn changeable(
 /// Returns the settings of a schedule with the fields that a change names. Other times count from now.
 fn merged(wanted: &Schedule, was: &schedules::Schedule) -> Schedule {
     let mut all = schedules::payload(was);
-    let Schedule { id: _, prompt, cron, every, at, zone, catch_up, may, reply_to, from, creator: _, written_by: _ } =
+    let Schedule { id: _, name, prompt, cron, every, at, zone, catch_up, may, flows, context, reply_to, from, .. } =
         wanted.clone();
     let has_times = cron.is_some() || every.is_some() || at.is_some();
     let is_completed = from.is_some();
@@ -128,7 +152,10 @@ fn merged(wanted: &Schedule, was: &schedules::Schedule) -> Schedule {
     all.prompt = prompt.or(all.prompt);
     all.zone = zone.or(all.zone);
     all.catch_up = catch_up.or(all.catch_up);
+    all.name = name.or(all.name);
     all.may = may.or(all.may);
+    all.flows = flows.or(all.flows);
+    all.context = context.or(all.context);
     all.reply_to = reply_to.or(all.reply_to);
     all
 }

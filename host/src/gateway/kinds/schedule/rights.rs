@@ -4,6 +4,7 @@
 
 use crate::gateway::{Proposed, Requester};
 use crate::registry::policy::Policy;
+use crate::registry::schedules::flows;
 use crate::registry::{self, Agent, Person, mcp, roles};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Schedule};
@@ -117,7 +118,9 @@ pub(in crate::gateway) fn check(tx: &ReadTx<'_>, policy: &Policy, proposed: &Pro
     let agent = registry::known_agent(tx, agent)?;
     let Some(person) = registry::person_by_id(tx, creator)? else { return Ok(()) };
     for schedule in schedules {
-        let message = match lost(tx, policy, &person, &agent, schedule.may.as_deref().unwrap_or_default())? {
+        let may = schedule.may.clone().unwrap_or_default().into_iter();
+        let used: Vec<String> = may.chain(flows::tools(schedule.flows.as_deref().unwrap_or_default())).collect();
+        let message = match lost(tx, policy, &person, &agent, &used)? {
             None => continue,
             Some(Lost::Access) => format!("you may not talk to agent {}", agent.name),
             Some(Lost::Role(class)) => format!("your role may not use calls of the class {class}"),

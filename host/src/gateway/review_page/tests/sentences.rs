@@ -1,7 +1,7 @@
 //! The sentences of each kind: differences are named, dangers are warnings, and harmless changes have no warning.
 
 use super::super::{Label, Role};
-use super::{Asked, SCRIBE, persona, registered_again, sample, whole_lines};
+use super::{ALICE, Asked, SCRIBE, persona, registered_again, sample, whole_lines};
 use ironclaw_contract::seam::change::ChangeKind;
 use serde_json::{Value, json};
 
@@ -228,4 +228,35 @@ fn grant_for_pushes_says_so_and_any_other_says_that_it_has_none() {
         let text = whole_lines(asked);
         assert_eq!(text.matches("/ada/tulip/info/refs?service=git-upload-pack").count(), 1, "{text}");
     }
+}
+
+#[test]
+fn schedule_shows_its_flow_and_what_its_prompt_lacks() {
+    let with = |more: Value| {
+        let mut asked = sample(ChangeKind::Schedule);
+        asked.payload = json!({"prompt": "Summarise the notes and send them to Ana.", "every": "1w", "zone": "UTC",
+            "from": "2026-11-22T08:00:00.000Z", "creator": ALICE, "written_by": "person", "may": []});
+        let fields = asked.payload.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        asked
+    };
+    let bare = with(json!({}));
+    bare.assert_shows(&[
+        "  Each run begins anew: it sees the prompt, and nothing of an earlier run.",
+        "  !! The prompt seems to ask for calls of the class send, and a run MAY NOT make them: add --send-to DESTINATION",
+    ]);
+    let source = json!({"directory": "/notes", "source": "/home/ana/notes"});
+    let flow = json!({"to": "me", "from": [source], "tool": "send_message", "recipient": "hook:7"});
+    let sends = with(json!({ "flows": [flow] }));
+    sends.assert_shows(&[
+        "  WITHOUT A QUESTION a run may send to \"me\" by \"send_message\": to the address \"hook:7\".",
+        "  Text of these directories may go there: \"/notes\" (\"/home/ana/notes\"). After it read any other text",
+    ]);
+    sends.assert_lacks("seems to ask");
+    with(json!({ "context": "continue" }))
+        .assert_shows(&["  Its runs continue one conversation: each sees the earlier ones."]);
+    let mut lacking = with(json!({ "may": ["send"] }));
+    lacking.facts["lacking"] = json!(["http_fetch", "send_message"]);
+    lacking.assert_shows(&["DOES NOT HAVE: \"http_fetch\", \"send_message\"."]);
+    lacking.assert_lacks("seems to ask");
 }
