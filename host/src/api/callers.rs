@@ -6,10 +6,12 @@ use super::auth::failures::Failures;
 use super::health::probed::Probed;
 use super::large_bodies::LargeBodies;
 use super::refusals::Refusals;
-use crate::registry::{Token, tokens};
+use crate::registry::{Token, TokenId, tokens};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_state::State;
+use ironclaw_store::times::DAY_MS;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
@@ -33,6 +35,8 @@ pub struct Callers {
     pub(super) probed: Probed,
     /// Permits for large bodies.
     pub(super) large: Arc<LargeBodies>,
+    /// The tokens whose use was noted since the start, with the day.
+    noted: Mutex<HashMap<TokenId, i64>>,
     /// Held while a token is replaced: the file has room for one next token.
     pub(super) rotating: tokio::sync::Mutex<()>,
 }
@@ -47,8 +51,32 @@ impl Callers {
             token_changes: Notify::new(),
             probed: Probed::default(),
             large,
+            noted: Mutex::default(),
             rotating: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Notes the use of a token in the record, once a day. A request does not wait for it.
+    pub(super) fn note_use(&self, state: &State, token: &Token) {
+        let now = ironclaw_state::wall_clock();
+        let day = now.div_euclid(DAY_MS);
+        if token.used_at.is_some_and(|at| at.div_euclid(DAY_MS) >= day) {
+            return;
+        }
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.insert(token.id.clone(), day) == Some(day) {
+            return;
+        }
+        let (state, id) = (state.clone(), token.id.clone());
+        tokio::spawn(async move {
+            let note = state.write(move |tx| {
+                tx.defer();
+                tokens::note_use(tx, &id, now)
+            });
+            if let Err(error) = note.await {
+                tracing::debug!(%error, "the use of a token was not noted");
+            }
+        });
     }
 }
 

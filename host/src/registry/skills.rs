@@ -19,8 +19,8 @@ pub use ironclaw_contract::operator::SkillTrust as Trust;
 
 pub use ironclaw_store::tables::skills::{
     Brought, Installed, Key, Package, Source, agents_of_signer, agents_of_version, find, key_by_id, keys,
-    list_for_agent, package_by_digest, package_of, set_brought, set_index as saw_index, signed_names, sources, text,
-    text_paths, unused_since, used_digests as used,
+    list_for_agent, note_use, package_by_digest, package_of, set_brought, set_index as saw_index, signed_names,
+    sources, text, text_paths, unused_since, used_digests as used,
 };
 
 /// Sources of one host.

@@ -3,7 +3,9 @@
 //! Never stores the text of a token, and never revives one: expired and revoked are stored states, not a comparison with the clock. See
 //! [`mod@crate::registry::people`] and `crate::api::auth`.
 
-pub use ironclaw_store::tables::people::{Token, TokenState, find_token, is_live, next_expiry, tokens};
+pub use ironclaw_store::tables::people::{
+    Token, TokenState, find_token, is_live, next_expiry, note_token_use as note_use, tokens,
+};
 
 use super::people::refuse;
 use ironclaw_contract::canonical::Digest;

@@ -17,3 +17,11 @@ CREATE INDEX schedules_by_name ON schedules (name);
 ALTER TABLE sessions ADD COLUMN runs TEXT NOT NULL DEFAULT '';            -- '', 'fresh' or the id of a schedule that continues
 DROP INDEX sessions_by_origin;
 CREATE UNIQUE INDEX sessions_by_origin ON sessions (agent_id, channel, platform_id, thread_id, origin_kind, runs) WHERE state <> 'removed';
+-- The uses of rights, so that an audit finds those without one. A right from before this version counts as used now.
+ALTER TABLE tokens ADD COLUMN used_at INTEGER;
+UPDATE tokens SET used_at = unixepoch() * 1000;
+ALTER TABLE egress_grants ADD COLUMN granted_at INTEGER;
+ALTER TABLE egress_grants ADD COLUMN used_at INTEGER;
+UPDATE egress_grants SET granted_at = unixepoch() * 1000;
+ALTER TABLE agent_skills ADD COLUMN used_at INTEGER;
+UPDATE agent_skills SET used_at = unixepoch() * 1000;

@@ -11,6 +11,7 @@ use crate::reach::git_push;
 use crate::reach::jail_network::{self, GrantedHost, Traffic};
 use crate::reach::mcp::{self, Open};
 use crate::reach::network_command::{self, Order};
+use crate::registry::egress;
 use crate::registry::mcp as catalogue;
 use crate::registry::secrets::{self, Versioned};
 use crate::sessions::store;
@@ -79,6 +80,15 @@ impl Effect {
             }
             Self::Send(order) => entry.with("host", format!("channel:{}", order.channel)),
             Self::Mcp(call) => entry.with("host", format!("mcp:{}", call.tool.server)),
+        }
+    }
+
+    /// Returns the granted hosts that the effect certainly sends a request to. A command chooses its hosts itself.
+    pub(super) fn requested(&self) -> Vec<String> {
+        match self {
+            Self::Http(http) => vec![http.host.clone()],
+            Self::Push(order) => order.hosts.iter().map(|host| host.grant.host().to_string()).collect(),
+            Self::Command(_) | Self::Send(_) | Self::Mcp(_) => Vec::new(),
         }
     }
 
@@ -207,6 +217,7 @@ impl Executor {
     /// Records the requests of a call to the gateway of its jail.
     async fn note_traffic(&self, place: &Place, traffic: Traffic) {
         let codes: BTreeSet<_> = traffic.refused.iter().map(|refused| refused.code.name()).collect();
+        let hosts: Vec<String> = traffic.hosts.into_iter().collect();
         let entry = Entry::new(LedgerEvent::CallNetwork)
             .with("call", place.call)
             .with("requests", traffic.requests)
@@ -214,9 +225,9 @@ impl Executor {
             .with("refused", traffic.refusals)
             .with("sent_bytes", traffic.sent_bytes)
             .with("received_bytes", traffic.received_bytes)
-            .with("hosts", traffic.hosts.into_iter().collect::<Vec<_>>().join(" "))
+            .with("hosts", hosts.join(" "))
             .with("codes", codes.into_iter().collect::<Vec<_>>().join(" "));
-        self.note(place, entry).await;
+        self.note(place, entry, hosts).await;
     }
 
     async fn push(&self, place: &Place, order: &git_push::Order, left: Duration) -> ResultBody {
@@ -230,14 +241,20 @@ impl Executor {
             Some(digest) => entry.with("digest", digest),
             None => entry,
         };
-        self.note(place, entry).await;
+        self.note(place, entry, Vec::new()).await;
         result
     }
 
-    /// Records what a call did on the network.
-    async fn note(&self, place: &Place, entry: Entry) {
-        let entry = entry.session(place.session).turn(place.turn);
-        let note = self.record.state.write(move |tx| entry.append(tx).map(drop).map_err(Error::from));
+    /// Records what a call did on the network, and the use of the grants of these hosts.
+    async fn note(&self, place: &Place, entry: Entry, hosts: Vec<String>) {
+        let (entry, session) = (entry.session(place.session).turn(place.turn), place.session);
+        let note = self.record.state.write(move |tx| {
+            if !hosts.is_empty() {
+                let agent = store::agent_of(tx, session)?.id;
+                hosts.iter().try_for_each(|host| egress::note_use(tx, agent, host))?;
+            }
+            entry.append(tx).map(drop).map_err(Error::from)
+        });
         if let Err(error) = note.await {
             tracing::error!(call = %place.call, %error, "cannot record the requests of a call");
         }

@@ -7,6 +7,7 @@ use super::{Executor, Place, When, entry, facts, late, ran, recorded};
 use crate::channels::agent_messages::{Keys, denied};
 use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests::{self, Status};
+use crate::registry::egress;
 use crate::sessions::store;
 use crate::turns::calls::{self, CallOutcome, CallRow, CallState, ResultBody, Runs};
 use crate::turns::turn;
@@ -117,6 +118,9 @@ impl Executor {
             Ok(permitted) => {
                 let mut started = Effect::from_permitted(self, tx, &permitted, place, agent.id)?;
                 calls::start(tx, row.id)?;
+                for host in started.requested() {
+                    egress::note_use(tx, agent.id, &host)?;
+                }
                 if let Effect::Send(order) = &mut started {
                     order.intend(tx, self, place, facts.position.as_ref())?;
                 }

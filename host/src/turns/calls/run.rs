@@ -201,7 +201,7 @@ fn find_tools(catalogue: &Catalogue, wanted: &FindTools) -> ResultBody {
 }
 
 /// Returns a text of a skill. People approved the skill with exactly this text, so it adds no label.
-fn read_skill(tx: &ReadTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result<ResultBody, ironclaw_state::Error> {
+fn read_skill(tx: &mut WriteTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result<ResultBody, ironclaw_state::Error> {
     let held = skills::trusted(tx, agent.id)?;
     let Some(skill) = held.iter().find(|held| held.package.name == wanted.skill) else {
         let names: Vec<&str> = held.iter().map(|held| held.package.name.as_str()).collect();
@@ -211,7 +211,10 @@ fn read_skill(tx: &ReadTx<'_>, agent: &Agent, wanted: &ReadSkill) -> Result<Resu
     let prefix = format!("/skills/{}/", wanted.skill);
     let path = path.strip_prefix(&prefix).or_else(|| path.strip_prefix("./")).unwrap_or(path);
     match skills::text(tx, skill.package.digest, path)? {
-        Some(text) => Ok(ResultBody::done(lookalike::neutralise(&text).into_owned())),
+        Some(text) => {
+            skills::note_use(tx, agent.id, &wanted.skill)?;
+            Ok(ResultBody::done(lookalike::neutralise(&text).into_owned()))
+        }
         None => {
             let paths = skills::text_paths(tx, skill.package.digest, PATHS_SHOWN_MAX)?;
             let paths = lookalike::neutralise(&paths.join(", ")).into_owned();

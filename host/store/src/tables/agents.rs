@@ -243,11 +243,14 @@ rows! {
         pub host: String,
         /// The payload of the change that granted it.
         pub granted: Egress as json,
+        /// The time of the grant, milliseconds since the epoch.
+        pub granted_at: Option<i64>,
+        /// The time of its newest use.
+        pub used_at: Option<i64>,
     }
 }
 
-const EGRESS: &str =
-    "SELECT agents.name AS agent_name, host, granted FROM egress_grants JOIN agents ON agent_id = agents.id";
+const EGRESS: &str = "SELECT agents.name AS agent_name, host, granted, granted_at, used_at FROM egress_grants JOIN agents ON agent_id = agents.id";
 
 /// Returns the granted hosts of an agent, by host.
 pub fn egress_of(tx: &ReadTx<'_>, agent: AgentId) -> Result<Vec<EgressGrant>, Error> {
@@ -261,12 +264,19 @@ pub fn egress_of_all(tx: &ReadTx<'_>) -> Result<Vec<EgressGrant>, Error> {
 
 /// Inserts or replaces the grant of a host.
 pub fn put_egress(tx: &mut WriteTx<'_>, agent: AgentId, granted: &Egress) -> Result<(), Error> {
+    let now = tx.wall();
     tx.execute(
-        "INSERT INTO egress_grants (agent_id, host, granted) VALUES (?1,?2,?3) \
-         ON CONFLICT (agent_id, host) DO UPDATE SET granted = excluded.granted",
-        params![agent, granted.host, canonical::to_string(granted)],
+        "INSERT INTO egress_grants (agent_id, host, granted, granted_at) VALUES (?1,?2,?3,?4) \
+         ON CONFLICT (agent_id, host) DO UPDATE SET granted = excluded.granted, granted_at = excluded.granted_at",
+        params![agent, granted.host, canonical::to_string(granted), now],
     )?;
     Ok(())
+}
+
+/// Notes a use of the grant of a host now, if there is one.
+pub fn note_egress_use(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {
+    let (sql, now) = ("UPDATE egress_grants SET used_at = ?3 WHERE agent_id = ?1 AND host = ?2", tx.wall());
+    tx.execute(sql, params![agent, host, now]).map(drop)
 }
 
 pub fn delete_egress(tx: &mut WriteTx<'_>, agent: AgentId, host: &str) -> Result<(), Error> {

@@ -104,6 +104,8 @@ rows! {
         pub expires_at: Option<i64>,
         /// The time of its end, milliseconds since the epoch.
         pub ended_at: Option<i64>,
+        /// The day of its newest use, as a time in it, milliseconds since the epoch.
+        pub used_at: Option<i64>,
     }
 }
 
@@ -256,7 +258,7 @@ pub fn delete_identity(tx: &mut WriteTx<'_>, person: PersonId, identity: &Identi
 }
 
 const SELECT_TOKENS: &str = "SELECT people.*, tokens.id AS token_id, tokens.name AS token_name, digest, state, \
-                             tokens.created_at AS token_created_at, expires_at, ended_at \
+                             tokens.created_at AS token_created_at, expires_at, ended_at, used_at \
                              FROM tokens JOIN people ON tokens.person_id = people.id";
 
 /// Returns every token, including ended ones, oldest first.
@@ -318,6 +320,11 @@ pub fn insert_token(tx: &mut WriteTx<'_>, new: &NewToken<'_>) -> Result<(), Erro
         params![new.id, new.digest, new.person, new.name, new.created_at, new.expires_at],
     )?;
     Ok(())
+}
+
+/// Notes a use of a token at a time.
+pub fn note_token_use(tx: &mut WriteTx<'_>, id: &TokenId, at: i64) -> Result<(), Error> {
+    tx.execute("UPDATE tokens SET used_at = ?2 WHERE id = ?1", params![id, at]).map(drop)
 }
 
 /// Marks a live token as ended at `at`; does not change an ended one.

@@ -68,6 +68,8 @@ rows! {
         pub change: ChangeId = "change_id",
         /// The time at which this version was installed.
         pub installed_at: i64,
+        /// The time at which the agent read it last.
+        pub used_at: Option<i64>,
     }
 }
 
@@ -197,7 +199,7 @@ pub fn text(tx: &ReadTx<'_>, digest: Digest, path: &str) -> Result<Option<String
     tx.find(sql, params![digest, path], |row| row.get(0))
 }
 
-const INSTALLED: &str = "SELECT skill_packages.*, pinned, brought, change_id, installed_at FROM agent_skills \
+const INSTALLED: &str = "SELECT skill_packages.*, pinned, brought, change_id, installed_at, used_at FROM agent_skills \
      JOIN skill_packages USING (digest)";
 
 /// Returns the skills of an agent, by name.
@@ -264,6 +266,12 @@ pub fn put(
 pub fn set_brought(tx: &mut WriteTx<'_>, agent: AgentId, name: &str, brought: &Brought) -> Result<(), Error> {
     let sql = "UPDATE agent_skills SET brought = ?3 WHERE agent_id = ?1 AND name = ?2";
     tx.execute(sql, params![agent, name, canonical::to_string(brought)]).map(drop)
+}
+
+/// Notes that an agent reads one of its skills now.
+pub fn note_use(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
+    let (sql, now) = ("UPDATE agent_skills SET used_at = ?3 WHERE agent_id = ?1 AND name = ?2", tx.wall());
+    tx.execute(sql, params![agent, name, now]).map(drop)
 }
 
 pub fn delete(tx: &mut WriteTx<'_>, agent: AgentId, name: &str) -> Result<(), Error> {
