@@ -19,6 +19,7 @@ mod chat;
 mod connections;
 mod dead_letters;
 mod destinations;
+mod explanation;
 mod files;
 mod forgotten;
 mod groups;

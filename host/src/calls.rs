@@ -2,3 +2,4 @@
 
 pub mod executor;
 pub mod model_socket;
+pub mod supposition;

@@ -44,6 +44,7 @@ mod e2e {
     mod deliveries;
     mod destinations;
     mod everyday;
+    mod explanation;
     pub(crate) mod facts;
     mod feedback;
     pub(crate) mod files;

@@ -21,6 +21,7 @@ mod destination;
 mod doctor;
 mod down;
 mod egress;
+mod explain;
 mod file;
 mod group;
 mod inbox;
@@ -68,7 +69,7 @@ pub const GROUPS: [(&str, &[&str]); 8] = [
     ("Talk", &["chat", "session", "file", "message", "delivery", "memory"]),
     ("Decide", &["inbox", "approve", "reject", "answer", "question", "allowance", "change"]),
     ("Agents", &["agent", "schedule"]),
-    ("Reach", &["destination", "group", "mcp", "skill", "egress", "tool", "scope"]),
+    ("Reach", &["destination", "group", "mcp", "skill", "egress", "tool", "explain", "scope"]),
     ("Outside", &["model", "channel", "secret"]),
     ("People", &["whoami", "person", "token", "key"]),
     ("Look", &["status", "doctor", "logs", "why", "usage", "audit", "panic", "resume", "contract", "completions"]),
@@ -194,6 +195,8 @@ pub enum Command {
     Usage(usage::Args),
     /// Show each step of a message, a call, an approval request or a question, and the reason for its state
     Why(why::Args),
+    /// Explain a call without making it: what decides on it, and what changes that
+    Explain(explain::Args),
     /// Read, verify, export and rotate the ledger
     #[command(subcommand, after_help = "Example:\n  ironctl audit verify")]
     Audit(audit::Action),
@@ -260,6 +263,7 @@ impl Command {
             Self::Key(action) => key::run(at, action).await,
             Self::Usage(args) => usage::run(at, &args).await,
             Self::Why(args) => why::run(at, &args).await,
+            Self::Explain(args) => explain::run(at, args).await,
             Self::Audit(action) => audit::run(at, &action).await,
             Self::Logs(args) => logs::run(at, &args),
             Self::Contract(action) => contract::run(at, &action),

@@ -191,6 +191,7 @@ pub const GROUPS: Route<0, (), Vec<AgentGroup>> = get("/v1/groups");
 pub const DESTINATIONS_OF_AGENT: Route<1, (), Vec<Destination>> = get("/v1/agents/{agent}/destinations");
 pub const EGRESS_OF_AGENT: Route<1, (), Vec<EgressGrant>> = get("/v1/agents/{agent}/egress");
 pub const TEST_CALL: Route<1, TestCall, TestedCall> = post("/v1/tools/{tool}/test");
+pub const EXPLAIN_CALL: Route<1, ExplainCall, ExplainedCall> = post("/v1/tools/{tool}/explain");
 pub const MANIFEST_SCHEMA: Route<0, (), ManifestSchema> = get("/v1/tools/schema");
 pub const TEST_SCOPE: Route<0, TestScope, TestedScope> = post("/v1/scope/test");
 pub const USAGE: Route<0, (), Usage> = get("/v1/usage");

@@ -4,14 +4,15 @@
 
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use super::named::id;
+use crate::calls::executor::facts::SupposedTurn;
+use crate::calls::supposition;
 use crate::channels::outbound::delivery::sent_files;
 use crate::gateway::requests;
 use crate::registry::policy::{self, Policy};
 use crate::registry::tools;
-use crate::registry::{self, Person, Role, destinations, egress, mcp};
+use crate::registry::{self, Person, Role, egress};
 use crate::sessions::store;
-use crate::turns::calls::http::Network;
-use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs, Sendable, TurnFacts};
+use crate::turns::calls::{self, CallRow, CallState, Judgement, ResultBody, Runs};
 use crate::turns::items;
 use crate::turns::turn;
 use axum::Json;
@@ -23,12 +24,10 @@ use ironclaw_contract::operator::{
 };
 use ironclaw_contract::seam::change::Egress;
 use ironclaw_contract::seam::seal::ItemKind;
-use ironclaw_judge::egress::Loopback;
+use ironclaw_judge::call::{Answer as StageAnswer, Stage};
 use ironclaw_judge::manifest;
-use ironclaw_judge::spans::TypedSpan;
 use ironclaw_judge::typed::Typed;
-use ironclaw_judge::{Class, Classes, Principal, ReceiverPolicy};
-use ironclaw_model::WantedCall;
+use ironclaw_judge::{Class, Classes, Principal};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_store::error::Error;
@@ -152,13 +151,6 @@ fn summary(state: CallState, code: &str) -> String {
     }
 }
 
-/// Returns every text in the arguments of a call as if a person had typed it.
-fn typed_values(arguments: &str, loopback: Loopback) -> Typed {
-    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    let values = arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-    Typed::new(values.map(TypedSpan::whole), loopback)
-}
-
 /// `GET /v1/tools`
 pub async fn tools(State(api): State<Api>) -> Reply<Vec<Tool>> {
     let agents =
@@ -181,26 +173,34 @@ pub async fn schema() -> Reply<ManifestSchema> {
 
 /// Returns the rules of the policy for the calls of a tool.
 fn rules(policy: &Policy, tool: &str) -> Vec<ToolRule> {
-    let rule = |class: Class| {
-        let rule = policy.call_rule(class, tool);
-        ToolRule {
-            class: class.name().to_owned(),
-            table: policy.call_table(class, tool).map(|calls| calls.to_string()),
-            roles: rule.roles.clone(),
-            approvals: rule.approvals,
-            requester_may_approve: rule.requester_may_approve,
-            expires_hours: rule.expires_hours,
-        }
-    };
-    policy::decided_classes(tool).map(rule).collect()
+    policy::decided_classes(tool).map(|class| rule_for(policy, class, tool)).collect()
+}
+
+/// Returns the rule of the policy for the calls of a tool of this class.
+pub(super) fn rule_for(policy: &Policy, class: Class, tool: &str) -> ToolRule {
+    let rule = policy.call_rule(class, tool);
+    ToolRule {
+        class: class.name().to_owned(),
+        table: policy.call_table(class, tool).map(|calls| calls.to_string()),
+        roles: rule.roles.clone(),
+        approvals: rule.approvals,
+        requester_may_approve: rule.requester_may_approve,
+        expires_hours: rule.expires_hours,
+    }
+}
+
+/// Returns an argument with its rule.
+pub(super) fn field(entry: (&String, &manifest::Argument)) -> ToolArgument {
+    let (name, argument) = entry;
+    ToolArgument { name: name.clone(), rule: argument.rule.name().to_owned(), outward: argument.outward }
+}
+
+/// Returns the answers of the stages of a judgement with the meaning of their codes.
+pub(super) fn answers(trace: &[(Stage, StageAnswer)]) -> Vec<CallStage> {
+    recorded(&calls::stages(trace))
 }
 
 fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>, rules: Vec<ToolRule>) -> Tool {
-    let argument = |(name, argument): (&String, &manifest::Argument)| ToolArgument {
-        name: name.clone(),
-        rule: argument.rule.name().to_owned(),
-        outward: argument.outward,
-    };
     Tool {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
@@ -209,7 +209,7 @@ fn view(tool: &tools::Tool, manifest: &manifest::Manifest, agents: Vec<String>, 
         reversible: manifest.reversible,
         always_ask: manifest.always_ask,
         effect: manifest.effect.clone(),
-        arguments: manifest.arguments.iter().map(argument).collect(),
+        arguments: manifest.arguments.iter().map(field).collect(),
         rules,
         agents,
     }
@@ -256,35 +256,27 @@ pub async fn test(
 ) -> Reply<TestedCall> {
     let declared = declared_classes(&asked.allow)?;
     let named = asked.agent;
-    let loopback = api.changes.settings().host_policy.egress.loopback();
+    let settings = api.changes.settings();
     let look = api.state().read(move |tx| {
         let agent = registry::named_agent(tx, &person, &named).map_err(Denied::<Error>::from)?;
-        let grants = egress::grants_of(tx, agent.id, loopback).map_err(Error::from)?;
-        let catalogue = mcp::catalogue(tx, &agent).map_err(Error::from)?;
-        let destinations = destinations::list_for_agent(tx, agent.id).map_err(Error::from)?;
-        Ok::<_, Denied<Error>>((agent, catalogue, Network { grants, loopback, typed: Typed::default() }, destinations))
+        let typed = match asked.typed {
+            true => supposition::typed_values(&asked.arguments, settings.host_policy.egress.loopback()),
+            false => Typed::default(),
+        };
+        let turn = SupposedTurn {
+            principal: Principal::Person,
+            person: person.id,
+            scope: supposition::declared(declared),
+            has_external: asked.external,
+            typed,
+            of_schedule: OfTurn::default(),
+            of_agents: Vec::new(),
+        };
+        let call = supposition::Call { agent: &agent, person: &person, tool: &tool, arguments: &asked.arguments };
+        Ok::<_, Denied<Error>>(supposition::judge_in(tx, &settings, &call, turn)?.judged)
     });
-    let (agent, catalogue, mut network, destinations) = look.await?;
-    if asked.typed {
-        network.typed = typed_values(&asked.arguments, loopback);
-    }
-    let turn = TurnFacts {
-        of_schedule: OfTurn::default(),
-        principal: Principal::Person,
-        scope: declared.or(ReceiverPolicy::default().person.unasked),
-        has_external: asked.external,
-        catalogue,
-        network,
-        of_agents: Vec::new(),
-        is_of_schedule: false,
-        destinations: destinations.into_iter().map(Sendable::from).collect(),
-        flows: Vec::new(),
-        position: None,
-    };
-    let mut wanted = WantedCall { tool, arguments: asked.arguments };
-    calls::host_arguments::remove(&mut wanted);
-    let judged = calls::judge(&agent, &turn, &wanted, true);
-    let stages = recorded(&calls::stages(&judged.by_stages.trace));
+    let judged = look.await?;
+    let stages = answers(&judged.by_stages.trace);
     Ok(Json(match judged.judgement {
         Judgement::Permitted { class, .. } => TestedCall {
             status: CallState::Permitted,

@@ -6,9 +6,9 @@ use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use super::chat::{conversation, follow, history, messages, threads, unread, why};
 use super::routes::{Route, open_to_all, route};
 use super::{
-    abilities, agents, allowances, audit, backup, calls, changes, channels, dead_letters, destinations, files, groups,
-    health, mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets, sessions, settings,
-    skills, status, stops, tokens, transcript, usage,
+    abilities, agents, allowances, audit, backup, calls, changes, channels, dead_letters, destinations, explanation,
+    files, groups, health, mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets,
+    sessions, settings, skills, status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -170,6 +170,12 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         route(DESTINATIONS_OF_AGENT, Admin, "The destinations of an agent", destinations::list_for_agent),
         route(EGRESS_OF_AGENT, Admin, "The granted hosts of the network of an agent", calls::egress_of),
         route(TEST_CALL, Admin, "Judge a call without making it", calls::test),
+        route(
+            EXPLAIN_CALL,
+            Admin,
+            "Explain a call without making it: its judgement at each kind of request",
+            explanation::explain,
+        ),
         route(MANIFEST_SCHEMA, Admin, "The JSON Schema of manifests of tools", calls::schema),
         route(TEST_SCOPE, Admin, "Measure the lexicon over labelled requests", scope::test).up_to(TEXT_BYTES_MAX),
         route(USAGE, Member, "The usage of models, and the ceilings; a member sees only their own", usage::show),

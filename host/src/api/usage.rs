@@ -94,7 +94,11 @@ fn row(row: book::Row, endpoints: &Endpoints) -> UsageRow {
 
 /// Returns every ceiling that is set: of the host, of each agent, and of each present session; or only of the named ones. The ceilings of
 /// the host and of agents show the use of everyone, so a member gets only those of their own sessions.
-fn ceilings(tx: &ReadTx<'_>, config: &budget::Config, of: UsagePart) -> Result<Vec<operator::Ceiling>, Error> {
+pub(super) fn ceilings(
+    tx: &ReadTx<'_>,
+    config: &budget::Config,
+    of: UsagePart,
+) -> Result<Vec<operator::Ceiling>, Error> {
     let today = budget::day_of(tx.wall());
     let until = rfc3339(budget::day_end(today));
     let shown = |Limit { ceiling, limit }: Limit, of: Option<String>, used: u64| operator::Ceiling {

@@ -23,7 +23,7 @@ mod reasons;
 mod told;
 mod using;
 
-pub use ask::{Asked, Asking, ask, follow_equal};
+pub use ask::{Asked, Asking, Needing, answer_at_once, ask, follow_equal};
 pub use decide::{known, may_decide, may_read, may_reject, unknown};
 pub use ending::{end, end_all, end_of_sender, end_of_task, withdraw_approved};
 pub use host_requests::Requests;

@@ -4,9 +4,10 @@
 
 use super::flows;
 use crate::channels::agent_messages::chain;
-use crate::registry::live_settings::Live;
+use crate::registry::destinations::{self, Destination};
+use crate::registry::live_settings::{Live, LiveSettings};
 use crate::registry::tools::{SEND_FILE, SEND_MESSAGE};
-use crate::registry::{self, Agent, destinations, egress, mcp};
+use crate::registry::{self, Agent, egress, mcp};
 use crate::turns::calls::http::Network;
 use crate::turns::calls::{Sendable, TurnFacts};
 use crate::turns::items;
@@ -14,10 +15,10 @@ use crate::turns::turn::{Position, Turn};
 use ironclaw_contract::ids::{MessageId, PersonId};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::Label;
-use ironclaw_judge::Principal;
 use ironclaw_judge::scope::recorded::Recorded;
 use ironclaw_judge::spans::{self, Telling, TypedSpan};
 use ironclaw_judge::typed::Typed;
+use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_store::error::Error;
@@ -75,15 +76,65 @@ pub fn for_turn(
     })
 }
 
+/// A turn that is supposed and not in the record.
+pub struct SupposedTurn {
+    pub principal: Principal,
+    /// The person on whose behalf it works.
+    pub person: PersonId,
+    /// The classes that its request asks for.
+    pub scope: Classes,
+    /// True if the context has text of others.
+    pub has_external: bool,
+    /// The values that the person typed.
+    pub typed: Typed,
+    /// The list of its schedule.
+    pub of_schedule: OfTurn,
+    /// The tools that the trust groups of its chain permit.
+    pub of_agents: Vec<String>,
+}
+
+/// Returns the facts of a supposed turn.
+pub fn for_supposed(
+    tx: &ReadTx<'_>,
+    settings: &LiveSettings,
+    agent: &Agent,
+    turn: SupposedTurn,
+) -> Result<TurnFacts, Error> {
+    let SupposedTurn { principal, person, scope, has_external, typed, of_schedule, of_agents } = turn;
+    let loopback = settings.host_policy.egress.loopback();
+    let grants = egress::grants_of(tx, agent.id, loopback)?;
+    let held = destinations::list_for_agent(tx, agent.id)?.into_iter().map(|destination| {
+        let denied = chain::supposed_denial(tx, &settings.agents, person, agent.id, &destination)?;
+        Ok(judged_destination(destination, denied))
+    });
+    Ok(TurnFacts {
+        principal,
+        scope,
+        has_external,
+        catalogue: mcp::catalogue(tx, agent)?,
+        network: Network { grants, loopback, typed },
+        of_schedule,
+        of_agents,
+        is_of_schedule: false,
+        destinations: held.collect::<Result<_, Error>>()?,
+        flows: Vec::new(),
+        position: None,
+    })
+}
+
 /// Returns the destinations of an agent, each with the reason why the agent may not send there in this turn.
 fn sendable(tx: &ReadTx<'_>, settings: &Live, position: &Position, agent: &Agent) -> Result<Vec<Sendable>, Error> {
     let config = &settings.now().agents;
     let held = destinations::list_for_agent(tx, agent.id)?.into_iter().map(|destination| {
         let denied = chain::denial(tx, config, position, agent.id, &destination)?;
-        let (denied, bound) = denied.map_or((None, None), |chain::Denial { code, bound }| (Some(code), bound));
-        Ok(Sendable { destination, denied, bound })
+        Ok(judged_destination(destination, denied))
     });
     held.collect()
+}
+
+fn judged_destination(destination: Destination, denied: Option<chain::Denial>) -> Sendable {
+    let (denied, bound) = denied.map_or((None, None), |chain::Denial { code, bound }| (Some(code), bound));
+    Sendable { destination, denied, bound }
 }
 
 /// Returns the kind of principal of a turn. A person whose identity was unlinked since the message may ask for nothing more.

@@ -83,13 +83,7 @@ pub fn denial(
     from: AgentId,
     to: &Destination,
 ) -> Result<Option<Denial>, Error> {
-    let Some(receiver) = to.to_agent else {
-        let is_ended = to.state != State::Active;
-        return match is_ended {
-            true => Ok(Some(DenialCode::CallDestinationEnded.into())),
-            false => over_rate(tx, config, from),
-        };
-    };
+    let Some(receiver) = to.to_agent else { return to_address(tx, config, from, to) };
     if let Some(code) = standing(tx, position.person, position.chain, from, receiver)? {
         return Ok(Some(code.into()));
     }
@@ -101,6 +95,31 @@ pub fn denial(
     over_rate(tx, config, from)
 }
 
+/// Returns the reason why an agent may not send to a destination at a message of this person that is not in the record.
+pub fn supposed_denial(
+    tx: &ReadTx<'_>,
+    config: &Config,
+    person: PersonId,
+    from: AgentId,
+    to: &Destination,
+) -> Result<Option<Denial>, Error> {
+    let Some(receiver) = to.to_agent else { return to_address(tx, config, from, to) };
+    match shared_standing(tx, person, from, receiver)? {
+        Some(code) => Ok(Some(code.into())),
+        None => over_rate(tx, config, from),
+    }
+}
+
+/// Returns the reason why an agent may not send to an address.
+fn to_address(tx: &ReadTx<'_>, config: &Config, from: AgentId, to: &Destination) -> Result<Option<Denial>, Error> {
+    match to.state {
+        State::Active => over_rate(tx, config, from),
+        State::ChannelGone | State::Unlinked | State::AgentGone | State::NoGroup => {
+            Ok(Some(DenialCode::CallDestinationEnded.into()))
+        }
+    }
+}
+
 /// Returns the reason why an agent may no longer write to another one for this person.
 pub(super) fn standing(
     tx: &ReadTx<'_>,
@@ -109,12 +128,20 @@ pub(super) fn standing(
     from: AgentId,
     to: AgentId,
 ) -> Result<Option<DenialCode>, Error> {
+    if let Some(code) = shared_standing(tx, person, from, to)? {
+        return Ok(Some(code));
+    }
+    Ok((!is_linked(tx, person, chain)?).then_some(DenialCode::CallRootPerson))
+}
+
+/// Returns the reason why an agent may write to another one for this person at no message.
+fn shared_standing(tx: &ReadTx<'_>, person: PersonId, from: AgentId, to: AgentId) -> Result<Option<DenialCode>, Error> {
     let Some(receiver) = registry::agent_by_id(tx, to)? else { return Ok(Some(DenialCode::CallDestinationEnded)) };
     if groups::shared_tools(tx, from, to)?.is_none() {
         return Ok(Some(DenialCode::CallGroup));
     }
     let Some(person) = registry::person_by_id(tx, person)? else { return Ok(Some(DenialCode::CallRootPerson)) };
-    let may_talk = roles::role_for(tx, &person, &receiver)?.may_talk() && is_linked(tx, person.id, chain)?;
+    let may_talk = roles::role_for(tx, &person, &receiver)?.may_talk();
     Ok((!may_talk).then_some(DenialCode::CallRootPerson))
 }
 

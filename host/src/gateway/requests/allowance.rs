@@ -8,7 +8,10 @@ mod given;
 mod offers;
 mod page;
 
-pub use coverage::{Calling, LIFTED, New, control_fields, count_use, is_lifted, status, status_now, usable};
+pub use coverage::{
+    Calling, LIFTED, New, control_fields, count_use, covering, is_lifted, lifts_all, refused_tool, status, status_now,
+    usable,
+};
 pub use given::read_texts;
 pub use offers::{Offer, UNTIL, offers};
 pub use page::{Shown, show};

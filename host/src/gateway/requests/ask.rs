@@ -7,21 +7,22 @@ use super::host_requests::Requests;
 use super::reasons::{Origin, StoredReason};
 use super::{bounds, decide, ending, told};
 use crate::channels::notifications::{self, About};
+use crate::registry::live_settings::LiveSettings;
 use crate::registry::policy::Policy;
 use crate::registry::{self, Agent, mcp};
 use crate::turns::calls::Call;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, MessageId, PersonId, RequestId};
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
+use ironclaw_contract::operator::{Bound, Decider, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_judge::Class;
 use ironclaw_judge::Principal;
 use ironclaw_judge::call::Reason;
 use ironclaw_judge::typed::Typed;
 use ironclaw_ledger::Entry;
-use ironclaw_state::WriteTx;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::requests::{self, Row, Status};
 use ironclaw_store::tables::{facts, messages};
@@ -84,23 +85,46 @@ pub fn ask(tx: &mut WriteTx<'_>, all: &Requests, asking: &Asking<'_>) -> Result<
         }
     }
     let calling = Calling { person: principal, agent: asking.agent.id, call };
+    let of_person = asking.turn.principal_kind == Principal::Person;
+    let (settings, agent) = (all.settings.now(), asking.agent);
+    let needing = Needing { calling, agent, class: *class, reasons: found, of_person };
+    if let Some(answer) = answer_at_once(tx, &settings, &needing)? {
+        return Ok(answer);
+    }
+    insert(tx, asking, root, principal, reasons, &settings.policy).map(Asked::Waits)
+}
+
+/// A call that needs people, in or outside of the record.
+pub struct Needing<'a> {
+    pub calling: Calling<'a>,
+    pub agent: &'a Agent,
+    pub class: Class,
+    pub reasons: &'a [Reason],
+    /// True if it is made at a message of the person, and false at one of another agent on behalf of the person.
+    pub of_person: bool,
+}
+
+/// Returns the answer to a call for which no person is asked; `None` if it waits for people. Records nothing.
+pub fn answer_at_once(
+    tx: &ReadTx<'_>,
+    settings: &LiveSettings,
+    needing: &Needing<'_>,
+) -> Result<Option<Asked>, ironclaw_state::Error> {
+    let Needing { calling, class, reasons, of_person, .. } = needing;
     // A person gave an allowance for their own requests, and not for messages of agents.
-    let is_persons = asking.turn.principal_kind == Principal::Person;
-    if is_persons && let Some(allowance) = allowance::usable(tx, &calling, *class, found)? {
-        return Ok(Asked::Allowed(allowance.id));
+    if *of_person && let Some(allowance) = allowance::usable(tx, calling, *class, reasons)? {
+        return Ok(Some(Asked::Allowed(allowance.id)));
     }
-    let Some(person) = registry::person_by_id(tx, principal)? else {
-        return Ok(Asked::Refused(DenialCode::CallNeedsPerson));
+    let Some(person) = registry::person_by_id(tx, calling.person)? else {
+        return Ok(Some(Asked::Refused(DenialCode::CallNeedsPerson)));
     };
-    let settings = all.settings.now();
-    let rule = settings.policy.call_rule(*class, &call.tool);
-    if !decide::principal_may(rule, *class, &person) && reasons.iter().any(|reason| !reason.by_policy) {
-        return Ok(Asked::Refused(DenialCode::CallNeedsPerson));
+    let rule = settings.policy.call_rule(*class, &calling.call.tool);
+    let needs_principal = reasons.iter().any(|reason| reason.decider() == Decider::Principal);
+    if needs_principal && !decide::principal_may(rule, *class, &person) {
+        return Ok(Some(Asked::Refused(DenialCode::CallNeedsPerson)));
     }
-    if let Some(bound) = bounds::reached(tx, asking, &person, &settings.approval)? {
-        return Ok(Asked::Over(Box::new(bound)));
-    }
-    insert(tx, asking, root, person.id, reasons, &settings.policy).map(Asked::Waits)
+    let bound = bounds::reached(tx, needing, &person, &settings.approval)?;
+    Ok(bound.map(|bound| Asked::Over(Box::new(bound))))
 }
 
 /// Finds what the request of an equal call of the same task means for a call that needs no person now. So no act happens twice: once

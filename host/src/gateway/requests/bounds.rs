@@ -3,7 +3,7 @@
 //!
 //! What a person approved does not count. A reset takes every earlier request out of the counts.
 
-use super::ask::Asking;
+use super::ask::Needing;
 use super::host_requests::Requests;
 use super::reasons::{has_grant_reason, is_for_grant};
 use crate::registry::live_settings::ApprovalConfig;
@@ -20,17 +20,17 @@ use ironclaw_store::times::DAY_MS;
 /// Returns the bound that keeps an agent from asking once more on behalf of this person; `None` if there is room.
 pub(super) fn reached(
     tx: &ReadTx<'_>,
-    asking: &Asking<'_>,
+    needing: &Needing<'_>,
     person: &Person,
     config: &ApprovalConfig,
 ) -> Result<Option<Bound>, ironclaw_state::Error> {
-    let (agent, since) = (asking.agent, tx.wall() - DAY_MS);
+    let (agent, since) = (needing.agent, tx.wall() - DAY_MS);
     let waiting = requests::counted_waiting(tx, agent.id, person.id)?;
     let of_day = requests::counted_since(tx, agent.id, person.id, since)?;
-    let is_for_grant = asking.reasons.iter().any(|reason| is_for_grant(reason.code));
+    let is_for_grant = needing.reasons.iter().any(|reason| is_for_grant(reason.code));
     let of_pair = format!("agent {} for {}", agent.name, person.name);
     Ok(waiting_bound(&waiting, is_for_grant, &of_pair, config)
-        .or_else(|| rejection_bound(&of_day, &asking.call.tool, &of_pair, config))
+        .or_else(|| rejection_bound(&of_day, &needing.calling.call.tool, &of_pair, config))
         .or_else(|| day_bound(&of_day, &of_pair, config))
         .map(|bound| with_reset(bound, agent)))
 }

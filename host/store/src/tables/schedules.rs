@@ -369,11 +369,19 @@ pub fn delete_old(tx: &mut WriteTx<'_>, id: ScheduleId, kept: usize) -> Result<(
 pub fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<OfTurn>, Error> {
     let sql = "SELECT s.may, s.flows, s.written_by FROM messages m JOIN occurrences o ON o.message_id = m.id \
                JOIN schedules s ON s.id = o.schedule_id WHERE m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?1) AND s.state <> 'removed'";
-    tx.find(sql, [turn], |row| {
-        Ok(OfTurn {
-            may: stored_json(row, "may")?,
-            flows: stored_json(row, "flows")?,
-            is_typed: row.get::<_, WrittenBy>("written_by")? == WrittenBy::Person,
-        })
+    tx.find(sql, [turn], list)
+}
+
+/// Returns the list of a schedule of an agent, unless the schedule is removed.
+pub fn list_of_schedule(tx: &ReadTx<'_>, agent: AgentId, id: ScheduleId) -> Result<Option<OfTurn>, Error> {
+    let sql = "SELECT may, flows, written_by FROM schedules WHERE id = ?1 AND agent_id = ?2 AND state <> 'removed'";
+    tx.find(sql, params![id, agent], list)
+}
+
+fn list(row: &rusqlite::Row<'_>) -> rusqlite::Result<OfTurn> {
+    Ok(OfTurn {
+        may: stored_json(row, "may")?,
+        flows: stored_json(row, "flows")?,
+        is_typed: row.get::<_, WrittenBy>("written_by")? == WrittenBy::Person,
     })
 }

@@ -118,7 +118,7 @@ pub fn usable(
 }
 
 /// Returns the active allowances for calls of a person's turns by an agent that have these control fields.
-pub(super) fn covering(
+pub fn covering(
     tx: &ReadTx<'_>,
     person: PersonId,
     agent: AgentId,
@@ -184,7 +184,7 @@ pub struct New {
 }
 
 /// Returns the reason why no allowance can permit calls of a tool, if there is one.
-fn refused_tool(manifest: &Manifest) -> Option<&'static str> {
+pub fn refused_tool(manifest: &Manifest) -> Option<&'static str> {
     if matches!(manifest.class, Class::Exec | Class::Trade) {
         Some("its calls run code or buy something")
     } else if manifest.always_ask {

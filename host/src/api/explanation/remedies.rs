@@ -1,0 +1,177 @@
+//! The commands that change the judgement of an explained call.
+//!
+//! Runs none of them. Each follows from a code of a judgement, so that a code without a command has none here.
+
+use crate::calls::supposition::{Call, Outcome, Request};
+use crate::gateway::requests::allowance;
+use crate::registry::Agent;
+use crate::registry::tools::catalogue::{Catalogue, Source};
+use crate::registry::tools::{FIND_TOOLS, GIT_PUSH, NETWORK_COMMAND, READ_SKILL, RUN_COMMAND, SEND_MESSAGE};
+use crate::turns::calls::{self, Judgement, main_code};
+use ironclaw_contract::operator::{DenialCode, Remedy, Supposition};
+use ironclaw_contract::seam::change::GuardMode;
+use ironclaw_judge::Class;
+use ironclaw_judge::call::Reason;
+use ironclaw_judge::manifest::server;
+use serde_json::{Map, Value};
+
+/// The host of a proposed grant.
+const A_HOST: &str = "HOST";
+
+fn remedy(effect: impl Into<String>, command: impl Into<String>) -> Remedy {
+    Remedy { effect: effect.into(), command: command.into() }
+}
+
+/// Returns the commands for a call by its judgements, each once.
+pub fn list(
+    agent: &Agent,
+    catalogue: &Catalogue,
+    call: &Call<'_>,
+    judged: &[(Request, Outcome)],
+    schedule: Option<&str>,
+) -> Vec<Remedy> {
+    let mut all = Vec::new();
+    if catalogue.manifest(call.tool).is_none() && !server::is_name_for_model(call.tool) {
+        all.push(remedy("the names of the tools", "ironctl tool list"));
+        return all;
+    }
+    if let Some(code) = catalogue.missing(call.tool) {
+        all.extend(missing(code, agent, catalogue, call.tool));
+    }
+    for (request, outcome) in judged {
+        let class = outcome.judged.by_stages.class;
+        let found = match &outcome.judged.judgement {
+            Judgement::Permitted { .. } => Vec::new(),
+            Judgement::Refused { code, .. } => refused(*code, request.kind, agent, call.tool, class, schedule),
+            Judgement::NeedsPerson { class, reasons, detail } => {
+                let made = &outcome.judged.call;
+                asked(*class, reasons, detail, agent, catalogue, made)
+            }
+        };
+        for one in found {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+    }
+    if agent.mode != GuardMode::Enforce {
+        let command = format!("ironctl agent set {} --mode enforce", agent.name);
+        all.push(remedy("scope, inputs and outward count again", command));
+    }
+    all
+}
+
+/// Returns the commands that give an agent a tool.
+fn missing(code: DenialCode, agent: &Agent, catalogue: &Catalogue, tool: &str) -> Vec<Remedy> {
+    let name = &agent.name;
+    if let (DenialCode::CallServerChanged, Some(Source::Server(found))) = (code, catalogue.find(tool)) {
+        return vec![remedy("confirm the tool as it is now", format!("ironctl mcp confirm {}", found.server))];
+    }
+    if catalogue.find(tool).is_none() {
+        let server = tool.split_once("__").map_or("SERVER", |(server, _)| server);
+        return vec![remedy("give the agent the tools of the server", format!("ironctl mcp grant {name} {server}"))];
+    }
+    let commands = || remedy("let it run commands", format!("ironctl agent set {name} --add-tool {RUN_COMMAND}"));
+    match tool {
+        SEND_MESSAGE => vec![destination(name)],
+        READ_SKILL => vec![remedy("an agent with a skill has it", format!("ironctl skill add SKILL --agent {name}"))],
+        NETWORK_COMMAND => vec![
+            commands(),
+            remedy(
+                "grant a host to commands",
+                format!("ironctl egress grant {name} {A_HOST} --commands other --path /PATH"),
+            ),
+        ],
+        GIT_PUSH => vec![
+            commands(),
+            remedy(
+                "grant a repository with pushes",
+                format!("ironctl egress grant {name} {A_HOST} --commands git --push --path /OWNER/REPOSITORY"),
+            ),
+        ],
+        FIND_TOOLS => Vec::new(),
+        _ => vec![remedy("give the agent the tool", format!("ironctl agent set {name} --add-tool {tool}"))],
+    }
+}
+
+fn destination(agent: &str) -> Remedy {
+    remedy("add a destination", format!("ironctl destination add {agent} NAME --channel CHANNEL --to ADDRESS"))
+}
+
+/// Returns the commands for a refused call.
+fn refused(
+    code: DenialCode,
+    request: Supposition,
+    agent: &Agent,
+    tool: &str,
+    class: Option<Class>,
+    schedule: Option<&str>,
+) -> Vec<Remedy> {
+    let name = &agent.name;
+    match (code, request, class) {
+        (DenialCode::CallSchedule, _, Some(class)) => {
+            let command = match schedule {
+                Some(id) => format!("ironctl schedule set {id} --may {}", class.name()),
+                None => format!("ironctl schedule add {name} PROMPT --every 1d --may {}", class.name()),
+            };
+            vec![remedy("let a schedule make such calls", command)]
+        }
+        (DenialCode::CallPrincipal, Supposition::Agent, _) => {
+            let command = format!("ironctl group add GROUP {name} OTHER --tools {tool}");
+            vec![remedy("let agents of a trust group ask for it", command)]
+        }
+        (DenialCode::CallDestination | DenialCode::CallDestinationEnded, ..) => vec![destination(name)],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the commands for a call that needs people.
+fn asked(
+    class: Class,
+    reasons: &[Reason],
+    detail: &str,
+    agent: &Agent,
+    catalogue: &Catalogue,
+    made: &calls::Call,
+) -> Vec<Remedy> {
+    let mut all = Vec::new();
+    if reasons.iter().any(|reason| reason.code == DenialCode::CallScope) {
+        let command = format!("ironctl chat {} --allow {}", agent.name, class.name());
+        all.push(remedy("ask for the class in the message", command));
+    }
+    // A request without a grant quotes the command that grants it.
+    if let Some((_, command)) = detail.split_once("ironctl egress grant AGENT") {
+        all.push(remedy("grant the request", format!("ironctl egress grant {}{command}", agent.name)));
+    }
+    let code = main_code(reasons);
+    if matches!(code, DenialCode::CallScope | DenialCode::CallOrigin) && allowance::lifts_all(class, reasons) {
+        all.extend(repeated(agent, catalogue, made));
+    }
+    all
+}
+
+/// Returns the command that lets the person repeat the call, if its control fields are texts.
+fn repeated(agent: &Agent, catalogue: &Catalogue, made: &calls::Call) -> Option<Remedy> {
+    let terms = catalogue.terms(&made.tool)?;
+    if allowance::refused_tool(&terms.manifest).is_some() {
+        return None;
+    }
+    let arguments: Map<String, Value> = serde_json::from_str(&made.arguments).ok()?;
+    let mut command = format!("ironctl allowance add {} {}", agent.name, made.tool);
+    for name in allowance::control_fields(&terms.manifest) {
+        match arguments.get(name) {
+            None => {}
+            Some(Value::String(text)) => {
+                command.push_str(&format!(" --field {}", quoted(&format!("{name}={text}"))));
+            }
+            Some(_) => return None,
+        }
+    }
+    Some(remedy("repeat it for this person without a question", command + " --count 10 --until 7d"))
+}
+
+/// Returns a word in the form that a shell reads as one word.
+fn quoted(word: &str) -> String {
+    let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&byte));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
