@@ -16,6 +16,7 @@ mod calls;
 mod changes;
 mod channels;
 mod chat;
+mod configuration;
 mod connections;
 mod dead_letters;
 mod destinations;

@@ -20,6 +20,7 @@ pub mod policy;
 pub mod quota;
 pub mod roles;
 pub mod schedules;
+pub mod secret_users;
 pub mod secrets;
 pub mod skills;
 pub mod software;

@@ -40,6 +40,7 @@ mod e2e {
     pub(crate) mod changes;
     mod chats;
     mod commands;
+    mod configuration_audit;
     mod costs;
     mod deliveries;
     mod destinations;

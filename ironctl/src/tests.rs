@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use std::collections::BTreeSet;
 
 #[path = "../tests/it/golden.rs"]
-mod golden;
+pub mod golden;
 
 /// Returns the words of every visible command: none for `ironctl` itself, and e.g. `agent add`.
 fn visible_commands() -> Vec<Vec<String>> {

@@ -44,6 +44,14 @@ pub struct BackupVerified {
     pub ledger: LedgerWhole,
 }
 
+/// The answer of `POST /v1/backups/{id}/verified`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct NotedBackup {
+    /// The id of the backup that an owner verified.
+    pub backup: String,
+}
+
 /// The result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupRestored {

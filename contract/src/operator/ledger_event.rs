@@ -100,6 +100,7 @@ events! {
     StateRestored = "state.restored", [Kind::Retract], "backup", "The home was restored from a backup, without later changes.";
     StateSnapshotsRemoved = "state.snapshots_removed", [Kind::Meta], "snapshots", "Snapshots of an earlier schema were removed.";
     BackupCreated = "backup.created", [Kind::Meta], "backup by", "A backup of the home was begun.";
+    BackupVerified = "backup.verified", [Kind::Meta], "backup by", "An owner verified a backup of the home.";
     KeyRotated = "key.rotated", [Kind::Meta], "key replaces fingerprint sessions by", "The master key was replaced.";
     ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
     WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";

@@ -6,9 +6,9 @@ use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
 use super::chat::{conversation, follow, history, messages, threads, unread, why};
 use super::routes::{Route, open_to_all, route};
 use super::{
-    abilities, agents, allowances, audit, backup, calls, changes, channels, dead_letters, destinations, explanation,
-    files, groups, health, mcp, memory, models, openapi, people, questions, requests, schedules, scope, secrets,
-    sessions, settings, skills, status, stops, tokens, transcript, usage,
+    abilities, agents, allowances, audit, backup, calls, changes, channels, configuration, dead_letters, destinations,
+    explanation, files, groups, health, mcp, memory, models, openapi, people, questions, requests, schedules, scope,
+    secrets, sessions, settings, skills, status, stops, tokens, transcript, usage,
 };
 use crate::registry::Role::{Admin, Member, Owner};
 use ironclaw_contract::operator::FILE_PUT_BYTES_MAX;
@@ -183,6 +183,7 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         route(ACCEPT_BREAK, Owner, "Accept that heads or archives know another history", audit::accept),
         route(ROTATE_LEDGER, Admin, "Begin a new chain of the ledger", audit::rotate),
         route(BACK_UP, Owner, "Make a backup of the home; the trailer `ironclaw-backup` describes it", backup::create),
+        route(NOTE_VERIFIED_BACKUP, Owner, "Note that a backup was verified", configuration::note_verified_backup),
         route(PANIC, Admin, "Stop every agent; none runs until resume", stops::panic),
         route(RESUME, Admin, "End the emergency stop", stops::resume),
         route(SESSIONS, Member, "Every session; a member sees only their own", sessions::list),
@@ -256,6 +257,7 @@ fn routes_of_people_and_models() -> Vec<Route> {
             settings::review_allowed,
         ),
         route(RELOAD_CONFIG, Owner, "Read the settings and the policy again", settings::reload),
+        route(AUDIT_CONFIG, Owner, "Findings about the configuration of the home", configuration::audit),
         route(DOCUMENT, Member, "This document", openapi::document),
         route(METRICS, Member, "Metrics for Prometheus, without data of persons", health::metrics),
         open_to_all(HEALTH, "Liveness of the host", health::healthz),

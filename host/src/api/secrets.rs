@@ -3,7 +3,7 @@
 //! A value comes in and never goes out: no answer has a field for one. See `secrets`.
 
 use super::handler::{Api, Body, Caller, Reply};
-use crate::registry;
+use crate::registry::secret_users::users;
 use crate::registry::secrets::{self, SecretName};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -80,14 +80,6 @@ async fn forget(api: &Api) -> Result<(), Error> {
 fn note(tx: &mut WriteTx<'_>, by: PersonId, refusal: &Refusal) -> Result<(), ironclaw_state::Error> {
     Entry::new(LedgerEvent::SecretRefused).with("code", refusal.code).with("by", by).append(tx)?;
     Ok(())
-}
-
-/// Returns the users of a secret in words. The list is complete: it covers every table that can refer to a secret.
-fn users(tx: &ReadTx<'_>, name: &SecretName) -> Result<Vec<String>, ironclaw_state::Error> {
-    let mut users = registry::models::using_secret(tx, name)?;
-    users.extend(registry::mcp::using_secret(tx, name)?);
-    users.extend(registry::egress::using_secret(tx, name)?);
-    Ok(users)
 }
 
 fn shown(tx: &ReadTx<'_>, name: &SecretName) -> Result<Secret, ironclaw_state::Error> {

@@ -29,7 +29,11 @@ const TEXT: &str = "Read /skills/weather/references/codes.md first. The word is 
 
 impl SkillFixture {
     pub(crate) fn new(build: Build) -> Self {
-        let host = TestHost::own(build);
+        Self::on(TestHost::own(build))
+    }
+
+    /// Starts this host.
+    pub(crate) fn on(host: TestHost) -> Self {
         let directory = tempfile::Builder::new().prefix("skills").tempdir().expect("a directory");
         std::fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
         let pair = author::generate_key(None).expect("a key");

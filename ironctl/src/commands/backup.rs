@@ -8,7 +8,7 @@ use crate::host_binary::{self, Offline};
 use crate::new_file::NewFile;
 use crate::own_command::{own_command, quoted};
 use clap::Subcommand;
-use ironclaw_contract::operator::{Backup, BackupRestored, BackupVerified};
+use ironclaw_contract::operator::{Backup, BackupRestored, BackupVerified, routes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::os::unix::ffi::OsStrExt;
@@ -72,7 +72,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             let key_words = key_file.as_deref().map(|key| format!(" --key-file {}", word(key))).unwrap_or_default();
             let words = format!("{}{key_words}", word(&file));
             let verified = answer(&offline(at, "verify", key_file)?.arg("--").arg(&file).capture_all()?)?;
-            show_verified(at, &verified, &words)
+            show_verified(at, &verified, &words)?;
+            note_verified(at, &verified).await
         }
         Action::Restore { file, key_file, replace, yes } => {
             let mut offline = offline(at, "restore", key_file)?;
@@ -148,6 +149,22 @@ fn show(at: &At, path: &Path, backup: &Backup) -> Result<(), Error> {
         "it opens only with the master key {key}{of}, which is not in it: keep a copy of the key in another place"
     ))?;
     at.out.line(format!("to check it: {} backup verify {}", own_command(&at.home), word(path)))
+}
+
+/// Notes a verification at the host of the home, for `doctor --audit`. The backup is whole also if no host answers.
+async fn note_verified(at: &At, verified: &BackupVerified) -> Result<(), Error> {
+    let noted = match at.client() {
+        Ok(client) => client.call(routes::NOTE_VERIFIED_BACKUP, [&verified.backup.id]).await,
+        Err(error) => Err(error),
+    };
+    match noted {
+        // A member verifies a backup too, and only an owner's word counts.
+        Err(Error::Refused(failure)) => {
+            let why = &failure.error.message;
+            at.out.remark(format!("the host did not note this check for `ironctl doctor --audit`: {why}"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Prints the result of a verification. `words` name the backup and its key.

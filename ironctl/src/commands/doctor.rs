@@ -3,6 +3,7 @@
 //! Never repairs: it prints remedies. See `ironclaw-host preflight` for the checks of the machine, and
 //! [`crate::commands::quickstart`].
 
+mod audit;
 mod check;
 mod outside;
 
@@ -31,15 +32,21 @@ const PEOPLE_NAMED: usize = 8;
 
 /// Options of `ironctl doctor`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ironctl doctor\n  ironctl doctor --prove")]
+#[command(after_help = "Example:\n  ironctl doctor\n  ironctl doctor --prove\n  ironctl doctor --audit")]
 pub struct Args {
     /// Also run the self-test in the jail of a session, with a negative control; needs a running host with a session
     #[arg(long)]
     prove: bool,
+    /// Rate the configuration of the home instead, with the command that mends each finding; needs an owner
+    #[arg(long, conflicts_with = "prove")]
+    audit: bool,
 }
 
 /// Prints every check and the attempts of the self-test; fails if one fails.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
+    if args.audit {
+        return audit::run(at).await;
+    }
     let mut checks = binaries();
     match preflight(Some(&at.home)) {
         Ok(preflight) => checks.extend(preflight.checks),

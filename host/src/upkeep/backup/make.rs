@@ -19,7 +19,8 @@ use ironclaw_ledger::{Entry, archive};
 use ironclaw_state::home::{Home, LayerOwner};
 use ironclaw_state::keys::{self, BackupKey, MasterKey, spelled};
 use ironclaw_state::{ReadTx, State, View, backup, failpoint, wall_clock};
-use ironclaw_store::tables::{facts, sessions};
+use ironclaw_store::tables::facts::{self, Fact};
+use ironclaw_store::tables::sessions;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -125,7 +126,13 @@ impl Maker {
         };
         let entry = Entry::new(LedgerEvent::BackupCreated).with("backup", header.shown_id()).with("by", by);
         // First, so that no backup leaves the host without an entry.
-        state.write(move |tx| entry.append(tx).map(drop)).await?;
+        let id = header.shown_id();
+        state
+            .write(move |tx| {
+                facts::set_backup(tx, Fact::BackupMade, &id)?;
+                entry.append(tx).map(drop)
+            })
+            .await?;
         let maker = Arc::clone(self);
         let bytes = quota.workspace_bytes.saturating_mul(SPARSE_FACTOR);
         let bounds = Bounds { files: quota.workspace_files, bytes };

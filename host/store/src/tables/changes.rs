@@ -11,7 +11,7 @@ pub use row::{Origin, Requester, Row, Status};
 use super::requests;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{AgentId, ChangeId, PersonId, SessionId};
-use ironclaw_contract::seam::change::Change;
+use ironclaw_contract::seam::change::{Change, ChangeKind};
 use ironclaw_contract::seam::seal::Label;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Params, ToSql, params, params_from_iter};
@@ -151,6 +151,12 @@ pub fn list(tx: &ReadTx<'_>, filter: &Filter) -> Result<Vec<Row>, Error> {
     all.sort_by_key(|(ordinal, _)| std::cmp::Reverse(*ordinal));
     all.truncate(filter.limit);
     Ok(all.into_iter().map(|(_, row)| row).collect())
+}
+
+/// Returns the time of the newest applied change of this kind for an agent, milliseconds since the epoch.
+pub fn newest_applied(tx: &ReadTx<'_>, agent: AgentId, kind: ChangeKind) -> Result<Option<i64>, Error> {
+    let sql = "SELECT max(applied_at) FROM changes WHERE agent_id = ?1 AND status = 'applied' AND kind = ?2";
+    tx.get(sql, params![agent, kind.name()], |row| row.get(0))
 }
 
 /// Returns the number of changes that wait for a person.

@@ -2,6 +2,7 @@
 
 use super::deliveries;
 use ironclaw_state::{Error, ReadTx, WriteTx};
+use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
 /// A fact: one row of `meta`. The crate [`ironclaw_state`] has other rows there.
@@ -19,6 +20,10 @@ pub enum Fact {
     Generation,
     /// The heads of other histories that the record has seen, as JSON.
     OtherHistory,
+    /// The newest backup that was begun, as JSON.
+    BackupMade,
+    /// The newest backup that an owner verified, as JSON.
+    BackupVerified,
     /// The name of the default model endpoint.
     DefaultModel,
     /// The number of the last delivery that may have been sent before a restore of the record.
@@ -37,6 +42,8 @@ impl Fact {
             Self::AcceptedHistory => "accepted_history",
             Self::Generation => "generation",
             Self::OtherHistory => "other_history",
+            Self::BackupMade => "backup_made",
+            Self::BackupVerified => "backup_verified",
             Self::DefaultModel => "default_model",
             Self::DoubtfulDeliveries => "deliveries_doubtful",
             Self::SchedulesAttended => "schedules_attended",
@@ -63,6 +70,26 @@ pub fn remove(tx: &mut WriteTx<'_>, fact: Fact) -> Result<bool, Error> {
 pub fn generation(tx: &ReadTx<'_>) -> Result<u64, Error> {
     let found = get(tx, Fact::Generation)?;
     found.map_or(Ok(0), |text| text.parse().map_err(|_| Error::Stored("meta: generation".to_owned())))
+}
+
+/// A backup, by its id and a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupFact {
+    pub id: String,
+    /// Milliseconds since the epoch.
+    pub at: i64,
+}
+
+/// Returns the backup of a fact.
+pub fn backup(tx: &ReadTx<'_>, fact: Fact) -> Result<Option<BackupFact>, Error> {
+    let found = get(tx, fact)?.map(|text| serde_json::from_str(&text));
+    found.transpose().map_err(|_| Error::Stored(format!("meta: {}", fact.key())))
+}
+
+/// Sets the backup of a fact, as of now.
+pub fn set_backup(tx: &mut WriteTx<'_>, fact: Fact, id: &str) -> Result<(), Error> {
+    let made = BackupFact { id: id.to_owned(), at: tx.wall() };
+    set(tx, fact, ironclaw_contract::canonical::to_string(&made))
 }
 
 /// Sets the generation of the record.

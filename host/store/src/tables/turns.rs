@@ -7,7 +7,7 @@ pub use call::{CallOutcome, CallRow, CallState, Runs};
 use super::sessions;
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
-use ironclaw_contract::ids::{CallId, ItemId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, CallId, ItemId, PersonId, SessionId, TurnId};
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_judge::{Classes, Principal};
 use ironclaw_state::{Error, ReadTx, WriteTx};
@@ -49,6 +49,15 @@ impl Turn {
         let error = |_| Error::Stored(format!("{}: its person", self.id));
         self.principal.parse().map_err(error)
     }
+}
+
+/// Returns the tools of the calls of an agent that were not refused since a time.
+pub fn tools_used_since(tx: &ReadTx<'_>, agent: AgentId, since: i64) -> Result<HashSet<String>, Error> {
+    let sql = "SELECT DISTINCT calls.tool FROM calls JOIN turns ON turns.id = calls.turn_id \
+               JOIN sessions ON sessions.id = calls.session_id \
+               WHERE sessions.agent_id = ?1 AND turns.opened_at >= ?2 AND calls.state <> 'refused'";
+    let tools: Vec<String> = tx.list(sql, params![agent, since], |row| row.get(0))?;
+    Ok(tools.into_iter().collect())
 }
 
 fn is_open(row: &Row<'_>) -> rusqlite::Result<bool> {
