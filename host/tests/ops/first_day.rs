@@ -1,4 +1,4 @@
-//! The walk of `docs/operate/first-day.md`, typed on a terminal as the document shows it, against the real programs.
+//! The walks of `docs/operate/first-day.md` and `recipes.md`, typed on a terminal as each document shows it, against the real programs.
 //!
 //! A model server and a source of packages on loopback replace those of the network. See `model_cli` for the commands of the README.
 
@@ -13,8 +13,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The document, from the directory of this crate. It is read when the test runs, so that a change of it needs no build.
-const DOCUMENT: &str = "../docs/operate/first-day.md";
+/// The directory of the documents, from that of this crate. A document is read when a test runs, so that a change of it needs no build.
+const DOCUMENTS: &str = "../docs/operate";
 
 /// In the document this replaces ids, times, numbers that differ and, on a line of its own, omitted lines.
 const OMITTED: &str = "…";
@@ -65,9 +65,13 @@ struct Document {
 }
 
 impl Document {
-    fn read() -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(DOCUMENT);
-        let text = std::fs::read_to_string(path).expect("the document");
+    fn text(name: &str) -> String {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(DOCUMENTS).join(name);
+        std::fs::read_to_string(path).expect("the document")
+    }
+
+    fn read(name: &str) -> Self {
+        let text = Self::text(name);
         let mut document = Self::default();
         let (mut is_in, mut fails, mut server) = (false, false, None);
         for line in text.lines() {
@@ -205,6 +209,23 @@ impl Walk {
         std::fs::write(&path, settings.replace("[packages]\n", &own)).expect("written");
         self.host.ctl(&["config", "reload"]).ok();
     }
+    /// Types every command of a document. The commands that its sentences name have a help.
+    fn through(mut self, document: &str) {
+        let Document { steps, named } = Document::read(document);
+        assert!(steps.len() >= 20, "the document has the commands of ten tasks: {}", steps.len());
+        for (number, step) in steps.iter().enumerate() {
+            self.take(step);
+            if number == 0 {
+                self.offer_packages();
+            }
+        }
+        for command in named {
+            let words = command.split(' ').skip(1).filter(|word| !word.chars().all(|c| c.is_ascii_uppercase()));
+            let words: Vec<&str> = words.chain(["--help"]).collect();
+            self.host.ctl(&words).ok();
+        }
+    }
+
     fn serve(&mut self, starts: bool) {
         self.server = None;
         let port = self.port;
@@ -265,19 +286,21 @@ fn own_directory(host: &TestHost, path: &Path) {
 
 #[test]
 fn first_day_works_as_the_document_shows_it() {
-    let Document { steps, named } = Document::read();
-    assert!(steps.len() >= 20, "the document has the commands of ten tasks: {}", steps.len());
-    let mut walk = Walk::new();
-    for (number, step) in steps.iter().enumerate() {
-        walk.take(step);
-        if number == 0 {
-            walk.offer_packages();
-        }
+    Walk::new().through("first-day.md");
+}
+
+#[test]
+fn recipes_work_as_the_document_shows_them() {
+    let recipes = Document::text("recipes.md");
+    let recipes: Vec<&str> = recipes.split("\n## ").skip(1).collect();
+    assert_eq!(recipes.len(), 10);
+    for recipe in recipes {
+        let shown = recipe.trim_end().lines().filter(|line| !line.starts_with("```") && *line != OMITTED);
+        assert!(shown.count() <= 24, "one screen: {recipe}");
     }
-    for command in named {
-        let words: Vec<&str> = command.split(' ').skip(1).chain(["--help"]).collect();
-        walk.host.ctl(&words).ok();
-    }
+    let walk = Walk::new();
+    own_directory(&walk.host, &walk.user.join("site"));
+    walk.through("recipes.md");
 }
 
 #[test]
