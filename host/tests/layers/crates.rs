@@ -112,7 +112,7 @@ pub(super) const CRATES: &[Crate] = &[
     Crate {
         directory: "host/state",
         own_name: "ironclaw_state",
-        contract: &["canonical", "ids", "operator", "seam", "settings", "stored_as_text"],
+        contract: &["canonical", "ids", "operator", "seam", "settings", "stored_as_text", "words"],
         never: SANDBOX_ENDS,
         environment: true,
         packages: &["ironclaw-contract", "ironclaw-text"],
