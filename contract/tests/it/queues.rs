@@ -1,7 +1,7 @@
 //! Both queues: the view of the other side, and the refusals at open.
 
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{BootId, MessageId, TurnId};
+use ironclaw_contract::ids::{BootId, MessageId, SessionId, TurnId};
 use ironclaw_contract::seam::crypt::{Error, SessionKey};
 use ironclaw_contract::seam::inbound::{InboundReader, InboundWriter, MessageIn, Routing, Turn};
 use ironclaw_contract::seam::limits::PROGRESS_ROWS_MAX;
@@ -33,7 +33,7 @@ pub fn message(seq: u64) -> MessageIn {
         channel_type: Some("loopback".into()),
         thread_id: None,
         spans: vec![Span { author: Author::Quoted, bytes: content.len() }],
-        source_session_id: None,
+        source_session_id: Some(SessionId::new()),
         on_wake: false,
         trigger: true,
         sender: "loopback:p".into(),
@@ -103,8 +103,40 @@ fn queue_that_is_a_link_directory_pipe_or_garbage_is_refused() {
     assert!(matches!(refusal(OutboundReader::open(&path, &key(1))), Error::WrongKey { .. }));
 }
 
+/// Returns whether each descriptor of this process on a file is open for reading alone.
+fn is_open_for_reading_alone(path: &Path) -> bool {
+    let own = std::fs::read_dir("/proc/self/fd").expect("a list").map(|entry| entry.expect("an entry").path());
+    let on_file = own.filter(|fd| std::fs::read_link(fd).is_ok_and(|at| at == path));
+    let flags: Vec<u32> = on_file
+        .map(|fd| {
+            let number = fd.file_name().expect("a number").to_string_lossy().into_owned();
+            let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).expect("its flags");
+            let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).expect("flags");
+            u32::from_str_radix(flags.trim(), 8).expect("octal")
+        })
+        .collect();
+    // The last two bits are the access mode; 0 is reading.
+    !flags.is_empty() && flags.iter().all(|flags| flags & 0o3 == 0)
+}
+
 #[test]
-fn inbound_reader_cannot_write_and_sees_each_projection_once() {
+fn read_only_opener_refuses_a_write() {
+    let (_home, path) = queue_path("inbound.db");
+    let writer = InboundWriter::open(&path, &key(1)).expect("made");
+    assert!(!is_open_for_reading_alone(&path), "a writer writes");
+    drop(writer);
+    let _reader = InboundReader::open(&path, &key(1)).expect("opened");
+    assert!(is_open_for_reading_alone(&path));
+    let (_home, path) = queue_path("outbound.db");
+    let writer = OutboundWriter::open(&path, &key(1)).expect("made");
+    assert!(!is_open_for_reading_alone(&path), "a writer writes");
+    drop(writer);
+    let _reader = OutboundReader::open(&path, &key(1)).expect("opened");
+    assert!(is_open_for_reading_alone(&path));
+}
+
+#[test]
+fn inbound_reader_sees_each_projection_once() {
     let (_home, path) = queue_path("inbound.db");
     let mut writer = InboundWriter::open(&path, &key(1)).expect("made");
     let reader = InboundReader::open(&path, &key(1)).expect("opened");

@@ -375,3 +375,33 @@ pub fn agent_of(tx: &ReadTx<'_>, row: &Row) -> Result<Option<Agent>, ironclaw_st
         None => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::checks::tests::on_record;
+    use ironclaw_contract::seam::change::ChangeKind;
+    use serde_json::json;
+
+    #[test]
+    fn agent_has_a_bound_on_its_waiting_changes_of_its_own() {
+        on_record(|tx, scene| {
+            let policy = Policy::default();
+            let ask = |tx: &mut WriteTx<'_>, by_agent: bool, number: i64| {
+                let payload = json!({ "instructions": format!("number {number}") });
+                let proposed = match by_agent {
+                    true => scene.by_clerk(ChangeKind::Persona, payload),
+                    false => scene.by_owner(ChangeKind::Persona, payload),
+                };
+                let checked = scene.looked(tx, proposed)?;
+                propose(tx, &policy, checked).map(drop).map_err(Denied::refusal)
+            };
+            for number in 0..PENDING_OF_AGENT_MAX {
+                ask(tx, true, number).expect("within the bound");
+            }
+            let refusal = ask(tx, true, PENDING_OF_AGENT_MAX).expect_err("one more");
+            assert_eq!(refusal.code, DenialCode::ChangesTooMany);
+            ask(tx, false, -1).expect("its person may still ask");
+        });
+    }
+}

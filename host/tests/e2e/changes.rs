@@ -406,6 +406,14 @@ fn skill_is_not_installed_by_name_or_through_permissions() {
     }
     let refused = fixture.host.entries("call.refused");
     assert_eq!(refused.len(), 2, "{refused:?}");
+    assert_eq!(fixture.changeable_state(), before);
+    // With the tool too, a name without a source and a signature installs nothing.
+    fixture.host.ctl(&["agent", "set", "a", "--add-tool", "skill_install", "--yes"]).ok();
+    let before = fixture.changeable_state();
+    for (version, code) in [("1.0.0", "skill_source_none"), ("../../../etc", "skill_version")] {
+        let reply = fixture.host.say("a", &format!("install skill weather {version}"));
+        assert!(reply.contains(code), "{reply}");
+    }
     for payload in [r#"{"skill":"weather","version":"1.0.0"}"#, r#"{"access":"everyone","skill":"weather"}"#] {
         fixture.submit("permissions", payload).refused("skill");
     }

@@ -1,6 +1,7 @@
 //! Tests of the kinds of principal: the table of `docs/operate/tools.md`, compared with the pure judgement and with a running host.
 //!
-//! The host is in the build with fail points, which can record the messages of an identity as those of another principal than a person. No
+//! The host is in the build with fail points, which can record the messages of an identity as those of another principal than a person:
+//! `chats/authority.rs`, `agents.rs` and `schedules.rs` have the real ones. No
 //! agent of this version has a tool of the class `trade`, or an outward one of `write` or `exec`; the pure judgement covers those.
 
 use crate::support::client::Raw;

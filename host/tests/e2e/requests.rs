@@ -212,12 +212,17 @@ fn cancel_panic_erase_withdraw() {
 }
 
 #[test]
-fn lost_tool_or_changed_policy_withdraws_an_approved_call() {
-    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
+fn lost_tool_withdraws_a_call_that_one_of_two_approved() {
+    let (site, host, raw) = host_with(&["GET"], &["/other"]);
+    let admin = Raw::add_person(&host, "adam", &["--role", "admin"]);
+    std::fs::write(host.home.join("policy.toml"), "[call.send]\napprovals = 2\n").expect("written");
+    host.ctl(&["config", "reload"]).ok();
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
+    let (status, approved) = approve(&raw, &entry);
+    assert_eq!((status, approved["status"].as_str()), (200, Some("pending")), "{approved}");
     host.change("a", "enabled_tools", &json!({ "remove": ["http_fetch"] }));
-    assert_eq!(approve(&raw, &entry).1["error"]["code"], "call_withdrawn");
+    assert_eq!(approve(&admin, &entry).1["error"]["code"], "call_withdrawn");
     assert_eq!(request(&raw, &entry["id"])["status"], "withdrawn");
     assert!(site.lines().is_empty());
 }

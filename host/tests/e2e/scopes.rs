@@ -19,9 +19,13 @@ fn scope_test_reports_each_language_and_class() {
     for lang in ["en", "de", "es", "fr", "zh"] {
         for class in ["read", "write", "send"] {
             let found = measure(&tested, lang, class);
-            assert!(found["precision"].is_number() && found["recall"].is_number(), "{found}");
+            let is_high = |name: &str| found[name].as_f64().is_some_and(|share| share >= 0.5);
+            assert!(is_high("precision") && is_high("recall"), "{found}");
         }
     }
+    let wrong = tested["wrong"].as_array().expect("a list").len();
+    let cases = tested["cases"].as_u64().expect("a number");
+    assert!(cases > 100 && (wrong as u64) < cases / 4, "{wrong} of {cases}");
     let file = host.home.join("cases.toml");
     let cases = "[[case]]\nlang = 'en'\ntext = 'send it to Ana'\nwants = ['send']\n\
                  [[case]]\nlang = 'en'\ntext = 'hello'\nwants = ['send']\n";

@@ -1,6 +1,7 @@
 //! Tests that change each field of an approval alone, and tests of the injective encoding.
 
 use super::*;
+use ironclaw_contract::ids::RequestId;
 use ironclaw_state::home;
 use ironclaw_state::keys::MasterKey;
 
@@ -153,10 +154,13 @@ fn approvals_are_unique_and_survive_a_key_rotation() {
 /// fields that other formats do not bind: the tool and the approver.
 #[test]
 fn approval_of_a_call_is_refused_for_any_other_call() {
+    // An approval is for the request of a call, which has an id of its own.
+    let requests = [RequestId::new(), RequestId::new()];
+    let request = |number: usize| requests[number - 1];
     let arguments = |text: &str| Digest::of(&canonical::to_vec(&[canonical::RECIPE, text]));
     let pay = Subject {
         domain: Domain::Call,
-        id: "call_1".into(),
+        id: request(1).to_string(),
         name: "pay".into(),
         server: Some("bank".into()),
         arguments: arguments(r#"{"amount":10,"to":"alice"}"#),
@@ -165,7 +169,7 @@ fn approval_of_a_call_is_refused_for_any_other_call() {
     let token = mint(&root(1), pay.clone(), alice(), 1000, 1000 + HOUR).expect("random bytes");
     let good = |subject: &Subject| verify(&root(1), &token, subject, 2000).map(drop);
     assert_eq!(good(&pay), Ok(()));
-    assert_eq!(good(&Subject { id: "call_2".into(), ..pay.clone() }), Err(Fault::Other("id")), "replayed");
+    assert_eq!(good(&Subject { id: request(2).to_string(), ..pay.clone() }), Err(Fault::Other("id")), "replayed");
     let changed = Subject { arguments: arguments(r#"{"amount":10000,"to":"alice"}"#), ..pay.clone() };
     assert_eq!(good(&changed), Err(Fault::Other("body")), "its arguments changed");
     assert_eq!(good(&Subject { principal: "per_9".into(), ..pay.clone() }), Err(Fault::Other("principal")));

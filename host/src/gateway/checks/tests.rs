@@ -4,9 +4,10 @@ mod rooms;
 
 use super::*;
 use crate::gateway::decide::proof::{Approved, Direct};
-use crate::gateway::{Origin, writers};
+use crate::gateway::{Origin, store as changes, writers};
 use crate::reach::packages;
 use crate::registry::channels::{self, ChannelDraft};
+use crate::registry::policy::Policy;
 use crate::registry::secrets;
 use crate::registry::{AgentDraft, LOOPBACK, Role};
 use crate::sessions::store::tests::{draft as empty_draft, make_owner};
@@ -110,13 +111,13 @@ impl Scene {
     }
 
     /// Returns a proposal by the clerk itself.
-    fn by_clerk(&self, kind: ChangeKind, payload: Value) -> Proposed {
+    pub(crate) fn by_clerk(&self, kind: ChangeKind, payload: Value) -> Proposed {
         let origin = Origin { session: self.session, turn: TurnId::new(), message: None, call: CallId::new() };
         let requester = Requester::Agent { principal: self.owner, origin };
         Proposed { agent: Some(self.clerk.id), requester, ..self.by_owner(kind, payload) }
     }
 
-    fn looked(&self, tx: &ReadTx<'_>, proposed: Proposed) -> Result<Checked, Refusal> {
+    pub(crate) fn looked(&self, tx: &ReadTx<'_>, proposed: Proposed) -> Result<Checked, Refusal> {
         check(tx, &self.host_policy, proposed).map_err(Denied::refusal)
     }
 
