@@ -28,9 +28,15 @@ fn uninstall_removes_home_heads_and_sockets_and_nothing_else() {
     let (data, runtime) = (beside(&host, "data"), beside(&host, "runtime"));
     host.set_env("XDG_DATA_HOME", data.to_str());
     host.set_env("XDG_RUNTIME_DIR", runtime.to_str());
+    host.set_env("XDG_CONFIG_HOME", data.to_str());
     host.set_env("HOME", data.to_str());
     host.up();
     host.agent("a");
+    // Everything that a host may have made: skills, the directory of a server, the reserve of an emergency stop.
+    host.ctl(&["skill", "demo", "--agent", "a", "--yes"]).ok();
+    host.ctl(&["panic"]).ok();
+    host.ctl(&["resume"]).ok();
+    assert!(host.home.join("skills").is_dir());
     assert!(!host.say("a", "hello").is_empty(), "it answers");
     let home = host.home.display().to_string();
 
