@@ -4,10 +4,9 @@ mod rooms;
 
 use super::*;
 use crate::gateway::decide::proof::{Approved, Direct};
-use crate::gateway::{Origin, store as changes, writers};
+use crate::gateway::{Origin, writers};
 use crate::reach::packages;
 use crate::registry::channels::{self, ChannelDraft};
-use crate::registry::policy::Policy;
 use crate::registry::secrets;
 use crate::registry::{AgentDraft, LOOPBACK, Role};
 use crate::sessions::store::tests::{draft as empty_draft, make_owner};
