@@ -25,7 +25,8 @@ fn member_closes_no_agent_for_others() {
     let (site, host, owner) = host_with(&["POST"], &["/notes"]);
     let mara = Raw::add_person(&host, "mara", &["--role", "member"]);
     let otto = Raw::add_person(&host, "otto", &["--role", "member"]);
-    for n in 0..6 {
+    // The first one runs at once: nothing from outside is in its context.
+    for n in 0..7 {
         post(&mara, &format!("tulip{n}"), &site.url("/notes"));
     }
     assert_eq!(inbox(&mara).len(), 5);
@@ -42,7 +43,7 @@ fn member_closes_no_agent_for_others() {
     }
 
     // The agent still asks the owner, whose own call comes first in the inbox.
-    post(&owner, "roses", &site.url("/notes"));
+    post(&owner, "tulips", &site.url("/notes"));
     let all = inbox(&owner);
     assert_eq!(all.len(), 6, "{all:?}");
     assert_eq!(all.iter().filter(|entry| entry["yours"] == true).count(), 1);
@@ -60,7 +61,7 @@ fn member_closes_no_agent_for_others() {
     assert_eq!(host.entries("request.counts_reset").last().expect("an entry")["data"]["count"], 6);
     post(&mara, "lilies", &site.url("/notes"));
     assert_eq!(inbox(&mara).len(), 6);
-    assert!(site.lines().is_empty());
+    assert_eq!(site.lines().len(), 1);
 }
 
 #[test]
@@ -69,8 +70,8 @@ fn approved_requests_count_against_no_bound() {
     let settings = "[approval]\nrequests_unapproved_per_day = 2\nrejected_in_a_row_max = 2\n";
     host.configure(&format!("{LOOPBACK}{settings}"));
     host.ctl(&["config", "reload"]).ok();
-    for n in 0..3 {
-        post(&raw, &format!("tulip{n}"), &site.url("/notes"));
+    for (n, text) in ["tulips", "roses", "lilies"].into_iter().enumerate() {
+        post(&raw, text, &site.url("/notes"));
         assert_eq!(approve(&raw, &waiting(&raw)).0, 200);
         wait_for("the request at the site", || site.lines().len() == n + 1);
     }
@@ -78,14 +79,14 @@ fn approved_requests_count_against_no_bound() {
         post(&raw, &format!("rose{n}"), &site.url("/notes"));
         assert_eq!(reject(&raw, &waiting(&raw), "").0, 200);
     }
-    post(&raw, "lilies", &site.url("/notes"));
+    post(&raw, "asters", &site.url("/notes"));
     let why = why_last_call(&raw, &host);
     assert_eq!(why["bound"]["setting"], "approval.rejected_in_a_row_max", "{why}");
     // The rejections count against this agent alone.
     host.agent("b");
     let other = Site::start();
     grant_to(&host, "b", &other);
-    raw.send("b", &format!("post lilies at {}", other.url("/notes")));
+    raw.send("b", &format!("post tulips at {}", other.url("/notes")));
     wait_for("the request of the other agent", || inbox(&raw).len() == 1);
     assert_eq!(inbox(&raw)[0]["agent"], "b");
 }
