@@ -54,7 +54,7 @@ fn member_closes_no_agent_for_others() {
     assert_eq!(inbox(&mara).len(), 5, "the rejected one made room");
 
     let (status, refused) = reset(&otto, "a", &json!({ "person": "mara" }));
-    assert_eq!((status, &refused["error"]["code"]), (404, &json!("person_unknown")), "{refused}");
+    assert_eq!((status, &refused["error"]["code"]), (403, &json!("role_too_low")), "{refused}");
     assert_eq!(reset(&otto, "a", &json!({})).1["requests"], 0, "a member resets their own");
     let done = host.ctl(&["--json", "inbox", "--reset", "a", "--person", "mara"]).ok().json();
     assert_eq!((&done["person"], &done["requests"]), (&json!("mara"), &json!(6)), "{done}");

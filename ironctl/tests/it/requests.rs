@@ -35,7 +35,7 @@ pub fn call_entry(number: u32, yours: bool) -> Value {
     call["agent"] = json!("assistant");
     call["effect"] = json!("Send a POST.");
     call["yours"] = json!(yours);
-    call["may_reject"] = json!(true);
+    call["may_reject"] = json!(yours);
     call
 }
 
