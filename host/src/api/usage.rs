@@ -210,7 +210,8 @@ pub async fn set(
 ) -> Reply<AgentBudget> {
     for limit in [new.tokens_per_day, new.cost_per_day_micros].into_iter().flatten() {
         if limit > book::COUNT_MAX {
-            let bound = Bound::new("in a ceiling", book::COUNT_MAX, limit, "0 takes a ceiling away");
+            let bound =
+                Bound::new("tokens or millionths of a ceiling", book::COUNT_MAX, limit, "0 takes a ceiling away");
             return Err(Refusal::over(DenialCode::BudgetTooLarge, bound).into());
         }
     }

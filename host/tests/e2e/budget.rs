@@ -233,7 +233,7 @@ fn invalid_ceiling_is_refused() {
         assert_eq!(host.ctl(&["agent", "set", "a", option, value]).code, 2, "{option} {value}");
     }
     assert_eq!(host.ctl(&["agent", "set", "a"]).code, 2, "an empty command is refused");
-    host.ctl(&["agent", "set", "a", "--tokens-per-day", "9007199254740991"]).refused("over the limit");
+    host.ctl(&["agent", "set", "a", "--tokens-per-day", "9007199254740991"]).refused("of at most");
     let set = host.ctl(&["--json", "agent", "set", "a", "--cost-per-day", "2.50", "--mode", "enforce"]).ok().json();
     assert_eq!((&set["cost_per_day_micros"], &set["mode"]), (&2_500_000.into(), &"enforce".into()), "{set}");
     let set = host.ctl(&["--json", "agent", "set", "a", "--tokens-per-day", "5"]).ok().json();
