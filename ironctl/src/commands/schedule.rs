@@ -118,9 +118,12 @@ pub struct Options {
     /// Times: a period such as 90m, 2h, 1d, 1w, hourly, daily or weekly
     #[arg(long, group = "times", value_name = "PERIOD")]
     every: Option<String>,
-    /// One time, or the first time of --cron or --every: RFC 3339, or a local time of the zone such as 2027-03-01T08:00
-    #[arg(long, value_name = "TIME")]
+    /// One time: RFC 3339, or a local time of the zone such as 2027-03-01T08:00
+    #[arg(long, group = "times", value_name = "TIME")]
     at: Option<String>,
+    /// First time of --cron or --every, which follow it
+    #[arg(long, value_name = "TIME", conflicts_with = "at")]
+    first: Option<String>,
     /// Time zone, such as Europe/Berlin [default: that of the host]
     #[arg(long)]
     zone: Option<String>,
@@ -222,9 +225,11 @@ async fn put(at: &At, agent: &str, payload: &mut Value, options: Options) -> Res
     if let Some(named) = &options.reply_to {
         payload["reply_to"] = place(at, agent, named).await?;
     }
-    let Options { cron, every, at, zone, catch_up, may, send_to, from, continues, name, reply_to: _ } = options;
-    let first = at.as_ref().map(|at| format!(" from {at}")).unwrap_or_default();
-    let at = at.filter(|_| cron.is_none() && every.is_none());
+    let Options { cron, every, at, first, zone, catch_up, may, send_to, from, continues, name, reply_to: _ } = options;
+    if first.is_some() && cron.is_none() && every.is_none() {
+        return Err(Error::usage("--first is the first time of a recurrence", "give --cron or --every too"));
+    }
+    let first = first.map(|first| format!(" from {first}")).unwrap_or_default();
     let [cron, every] = [cron, every].map(|text| text.map(|text| format!("{text}{first}")));
     let times = [("cron", cron), ("every", every), ("at", at)];
     for (field, value) in times.into_iter().chain([("zone", zone), ("catch_up", catch_up), ("name", name)]) {

@@ -151,8 +151,8 @@ fn schedule_follows_other_rules_of_its_zone() {
 fn period_with_a_first_time_counts_from_it() {
     let mut clocked = Clocked::new("");
     let first = (clocked.now() / 1_000 + 7_200) * 1_000;
-    let every = clocked.add("echo water", &["--every", "1d", "--at", &rfc3339(first)]);
-    let cron = clocked.add("echo water", &["--cron", "0 8 * * *", "--zone", "UTC", "--at", &rfc3339(first)]);
+    let every = clocked.add("echo water", &["--every", "1d", "--first", &rfc3339(first)]);
+    let cron = clocked.add("echo water", &["--cron", "0 8 * * *", "--zone", "UTC", "--first", &rfc3339(first)]);
     for id in [&every, &cron] {
         assert_eq!(clocked.next(id), Some(first));
     }
@@ -165,7 +165,7 @@ fn period_with_a_first_time_counts_from_it() {
         clocked.host.ctl(&["--json", "schedule", "set", id, "--prompt", "echo reeds", "--yes"]).ok();
         assert_eq!(clocked.next(id), Some(then), "the first time does not come again");
     }
-    let past = ["--every", "1d", "--at", "2020-01-01T08:00:00Z"];
+    let past = ["--every", "1d", "--first", "2020-01-01T08:00:00Z"];
     let refused = clocked.host.ctl_error(&[&["schedule", "add", "a", "echo", "--yes"][..], &past].concat());
     assert_eq!(refused["code"], "schedule_malformed", "{refused}");
 }
