@@ -12,6 +12,7 @@ mod golden;
 mod host;
 mod inbox;
 mod inline;
+mod lists;
 mod mcp;
 mod offline;
 mod paste;

@@ -101,7 +101,7 @@ fn add_on_a_terminal_continues_with_the_confirmation() {
     terminal.reply("approve, reject, quit? ", "approve");
     terminal.wait_for("1 of 2 tools are less strict");
     terminal.reply("approve, reject, quit? ", "approve");
-    terminal.end_after("ironctl mcp grant AGENT files", 0);
+    terminal.end_after("agents that have its tools: ", 0);
     let confirm = json!({"server": "files", "digest": "0f".repeat(32), "manifest": "[[tool]]\n"});
     assert_eq!(submitted(&host)[1], (Value::Null, json!("mcp_confirm"), confirm));
     let looks: Vec<Value> =

@@ -158,7 +158,9 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
         pieces.push(rest[..at].to_owned());
         rest = &rest[at..];
     }
-    pieces.push(rest.to_owned());
+    if !rest.is_empty() {
+        pieces.push(rest.to_owned());
+    }
     pieces
 }
 
