@@ -17,7 +17,7 @@ const ARGUMENTS_SHOWN: usize = 120;
 /// Options of `ironctl explain`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl explain assistant http_fetch\n  ironctl explain assistant http_fetch '{\"url\":\"https://docs.rs/serde\"}' --as Bob\n  ironctl explain assistant write_file --schedule sch_01j9zq4w0v2m6n8p0r2t4v6x8z"
+    after_help = "Example:\n  ironctl explain assistant http_fetch\n  ironctl explain assistant http_fetch '{\"url\":\"https://docs.rs/serde\"}'\n  ironctl explain assistant http_fetch --as Bob\n  ironctl explain assistant write_file --schedule sch_01j9zq4w0v2m6n8p0r2t4v6x8z"
 )]
 pub struct Args {
     /// Name or id of the agent
