@@ -2,7 +2,8 @@
 //!
 //! Plain data. `host/src/calls/supposition.rs` judges it with the functions that judge real calls.
 
-use super::{CallStage, CallState, Ceiling, ToolArgument, ToolRule};
+use super::calls::{CallStage, CallState, ToolArgument, ToolRule};
+use super::usage::Ceiling;
 use crate::seam::change::GuardMode;
 use serde::{Deserialize, Serialize};
 

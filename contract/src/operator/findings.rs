@@ -8,7 +8,10 @@ mod sentences;
 
 pub use mending::CommandWords;
 
-use super::{Commands, Role, SkillTrust, TokenId};
+use super::calls::Commands;
+use super::people::Role;
+use super::skills::SkillTrust;
+use super::tokens::TokenId;
 use crate::seam::change::{GuardMode, Sharing};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The sentence of each finding, in lower case and without a full stop.
 
 use super::{Finding, UNUSED_DAYS};
-use crate::operator::SkillTrust;
+use crate::operator::skills::SkillTrust;
 use crate::seam::change::Sharing;
 
 impl Finding {
