@@ -19,6 +19,7 @@ mod rows;
 mod schedules;
 mod seam;
 mod skills;
+mod transcripts;
 mod usage;
 
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! The digest of a request: two requests with the same digest get the same answer, so the host sends only one of them.
 //!
-//! Never reads an image: its path in the workspace stands for it. See [`crate::endpoint`].
+//! Never reads an image: the request has its path in the workspace. See [`crate::endpoint`].
 
 use crate::endpoint::Endpoint;
 use crate::{Part, PastCall, Prompt};

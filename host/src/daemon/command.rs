@@ -242,9 +242,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
         match error {
             home::Error::NotInitialised(_) => "set it up with `ironctl init`",
             home::Error::Running(_) => "stop it first: `ironctl down`",
-            home::Error::RecordMissing { .. } => {
-                "restore the newest backup of the home; to start over, move the home away first"
-            }
+            home::Error::RecordMissing { .. } => "restore the newest backup; to start over, move the home away first",
             home::Error::Damaged { remedy, .. } => remedy,
             home::Error::NoRoom { .. } => "free space on the disk of the home, then start again",
             home::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ReadOnlyFilesystem => home::REMOUNT,

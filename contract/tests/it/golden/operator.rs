@@ -2,23 +2,23 @@
 
 use super::calls::lowered;
 use super::seam::{digest, id};
-use super::{Shape, audit, files, shape, shape_by_bytes, skills};
+use super::{Shape, audit, files, shape, shape_by_bytes, skills, transcripts};
 use ironclaw_contract::canonical::Digest;
-use ironclaw_contract::ids::{AgentId, CallId, ItemId, MemoryId, MessageId, PersonId, SessionId, TurnId};
+use ironclaw_contract::ids::{AgentId, MemoryId, MessageId, PersonId, SessionId, TurnId};
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
-    AgentWiring, Attempt, CallState, Cancelled, ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine,
+    AgentWiring, Attempt, Cancelled, ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine,
     HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage,
     NewNote, Note, Notes, Panicked, Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded, Resumed, Run,
-    Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage, StageOutcome, Status, Stopped, Thread, Threads,
-    Transcript, TranscriptCall, TranscriptItem, TranscriptSpan, UnreadReplies, UnreadReply, Why,
+    Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage, StageOutcome, Status, Stopped, UnreadReplies,
+    UnreadReply, Why,
 };
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
 };
 use ironclaw_contract::seam::message;
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::Label;
 use std::collections::BTreeMap;
 
 pub(super) const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -131,7 +131,8 @@ fn stops() -> Vec<Shape> {
 }
 
 pub(super) fn shapes() -> Vec<Shape> {
-    let groups = [host(), agents(), messages(), transcript(), files::all(), memory(), ledger(), stops(), skills::all()];
+    let groups =
+        [host(), agents(), messages(), transcripts::all(), files::all(), memory(), ledger(), stops(), skills::all()];
     groups.into_iter().flatten().collect()
 }
 
@@ -410,77 +411,6 @@ fn messages() -> Vec<Shape> {
         ),
         shape("operator.read_replies", ReadReplies { replies: vec![reply.clone()], more: false }),
         shape("operator.unread_reply", reply),
-    ]
-}
-
-fn transcript() -> Vec<Shape> {
-    let call = TranscriptCall {
-        call_id: id::<CallId>("call", 1),
-        tool: "read_file".to_owned(),
-        arguments: r#"{"path":"notes.md"}"#.to_owned(),
-        state: CallState::Done,
-    };
-    let span = TranscriptSpan { author: "model".to_owned(), bytes: 4 };
-    let bare = TranscriptItem {
-        id: id::<ItemId>("itm", 1),
-        seq: 4,
-        kind: ItemKind::Message,
-        at: AT.to_owned(),
-        turn_id: None,
-        spans: vec![span.clone()],
-        labels: vec![Label::External, Label::LlmDerived],
-        text: "Done".to_owned(),
-        digest: digest(0xd1).to_string(),
-        calls: vec![],
-        call_id: None,
-        tool: None,
-        ok: None,
-        receipt: None,
-        covers: None,
-    };
-    let full = TranscriptItem {
-        turn_id: Some(id::<TurnId>("trn", 1)),
-        calls: vec![call.clone()],
-        call_id: Some(call.call_id),
-        tool: Some(call.tool.clone()),
-        ok: Some(true),
-        receipt: Some(Receipt::Received),
-        covers: Some([2, 40]),
-        ..bare.clone()
-    };
-    let page =
-        Transcript { session_id: session_id(), agent: "clerk".to_owned(), items: vec![bare.clone()], more: true };
-    vec![
-        shape("operator.transcript_span", span),
-        shape("operator.transcript_call", call),
-        shape("operator.transcript_item.bare", bare),
-        shape("operator.transcript_item", full),
-        shape("operator.transcript", page),
-        shape(
-            "operator.thread",
-            Thread {
-                thread: Some("work".to_owned()),
-                title: Some("Look what changed".to_owned()),
-                session_id: session_id(),
-                last_active_at: AT.to_owned(),
-            },
-        ),
-        shape(
-            "operator.threads",
-            Threads {
-                threads: vec![Thread {
-                    thread: None,
-                    title: None,
-                    session_id: session_id(),
-                    last_active_at: AT.to_owned(),
-                }],
-                more: true,
-            },
-        ),
-        shape(
-            "operator.thread.unnamed",
-            Thread { thread: None, title: None, session_id: session_id(), last_active_at: AT.to_owned() },
-        ),
     ]
 }
 

@@ -5,6 +5,7 @@
 
 mod earlier_answer;
 mod generate;
+mod judged;
 mod prepared;
 mod pushes;
 mod sent_files;

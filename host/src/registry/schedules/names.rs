@@ -130,7 +130,7 @@ pub fn asked_for(tx: &ReadTx<'_>, agent: &Agent, person: PersonId, named: &str) 
 /// Returns the only schedule of a name.
 fn only(mut found: Vec<Schedule>, named: &str) -> Result<Schedule, Denied> {
     if found.len() > 1 {
-        let ids: Vec<String> = found.iter().map(|row| row.id.to_string()).collect();
+        let ids: Vec<String> = found.iter().map(|row| format!("{}", row.id)).collect();
         let message = format!("{} schedules have the name {}", found.len(), quoted(named));
         let refusal = Refusal::new(DenialCode::ScheduleAmbiguous, message);
         return Err(refusal.hint(format!("use the id of one of them: {}", ids.join(", "))).into());

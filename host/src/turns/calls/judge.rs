@@ -186,8 +186,7 @@ const fn is_asked(turn: &TurnFacts) -> bool {
     }
 }
 
-/// Returns the classes that a list permits for a tool: that of a schedule beside reading, or that of the trust groups of a chain. A person
-/// has no such list. A call of a flow is listed by it.
+/// Returns the classes that the list of a schedule, beside reading, or of a chain's trust groups permits for a tool; a flow lists its calls.
 fn listed(turn: &TurnFacts, tool: &str, has_flow: bool) -> Classes {
     if has_flow {
         return WITHOUT_TRADE;

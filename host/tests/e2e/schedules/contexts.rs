@@ -47,7 +47,7 @@ fn run_sees_nothing_of_the_chat_or_of_an_earlier_run() {
 }
 
 #[test]
-fn name_stands_for_the_id_in_every_command() {
+fn every_command_takes_the_name_in_place_of_the_id() {
     let host = new_host();
     host.agent("b");
     let id = add(&host, "hello there", &["--every", "1w", "--name", "greet"]);

@@ -2,20 +2,16 @@
 //!
 //! Never asks a model before the request is counted. See [`crate::calls::model_socket::request_budget`] and [`crate::turns::context`].
 
+use super::judged::{Asks, note_no_room};
 use super::prepared::{Covers, Prepared, Ready};
 use super::{Answer, earlier_answer, open_turn, pushes, refuse};
 use crate::calls::executor::facts;
-use crate::calls::model_socket::ModelServers;
 use crate::calls::model_socket::report::note_unsealed;
 use crate::calls::model_socket::request_budget::{self, Failed};
 use crate::calls::model_socket::{Server, endpoints};
-use crate::channels::agent_messages::{Keys, denied};
-use crate::channels::outbound::delivery::sent_files::{self, Copied};
-use crate::gateway::requests::{self, Asked, Asking};
 use crate::registry::Agent;
-use crate::registry::tools::Runs;
 use crate::sessions::store::{self, Origin, ScheduleRuns};
-use crate::turns::calls::{self, Judgement, LeftOut, ResultTarget, TurnFacts};
+use crate::turns::calls::{self, LeftOut, ResultTarget};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
 use crate::turns::items::{self, NewItem};
 use crate::turns::memories::{self, Found};
@@ -24,11 +20,11 @@ use crate::turns::open_turns::streaming::ActiveRequest;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::canonical;
 use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
-use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
+use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
 use ironclaw_contract::seam::message::{Author, Span};
 use ironclaw_contract::seam::seal::{ItemKind, Label};
-use ironclaw_contract::seam::socket::{Call, Context, Purpose, RefusalCode, Response, Verdict};
+use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode, Response};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{self, Bounds};
 use ironclaw_model::streaming;
@@ -126,9 +122,8 @@ impl Server {
             let (count, labels) = (checked.len(), labels(tx, &open, origin.as_ref(), &checked)?);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
-            let zone = TimeZone::system();
             let (loopback, room) = (shared.settings.now().host_policy.egress.loopback(), shared.turns.config().room());
-            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &zone, loopback, room };
+            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system(), loopback, room };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
             let request =
@@ -266,11 +261,7 @@ impl Server {
                     Asks { shared: &shared, turn: &open, agent: &agent, labels: &of_output, facts: &facts, key: &key };
                 for (position, judged) in judged.iter_mut().enumerate() {
                     asks.record(tx, item.tuple.item, position, judged, copies.remove(&position))?;
-                    let found = found.get(&position);
-                    let verdict = asks.verdict(tx, &target, judged, found)?;
-                    let call = &judged.call;
-                    let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
-                    answered.push(Call { call_id: call.call_id, tool, arguments, verdict });
+                    answered.push(asks.answer(tx, &target, judged, found.get(&position))?);
                 }
                 Ok(Response::Output { item: item.seal(&shared.record().sealer), bytes, calls: answered })
             })
@@ -359,18 +350,6 @@ fn labels(
     Ok(context::joined_labels(checked, &open.principal, &others))
 }
 
-/// Adds the bound to the calls for which the turn has no room.
-fn note_no_room(judged: &mut [calls::Judged], limits: &turn::Config, used: u32) {
-    for judged in judged {
-        if judged.judgement.refusal_code() == Some(DenialCode::CallNoRoom) {
-            let remedy = "answer with what you have; the next message of the person begins a new count";
-            let count = used.max(limits.tool_calls_max);
-            let bound = Bound::new("tool calls of this turn", limits.tool_calls_max, count, remedy);
-            judged.judgement = Judgement::over(DenialCode::CallNoRoom, bound.setting("turn.tool_calls_max"));
-        }
-    }
-}
-
 /// Refuses a request if the turn has used all its requests to the model.
 fn requests_left(open: &Turn, limits: &turn::Config) -> Result<(), Unanswered<Error>> {
     if open.model_calls < limits.model_calls_max {
@@ -416,126 +395,4 @@ fn compose(
     let bytes_max = context::summary::bytes_max(bytes_max);
     let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, cache)?;
     Ok((prompt, Some(Covers { items, ordinal })))
-}
-
-/// The output whose calls may need people.
-struct Asks<'a> {
-    shared: &'a ModelServers,
-    turn: &'a Turn,
-    agent: &'a Agent,
-    labels: &'a [Label],
-    facts: &'a TurnFacts,
-    key: &'a ContentKey,
-}
-
-impl Asks<'_> {
-    /// Records a judged call, with its request or the use of the allowance that it needs. A call that is not refused keeps its copy of a
-    /// file.
-    fn record(
-        &self,
-        tx: &mut WriteTx<'_>,
-        output: ItemId,
-        position: usize,
-        judged: &mut calls::Judged,
-        copied: Option<Copied>,
-    ) -> Result<(), Error> {
-        let allowance = self.ask(tx, output, judged)?;
-        if let Some(code) = judged.judgement.refusal_code() {
-            let record = self.shared.record();
-            let keys = Keys { wrapping: &record.wrapping, sealer: &record.sealer };
-            denied::tell(tx, self.turn, self.facts.position.as_ref(), self.agent, &judged.call, code, keys)?;
-        }
-        calls::record(tx, self.turn.session, self.turn.id, output, position, judged)?;
-        if let Some(allowance) = allowance {
-            calls::promise(tx, judged.call.call_id, allowance)?;
-        }
-        if let Some(copied) = copied.filter(|_| judged.judgement.refusal_code().is_none()) {
-            sent_files::keep(tx, judged.call.call_id, self.turn.session, copied, self.key)?;
-        }
-        Ok(())
-    }
-
-    /// Records the request of a call that needs people. A call for which no person is asked becomes a refused one. A call that an
-    /// allowance covers becomes a permitted one; returns the number of that allowance. A permitted call follows the request of an
-    /// equal call of its task.
-    fn ask(&self, tx: &mut WriteTx<'_>, output: ItemId, judged: &mut calls::Judged) -> Result<Option<i64>, Error> {
-        let (class, reasons, detail) = match &judged.judgement {
-            Judgement::NeedsPerson { class, reasons, detail } => (*class, reasons.clone(), detail.clone()),
-            Judgement::Permitted { class, runs: Runs::Await | Runs::Row } => (*class, Vec::new(), String::new()),
-            Judgement::Permitted { .. } | Judgement::Refused { .. } => return Ok(None),
-        };
-        let asking = Asking {
-            turn: self.turn,
-            agent: self.agent,
-            output,
-            labels: self.labels,
-            typed: &self.facts.network.typed,
-            key: self.key,
-            call: &judged.call,
-            class,
-            digest: judged.digest,
-            reasons: &reasons,
-        };
-        let asked = match &judged.judgement {
-            Judgement::NeedsPerson { .. } => Some(requests::ask(tx, &self.shared.executor.requests, &asking)?),
-            Judgement::Permitted { .. } | Judgement::Refused { .. } => requests::follow_equal(tx, &asking)?,
-        };
-        let (judgement, allowance) = match asked {
-            None => return Ok(None),
-            Some(Asked::Waits(_)) => (Judgement::NeedsPerson { class, reasons, detail }, None),
-            Some(Asked::Allowed(allowance)) => (Judgement::Permitted { class, runs: Runs::Await }, Some(allowance)),
-            Some(Asked::Refused(DenialCode::CallNeedsPerson)) => (calls::needs_person(&reasons, &detail), None),
-            Some(Asked::Refused(code)) => (Judgement::Refused { code, detail: String::new(), bound: None }, None),
-            Some(Asked::Over(bound)) => (Judgement::over(DenialCode::CallAskedTooOften, *bound), None),
-        };
-        judged.judgement = judgement;
-        Ok(allowance)
-    }
-
-    /// Returns the verdict on a judged call. A call that concerns the host's own record alone runs here, with the labels of its output.
-    fn verdict(
-        &self,
-        tx: &mut WriteTx<'_>,
-        target: &ResultTarget<'_>,
-        judged: &calls::Judged,
-        found: Option<&Found>,
-    ) -> Result<Verdict, Error> {
-        let Asks { agent, turn, labels, .. } = *self;
-        let (code, detail, bound) = match &judged.judgement {
-            Judgement::Permitted { runs: Runs::Local, .. } => return Ok(Verdict::Local),
-            Judgement::Permitted { runs: Runs::Row, .. } => return Ok(Verdict::Row),
-            Judgement::Permitted { runs: Runs::Await, .. } | Judgement::NeedsPerson { .. } => {
-                return Ok(Verdict::Await);
-            }
-            Judgement::Permitted { runs: Runs::Host, .. } => {
-                let call = &judged.call;
-                let calls::HostResult { body, labels } =
-                    calls::run(tx, agent, turn, labels, call, found, self.shared.turns.config().room())?;
-                let author = Author::Tool { tool: call.tool.clone() };
-                let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
-                calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
-                Entry::new(LedgerEvent::CallRan)
-                    .session(target.session)
-                    .turn(target.turn)
-                    .with("call", call.call_id)
-                    .with("tool", call.tool.clone())
-                    .with("ok", body.is_ok())
-                    .with("outcome", body.outcome.name())
-                    .with("digest", item.tuple.digest)
-                    .append(tx)?;
-                return Ok(Verdict::Done { item: item.seal(target.sealer), bytes: item.bytes });
-            }
-            Judgement::Refused { code, detail, bound } => (*code, detail, bound),
-        };
-        let result = match bound {
-            Some(bound) => calls::refusal_over(code, bound),
-            None => calls::refusal(code, detail),
-        };
-        let call = &judged.call;
-        // It has the host's words and those of the model, and nothing from outside beyond what its output had seen.
-        let labels = labels.to_vec();
-        let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, Author::Host, labels, &result)?;
-        calls::set_refusal(tx, call.call_id, item.tuple.item)?;
-        Ok(Verdict::Refused { item: item.seal(target.sealer), bytes: item.bytes })
-    }
 }

@@ -1,0 +1,81 @@
+//! One sample of each answer about the conversations of a person, and of what they hold. See `operator`.
+
+use super::operator::{AT, session_id};
+use super::seam::{digest, id};
+use super::{Shape, shape};
+use ironclaw_contract::ids::{CallId, ItemId, TurnId};
+use ironclaw_contract::operator::{
+    CallState, Receipt, Thread, Threads, Transcript, TranscriptCall, TranscriptItem, TranscriptSpan,
+};
+use ironclaw_contract::seam::seal::{ItemKind, Label};
+
+pub(super) fn all() -> Vec<Shape> {
+    let call = TranscriptCall {
+        call_id: id::<CallId>("call", 1),
+        tool: "read_file".to_owned(),
+        arguments: r#"{"path":"notes.md"}"#.to_owned(),
+        state: CallState::Done,
+    };
+    let span = TranscriptSpan { author: "model".to_owned(), bytes: 4 };
+    let bare = TranscriptItem {
+        id: id::<ItemId>("itm", 1),
+        seq: 4,
+        kind: ItemKind::Message,
+        at: AT.to_owned(),
+        turn_id: None,
+        spans: vec![span.clone()],
+        labels: vec![Label::External, Label::LlmDerived],
+        text: "Done".to_owned(),
+        digest: digest(0xd1).to_string(),
+        calls: vec![],
+        call_id: None,
+        tool: None,
+        ok: None,
+        receipt: None,
+        covers: None,
+    };
+    let full = TranscriptItem {
+        turn_id: Some(id::<TurnId>("trn", 1)),
+        calls: vec![call.clone()],
+        call_id: Some(call.call_id),
+        tool: Some(call.tool.clone()),
+        ok: Some(true),
+        receipt: Some(Receipt::Received),
+        covers: Some([2, 40]),
+        ..bare.clone()
+    };
+    let page =
+        Transcript { session_id: session_id(), agent: "clerk".to_owned(), items: vec![bare.clone()], more: true };
+    vec![
+        shape("operator.transcript_span", span),
+        shape("operator.transcript_call", call),
+        shape("operator.transcript_item.bare", bare),
+        shape("operator.transcript_item", full),
+        shape("operator.transcript", page),
+        shape(
+            "operator.thread",
+            Thread {
+                thread: Some("work".to_owned()),
+                title: Some("Look what changed".to_owned()),
+                session_id: session_id(),
+                last_active_at: AT.to_owned(),
+            },
+        ),
+        shape(
+            "operator.threads",
+            Threads {
+                threads: vec![Thread {
+                    thread: None,
+                    title: None,
+                    session_id: session_id(),
+                    last_active_at: AT.to_owned(),
+                }],
+                more: true,
+            },
+        ),
+        shape(
+            "operator.thread.unnamed",
+            Thread { thread: None, title: None, session_id: session_id(), last_active_at: AT.to_owned() },
+        ),
+    ]
+}
