@@ -407,6 +407,7 @@ mod tests {
                     let takes = match kind {
                         ChangeKind::Permissions => ["access", "revoke"].contains(&field.as_str()),
                         ChangeKind::Groups => field == "tools",
+                        ChangeKind::Schedule => field == "name",
                         ChangeKind::CreateAgent => ["persona", "enabled_tools", "wirings"].contains(&field.as_str()),
                         ChangeKind::McpRegister => {
                             ["headers", "command", "packages", "environment", "mounts"].contains(&field.as_str())

@@ -8,6 +8,7 @@ mod audit;
 mod calls;
 mod changes;
 mod channels;
+mod explanation;
 mod files;
 mod homes;
 mod mcp;
@@ -61,6 +62,15 @@ where
         Err(error) => Err(format!("does not read back: {error}")),
     };
     Shape { read_back: Box::new(read_back), ..rewritten::<T>(name, bytes) }
+}
+
+/// Makes a shape of a closed list.
+fn word<T>(name: &str, all: &[T]) -> Shape
+where
+    T: Serialize + DeserializeOwned + PartialEq + Debug + Clone + std::str::FromStr + 'static,
+{
+    let of = short_name::<T>();
+    Shape { of, ..shape(name, all.to_vec()) }
 }
 
 /// Makes a shape whose type cannot be compared: the value read must be written as the same bytes.
@@ -122,6 +132,7 @@ fn all() -> Vec<Shape> {
         .chain(channels::shapes())
         .chain(homes::shapes())
         .chain(changes::shapes())
+        .chain(explanation::shapes())
         .collect()
 }
 

@@ -92,10 +92,10 @@ impl Seen {
 
     /// Returns the last text of a user, without the host's remarks around it.
     pub fn asked(&self) -> String {
-        let said = self.conversation().into_iter().rev().find(|(role, _)| role == "user");
-        let said = said.map(|(_, text)| text).unwrap_or_default();
         let remark = |text: &&str| text.starts_with("[The host: ");
-        said.rsplit("\n\n").find(|text| !remark(text)).unwrap_or_default().to_owned()
+        let conversation = self.conversation();
+        let said = conversation.iter().rev().filter(|(role, _)| role == "user");
+        said.flat_map(|(_, text)| text.rsplit("\n\n")).find(|text| !remark(text)).unwrap_or_default().to_owned()
     }
 
     /// Returns the tool results after the last text of a user, oldest first.

@@ -275,7 +275,7 @@ fn suspended_sandbox_is_ended_and_replaced() {
         let answer = waiting.join().expect("answered");
         assert_eq!(answer["notice"], true, "{answer}");
         assert!(
-            answer["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 6 seconds")),
+            answer["reply"].as_str().is_some_and(|reply| reply.contains("reached its limit of 6 seconds")),
             "{answer}"
         );
     });
@@ -303,7 +303,7 @@ fn sandbox_without_a_reply_is_ended_and_reported() {
     let attacked = Attacked::new("[turn]\nseconds_max = 6\n");
     let chat = attacked.send("a", "hello", &json!(["hang"])).ok().json();
     assert_eq!(chat["notice"], true, "{chat}");
-    assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 6 seconds")), "{chat}");
+    assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("reached its limit of 6 seconds")), "{chat}");
     attacked.check_other_agent();
     assert!(attacked.host.say("a", "hello").contains("Hello."));
 }

@@ -143,7 +143,7 @@ impl Month {
     /// Approves a third of what waits, rejects a third, and lets the rest wait for its end.
     fn decide(&mut self, owner: &Raw) {
         let (_, inbox) = owner.get("/v1/inbox");
-        for entry in inbox.as_array().expect("a list") {
+        for entry in inbox["entries"].as_array().expect("a list") {
             let id = entry["id"].as_str().expect("an id");
             let answer = match self.rng.u64(..3) {
                 0 => self.host().ctl(&["approve", id]),
@@ -245,6 +245,7 @@ fn check_growth(sizes: &[Size]) {
 }
 
 #[test]
+#[ignore = "a campaign: .ci/long month"]
 fn month_of_use_is_told_as_it_was() {
     let (seed, days) = run_settings("IRONCLAW_MONTH_DAYS", DAYS);
     let mut month = Month::begin(seed);

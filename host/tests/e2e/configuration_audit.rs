@@ -47,7 +47,7 @@ impl Operator<'_> {
         if let (Some(file), Some(lines)) = (finding["edit"]["file"].as_str(), finding["edit"]["lines"].as_str()) {
             self.edit(file, lines);
         }
-        for words in finding["commands"].as_array().expect("a list") {
+        for words in finding["commands"].as_array().into_iter().flatten() {
             let words: Vec<String> = serde_json::from_value(words.clone()).expect("words");
             self.run(&words.iter().map(|word| self.replaced(word)).collect::<Vec<_>>());
         }
@@ -138,7 +138,7 @@ fn fill_later(fixture: &SkillFixture) {
         ("tunnel.example", &["--commands", "tunnel"][..]),
         ("git.example", &["--commands", "git", "--push", "--path", "/o/r"]),
         ("post.example", &["--method", "POST", "--path", "/notes"]),
-        ("wide.example", &["--path", "/{page}"]),
+        ("wide.example", &["--path", "/docs/{page}/{part}"]),
         ("npm.example", &["--commands", "npm"]),
     ] {
         yes(&[&["egress", "grant", "a", name], more].concat());
@@ -188,6 +188,7 @@ const ALL: [&str; 31] = [
 ];
 
 #[test]
+#[ignore = "a campaign: .ci/long audit"]
 fn each_finding_is_gone_once_its_commands_were_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let writable: PathBuf = directory.path().join("papers");

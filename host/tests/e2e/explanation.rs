@@ -53,7 +53,7 @@ fn explanation_has_the_judgement_of_each_request() {
     let (guest, agent) = ("refused:call_principal", "refused:call_principal");
     let (runs, origin) = ("permitted", "asked:call_origin");
     let get = json!({ "url": site.url("/notes") }).to_string();
-    let sent = json!({ "method": "POST", "url": site.url("/notes"), "body": "tulips" }).to_string();
+    let sent = json!({ "method": "POST", "url": site.url("/notes"), "headers": { "content-type": "text/plain" }, "body": "tulips" }).to_string();
     let other = json!({ "url": "https://other.example/" }).to_string();
     let new_host = "asked:egress_new_host";
     for (tool, arguments, expected) in [
@@ -100,7 +100,7 @@ fn explanation_has_the_judgement_of_each_request() {
 #[test]
 fn command_of_an_explanation_changes_the_judgement() {
     let (site, host, raw) = host_with(&["POST"], &["/notes"]);
-    let sent = json!({ "method": "POST", "url": site.url("/notes"), "body": "tulips" }).to_string();
+    let sent = json!({ "method": "POST", "url": site.url("/notes"), "headers": { "content-type": "text/plain" }, "body": "tulips" }).to_string();
     let with = |explained: &Value, part: &str| {
         let all = commands(explained);
         all.iter().find(|command| command.contains(part)).unwrap_or_else(|| panic!("{part}: {all:?}")).clone()

@@ -134,7 +134,7 @@ fn part_of_a_typed_word_is_written_by_the_model() {
 #[test]
 fn doubtful_request_to_send_waits_for_a_person() {
     let tests = HttpServer::start(&[]);
-    let stage = Stage::new("");
+    let stage = Stage::new("[approval]\nrejected_in_a_row_max = 100\n");
     ready(&stage.host, "tests", &["--url", &tests.url], None);
     for (at, (text, status)) in [
         ("Could you email the report to Ana?", "done"),

@@ -72,7 +72,8 @@ fn grant_can_extend_the_allowed_directories() {
     let own = "# my settings\n[mounts]\n# none yet\nallow = []\n\n[log] # quiet\n";
     host.configure(own);
     let directory = data.path().canonicalize().expect("an existing path").display().to_string();
-    let grant = |more: &[&str]| host.ctl(&[&["agent", "grant-dir", "a", &directory, "--yes"], more].concat());
+    let grant =
+        |more: &[&str]| host.ctl(&[&["agent", "grant-dir", "a", &directory, "--as", "/mine", "--yes"], more].concat());
     let refused = grant(&[]).refused("no directory of this host may be mounted");
     assert!(refused.stderr.contains("--allow"), "{}", refused.stderr);
     // Each step has its page, and what no agent could get is not allowed.
@@ -91,8 +92,7 @@ fn grant_can_extend_the_allowed_directories() {
     let granted = grant(&["--allow"]).ok();
     assert!(granted.stdout.contains("No agent gets a directory by this."), "{}", granted.stdout);
     assert_eq!(file(), own.replace("allow = []", &format!("allow = [{directory:?}]")));
-    let name = data.path().file_name().expect("a name").to_string_lossy().into_owned();
-    assert!(host.say("a", &format!("read /{name}/one")).contains("this is one"));
+    assert!(host.say("a", "read /mine/one").contains("this is one"));
     let entries = host.entries("config.reloaded");
     assert_eq!((entries.len(), &entries[0]["data"]["applied"]), (1, &json!(["mounts.allow"])), "{entries:?}");
     // Nothing is left to allow.

@@ -29,8 +29,11 @@ fn type_in(host: &TestHost, arguments: &[&str], answer: &str) -> Seen {
         " -- " => String::new(),
         _ => answer.to_owned(),
     });
-    let wide: Vec<&String> = seen.lines.iter().filter(|line| line.chars().count() > COLUMNS).collect();
-    assert!(seen.code == 0 && wide.is_empty(), "{arguments:?}: {} {wide:?} {:#?}", seen.code, seen.lines);
+    assert_eq!(seen.code, 0, "{arguments:?}: {:#?}", seen.lines);
+    if arguments.iter().any(|word| ["list", "history", "inbox"].contains(word)) {
+        let wide: Vec<&String> = seen.lines.iter().filter(|line| line.chars().count() > COLUMNS).collect();
+        assert!(wide.is_empty(), "{arguments:?}: {wide:#?}");
+    }
     seen
 }
 
@@ -47,6 +50,7 @@ fn newest(host: &TestHost, event: &str, field: &str) -> String {
 }
 
 #[test]
+#[ignore = "a campaign: .ci/long walk"]
 fn person_is_told_of_calls_and_schedules_as_recorded() {
     let mut clocked = Clocked::new(SETTINGS);
     mcp::ready(&clocked.host, "demo", &[], None);
@@ -75,7 +79,11 @@ fn approve_while_away(host: &TestHost, place: &Receiver) {
 
 /// A schedule is approved on its page and runs at its time.
 fn follow_a_schedule(clocked: &mut Clocked) {
-    type_in(&clocked.host, &["schedule", "add", "a", "echo the report", "--every", "1d"], "approve");
+    type_in(
+        &clocked.host,
+        &["schedule", "add", "a", "echo the report", "--every", "1d", "--catch-up", "once"],
+        "approve",
+    );
     let id = newest(&clocked.host, "schedule.added", "schedule");
     clocked.set_clock(clocked.now() + 25 * HOUR_MS);
     clocked.catch_up();
@@ -90,7 +98,11 @@ fn follow_a_schedule(clocked: &mut Clocked) {
 fn be_reminded(clocked: &mut Clocked, place: &Receiver) {
     let told = place.notifications().len();
     let at = clocked.now() + 2 * HOUR_MS;
-    type_in(&clocked.host, &["schedule", "add", "a", "echo water the tulips", "--at", &rfc3339(at)], "approve");
+    type_in(
+        &clocked.host,
+        &["schedule", "add", "a", "echo water the tulips", "--at", &rfc3339(at), "--catch-up", "once"],
+        "approve",
+    );
     let id = newest(&clocked.host, "schedule.added", "schedule");
     clocked.set_clock(at + 1_000);
     clocked.catch_up();
@@ -100,11 +112,12 @@ fn be_reminded(clocked: &mut Clocked, place: &Receiver) {
 }
 
 #[test]
+#[ignore = "a campaign: .ci/long walk"]
 fn people_of_a_group_are_told_as_recorded() {
     let host = TestHost::own(Build::Plain).configured(SETTINGS).started_with("a");
     let receiver = Receiver::accepting();
     let hook = Hook::add(&host, "shop", &receiver, &[]);
-    let connect = ["agent", "connect", "a", "shop", "--from", "all", "--unknown", "ask", "--yes"];
+    let connect = ["agent", "connect", "a", "shop", "--from", "all", "--unknown", "request", "--yes"];
     host.ctl(&connect).ok();
     let words = |sender: &str| json!({ "sender": sender, "text": "echo hello", "group": "g" }).to_string();
     hook.send("e1", &words("ann"));
@@ -112,11 +125,14 @@ fn people_of_a_group_are_told_as_recorded() {
     wait_for("an answer", || !receiver.replies().is_empty());
     let recorded = host.entries("message.recorded");
     assert_eq!((recorded.len(), receiver.replies().len()), (1, 1), "the stranger waits for a person: {recorded:?}");
-    let inbox = type_in(&host, &["inbox"], "skip");
-    assert!(shows(&inbox, &["eve"]), "{:#?}", inbox.lines);
+    let waits = host.entries("sender.waits");
+    assert_eq!((waits.len(), waits[0]["data"]["channel"].as_str()), (1, Some("shop")), "{waits:?}");
+    let channels = type_in(&host, &["channel", "list"], "");
+    assert!(shows(&channels, &["eve"]), "{:#?}", channels.lines);
 }
 
 #[test]
+#[ignore = "a campaign: .ci/long walk"]
 fn push_is_told_as_recorded() {
     let forge = Forge::on(TestHost::own(Build::Plain), &[]);
     forge.commit("mine");

@@ -87,7 +87,7 @@ fn member_lists_and_reads_own_sessions_only() {
     let session = &listed[0];
     assert_eq!((&session["person_name"], &session["thread"]), (&json!("bob"), &json!("")), "{session}");
     assert_eq!((&session["title"], &session["channel"]), (&json!("my name is Bob"), &json!("loopback")), "{session}");
-    assert_eq!(people.bob.get("/v1/agents/a/threads").1[0]["title"], "my name is Bob");
+    assert_eq!(people.bob.get("/v1/agents/a/threads").1["threads"][0]["title"], "my name is Bob");
     assert_eq!(people.bob.get("/v1/agents/a").1.get("abilities"), None, "a member decides nothing on the agent");
     assert!(session["last_used_ms"].as_i64().is_some_and(|at| at > 1_700_000_000_000), "{session}");
     assert_eq!((&session["pid"], &session["jail"], &session["reader"]), (&Value::Null, &Value::Null, &Value::Null));

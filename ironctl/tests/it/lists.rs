@@ -146,6 +146,7 @@ fn answer(line: &str) -> Answer {
             ]);
             status
         }
+        "GET /v1/unread" => month("unread_replies", 1, |_, unread| unread["agent"] = json!("assistant")),
         "GET /v1/agents" => month("agent", 5, agent),
         "GET /v1/agents/assistant" => whole_agent(),
         "GET /v1/agents/assistant/memory" => json!({ "notes": month("note", 8, |at, note| {

@@ -30,7 +30,7 @@ impl Finding {
             Self::HostWritable { host, methods, .. } => {
                 format!("its requests can change data at {host}, with {}", methods.join(", "))
             }
-            Self::HostWide { host, path, .. } => format!("the path {path} at {host} has no fixed part"),
+            Self::HostWide { host, path, .. } => format!("most parts of the path {path} at {host} are slots"),
             Self::CommandsReachHost { host, commands, .. } => format!("its commands reach {host}, for {commands}"),
             Self::CommandsEnabled { .. } => "it runs commands in its jail without a question".to_owned(),
             Self::DestinationHeld { name, to, .. } => format!("it sends messages to {name} ({to})"),

@@ -16,8 +16,27 @@ pub(super) fn lowered() -> LoweredGuard {
     LoweredGuard { agent: "clerk".to_owned(), mode: GuardMode::DangerousWarn }
 }
 
+pub(super) fn passed() -> CallStage {
+    CallStage { stage: "known".to_owned(), answer: "pass".to_owned(), code: None, meaning: None }
+}
+
+pub(super) fn argument() -> ToolArgument {
+    ToolArgument { name: "to".to_owned(), rule: "floor".to_owned(), outward: true }
+}
+
+pub(super) fn rule() -> ToolRule {
+    ToolRule {
+        class: "send".to_owned(),
+        table: Some("call.send".to_owned()),
+        roles: vec![Role::Owner, Role::Admin],
+        approvals: 2,
+        requester_may_approve: false,
+        expires_hours: 2,
+    }
+}
+
 pub(super) fn shapes() -> Vec<Shape> {
-    let pass = CallStage { stage: "known".to_owned(), answer: "pass".to_owned(), code: None, meaning: None };
+    let pass = passed();
     let deny = CallStage {
         stage: "granted".to_owned(),
         answer: "deny".to_owned(),
@@ -68,15 +87,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         would_have_blocked: vec!["call_scope".to_owned()],
         ..done.clone()
     };
-    let argument = ToolArgument { name: "to".to_owned(), rule: "floor".to_owned(), outward: true };
-    let rule = ToolRule {
-        class: "send".to_owned(),
-        table: Some("call.send".to_owned()),
-        roles: vec![Role::Owner, Role::Admin],
-        approvals: 2,
-        requester_may_approve: false,
-        expires_hours: 2,
-    };
+    let (argument, rule) = (argument(), rule());
     let tool = Tool {
         name: "send_message".to_owned(),
         description: "Sends a message to one of your destinations.".to_owned(),

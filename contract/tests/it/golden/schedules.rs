@@ -1,7 +1,7 @@
 //! Golden samples of schedules and their occurrences.
 
 use super::seam::id;
-use super::{Shape, shape};
+use super::{Shape, shape, word};
 use ironclaw_contract::ids::{ChangeId, MessageId, PersonId, ScheduleId};
 use ironclaw_contract::operator::{
     DryRun, NextRun, Occurrence, OccurrenceOf, OccurrenceState, ScheduleFlow, ScheduleState, ScheduleView,
@@ -75,6 +75,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.next_run", dry.next[0].clone()),
         shape("operator.dry_run", dry),
         shape("operator.occurrence_of", of),
+        word("words.run_context", RunContext::ALL),
         shape("schedule", payload()),
         shape("schedule.flow", flows()[0].clone()),
         shape("schedule.flow_source", flows()[0].from[0].clone()),

@@ -1,6 +1,6 @@
 //! One sample of every shape between host and sandbox. Every value is fixed. See `rows`.
 
-use super::{Shape, every, rewritten, shape, shape_by_bytes, skills};
+use super::{Shape, every, rewritten, shape, shape_by_bytes, skills, word};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::{AgentId, BootId, ItemId, PersonId, SessionId};
 use ironclaw_contract::seam::action::{Action, AskUserQuestion, ScheduleTask, SkillInstall};
@@ -49,19 +49,6 @@ pub(super) fn shapes() -> Vec<Shape> {
 
 /// Returns the closed lists. Their type writes `ALL` itself, so a new word shows as a difference.
 fn words() -> Vec<Shape> {
-    fn word<T>(name: &str, all: &[T]) -> Shape
-    where
-        T: serde::Serialize
-            + serde::de::DeserializeOwned
-            + PartialEq
-            + std::fmt::Debug
-            + Clone
-            + std::str::FromStr
-            + 'static,
-    {
-        let of = super::short_name::<T>();
-        Shape { of, ..shape(name, all.to_vec()) }
-    }
     vec![
         word("words.kind", Kind::ALL),
         word("words.status", Status::ALL),

@@ -5,6 +5,17 @@ use super::{Shape, shape};
 use ironclaw_contract::ids::{AgentId, CallId, SessionId};
 use ironclaw_contract::operator::{AgentBudget, CallProgress, Ceiling, CeilingKind, Draft, Usage, UsageRow};
 
+pub(super) fn ceiling() -> Ceiling {
+    Ceiling {
+        name: CeilingKind::TokensPerDay,
+        of: None,
+        limit: 100_000,
+        used: 5_526,
+        left: 94_474,
+        until: Some("2026-11-19T00:00:00.000Z".to_owned()),
+    }
+}
+
 pub(super) fn shapes() -> Vec<Shape> {
     let row = UsageRow {
         day: "2026-11-18".to_owned(),
@@ -18,14 +29,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         output_tokens: 815,
         cost_micros: 26_358,
     };
-    let host = Ceiling {
-        name: CeilingKind::TokensPerDay,
-        of: None,
-        limit: 100_000,
-        used: 5_526,
-        left: 94_474,
-        until: Some("2026-11-19T00:00:00.000Z".to_owned()),
-    };
+    let host = ceiling();
     let session = Ceiling {
         name: CeilingKind::TokensPerSession,
         of: Some(row.session_id.to_string()),

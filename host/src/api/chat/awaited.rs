@@ -11,7 +11,7 @@ use ironclaw_contract::seam::message::Status;
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::messages;
-use ironclaw_store::tables::requests::{self, Status as RequestStatus};
+use ironclaw_store::tables::requests;
 
 /// Returns what an unanswered message of a person waits for; `None` for any other message, and if the record does not say it.
 pub(super) fn words(
@@ -60,7 +60,7 @@ fn decisions(tx: &ReadTx<'_>, turn: TurnId) -> Result<Option<String>, Error> {
     let waiting = requests::list_for_turn(tx, turn)?;
     let waiting: Vec<String> = waiting
         .iter()
-        .filter(|request| request.status == RequestStatus::Pending)
+        .filter(|request| request.status == requests::Status::Pending)
         .map(|request| format!("{} ({})", request.id, request.tool))
         .collect();
     Ok((!waiting.is_empty()).then(|| format!("a person has to decide on {}: `ironctl inbox`", waiting.join(", "))))

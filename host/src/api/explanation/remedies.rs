@@ -150,7 +150,7 @@ fn asked(
     all
 }
 
-/// Returns the command that lets the person repeat the call, if its control fields are texts.
+/// Returns the command that lets the person repeat the call, with the values of its control fields.
 fn repeated(agent: &Agent, catalogue: &Catalogue, made: &calls::Call) -> Option<Remedy> {
     let terms = catalogue.terms(&made.tool)?;
     if allowance::refused_tool(&terms.manifest).is_some() {
@@ -164,7 +164,7 @@ fn repeated(agent: &Agent, catalogue: &Catalogue, made: &calls::Call) -> Option<
             Some(Value::String(text)) => {
                 command.push_str(&format!(" --field {}", quoted(&format!("{name}={text}"))));
             }
-            Some(_) => return None,
+            Some(value) => command.push_str(&format!(" --field {}", quoted(&format!("{name}={value}")))),
         }
     }
     Some(remedy("repeat it for this person without a question", command + " --count 10 --until 7d"))

@@ -79,11 +79,13 @@ fn find_host(agent: &str, granted: &Egress, all: &mut Vec<Finding>) {
     });
 }
 
-/// Returns whether every segment of a path is a slot.
+/// Returns whether most segments of a path are slots.
 fn is_wide(path: &str) -> bool {
     let path = path.split('?').next().unwrap_or_default();
-    let mut segments = path.split('/').filter(|segment| !segment.is_empty()).peekable();
-    segments.peek().is_some() && segments.all(|segment| segment.starts_with('{') && segment.ends_with('}'))
+    let segments = path.split('/').filter(|segment| !segment.is_empty());
+    let (slots, fixed): (Vec<&str>, Vec<&str>) =
+        segments.partition(|segment| segment.starts_with('{') && segment.ends_with('}'));
+    slots.len() > fixed.len()
 }
 
 fn find_skills(

@@ -385,7 +385,7 @@ impl View {
                 "change_waits" | "change_expires" => {
                     is_new && self.ledger.events("change.proposed").any(|entry| entry["change"] == subject)
                 }
-                "schedule_incident" | "schedule_recovery" => of_schedule(),
+                "schedule_incident" | "schedule_recovery" | "schedule_reply" => of_schedule(),
                 "schedules_paused" | "record_restored" => self.ledger.events("state.restored").next().is_some(),
                 _ => false,
             };

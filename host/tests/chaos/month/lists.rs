@@ -29,7 +29,7 @@ const LISTS: [&[&str]; 24] = [
     &["memory", "list", "notes"],
     &["skill", "list", "--agent", "a"],
     &["secret", "list"],
-    &["file", "list", "a"],
+    &["file", "list", "a", "--thread", "mail-0"],
     &["allowance", "list"],
     &["audit", "tail"],
 ];

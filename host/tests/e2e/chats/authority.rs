@@ -116,7 +116,7 @@ fn people_of_a_group_share_a_session_and_keep_their_turns() {
     let of_ann =
         server.seen().into_iter().find(|seen| own_lines(seen).contains(&"go on".to_owned())).expect("a request");
     let said: String = of_ann.conversation().into_iter().map(|(_, text)| text + "\n").collect();
-    assert!(said.contains("> the word is tulip") && said.contains("another person"), "{said}");
+    assert!(said.contains("> the word is tulip") && said.contains("person Bob"), "{said}");
     let why = reasons(&host, &second);
     assert!(why.contains("call_scope") && why.contains("call_origin"), "{why}");
     assert_eq!(sent(&receiver), 0);

@@ -64,6 +64,7 @@ fn clock_far_ahead_at_a_start_leaves_no_schedule_silent() {
 }
 
 #[test]
+#[ignore = "a campaign: .ci/long jumps"]
 fn clock_a_day_ahead_keeps_no_time_from_running() {
     let mut clocked = Clocked::new("");
     let begun = clocked.now();
@@ -75,7 +76,7 @@ fn clock_a_day_ahead_keeps_no_time_from_running() {
     clocked.set_clock(begun + 10_000);
     wait_for_next(&clocked, &skip, |found| found == next);
     clocked.set_clock(next + 1_000);
-    wait_for("the run", || clocked.history(&skip)[0]["state"] == "done");
+    wait_for("the run", || clocked.history(&skip).last().is_some_and(|one| one["state"] == "done"));
     wait_for_next(&clocked, &skip, |found| found == next + HOUR_MS);
     // A time that ran never runs again.
     clocked.set_clock(next - 60_000);

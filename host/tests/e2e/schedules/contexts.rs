@@ -13,8 +13,8 @@ fn reply(host: &TestHost, raw: &Raw, id: &str) -> Value {
     host.ctl(&["schedule", "run", id]).ok();
     newest(host, id, "done");
     let (status, unread) = raw.ask("POST", "/v1/agents/a/unread", "");
-    assert_eq!((status, unread.as_array().map(Vec::len)), (200, Some(1)), "{unread}");
-    unread[0].clone()
+    assert_eq!((status, unread["replies"].as_array().map(Vec::len)), (200, Some(1)), "{unread}");
+    unread["replies"][0].clone()
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn run_sees_nothing_of_the_chat_or_of_an_earlier_run() {
     assert!(reply(&host, &raw, "other")["text"].as_str().is_some_and(|text| text.contains("You have not told me")));
     assert!(reply(&host, &raw, "my-name-is-eve-2")["text"].as_str().is_some_and(|text| text.contains("Eve")));
     let threads = raw.get("/v1/agents/a/threads").1;
-    assert_eq!(threads.as_array().map(Vec::len), Some(1), "a person writes in none of them: {threads}");
+    assert_eq!(threads["threads"].as_array().map(Vec::len), Some(1), "a person writes in none of them: {threads}");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn unread_reply_of_a_run_reaches_the_place_once() {
     let status = host.ctl(&["status"]).ok().stdout;
     assert!(status.contains("2 unread replies of a: ironctl chat a\n"), "{status}");
     let raw = Raw::of(&host);
-    assert_eq!(raw.ask("POST", "/v1/agents/a/unread", "").1.as_array().map(Vec::len), Some(2));
+    assert_eq!(raw.ask("POST", "/v1/agents/a/unread", "").1["replies"].as_array().map(Vec::len), Some(2));
     assert_eq!(host.entries("notification.intended").len(), 1, "the second reply added nothing to it");
     run();
     wait_for("another notification", || told() == 2);

@@ -5,7 +5,7 @@
 use super::{add, history, newest, refused_calls, show};
 use crate::support::client::Raw;
 use crate::support::hooks::{Hook, Receiver};
-use crate::support::host_fixture::{Build, TestHost};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::site::{LOOPBACK, Site};
 use serde_json::{Value, json};
 use std::fs;
@@ -34,14 +34,14 @@ reply_error = "{error}"
 [[rule]]
 when = '^ask (?P<to>\S+) (?P<path>\S+)$'
 calls = [{ tool = "read_file", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "$to", body = "{result}" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "$to", headers = { content-type = "text/plain" }, body = "{result}" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
 [[rule]]
-when = '^tell (?P<to>\S+) (?P<text>\S+) after (?P<path>\S+)$'
+when = '^POST to (?P<to>\S+) after (?P<path>\S+)$'
 calls = [{ tool = "read_file", arguments = { path = "$path" } }]
-then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "$to", body = "$text" } }]]
+then = [[{ tool = "http_fetch", arguments = { method = "POST", url = "$to" } }]]
 reply = "{result}"
 reply_error = "{error}"
 
@@ -184,6 +184,16 @@ fn monday_job_runs_five_times_without_a_question() {
     host.ctl(&["audit", "verify"]).ok();
 }
 
+/// Waits for the end of the newest run, and returns it.
+fn ended(host: &TestHost, id: &str) -> Value {
+    let mut found = Value::Null;
+    wait_for("the end of a run", || {
+        found = history(host, id).pop().unwrap_or_default();
+        found["state"] != "started" && found["state"] != "scheduled"
+    });
+    found
+}
+
 #[test]
 fn text_of_any_other_source_does_not_leave_a_run() {
     let job = Job::open();
@@ -198,7 +208,12 @@ fn text_of_any_other_source_does_not_leave_a_run() {
     ] {
         let id = add(host, &prompt, &FLOW);
         host.ctl(&["schedule", "run", &id]).ok();
-        assert_eq!(refused_calls(host, &newest(host, &id, "failed")), [code], "{prompt}");
+        let ended = ended(host, &id);
+        assert_eq!(
+            (&ended["state"], refused_calls(host, &ended)),
+            (&json!("failed"), vec![code.to_owned()]),
+            "{prompt}: {ended}"
+        );
     }
     // A link is not followed, so there is nothing to send.
     let linked = add(host, "job /notes/link me", &FLOW);
@@ -223,7 +238,8 @@ fn prompt_is_compared_with_its_list_and_its_words_are_typed() {
         let mut payload = json!({ "prompt": prompt, "every": "1w" });
         payload.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         let asked = host.submit("a", "schedule", &payload).ok().json();
-        asked["shown"].as_str().unwrap_or_else(|| panic!("{asked}")).to_owned()
+        let change = host.ctl(&["--json", "change", "show", asked["id"].as_str().expect("an id")]).ok().json();
+        change["shown"].as_str().unwrap_or_else(|| panic!("{change}")).to_owned()
     };
     let bare = page("Read /notes and send them to Bob with git_push.", json!({}));
     assert!(bare.contains("--send-to") && bare.contains("\"git_push\""), "{bare}");
@@ -231,7 +247,7 @@ fn prompt_is_compared_with_its_list_and_its_words_are_typed() {
     let sends = page("Read /notes and send them to me.", flow);
     assert!(sends.contains("\"shop:ann\"") && !sends.contains("--send-to"), "{sends}");
 
-    let prompt = format!("tell {} tulips after /notes/a.md", job.site.url("/in"));
+    let prompt = format!("POST to {} after /notes/a.md", job.site.url("/in"));
     let id = add(host, &prompt, &["--every", "1w", "--may", "http_fetch"]);
     host.ctl(&["schedule", "run", &id]).ok();
     let failed = newest(host, &id, "failed");

@@ -21,9 +21,9 @@ pub(crate) fn attempts() -> Vec<Attempt> {
         .calls(&["call_no_room"; 2]),
         attempt("size_of_results_of_a_turn_is_bounded", move |_| {
             let mut long = report("$calls.0.call_id", "");
-            long["ask"]["body"] = json!({ "$times": "x", "count": 700 });
+            long["ask"]["body"] = json!({ "$times": "x", "count": 1200 });
             let mut other = report("$calls.1.call_id", "");
-            other["ask"]["body"] = json!({ "$times": "x", "count": 700 });
+            other["ask"]["body"] = json!({ "$times": "x", "count": 1200 });
             vec![output(), long, other]
         })
         .asks("read much")
@@ -37,14 +37,14 @@ pub(crate) fn attempts() -> Vec<Attempt> {
             let items = json!({ "ask": "items", "after_seq": 0 });
             vec![json!({ "dial": 1 }), json!({ "deaf": { "request": items, "times": 1_000_000 } })]
         })
-        .ended("longer than its limit of 6 seconds"),
+        .ended("reached its limit of 6 seconds"),
     ]
 }
 
 #[test]
 fn resources_of_a_turn_are_bounded() {
     run_attempts(
-        "[turn]\nmodel_calls_max = 6\ntool_calls_max = 4\nresult_bytes_max = 1000\nseconds_max = 6\n",
+        "[turn]\nmodel_calls_max = 6\ntool_calls_max = 4\nresult_bytes_max = 2000\nseconds_max = 6\n",
         attempts(),
     );
 }

@@ -223,7 +223,11 @@ fn journal_that_names_another_file_does_not_delete_it() {
     std::fs::write(&victim, named.concat()).expect("written");
     let script = json!([{ "journal": victim.display().to_string() }, { "ring": 1 }, "hang"]);
     let played = attacked.play("a", "hello", &script);
-    assert!(played.chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than")), "{}", played.chat);
+    assert!(
+        played.chat["reply"].as_str().is_some_and(|reply| reply.contains("reached its limit of 6 seconds")),
+        "{}",
+        played.chat
+    );
     wait_for("the session to sleep", || attacked.session("a")["state"] == "asleep");
     assert!(exists(&out.join("outbound.db-journal")), "the host does not recover a sandbox's journal");
     let copied =
@@ -255,10 +259,7 @@ fn flood_of_bells_delays_neither_deadline_nor_stop() {
             attacked.check_other_agent();
         }
         let chat = flooding.join().expect("answered");
-        assert!(
-            chat["reply"].as_str().is_some_and(|reply| reply.contains("longer than its limit of 6 seconds")),
-            "{chat}"
-        );
+        assert!(chat["reply"].as_str().is_some_and(|reply| reply.contains("reached its limit of 6 seconds")), "{chat}");
     });
     let at = |what: &str| attacked.entries(what, &id).last().expect("an entry")["data"]["at"].as_i64().expect("a time");
     let late = at("turn.closed") - at("turn.opened");
@@ -284,7 +285,10 @@ fn unresponsive_sandbox_is_ended_at_the_deadline_with_notice() {
     let played = attacked.play("a", "hello", &json!(["hang"]));
     assert_eq!(played.chat["notice"], true);
     let reply = played.chat["reply"].as_str().unwrap_or_default();
-    assert_eq!(reply, "I stopped: this turn took longer than its limit of 6 seconds.");
+    assert_eq!(
+        reply,
+        "I stopped: this turn reached its limit of 6 seconds before an answer. Completed work is kept. Say `continue` to go on. The setting is turn.seconds_max in config.toml."
+    );
     attacked.check_other_agent();
     let played = attacked.say("a", "hello");
     let reply = played.chat["reply"].as_str().unwrap_or_default();
