@@ -96,7 +96,8 @@ mod tests {
         let endpoints = endpoint::open(&Config::default(), Vec::new()).expect("the script");
         let chain = endpoints.chain("scripted");
         assert_eq!(prompt().digest(&chain), prompt().digest(&chain));
-        let changes: [(&str, fn(&mut Prompt)); 8] = [
+        type Change = fn(&mut Prompt);
+        let changes: [(&str, Change); 8] = [
             ("the system text", |prompt| prompt.system.push('x')),
             ("a purpose", |prompt| prompt.purpose = Purpose::Compact),
             ("a description", |prompt| prompt.tools[0].description.push('x')),

@@ -81,7 +81,7 @@ fn session(at: usize, session: &mut Value) {
         session["waiting"] = json!(0);
         (session["pid"], session["jail"], session["reader"]) = (Value::Null, Value::Null, Value::Null);
     }
-    session["channel"] = json!(if at % 7 == 0 { "desk" } else { "loopback" });
+    session["channel"] = json!(if at.is_multiple_of(7) { "desk" } else { "loopback" });
     session["title"] = json!(TITLES[at % 4]);
     if at % 9 == 4 {
         (session["channel"], session["asked_by"]) = (json!("agent"), json!("research-helper"));

@@ -24,7 +24,7 @@ pub(super) struct Found {
 enum Listed {
     /// The names of the files of a directory without an index.
     Files(Vec<String>),
-    Index(SignedIndex),
+    Index(Box<SignedIndex>),
 }
 
 impl Listed {
@@ -130,7 +130,7 @@ impl Skills {
         };
         let signed = trust::read_index(source, keys, &bytes, &signature)?;
         self.note_index(source, &signed).await?;
-        Ok((place, Listed::Index(signed)))
+        Ok((place, Listed::Index(Box::new(signed))))
     }
 
     async fn note_index(&self, source: &Source, signed: &SignedIndex) -> Result<(), Error> {

@@ -271,7 +271,8 @@ fn flow_that_changed_pauses_its_schedule() {
     };
     host.ctl(&["person", "link", "owner", "shop:cy", "--yes"]).ok();
     let before = || job.grant("a", &[("notes", true), ("drop", false)]);
-    let changes: [(&str, Box<dyn Fn()>, Box<dyn Fn()>); 5] = [
+    type Act<'a> = Box<dyn Fn() + 'a>;
+    let changes: [(&str, Act<'_>, Act<'_>); 5] = [
         ("flow_directory", Box::new(|| job.grant("a", &[("drop", false)])), Box::new(before)),
         ("flow_writable", Box::new(|| job.grant("a", &[("notes", false)])), Box::new(before)),
         ("flow_writable", Box::new(|| job.grant("b", &[("notes", false)])), Box::new(|| job.grant("b", &[]))),

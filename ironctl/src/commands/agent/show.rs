@@ -68,7 +68,7 @@ fn add_abilities(page: &mut Page, agent: &str, abilities: &AgentAbilities) {
     page.add("schedules", schedules.iter().map(schedule));
     page.add("allowances", allowances.iter().filter(|one| one.status == AllowanceStatus::Active).map(allowance));
     page.add("ceilings", [budget(ceilings)]);
-    page.add("asked by", scopes.iter().filter_map(|found| scope(found)));
+    page.add("asked by", scopes.iter().filter_map(scope));
 }
 
 fn mount(AgentMount { source, target, read_only }: &AgentMount) -> String {
