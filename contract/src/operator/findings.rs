@@ -113,7 +113,7 @@ pub enum Finding {
         /// The methods that change data.
         methods: Vec<String>,
     },
-    /// A path of a grant has no fixed part.
+    /// Most segments of a path of a grant are slots.
     HostWide {
         /// The name of the agent.
         agent: String,
@@ -129,7 +129,7 @@ pub enum Finding {
         /// The host of the network.
         host: String,
         /// The use.
-        commands: Commands,
+        purpose: Commands,
     },
     /// An agent runs commands in its jail.
     CommandsEnabled {

@@ -290,7 +290,6 @@ fn first_day_works_as_the_document_shows_it() {
 }
 
 #[test]
-#[ignore = "a campaign: .ci/long recipes"]
 fn recipes_work_as_the_document_shows_them() {
     let recipes = Document::text("recipes.md");
     let recipes: Vec<&str> = recipes.split("\n## ").skip(1).collect();

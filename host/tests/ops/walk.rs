@@ -50,7 +50,6 @@ fn newest(host: &TestHost, event: &str, field: &str) -> String {
 }
 
 #[test]
-#[ignore = "a campaign: .ci/long walk"]
 fn person_is_told_of_calls_and_schedules_as_recorded() {
     let mut clocked = Clocked::new(SETTINGS);
     mcp::ready(&clocked.host, "demo", &[], None);
@@ -112,7 +111,6 @@ fn be_reminded(clocked: &mut Clocked, place: &Receiver) {
 }
 
 #[test]
-#[ignore = "a campaign: .ci/long walk"]
 fn people_of_a_group_are_told_as_recorded() {
     let host = TestHost::own(Build::Plain).configured(SETTINGS).started_with("a");
     let receiver = Receiver::accepting();
@@ -132,7 +130,6 @@ fn people_of_a_group_are_told_as_recorded() {
 }
 
 #[test]
-#[ignore = "a campaign: .ci/long walk"]
 fn push_is_told_as_recorded() {
     let forge = Forge::on(TestHost::own(Build::Plain), &[]);
     forge.commit("mine");

@@ -31,7 +31,7 @@ impl Finding {
                 format!("its requests can change data at {host}, with {}", methods.join(", "))
             }
             Self::HostWide { host, path, .. } => format!("most parts of the path {path} at {host} are slots"),
-            Self::CommandsReachHost { host, commands, .. } => format!("its commands reach {host}, for {commands}"),
+            Self::CommandsReachHost { host, purpose, .. } => format!("its commands reach {host}, for {purpose}"),
             Self::CommandsEnabled { .. } => "it runs commands in its jail without a question".to_owned(),
             Self::DestinationHeld { name, to, .. } => format!("it sends messages to {name} ({to})"),
             Self::CeilingMissing { .. } => "no ceiling bounds its tokens or its cost in a day".to_owned(),

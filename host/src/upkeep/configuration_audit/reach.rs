@@ -69,12 +69,12 @@ fn find_host(agent: &str, granted: &Egress, all: &mut Vec<Finding>) {
         (Some(Commands::Tunnel), _) => Some(Finding::TunnelOpen { agent, host }),
         (Some(Commands::Git), _) if has_pushes => Some(Finding::PushGranted { agent, host }),
         // The paths of package registries and repositories are those of the protocol.
-        (Some(commands @ (Commands::Git | Commands::Npm | Commands::Pip)), _) => {
-            Some(Finding::CommandsReachHost { agent, host, commands })
+        (Some(purpose @ (Commands::Git | Commands::Npm | Commands::Pip)), _) => {
+            Some(Finding::CommandsReachHost { agent, host, purpose })
         }
         (_, _) if !writing.is_empty() => Some(Finding::HostWritable { agent, host, methods: writing }),
         (_, Some(path)) => Some(Finding::HostWide { agent, host, path: path.clone() }),
-        (Some(commands @ Commands::Other), None) => Some(Finding::CommandsReachHost { agent, host, commands }),
+        (Some(purpose @ Commands::Other), None) => Some(Finding::CommandsReachHost { agent, host, purpose }),
         (None, None) => None,
     });
 }

@@ -144,7 +144,7 @@ mod tests {
             Finding::PushGranted { agent: agent(), host: host() },
             Finding::HostWritable { agent: agent(), host: host(), methods: vec!["POST".to_owned()] },
             Finding::HostWide { agent: agent(), host: host(), path: "/{a}".to_owned() },
-            Finding::CommandsReachHost { agent: agent(), host: host(), commands: Commands::Npm },
+            Finding::CommandsReachHost { agent: agent(), host: host(), purpose: Commands::Npm },
             Finding::CommandsEnabled { agent: agent() },
             Finding::DestinationHeld { agent: agent(), name: "ana".to_owned(), to: "desk:ana".to_owned() },
             Finding::CeilingMissing { agent: agent() },
@@ -197,6 +197,16 @@ mod tests {
                 let read = Cli::try_parse_from(["ironctl".to_owned()].into_iter().chain(words.clone()));
                 assert!(read.is_ok(), "{words:?}: {}", read.expect_err("checked"));
             }
+            let line = serde_json::to_value(Line::from(&finding)).expect("JSON");
+            let own = [&line["commands"], &line["object"], &line["sentence"], &line["level"], &line["area"]];
+            let expected = serde_json::json!([
+                finding.commands(),
+                finding.object(),
+                finding.sentence(),
+                finding.level(),
+                finding.area()
+            ]);
+            assert_eq!(serde_json::json!(own), expected, "no field of a finding has the name of one of its line");
             let sentence = finding.sentence();
             assert!(!sentence.ends_with('.') && !sentence.contains('\n'), "{sentence}");
         }
