@@ -222,7 +222,12 @@ fn each_finding_is_gone_once_its_commands_were_run() {
         policy: [("[call.exec]".to_owned(), ["roles = [\"owner\", \"member\"]".to_owned()].into())].into(),
     };
     let mut before = open_findings(&fixture.host);
-    while let Some(finding) = before.first().cloned() {
+    // The policy last: it can ask for another person than the one who types the commands.
+    let next = |findings: &[Value]| {
+        let of_policy = |finding: &&Value| finding["edit"]["file"] == "policy.toml";
+        findings.iter().find(|finding| !of_policy(finding)).or(findings.first()).cloned()
+    };
+    while let Some(finding) = next(&before) {
         operator.mend(&finding);
         let after = open_findings(&fixture.host);
         assert!(!after.contains(&finding), "its commands change nothing: {finding}");

@@ -50,7 +50,7 @@ pub enum Action {
 /// Options of `ironctl egress grant`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  ironctl egress grant assistant docs.rs --path '/{crate}'\n  ironctl egress grant assistant api.github.com --method GET --method POST --path '/repos/{owner}/{repo}/issues' --secret github\n  ironctl egress grant assistant db.example.com:5443 --commands tunnel"
+    after_help = "Example:\n  ironctl egress grant assistant docs.rs --path '/crate/{name}'\n  ironctl egress grant assistant api.github.com --method GET --method POST --path '/repos/{owner}/{repo}/issues' --secret github\n  ironctl egress grant assistant db.example.com:5443 --commands tunnel"
 )]
 pub struct Grant {
     /// Name or id of the agent

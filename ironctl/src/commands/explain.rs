@@ -3,6 +3,7 @@
 //!
 //! `ironctl tool test` shows each stage of one judgement instead, and `ironctl why` a call that was made.
 
+use super::usage;
 use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
@@ -78,7 +79,7 @@ fn facts(explained: &ExplainedCall) -> Vec<String> {
     lines.extend(explained.rule.as_ref().map(rule));
     for allowance in &explained.allowances {
         let until = clock::date_and_time(&allowance.expires_at);
-        lines.push(format!("allowance {}: {} more uses until {until}", allowance.id, allowance.uses_left));
+        lines.push(format!("allowance {}: uses left until {until}: {}", allowance.id, allowance.uses_left));
     }
     lines.extend(explained.ceilings.iter().map(ceiling));
     lines
@@ -109,7 +110,8 @@ fn rule(rule: &ToolRule) -> String {
 
 fn ceiling(ceiling: &Ceiling) -> String {
     let of = ceiling.of.as_deref().map_or("the host".to_owned(), |of| format!("agent {of}"));
-    format!("ceiling {} of {of}: {} of {} left", ceiling.name, ceiling.left, ceiling.limit)
+    let show = |amount: u64| if ceiling.name.is_cost() { usage::money(amount) } else { amount.to_string() };
+    format!("ceiling {} of {of}: {} of {} left", ceiling.name, show(ceiling.left), show(ceiling.limit))
 }
 
 fn row(situation: Situation) -> [String; 4] {

@@ -5,6 +5,7 @@
 use super::propose;
 use crate::at::At;
 use crate::failure::Error;
+use crate::output::table::Columns;
 use clap::Subcommand;
 use ironclaw_contract::operator::{
     Change, ChangeKind, DryRun, Occurrence, OccurrenceState, ScheduleFlow, ScheduleView, routes,
@@ -31,7 +32,7 @@ pub enum Action {
         /// Name or id of the schedule
         id: String,
     },
-    /// Change a schedule of yours; its next time counts from now
+    /// Change a schedule of yours; what you do not name stays, and its next time counts from now
     Set(Set),
     /// Start a run now, or show the next ten times with --dry-run
     #[command(after_help = "Example:\n  ironctl schedule run report\n  ironctl schedule run report --dry-run")]
@@ -286,10 +287,12 @@ fn list(at: &At, all: Vec<ScheduleView>) -> Result<(), Error> {
         let reason = schedule.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
         let state = format!("{}{reason}", schedule.state);
         let next = schedule.next_local.unwrap_or_else(|| "-".to_owned());
-        [schedule.name, schedule.agent, schedule.creator, schedule.recurrence, state, next]
+        let id = schedule.id.to_string();
+        [schedule.name, schedule.agent, schedule.creator, schedule.recurrence, state, next, id]
     };
     let none = "no schedules; add one with `ironctl schedule add AGENT PROMPT --every 1d`";
-    at.out.list(all, none, ["NAME", "AGENT", "CREATOR", "TIMES", "STATE", "NEXT"], row)
+    let columns = Columns::new(["NAME", "AGENT", "CREATOR", "TIMES", "STATE", "NEXT", "ID"]);
+    at.out.list(all, none, columns.with_least(&["ID"]), row)
 }
 
 fn print(at: &At, schedule: &ScheduleView) -> Result<(), Error> {

@@ -25,7 +25,7 @@ pub enum Action {
     Add(installed::Add),
     /// Make a key, sign the skill that comes with ironctl, and install it for an agent
     Demo(demo::Demo),
-    /// List the skills of an agent
+    /// List the skills of all agents, or of one
     List(installed::List),
     /// Show a skill at the sources
     Show(installed::Show),

@@ -52,7 +52,7 @@ impl Finding {
     fn about_rights(&self) -> Option<String> {
         Some(match self {
             Self::AllowanceOpen { agent, person, tool, uses_left, .. } => {
-                format!("agent {agent} repeats {tool} for {person} without a question, {uses_left} more times")
+                format!("agent {agent} repeats {tool} for {person} without a question; uses left: {uses_left}")
             }
             Self::SecretOld { days, used_by, .. } => {
                 let used = if used_by.is_empty() { "nothing".to_owned() } else { used_by.join(", ") };
@@ -88,12 +88,14 @@ impl Finding {
             }
             Self::DecidedBy { roles, approvals, .. } => {
                 let roles: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-                format!("{approvals} of the roles {} must approve", roles.join(", "))
+                format!("{approvals} of {} must approve", roles.join(" or "))
             }
             Self::DecidersWithoutPlace { .. } => {
                 "no owner and no admin is notified of requests while away from this host".to_owned()
             }
-            Self::PersonWithoutPlace { .. } => "the host notifies this person of requests nowhere".to_owned(),
+            Self::PersonWithoutPlace { .. } => {
+                "this person has no place where the host notifies them of requests".to_owned()
+            }
             Self::BackupMissing => "this home has no backup".to_owned(),
             Self::BackupOld { days } => format!("the newest backup is {days} days old"),
             Self::BackupUnverified { .. } => "the newest backup was not checked".to_owned(),

@@ -47,12 +47,15 @@ pub async fn threads(
         let titled = own.into_iter().map(|session| Ok((items::title(tx, &session, &record.wrapping)?, session)));
         Ok::<_, Error>((titled.collect::<Result<Vec<_>, Error>>()?, more))
     };
-    let view = |(title, session): (Option<String>, store::Session)| Thread {
+    let (own, more) = api.record.state.read(read).await?;
+    Ok(Json(Threads { threads: own.into_iter().map(|(title, session)| view(title, session)).collect(), more }))
+}
+
+fn view(title: Option<String>, session: store::Session) -> Thread {
+    Thread {
         title,
         thread: Some(session.origin.thread_id).filter(|name| !name.is_empty()),
         session_id: session.id,
         last_active_at: ironclaw_ledger::rfc3339(session.last_active_at),
-    };
-    let (own, more) = api.record.state.read(read).await?;
-    Ok(Json(Threads { threads: own.into_iter().map(view).collect(), more }))
+    }
 }

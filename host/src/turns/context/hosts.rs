@@ -96,11 +96,13 @@ fn repositories(grant: &Grant, pushes: bool) -> String {
         };
         *found.entry(repository.to_owned()).or_default() |= service == GIT_RECEIVES;
     }
-    let shown = |(repository, receives): (String, bool)| {
-        let push = if receives && pushes { format!(" (also {GIT_PUSH})") } else { String::new() };
-        format!("{repository}{push}")
-    };
-    let shown: Vec<String> = found.into_iter().map(shown).collect();
+    let shown: Vec<String> = found
+        .into_iter()
+        .map(|(repository, receives)| match receives && pushes {
+            true => format!("{repository} (also {GIT_PUSH})"),
+            false => repository,
+        })
+        .collect();
     format!("git repositories {}", shortened(&shown))
 }
 

@@ -6,13 +6,12 @@ use crate::support::terminal;
 /// The width of the terminal.
 const COLUMNS: usize = 80;
 
-/// The lists and pages that a person reads.
-const LISTS: [&[&str]; 24] = [
+/// The lists that a person reads.
+const LISTS: [&[&str]; 22] = [
     &["status"],
     &["usage"],
     &["inbox"],
     &["agent", "list"],
-    &["agent", "show", "a"],
     &["session", "list"],
     &["schedule", "list"],
     &["change", "list"],
@@ -24,7 +23,6 @@ const LISTS: [&[&str]; 24] = [
     &["token", "list"],
     &["model", "list"],
     &["mcp", "list"],
-    &["mcp", "show", "demo"],
     &["tool", "list"],
     &["memory", "list", "notes"],
     &["skill", "list", "--agent", "a"],
@@ -34,6 +32,9 @@ const LISTS: [&[&str]; 24] = [
     &["audit", "tail"],
 ];
 
+/// The pages that a person reads, with the most lines of each: a line for each part, and the description of each tool.
+const PAGES: [(&[&str], usize); 2] = [(&["agent", "show", "a"], 40), (&["mcp", "show", "demo"], 60)];
+
 /// The most lines of a row, and of all that is not a row. A column that became unreadable makes more.
 const LINES_OF_A_ROW: usize = 4;
 const OTHER_LINES: usize = 24;
@@ -41,17 +42,20 @@ const OTHER_LINES: usize = 24;
 /// Reads every list, and checks that each line fits the terminal and that no row takes a screen.
 pub(super) fn read(host: &TestHost) {
     let (mut wide, mut long) = (Vec::new(), Vec::new());
-    for list in LISTS {
-        let mut command = host.command("ironctl");
-        command.arg("--home").arg(&host.home).args(list).env("TERM", "xterm");
-        let seen = terminal::run(command, &[" -- "], |_| String::new());
-        assert_eq!(seen.code, 0, "{list:?}: {:#?}", seen.lines);
+    let lists = LISTS.into_iter().map(|list| {
         let shown = host.ctl(&[&["--json"], list].concat());
         // A list is an array, or an object on each line.
         let rows = serde_json::from_str::<Vec<serde_json::Value>>(&shown.stdout)
             .map_or(shown.stdout.lines().count(), |rows| rows.len());
-        if seen.lines.len() > rows * LINES_OF_A_ROW + OTHER_LINES {
-            long.push(format!("{list:?}: {rows} rows in {} lines", seen.lines.len()));
+        (list, rows * LINES_OF_A_ROW + OTHER_LINES)
+    });
+    for (list, lines_max) in lists.chain(PAGES) {
+        let mut command = host.command("ironctl");
+        command.arg("--home").arg(&host.home).args(list).env("TERM", "xterm");
+        let seen = terminal::run(command, &[" -- "], |_| String::new());
+        assert_eq!(seen.code, 0, "{list:?}: {:#?}", seen.lines);
+        if seen.lines.len() > lines_max {
+            long.push(format!("{list:?}: {} lines of at most {lines_max}", seen.lines.len()));
         }
         println!("$ ironctl {}", list.join(" "));
         for line in &seen.lines {

@@ -101,11 +101,12 @@ impl Job {
     /// Grants an agent exactly these directories, each with its name as its place, read-only or not.
     fn grant(&self, agent: &str, mounts: &[(&str, bool)]) {
         let source = |name: &str| self.beside.path().canonicalize().expect("an existing path").join(name);
-        let mount = |(name, read_only): &(&str, bool)| {
+        let mount = |name: &str, read_only| {
             let target = format!("/{}", Path::new(name).file_name().expect("a name").to_string_lossy());
             json!({ "source": source(name), "target": target, "read_only": read_only })
         };
-        self.host.change(agent, "mounts", &mounts.iter().map(mount).collect());
+        let granted = mounts.iter().map(|&(name, read_only)| mount(name, read_only)).collect();
+        self.host.change(agent, "mounts", &granted);
     }
 
     fn sent(&self) -> Vec<Value> {

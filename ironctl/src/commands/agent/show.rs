@@ -1,6 +1,6 @@
 //! `ironctl agent show`: an agent and everything that it can do, in groups.
 //!
-//! Never leaves out a part that the host sent, except digests. See [`crate::commands::agent`].
+//! Shows each right that the host sent. See [`crate::commands::agent`].
 
 use super::connection;
 use crate::clock;
@@ -55,7 +55,7 @@ pub fn print(out: Output, agent: &Agent) -> Result<(), Error> {
         agent.wirings.iter().map(|wiring| format!("{}: {}", wiring.channel, connection::rules(wiring))),
     );
     let added = clock::to_the_minute(&agent.created_at);
-    page.add("id", [format!("{}, {} sessions, added {added}", agent.id, agent.sessions)]);
+    page.add("id", [format!("{}, sessions: {}, added {added}", agent.id, agent.sessions)]);
     out.table(["AGENT", agent.name.as_str()], page.rows)
 }
 
@@ -133,9 +133,12 @@ fn skill(InstalledSkill { name, version, state, pinned, .. }: &InstalledSkill) -
 }
 
 fn schedule(found: &ScheduleView) -> String {
-    let ScheduleView { id, recurrence, may, reply_to, state, .. } = found;
+    let ScheduleView { id, name, recurrence, may, flows, reply_to, state, .. } = found;
     let may = if may.is_empty() { "read".to_owned() } else { format!("read {}", may.join(" ")) };
-    format!("{id} {recurrence}, {state}, may {may}, to {reply_to}")
+    let from = |from: &[String]| if from.is_empty() { "no directory".to_owned() } else { from.join(" ") };
+    let sends: String =
+        flows.iter().map(|flow| format!(", sends text of {} to {}", from(&flow.from), flow.to)).collect();
+    format!("{name} ({id}) {recurrence}, {state}, may {may}, to {reply_to}{sends}")
 }
 
 fn allowance(one: &Allowance) -> String {

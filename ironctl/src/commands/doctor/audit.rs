@@ -12,7 +12,7 @@ use serde::Serialize;
 /// Columns of the level and the gap behind it.
 const INDENT: usize = 8;
 
-/// Columns without a terminal, and at most.
+/// Columns at most.
 const COLUMNS_MAX: usize = 100;
 
 /// Columns of an output that is no terminal.

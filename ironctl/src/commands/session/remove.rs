@@ -50,7 +50,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
     if count == 0 {
         return at.out.result(&json!({ "removed": [] }), "no session is that old");
     }
-    at.out.confirm(&format!("remove {count} sessions and erase their content"), yes)?;
+    at.out.confirm(&format!("remove sessions and erase their content: {count}"), yes)?;
     let mut removed = Vec::new();
     for session in old {
         let id = session.status.id.to_string();
@@ -61,10 +61,10 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
             Err(error) => return Err(error),
         }
     }
-    at.out.result(&json!({ "removed": removed }), format!("removed {} of {count} sessions", removed.len()))?;
+    at.out.result(&json!({ "removed": removed }), format!("sessions removed: {} of {count}", removed.len()))?;
     match removed.len() == count {
         true => Ok(()),
-        false => Err(Error::failed("session_not_removed", format!("{} sessions stay", count - removed.len()))),
+        false => Err(Error::failed("session_not_removed", format!("sessions that stay: {}", count - removed.len()))),
     }
 }
 
