@@ -4,6 +4,7 @@
 
 use super::secret::SecretValue;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The word for the default endpoint of the host, used in place of a name.
 pub const DEFAULT_MODEL: &str = "default";
@@ -17,6 +18,33 @@ crate::words! {
         Anthropic = "anthropic",
         /// Rules instead of a model: no network, no cost, and deterministic answers.
         Scripted = "scripted",
+    }
+}
+
+/// What an operator sets for one endpoint, in place of the settings of the host and of the profile of its provider.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EndpointSettings {
+    /// Most tokens of one output; absent for `model.output_tokens_max`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_tokens_max: Option<u32>,
+    /// Tokens that its model reads: prompt and output together. Absent if nobody said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// Most bytes of the definitions of tools of MCP servers in a request; with more, the agent gets `find_tools`. Absent for the setting
+    /// of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_definitions_bytes_max: Option<u64>,
+    /// Values that replace those of the profile of its provider, by name of the quirk.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quirks: BTreeMap<String, String>,
+}
+
+impl EndpointSettings {
+    /// Returns whether nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -47,6 +75,9 @@ pub struct Model {
     /// True if its model takes images.
     #[serde(default)]
     pub images: bool,
+    /// What an operator set for it.
+    #[serde(default, skip_serializing_if = "EndpointSettings::is_default")]
+    pub settings: EndpointSettings,
     /// True if it is the default of the host.
     pub default: bool,
     /// Names of the agents that use it.
@@ -95,6 +126,9 @@ pub struct NewModel {
     /// True if its model takes images.
     #[serde(default)]
     pub images: bool,
+    /// What is set for it.
+    #[serde(default, skip_serializing_if = "EndpointSettings::is_default")]
+    pub settings: EndpointSettings,
     /// True if it becomes the default.
     #[serde(default)]
     pub default: bool,

@@ -116,6 +116,7 @@ fn candidate(server: &Server, kind: Kind, streams: bool) -> Candidate {
         prices: Prices::default(),
         streams,
         takes_images: false,
+        settings: Default::default(),
     };
     let endpoints = endpoint::open(&ironclaw_model::Config::default(), vec![spec]).expect("it opens");
     Candidate { endpoint: endpoints.get("local").expect("it is there").clone(), key: None }

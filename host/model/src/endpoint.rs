@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 pub use super::prices::Prices;
-pub use super::spec::{Kind, Spec};
+pub use super::spec::{EndpointSettings, Kind, Spec};
 
 const CHAIN_MAX: usize = 8;
 /// Attempts at an endpoint that others follow in the chain.

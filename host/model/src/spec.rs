@@ -6,6 +6,7 @@ use super::prices::Prices;
 use super::{Prompt, Usage, scripted};
 use url::Url;
 
+pub use ironclaw_contract::operator::EndpointSettings;
 pub use ironclaw_contract::operator::ModelKind as Kind;
 
 /// Spec of an endpoint from the operator.
@@ -28,6 +29,8 @@ pub struct Spec {
     pub streams: bool,
     /// `true` if its model takes images.
     pub takes_images: bool,
+    /// What the operator set in place of the settings of the host and of the profile.
+    pub settings: EndpointSettings,
 }
 
 impl Spec {
@@ -58,6 +61,7 @@ impl Spec {
             prices: Prices::default(),
             streams: false,
             takes_images: false,
+            settings: EndpointSettings::default(),
         }
     }
 }

@@ -285,6 +285,7 @@ fn wanted(new: NewModel) -> EndpointRequest {
         prices: Prices { input: new.input_price_micros, output: new.output_price_micros },
         streams: new.streams,
         takes_images: new.images,
+        settings: new.settings,
     }
 }
 
@@ -440,6 +441,7 @@ fn view(spec: Spec, created_at: Option<i64>) -> Model {
         output_price_micros: spec.prices.output,
         streams: spec.streams,
         images: spec.takes_images,
+        settings: spec.settings,
         default: false,
         agents: Vec::new(),
         broken: None,

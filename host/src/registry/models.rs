@@ -9,7 +9,7 @@ use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::operator::{DEFAULT_MODEL, LedgerEvent};
 use ironclaw_ledger::Entry;
-use ironclaw_model::endpoint::{Kind, Prices, Spec};
+use ironclaw_model::endpoint::{EndpointSettings, Kind, Prices, Spec};
 use ironclaw_model::{check_url, scripted};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
@@ -61,6 +61,8 @@ pub struct EndpointRequest {
     pub streams: bool,
     /// `true` if its model takes images.
     pub takes_images: bool,
+    /// What is set for it in place of the settings of the host and of the profile.
+    pub settings: EndpointSettings,
 }
 
 /// Checks the properties of an endpoint and returns its specification, without the record.
@@ -68,7 +70,8 @@ pub struct EndpointRequest {
 /// # Errors
 /// A refusal that names the first error.
 pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
-    let EndpointRequest { name, kind, base_url, model, key, fallbacks, prices, streams, takes_images } = wanted;
+    let EndpointRequest { name, kind, base_url, model, key, fallbacks, prices, streams, takes_images, settings } =
+        wanted;
     if !secrets::is_name(&name) {
         let refusal =
             Refusal::new(DenialCode::ModelName, format!("{} is not a valid name of a model endpoint", quoted(name)));
@@ -90,7 +93,18 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
             return Err(Refusal::new(DenialCode::ModelMalformed, message));
         }
         let model = String::new();
-        return Ok(Spec { name, kind, base_url: None, model, key: None, fallbacks, prices, streams, takes_images });
+        return Ok(Spec {
+            name,
+            kind,
+            base_url: None,
+            model,
+            key: None,
+            fallbacks,
+            prices,
+            streams,
+            takes_images,
+            settings,
+        });
     }
     let Some(base_url) = base_url else {
         let refusal = Refusal::new(DenialCode::UrlMissing, format!("model endpoint {name} has no address"));
@@ -107,7 +121,7 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
         return Err(refusal.hint("use the provider's name for it: --model ID"));
     }
     let key = key.map(|key| secrets::named(&key)).transpose()?.map(|key| key.as_str().to_owned());
-    Ok(Spec { name, kind, base_url: Some(base_url), model, key, fallbacks, prices, streams, takes_images })
+    Ok(Spec { name, kind, base_url: Some(base_url), model, key, fallbacks, prices, streams, takes_images, settings })
 }
 
 fn check_fallbacks(name: &str, fallbacks: &[String]) -> Result<(), Refusal> {
@@ -171,6 +185,7 @@ fn stored_model(row: Model) -> Stored {
         prices: Prices { input: input.unwrap_or_default(), output: output.unwrap_or_default() },
         streams: row.streams,
         takes_images: row.takes_images,
+        settings: row.settings,
     };
     Stored { spec, unreadable, created_at: row.created_at }
 }
@@ -249,6 +264,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
         output_price: price(spec.prices.output),
         streams: spec.streams,
         takes_images: spec.takes_images,
+        settings: spec.settings.clone(),
         created_at,
         fallbacks: spec.fallbacks.clone(),
     };

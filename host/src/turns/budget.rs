@@ -214,6 +214,7 @@ mod tests {
             prices: Prices { input: price, output: price },
             streams: false,
             takes_images: false,
+            settings: Default::default(),
         };
         let prompt = Prompt { purpose: Purpose::Reply, system: "a".repeat(400), tools: Vec::new(), parts: Vec::new() };
         let of = |specs: &[Spec]| Spent::from(estimate(&prompt, specs.iter()));

@@ -25,3 +25,5 @@ ALTER TABLE egress_grants ADD COLUMN used_at INTEGER;
 UPDATE egress_grants SET granted_at = unixepoch() * 1000;
 ALTER TABLE agent_skills ADD COLUMN used_at INTEGER;
 UPDATE agent_skills SET used_at = unixepoch() * 1000;
+-- What an operator set for an endpoint in place of the settings of the host and of the profile of its provider, JSON.
+ALTER TABLE models ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';

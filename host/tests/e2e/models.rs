@@ -38,6 +38,7 @@ pub(crate) fn spec(name: &str, (kind, streams): (Kind, bool), base: &str) -> Spe
         prices: Prices { input: 1_000_000, output: 2_000_000 },
         streams,
         takes_images: false,
+        settings: Default::default(),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::operator::{
-    AgentModel, KeptModel, Model, ModelKind, ModelPreset, NewModel, NewSecret, NewSecretValue, Secret, SecretSource,
-    SecretValue, TestedModel,
+    AgentModel, EndpointSettings, KeptModel, Model, ModelKind, ModelPreset, NewModel, NewSecret, NewSecretValue,
+    Secret, SecretSource, SecretValue, TestedModel,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -25,6 +25,7 @@ fn bare() -> NewModel {
         output_price_micros: 0,
         streams: true,
         images: false,
+        settings: EndpointSettings::default(),
         default: false,
         replace: false,
         test: true,
@@ -46,6 +47,12 @@ pub(super) fn shapes() -> Vec<Shape> {
         used_by: vec![],
         ..stored.clone()
     };
+    let settings = EndpointSettings {
+        output_tokens_max: Some(2048),
+        context_tokens: Some(8192),
+        tool_definitions_bytes_max: Some(4096),
+        quirks: [("limit_field".to_owned(), "max_completion_tokens".to_owned())].into(),
+    };
     let new = NewModel {
         name: "openai".to_owned(),
         base_url: Some("https://api.openai.com/v1".to_owned()),
@@ -55,6 +62,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         input_price_micros: 400_000,
         output_price_micros: 1_600_000,
         images: true,
+        settings: settings.clone(),
         default: true,
         ..bare()
     };
@@ -69,6 +77,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         output_price_micros: 0,
         streams: false,
         images: false,
+        settings: EndpointSettings::default(),
         default: false,
         agents: vec![],
         broken: None,
@@ -85,6 +94,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         output_price_micros: 1_600_000,
         streams: true,
         images: true,
+        settings,
         default: true,
         agents: vec!["assistant".to_owned()],
         broken: None,

@@ -5,6 +5,7 @@
 use crate::rows::rows;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
 use ironclaw_model::Usage;
+use ironclaw_model::endpoint::EndpointSettings;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use rusqlite::{Params, params};
 
@@ -27,6 +28,8 @@ rows! {
         pub streams: bool,
         /// True if its model takes images.
         pub takes_images: bool,
+        /// What an operator set for it, JSON.
+        pub settings: EndpointSettings as json,
         /// Milliseconds since the epoch.
         pub created_at: i64,
         /// Names of its fallbacks, in the order of their use.
@@ -45,7 +48,7 @@ pub fn all(tx: &ReadTx<'_>) -> Result<Vec<Model>, Error> {
 pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO models (name, kind, base_url, model, secret, input_price, output_price, streams, takes_images, \
-         created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+         created_at, settings) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
             new.name,
             new.kind,
@@ -56,7 +59,8 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
             new.output_price,
             new.streams,
             new.takes_images,
-            new.created_at
+            new.created_at,
+            serde_json::to_string(&new.settings).expect("texts and numbers are JSON")
         ],
     )?;
     for (position, fallback) in new.fallbacks.iter().enumerate() {

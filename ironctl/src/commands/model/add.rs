@@ -10,7 +10,7 @@ use crate::commands::usage;
 use crate::failure::Error;
 use crate::probe;
 use crate::secret_input::{self, Typed};
-use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue, routes};
+use ironclaw_contract::operator::{EndpointSettings, KeptModel, ModelPreset, NewModel, SecretValue, routes};
 use std::env;
 
 /// Options of `ironctl model add`.
@@ -108,6 +108,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
         output_price_micros: args.price_out.unwrap_or(0),
         streams: !args.no_stream,
         images: args.images,
+        settings: EndpointSettings::default(),
         default: args.default,
         replace: args.replace,
         test: !args.no_test,
