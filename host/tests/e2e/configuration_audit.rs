@@ -222,17 +222,24 @@ fn each_finding_is_gone_once_its_commands_were_run() {
         policy: [("[call.exec]".to_owned(), ["roles = [\"owner\", \"member\"]".to_owned()].into())].into(),
     };
     let mut before = open_findings(&fixture.host);
-    // The policy last: it can ask for another person than the one who types the commands.
-    let next = |findings: &[Value]| {
-        let of_policy = |finding: &&Value| finding["edit"]["file"] == "policy.toml";
-        findings.iter().find(|finding| !of_policy(finding)).or(findings.first()).cloned()
+    // First those that the commands of others end too. The policy last: it can ask for another person than the one who types.
+    let rank = |finding: &&Value| match kind(finding).as_str() {
+        "allowance_open" | "tools_unused" => 0,
+        _ if finding["edit"]["file"] == "policy.toml" => 2,
+        _ => 1,
     };
+    let next = |findings: &[Value]| findings.iter().min_by_key(rank).cloned();
     while let Some(finding) = next(&before) {
         operator.mend(&finding);
         let after = open_findings(&fixture.host);
         assert!(!after.contains(&finding), "its commands change nothing: {finding}");
         mended.insert(kind(&finding));
         before = after;
+        if kind(&finding) == "tools_unused" {
+            // A right that is young is not unused; it still has a finding of its own.
+            fixture.host.ctl(&["agent", "set", "a", "--add-tool", "run_command", "--yes"]).ok();
+            before = open_findings(&fixture.host);
+        }
         assert!(mended.len() <= ALL.len() + 2, "{mended:?}");
     }
     let missed: Vec<&str> = ALL.into_iter().filter(|kind| !mended.contains(*kind)).collect();

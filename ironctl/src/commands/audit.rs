@@ -3,6 +3,8 @@
 //! Never opens the ledger itself, and never trusts a running host with its own verification: `ironclaw-host audit` does both. See
 //! [`crate::commands::why`] for one message.
 
+mod tail;
+
 use crate::at::At;
 use crate::failure::Error;
 use crate::host_binary::{self, Offline};
@@ -64,7 +66,7 @@ pub enum Action {
 /// Runs a verb that only reads by the host's binary, and passes on its exit code.
 pub async fn run(at: &At, action: &Action) -> Result<(), Error> {
     let offline = match action {
-        Action::Tail { n } => Offline::host(&["audit", "tail", "-n"])?.arg(n.to_string()).at(&at.home),
+        Action::Tail { n } => return tail::run(at, *n),
         Action::Verify { file, heads, key } => {
             let mut offline = Offline::host(&["audit", "verify"])?;
             offline = match file {
