@@ -86,3 +86,16 @@ fn lines_that_are_not_sent_are_named_at_the_end() {
     terminal.end_after("not sent: thr\r\n", 0);
     assert_eq!(said(&host), ["one"]);
 }
+
+#[test]
+fn lines_of_one_read_are_each_a_message() {
+    let host = FakeHost::new(|line, _| conversation(line, "hi"));
+    let mut terminal = Terminal::running(&host, &["chat", "assistant"], Some(100));
+    terminal.type_in("one\rtwo\rthree\rfo");
+    terminal.wait_for("you> three");
+    terminal.wait_for("you> fo");
+    terminal.type_in("ur\r");
+    let seen = terminal.leave();
+    assert_eq!(said(&host), ["one", "two", "three", "four"]);
+    assert_eq!(seen.matches("assistant> hi").count(), 4, "{seen}");
+}
