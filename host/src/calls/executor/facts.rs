@@ -103,6 +103,7 @@ pub fn for_supposed(
     let SupposedTurn { principal, person, scope, has_external, typed, of_schedule, of_agents } = turn;
     let loopback = settings.host_policy.egress.loopback();
     let grants = egress::grants_of(tx, agent.id, loopback)?;
+    let flows = flows::held(tx, agent.id, person, &of_schedule)?;
     let held = destinations::list_for_agent(tx, agent.id)?.into_iter().map(|destination| {
         let denied = chain::supposed_denial(tx, &settings.agents, person, agent.id, &destination)?;
         Ok(judged_destination(destination, denied))
@@ -117,7 +118,7 @@ pub fn for_supposed(
         of_agents,
         is_of_schedule: false,
         destinations: held.collect::<Result<_, Error>>()?,
-        flows: Vec::new(),
+        flows,
         position: None,
     })
 }

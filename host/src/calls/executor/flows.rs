@@ -10,6 +10,7 @@ use crate::registry::tools::{FIND_TOOLS, READ_SKILL, SEND_FILE, SEND_MESSAGE};
 use crate::turns::calls::{self, CallRow, CallState, OpenFlow};
 use crate::turns::items::Recorded;
 use crate::turns::turn::{self, Turn};
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -52,22 +53,33 @@ pub(super) fn open(
     of_schedule: &OfTurn,
     key: &ContentKey,
 ) -> Result<Vec<OpenFlow>, Error> {
-    // A flow is for the prompt of its person.
-    if of_schedule.flows.is_empty() || !of_schedule.is_typed {
+    if of_schedule.flows.is_empty() {
         return Ok(Vec::new());
     }
-    let (agent, creator) = (crate::sessions::store::agent_of(tx, turn.session)?.id, turn.person()?);
-    let mut open = Vec::new();
-    for flow in &of_schedule.flows {
-        if flows::lost(tx, agent, creator, flow)?.is_none() {
-            open.push(OpenFlow { flow: flow.clone(), is_covering: false });
-        }
-    }
+    let agent = crate::sessions::store::agent_of(tx, turn.session)?.id;
+    let mut open = held(tx, agent, turn.person()?, of_schedule)?;
     if open.is_empty() {
         return Ok(open);
     }
     let sources = sources(tx, turn, &mounts::list_for_agent(tx, agent)?, key)?;
     open.iter_mut().for_each(|open| open.is_covering = sources.are_of(&open.flow));
+    Ok(open)
+}
+
+/// Returns the flows of a schedule that still hold, as a run has them that read nothing yet.
+pub(super) fn held(
+    tx: &ReadTx<'_>,
+    agent: AgentId,
+    creator: PersonId,
+    of_schedule: &OfTurn,
+) -> Result<Vec<OpenFlow>, Error> {
+    let mut open = Vec::new();
+    // A flow is for the prompt of its person.
+    for flow in of_schedule.flows.iter().filter(|_| of_schedule.is_typed) {
+        if flows::lost(tx, agent, creator, flow)?.is_none() {
+            open.push(OpenFlow { flow: flow.clone(), is_covering: true });
+        }
+    }
     Ok(open)
 }
 

@@ -175,6 +175,14 @@ fn monday_job_runs_five_times_without_a_question() {
         assert_eq!((sent.len(), &sent[count - 1]["text"]), (count, &json!("the tulips came up")));
         assert_eq!(sent[count - 1]["sender"], "ann");
     }
+    for (to, status) in [("me", "permitted"), ("bob", "refused")] {
+        let arguments = json!({ "to": to, "text": "x" }).to_string();
+        let words = ["--json", "explain", "a", "send_message", &arguments, "--schedule", "monday"];
+        let explained = host.ctl(&words).ok().json();
+        let situations = explained["situations"].as_array().expect("a list");
+        let run = situations.iter().find(|situation| situation["request"] == "schedule").expect("a run");
+        assert_eq!(run["status"], status, "{to}: {run}");
+    }
     assert_eq!((job.incidents(), host.entries("request.asked").len()), (0, 0));
     assert!(host.entries("call.would_have_blocked").is_empty());
     // All runs have one session beside the chat of the person.
