@@ -17,6 +17,7 @@ use ironclaw_contract::seam::change::{self, ReplyTo, RunContext};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::facts;
 use ironclaw_store::tables::schedules as table;
 use ironclaw_store::tables::sessions::{Origin, ScheduleRuns};
 use ironclaw_text::excerpt::quoted;
@@ -158,6 +159,8 @@ pub fn resume(tx: &mut WriteTx<'_>, row: &Schedule, by: By) -> Result<i64, Denie
         return Err(wrong_state(row, "its time has passed").into());
     };
     table::set_state(tx, row.id, State::Active, None, Some(next))?;
+    let attended = facts::schedules_attended(tx)?;
+    table::set_attended_at(tx, row.id, attended)?;
     entry(LedgerEvent::ScheduleResumed, row, by).append(tx)?;
     Ok(next)
 }

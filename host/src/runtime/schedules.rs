@@ -69,7 +69,8 @@ pub fn come(
     // By other rules of its zone, the recorded time is no time of the schedule.
     let next = match next_time::expected(tx, &row, &series, moment.now, moment.attended)? {
         Some(first) if first <= moment.now => {
-            let plan = catch_up::plan(&series, first, moment, row.catch_up);
+            let own = Moment { attended: next_time::attended(&row, moment.attended), ..*moment };
+            let plan = catch_up::plan(&series, first, &own, row.catch_up);
             let is_busy = is_busy(tx, id)?;
             for (due, fate) in plan.come {
                 // A late time waits for the one before it; a time that has just come does not.

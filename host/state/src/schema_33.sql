@@ -10,6 +10,7 @@ ALTER TABLE calls ADD COLUMN bound TEXT;
 ALTER TABLE schedules ADD COLUMN name TEXT NOT NULL DEFAULT '';           -- unique for its agent and creator
 ALTER TABLE schedules ADD COLUMN context TEXT NOT NULL DEFAULT 'fresh';   -- fresh or continue
 ALTER TABLE schedules ADD COLUMN flows TEXT NOT NULL DEFAULT '[]';        -- JSON list of tool, destination and directories
+ALTER TABLE schedules ADD COLUMN attended_at INTEGER;                    -- milliseconds: see catch_up.rs
 UPDATE schedules SET name = id;
 CREATE INDEX schedules_by_name ON schedules (name);
 

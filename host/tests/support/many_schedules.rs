@@ -35,6 +35,7 @@ pub(crate) fn row((agent, creator): (AgentId, PersonId), series: &Series, catch_
         state: schedules::State::Active,
         reason: None,
         next_due: series.next_after(series.anchor),
+        attended_at: None,
         failing_since: None,
         created_at: series.anchor,
     }

@@ -13,6 +13,9 @@ use ironclaw_state::{Error, ReadTx, WriteTx};
 use ironclaw_store::tables::facts;
 use ironclaw_store::tables::schedules as table;
 
+/// The host records the time up to which it dealt with schedules once in this time, in milliseconds.
+pub const ATTENDED_RECORDED_EVERY_MS: i64 = 600_000;
+
 /// Returns the first time of a schedule after an instant that has no row.
 pub fn first_free(tx: &ReadTx<'_>, row: &Schedule, series: &Series, after: i64) -> Result<Option<i64>, Error> {
     let mut next = series.next_after(after.max(row.anchor));
@@ -48,6 +51,13 @@ pub fn expected(
         Some(held) if !series.has(held) => first_free(tx, row, series, now.min(attended).min(held - 1)),
         Some(_) | None => first_free(tx, row, series, now),
     }
+}
+
+/// Returns the time up to which the host dealt with this schedule, of the time up to which it dealt with schedules. A schedule whose next
+/// time was counted after the clock was set back has its own times up to there.
+pub fn attended(row: &Schedule, attended: i64) -> i64 {
+    let is_newer = |at: i64| attended.saturating_sub(at) > ATTENDED_RECORDED_EVERY_MS;
+    if row.attended_at.is_none_or(is_newer) { attended } else { i64::MIN }
 }
 
 /// Returns whether [`correct`] would change something.

@@ -7,6 +7,7 @@ use super::attendance::Attendance;
 use super::{Context, come, outcome, start_next};
 use crate::registry::latch::Latch;
 use crate::registry::schedules::catch_up::Moment;
+use crate::registry::schedules::next_time::ATTENDED_RECORDED_EVERY_MS;
 use crate::registry::schedules::{self, OccurrenceState, next_time};
 use crate::runtime::pipeline::Inbound;
 use ironclaw_contract::ids::{ScheduleId, SessionId};
@@ -32,9 +33,6 @@ const CHECKED_AT_ONCE: usize = 256;
 
 /// The pause between two checks of all next times: the rules of a zone may have changed.
 const CHECKED_EVERY: Duration = Duration::from_secs(3600);
-
-/// The attended time is recorded after this many milliseconds.
-const RECORDED_EVERY_MS: i64 = 600_000;
 
 /// The ledger entries that wake the worker.
 enum Watch {
@@ -207,7 +205,7 @@ impl ScheduleWorker {
 
     /// Records the attended time, now and then, and once it went back.
     async fn record_attended(&mut self, attended: i64) -> Result<(), Error> {
-        let is_due = |recorded: i64| attended < recorded || attended - recorded >= RECORDED_EVERY_MS;
+        let is_due = |recorded: i64| attended < recorded || attended - recorded >= ATTENDED_RECORDED_EVERY_MS;
         if self.recorded.is_none_or(is_due) {
             let set = move |tx: &mut WriteTx<'_>| facts::set(tx, Fact::SchedulesAttended, attended);
             self.inbound.record.state.write(set).await?;

@@ -52,6 +52,9 @@ rows! {
         pub reason: Option<String>,
         /// The next time, milliseconds since the epoch; only of an active schedule.
         pub next_due: Option<i64>,
+        /// The time up to which the host had dealt with schedules when the next time was last counted from the present, milliseconds
+        /// since the epoch. It is later than that present if the clock was set back before.
+        pub attended_at: Option<i64>,
         /// The time of the first failure since the last success.
         pub failing_since: Option<i64>,
         /// Milliseconds since the epoch.
@@ -124,7 +127,7 @@ pub fn update(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
     tx.execute(
         "UPDATE schedules SET prompt = ?2, written_by = ?3, kind = ?4, recurrence = ?5, zone = ?6, anchor = ?7, catch_up = ?8, \
          may = ?9, channel = ?10, platform_id = ?11, thread_id = ?12, state = ?13, reason = ?14, next_due = ?15, name = ?16, \
-         flows = ?17, context = ?18 WHERE id = ?1",
+         flows = ?17, context = ?18, attended_at = ?19 WHERE id = ?1",
         params![
             new.id,
             new.prompt,
@@ -143,7 +146,8 @@ pub fn update(tx: &mut WriteTx<'_>, new: &Schedule) -> Result<(), Error> {
             new.next_due,
             new.name,
             canonical::to_string(&new.flows),
-            new.context
+            new.context,
+            new.attended_at
         ],
     )?;
     Ok(())
@@ -160,6 +164,11 @@ pub fn set_state(
     let sql = "UPDATE schedules SET state = ?2, reason = ?3, next_due = ?4, \
                prompt = CASE WHEN ?2 = 'removed' THEN '' ELSE prompt END WHERE id = ?1";
     tx.execute(sql, params![id, state, reason, next_due]).map(drop)
+}
+
+/// Sets the time up to which the host had dealt with schedules, for a schedule whose next time is counted from the present.
+pub fn set_attended_at(tx: &mut WriteTx<'_>, id: ScheduleId, attended: Option<i64>) -> Result<(), Error> {
+    tx.execute("UPDATE schedules SET attended_at = ?2 WHERE id = ?1", params![id, attended]).map(drop)
 }
 
 /// Sets the time of the first failure of a failing series, or ends the series.

@@ -64,6 +64,21 @@ fn clock_far_ahead_at_a_start_leaves_no_schedule_silent() {
 }
 
 #[test]
+fn times_of_a_schedule_added_after_a_jump_back_are_told() {
+    let mut clocked = Clocked::new("");
+    let begun = clocked.now();
+    let early = clocked.add("echo water", &["--every", "1h", "--catch-up", "skip"]);
+    clocked.set_clock(begun + DAY_MS + HOUR_MS / 2);
+    wait_for("missed times", || counted(&clocked.history(&early)) == 24);
+    clocked.set_clock(begun + 10_000);
+    wait_for_next(&clocked, &early, |next| next < begun + 2 * HOUR_MS);
+    let late = clocked.add("echo water", &["--every", "1h", "--catch-up", "skip"]);
+    // A time up to here was dealt with for the first schedule alone.
+    clocked.restart_at(begun + 12 * HOUR_MS + HOUR_MS / 2);
+    wait_for("missed times", || counted(&clocked.history(&late)) == 12);
+}
+
+#[test]
 fn clock_a_day_ahead_keeps_no_time_from_running() {
     let mut clocked = Clocked::new("");
     let begun = clocked.now();

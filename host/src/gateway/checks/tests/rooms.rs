@@ -36,6 +36,7 @@ fn fill_schedules(tx: &mut WriteTx<'_>, scene: &Scene, count: usize) {
             state: State::Active,
             reason: None,
             next_due: None,
+            attended_at: None,
             failing_since: None,
             created_at: 0,
         };

@@ -11,6 +11,7 @@ use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{RunContext, Schedule};
 use ironclaw_state::WriteTx;
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::facts;
 
 impl Apply for Schedule {
     fn apply(&self, tx: &mut WriteTx<'_>, approved: &Approved, _prepared: &Prepared) -> Result<String, Denied> {
@@ -91,6 +92,7 @@ fn row(tx: &WriteTx<'_>, approved: &Approved, agent: &Agent, wanted: &Schedule) 
         state: State::Active,
         reason: None,
         next_due: Some(next),
+        attended_at: facts::schedules_attended(tx)?,
         failing_since: None,
         created_at: now,
     })
