@@ -140,7 +140,10 @@ impl Random {
             0 => self.host.kill_host(),
             1 => {
                 self.down();
-                self.host.up_failing_at(POINTS[rng.usize(..POINTS.len())]);
+                // Work that waits may bring it to the point during its start.
+                self.host.set_env("IRONCLAW_FAILPOINT", Some(POINTS[rng.usize(..POINTS.len())]));
+                drop(self.host.ctl(&["up", "--detach"]));
+                self.host.set_env("IRONCLAW_FAILPOINT", None);
                 self.may_die = true;
                 self.renew();
                 self.say(rng);

@@ -136,7 +136,7 @@ impl Random {
         for entry in started {
             let digest = entry["data"]["arguments_digest"].as_str().expect("a digest");
             let text = view.texts.get(digest).unwrap_or_else(|| panic!("{entry} is about no post"));
-            assert!(texts.insert(text.clone()), "{text} was started twice: {entry}");
+            assert!(texts.insert(text.clone()), "{text} was started twice: {}", view.story_of_digest(digest));
         }
         for text in (1..=self.made).map(|number| format!("text{number}")) {
             let (arrived, checked) = (self.arrived(&text), self.arrived.get(&text).copied().unwrap_or(0));
@@ -195,6 +195,18 @@ impl View {
     fn is_approved(&self, text: &str) -> bool {
         let is_used = |request: &&Value| self.at("request.used", "request", word(request, "id")).is_some();
         self.requests.iter().filter(|request| request["arguments"]["body"] == text).any(|request| is_used(&request))
+    }
+
+    /// Returns every entry of the calls with these arguments and of their turns, for a failure.
+    fn story_of_digest(&self, digest: &str) -> String {
+        let of_digest = |entry: &&Value| entry["data"]["arguments_digest"] == digest;
+        let calls: Vec<&Value> = self.ledger.iter().filter(of_digest).map(|entry| &entry["data"]["call"]).collect();
+        let turns: Vec<&Value> = self.ledger.iter().filter(of_digest).map(|entry| &entry["data"]["turn"]).collect();
+        let told = |entry: &&Value| {
+            let is_in = |all: &[&Value], name: &str| entry["data"].get(name).is_some_and(|one| all.contains(&one));
+            is_in(&calls, "call") || is_in(&turns, "turn")
+        };
+        self.ledger.iter().filter(told).map(|entry| format!("\n{}", entry["canonical"])).collect()
     }
 
     fn story(&self, request: &Value) -> String {
