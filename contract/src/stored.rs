@@ -97,6 +97,7 @@ values!(
     ScheduleState,
     Senders,
     Sharing,
+    SignatureRule,
     TokenState,
     UnknownSenders,
     WrittenBy,
@@ -158,7 +159,7 @@ mod schemas {
         Commands, Decider, DestinationState, Engage, EntryType, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
         FindingArea, FindingLevel, Supposition,
         LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, ModelKind, NoCopy, OccurrenceState,
-        QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, RunContext, ScheduleState, SecretSource, Senders, SessionPhase,
+        QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, RunContext, ScheduleState, SecretSource, Senders, SessionPhase, SignatureRule,
         Sharing, SkillTrust, Speaker, StageOutcome, TokenState, UnknownSenders, ValueSource, WrittenBy,
         message::Status as "MessageStatus",
     );

@@ -3,6 +3,7 @@
 //! Plain data: never decides about a delivery. See [`crate::operator`].
 
 use super::agents::AgentWiring;
+use super::denial::DenialCode;
 use crate::ids::{DeliveryId, MessageId, SessionId};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,24 @@ crate::words! {
     pub enum ChannelKind {
         /// Signed HTTP in both directions, after the Standard Webhooks specification.
         Webhook = "webhook",
+    }
+
+    /// The rule about signatures that refused a request to a webhook.
+    pub enum SignatureRule {
+        /// No header of the request has a signature.
+        Missing = "signature_missing",
+        /// The headers are those of another product.
+        OtherProduct = "other_product",
+        /// A header of the signature is missing, or is there twice.
+        HeadersIncomplete = "headers_incomplete",
+        /// No signature has the form `v1,` and the base64 of 32 bytes.
+        Malformed = "signature_malformed",
+        /// No signature belongs to this id, time, body and secret, or no channel has this name.
+        Wrong = "signature_wrong",
+        /// The text of the secret signed, in place of the bytes that it encodes.
+        SecretAsText = "secret_as_text",
+        /// The bytes that the secret could encode signed, in place of its text.
+        SecretDecoded = "secret_decoded",
     }
 
     /// The receipt of a delivery.
@@ -37,6 +56,21 @@ impl Receipt {
     }
 }
 
+impl SignatureRule {
+    /// Returns a sentence for operators and for the manual.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Missing => "No header of the request has a signature.",
+            Self::OtherProduct => "The request has the signature headers of another product.",
+            Self::HeadersIncomplete => "A header of the signature is missing, or is there twice.",
+            Self::Malformed => "No signature of the request has the form `v1,` and the base64 of 32 bytes.",
+            Self::Wrong => "No signature of the request belongs to its id, time and body and to the secret.",
+            Self::SecretAsText => "The sender signs with the text of the secret, not with the bytes that it encodes.",
+            Self::SecretDecoded => "The sender decodes the secret, and the host uses its text.",
+        }
+    }
+}
+
 impl ChannelKind {
     /// Returns a sentence for the manual.
     pub const fn meaning(self) -> &'static str {
@@ -60,7 +94,8 @@ pub struct NewChannel {
     /// True if the receiver shows a delivery once even if the host sends it twice.
     #[serde(default)]
     pub idempotent: bool,
-    /// An existing signing secret, `whsec_…`; absent: the host makes one.
+    /// An existing signing secret: `whsec_` and base64, a list of at most two of them, or another text, whose bytes sign; absent: the host
+    /// makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
@@ -85,6 +120,9 @@ pub struct Channel {
     /// The senders who are linked to no person and wait for one, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingSender>,
+    /// The refused requests to it since the start of the host, the newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedRequests>,
     /// The URL for its messages on this machine, if the settings open a port for webhooks.
     pub hook: Option<String>,
     /// RFC 3339.
@@ -101,6 +139,9 @@ pub struct NewChannelMade {
     /// The signing secret that the host made, shown only in this answer; absent if the request had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// A remark on the reading of the given secret, if it could be read in two ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
 }
 
 /// `POST /v1/channels/{channel}/agents`.
@@ -158,6 +199,39 @@ pub struct WaitingSender {
     pub identity: String,
     /// RFC 3339, the time of the first message.
     pub since: String,
+}
+
+/// The requests to a channel that the host refused for one reason: in `GET /v1/channels`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RefusedRequests {
+    /// The code of the refusals.
+    pub code: DenialCode,
+    /// The rule about signatures; absent for another code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<SignatureRule>,
+    /// The number since the start of the host.
+    pub count: u64,
+    /// RFC 3339, the time of the newest.
+    pub last_at: String,
+}
+
+impl RefusedRequests {
+    /// Returns the name of the rule: that about signatures, or else the code.
+    pub const fn rule_name(&self) -> &'static str {
+        match self.rule {
+            Some(rule) => rule.name(),
+            None => self.code.name(),
+        }
+    }
+
+    /// Returns a sentence about the cause.
+    pub const fn meaning(&self) -> &'static str {
+        match self.rule {
+            Some(rule) => rule.meaning(),
+            None => self.code.meaning(),
+        }
+    }
 }
 
 /// The answer to a webhook request that the host accepted.

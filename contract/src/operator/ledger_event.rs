@@ -103,7 +103,7 @@ events! {
     BackupVerified = "backup.verified", [Kind::Meta], "backup by", "An owner verified a backup of the home.";
     KeyRotated = "key.rotated", [Kind::Meta], "key replaces fingerprint sessions by", "The master key was replaced.";
     ApiRefused = "api.refused", [Kind::Retract], "code via count", "Requests to the API were refused.";
-    WebhookRefused = "webhook.refused", [Kind::Retract], "code via count", "Requests to the webhook port were refused.";
+    WebhookRefused = "webhook.refused", [Kind::Retract], "code via channel rule count refused", "Requests to the webhook port were refused; `refused` has their channels and rules.";
     MessageRecorded = "message.recorded", [Kind::Claim], "session message person principal_kind channel digest asks scope", "A message was recorded.";
     MessageRetried = "message.retried", [Kind::Meta], "session message by", "A person requested another answer to a message.";
     SessionCreated = "session.created", [Kind::Meta], "session agent channel", "A session was made.";

@@ -28,7 +28,12 @@ use std::sync::Arc;
 pub async fn list(State(api): State<Api>) -> Reply<Vec<operator::Channel>> {
     let hooks = api.about.hooks;
     let look = move |tx: &ReadTx<'_>| channels::all(tx)?.iter().map(|found| view(tx, found, hooks)).collect();
-    Ok(Json(api.state().read(look).await.map_err(|error: ironclaw_state::Error| Answer::from(error))?))
+    let listed: Result<Vec<operator::Channel>, ironclaw_state::Error> = api.state().read(look).await;
+    let mut listed = listed.map_err(Answer::from)?;
+    for channel in &mut listed {
+        channel.refused = api.about.refused_hooks.list(&channel.name);
+    }
+    Ok(Json(listed))
 }
 
 /// `POST /v1/channels`
@@ -36,7 +41,7 @@ pub async fn add(Caller { api, person, .. }: Caller, Body(new): Body<NewChannel>
     // A channel without an agent opens no turn; connecting an agent is a change of its own.
     let name = new.name.clone();
     let registration = Registration::read(new)?;
-    let said = registration.fresh_secret();
+    let (said, remark) = (registration.fresh_secret(), registration.remark().map(str::to_owned));
     let draft = registration.draft(name);
     let (record, hooks) = (Arc::clone(&api.record), api.about.hooks);
     let made = api
@@ -47,7 +52,7 @@ pub async fn add(Caller { api, person, .. }: Caller, Body(new): Body<NewChannel>
             Ok::<_, Denied<Error>>(view(tx, &made, hooks)?)
         })
         .await?;
-    Ok(Json(NewChannelMade { channel: made, secret: said }))
+    Ok(Json(NewChannelMade { channel: made, secret: said, remark }))
 }
 
 /// `DELETE /v1/channels/{channel}`: disconnects its agent, and its unsent deliveries become dead letters.
@@ -209,6 +214,7 @@ fn view(
         wiring: agent.as_ref().map(|_| agents::wiring(channel)),
         agent: agent.map(|agent| agent.name),
         waiting: channels::waiting_senders(tx, &channel.name)?.into_iter().map(waiting).collect(),
+        refused: Vec::new(),
         hook: match channel.kind {
             ChannelKind::Webhook => hooks.map(|address| format!("http://{address}/hooks/{}", channel.name)),
         },

@@ -3,6 +3,10 @@
 //! Accepts a message only after the record has it, and does not reveal the names of channels without their secret. The order of checks:
 //! size, signature, age, replay, limit, agent, shape, sender, record. See `channels::inbound::channel::webhook`, `channels::inbound::inbox`.
 
+mod refused;
+
+pub use refused::{Cause, RefusedHooks};
+
 use super::answer::{Answer, RETRY_AFTER_SECONDS};
 use super::attachments;
 use super::connections::ConnectionHandle;
@@ -11,7 +15,6 @@ use super::port::Port;
 use super::refusals::Refusals;
 use crate::channels::inbound::channel::webhook::incoming::{self, REQUEST_BYTES_MAX};
 use crate::channels::inbound::channel::webhook::signature::{self, Claimed, Secret};
-use crate::channels::inbound::channel::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
 use crate::channels::inbound::inbox::events::Event;
 use crate::channels::inbound::routing;
 use crate::registry::channels::{self, Channel};
@@ -52,6 +55,7 @@ pub struct Hooks {
     /// Have the workspaces for the files of messages.
     sessions: Sessions,
     refusals: Refusals,
+    refused: RefusedHooks,
     failures: Arc<DefaultDirectRateLimiter>,
     signed: Arc<DefaultKeyedRateLimiter<String>>,
     per_minute: u32,
@@ -73,6 +77,7 @@ impl Hooks {
         Self {
             per_minute,
             refusals: Refusals::new(record.state.clone(), LedgerEvent::WebhookRefused),
+            refused: RefusedHooks::default(),
             failures: Arc::new(RateLimiter::direct(Quota::per_second(FAILURES_A_SECOND).allow_burst(FAILURES_AT_ONCE))),
             // The settings refuse 0.
             signed: Arc::new(RateLimiter::keyed(Quota::per_minute(signed_per_minute.unwrap_or(NonZeroU32::MIN)))),
@@ -81,6 +86,20 @@ impl Hooks {
             inbound,
             sessions,
         }
+    }
+
+    /// Returns the entrance with these counts of refused requests.
+    pub fn counting(self, refused: &RefusedHooks) -> Self {
+        Self { refused: refused.clone(), ..self }
+    }
+
+    /// Notes a refusal in the ledger, and counts it for its channel.
+    async fn note(&self, code: DenialCode, cause: Cause) {
+        // A message that the rules of the channel drop is acknowledged.
+        if code != DenialCode::MessageIgnored {
+            self.refused.count(code, &cause, ironclaw_state::wall_clock());
+        }
+        self.refusals.note_cause((code, VIA), cause).await;
     }
 
     /// Returns the refusal of a signed request of a channel that has room again after this time.
@@ -124,16 +143,17 @@ async fn receive(
     let headers = request.headers().clone();
     let body = body(request).await;
     let handled = tokio::spawn(async move {
-        let mut signed = false;
-        let mut answer = match accept(&hooks, &name, &headers, body, || signed = handle.begin_answer()).await {
+        let (mut signed, mut cause) = (false, Cause::default());
+        let is_signed = || signed = handle.begin_answer();
+        let mut answer = match accept(&hooks, &name, &headers, body, &mut cause, is_signed).await {
             Ok(taken) => Json(taken).into_response(),
             Err(Denied::Refused(refusal)) if refusal.code == DenialCode::MessageIgnored => {
                 // Counted, and acknowledged, so that the sender does not repeat it.
-                hooks.refusals.note((refusal.code, VIA)).await;
+                hooks.note(refusal.code, cause).await;
                 Json(Taken { message_id: None }).into_response()
             }
             Err(Denied::Refused(refusal)) => {
-                hooks.refusals.note((refusal.code, VIA)).await;
+                hooks.note(refusal.code, cause).await;
                 refused(refusal)
             }
             Err(Denied::Failed(error)) => {
@@ -177,6 +197,7 @@ async fn accept(
     name: &str,
     headers: &HeaderMap,
     body: Result<Bytes, Refusal>,
+    cause: &mut Cause,
     is_signed: impl FnOnce(),
 ) -> Result<Taken, Denied<Error>> {
     let body = body?;
@@ -184,19 +205,11 @@ async fn accept(
     let channel = record.state.read(move |tx| Ok::<_, Error>(find_webhook(tx, &asked)?)).await?;
     let secret = channel.as_ref().map(|channel| channel.secret(&record.wrapping)).transpose();
     let secret = secret.map_err(Error::Key)?.and_then(|text| Secret::read(&text).ok());
-    let claimed = claimed(headers);
+    cause.channel = channel.as_ref().map(|channel| channel.name.clone());
     // Before any limit: unsigned requests of others never block a sender with the secret.
-    if let Err(refusal) = signature::check(secret.as_ref(), claimed.as_ref(), &body) {
-        let refusal = match hooks.failures.check() {
-            Ok(()) => refusal,
-            Err(_) => {
-                slow_down(DenialCode::TooManyFailures, "too many requests without a valid signature came to this port")
-            }
-        };
-        return Err(refusal.into());
-    }
+    let claimed = verified(hooks, headers, secret.as_ref(), &body, cause)?;
     is_signed();
-    let (Some(channel), Some(claimed)) = (channel, claimed) else {
+    let Some(channel) = channel else {
         return Err(ironclaw_state::Error::Stored("a signature without a channel was accepted".to_owned()).into());
     };
     signature::check_time(&claimed, ironclaw_state::wall_clock())?;
@@ -229,14 +242,35 @@ fn find_webhook(tx: &ReadTx<'_>, name: &str) -> Result<Option<Channel>, ironclaw
     }))
 }
 
-/// Returns the signature headers, if each is there exactly once.
-fn claimed(headers: &HeaderMap) -> Option<Claimed<'_>> {
-    let one = |name: &str| {
-        let mut all = headers.get_all(name).iter();
-        let first = all.next()?.to_str().ok()?;
-        all.next().is_none().then_some(first)
+/// Returns the claims of a request that the holder of the secret signed.
+///
+/// # Errors
+/// Refuses any other request. Only the holder of the secret gets an answer that depends on the channel.
+fn verified<'a>(
+    hooks: &Hooks,
+    headers: &'a HeaderMap,
+    secret: Option<&Secret>,
+    body: &[u8],
+    cause: &mut Cause,
+) -> Result<Claimed<'a>, Refusal> {
+    let (refused, claimed) = match Claimed::read(headers) {
+        Ok(claimed) => match signature::check(secret, &claimed, body) {
+            Ok(()) => return Ok(claimed),
+            Err(refused) => (refused, Some(claimed)),
+        },
+        Err(refused) => (refused, None),
     };
-    Some(Claimed { id: one(ID_HEADER)?, timestamp: one(TIMESTAMP_HEADER)?, signatures: one(SIGNATURE_HEADER)? })
+    cause.rule = Some(refused.rule);
+    if hooks.failures.check().is_err() {
+        let words = "too many requests without a valid signature came to this port";
+        return Err(slow_down(DenialCode::TooManyFailures, words));
+    }
+    let refused = match claimed {
+        Some(claimed) => signature::diagnose(refused, secret, &claimed, body),
+        None => refused,
+    };
+    cause.rule = Some(refused.rule);
+    Err(refused.refusal)
 }
 
 fn slow_down(code: DenialCode, words: &str) -> Refusal {

@@ -65,6 +65,8 @@ pub struct About {
     pub started_at: i64,
     /// The address of the port for webhooks, if it is open.
     pub hooks: Option<SocketAddr>,
+    /// The refused requests to the port for webhooks.
+    pub refused_hooks: super::hooks::RefusedHooks,
     pub head_publisher: crate::upkeep::maintenance::HeadPublisher,
     pub backups: Arc<crate::upkeep::backup::Maker>,
     /// Warnings about lowered guards and other conditions.

@@ -3,7 +3,7 @@
 use super::reload::Reloader;
 use super::sockets::Sockets;
 use super::startup::Parts;
-use crate::api::hooks::Hooks;
+use crate::api::hooks::{Hooks, RefusedHooks};
 use crate::api::port::Port;
 use crate::api::{About, Api, Callers, LargeBodies, ReadReplies, Reload};
 use crate::calls::executor::late::LateCalls;
@@ -66,10 +66,12 @@ impl Workers {
         };
         let sending = tokio::spawn(dispatcher.run(shutdown.clone()));
         let Sockets { listener, port, hooks } = sockets;
+        let refused_hooks = RefusedHooks::default();
         let about = About {
             home: jails.home.clone(),
             launcher_pid: jails.launcher.pid(),
             hooks: hooks.as_ref().and_then(Port::address),
+            refused_hooks: refused_hooks.clone(),
             head_publisher: head_publisher.clone(),
             started_at: ironclaw_state::wall_clock(),
             warnings,
@@ -78,7 +80,7 @@ impl Workers {
             reload: Arc::clone(reloader) as Arc<dyn Reload>,
         };
         let large = Arc::default();
-        let receiving = start_receivers(parts, config, hooks, &large, &shutdown);
+        let receiving = start_receivers(parts, config, hooks, &large, &refused_hooks, &shutdown);
         let api = Api {
             record: Arc::clone(record),
             inbound: inbound.clone(),
@@ -180,6 +182,7 @@ fn start_receivers(
     config: &Config,
     hooks: Option<Port>,
     large: &Arc<LargeBodies>,
+    refused: &RefusedHooks,
     shutdown: &Shutdown,
 ) -> Vec<JoinHandle<std::io::Result<()>>> {
     let mut hooks = hooks;
@@ -188,7 +191,7 @@ fn start_receivers(
             let per_minute = config.webhook.requests_per_minute;
             let (record, inbound, sessions) =
                 (Arc::clone(&parts.record), parts.inbound.clone(), parts.sessions.clone());
-            let hooks = Hooks::new(record, inbound, sessions, per_minute, Arc::clone(large));
+            let hooks = Hooks::new(record, inbound, sessions, per_minute, Arc::clone(large)).counting(refused);
             tokio::spawn(hooks.serve(port, shutdown.clone()))
         }),
     };

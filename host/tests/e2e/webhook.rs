@@ -24,24 +24,29 @@ fn unsigned_event_is_refused_and_reveals_no_channel() {
     let at = at.to_string();
     let headers = |id, at, signature| [("webhook-id", id), ("webhook-timestamp", at), ("webhook-signature", signature)];
     let right: [(&str, &str); 3] = headers("e1", &at, &signature);
-    let mut answers = vec![hook.post(&[], &body)];
-    for missing in 0..3 {
-        let some: Vec<_> =
-            right.iter().enumerate().filter(|(place, _)| *place != missing).map(|(_, one)| *one).collect();
-        answers.push(hook.post(&some, &body));
-    }
-    answers.push(hook.post(&[right.as_slice(), &[("webhook-id", "e2")]].concat(), &body));
-    answers.push(hook.post(&headers("e2", &at, &signature), &body));
-    answers.push(hook.post(&headers("e1", "1", &signature), &body));
-    answers.push(hook.post(&headers("e1", &at, "v1,AAAA"), &body));
-    answers.push(hook.post(&right, &Hook::words("hello!")));
-    answers.push(other.post(&right, &body));
+    let github = [("x-github-delivery", "e1"), ("x-hub-signature-256", "sha256=00")];
+    let svix = [("svix-id", "e1"), ("svix-timestamp", at.as_str()), ("svix-signature", "v1,AAAA")];
+    // Twice each, and two more: the limit on refusals with a reason is 20.
+    let unsigned: [(Vec<(&str, &str)>, String); 9] = [
+        (vec![], body.clone()),
+        (github.to_vec(), body.clone()),
+        (svix.to_vec(), body.clone()),
+        ([right.as_slice(), &[("webhook-id", "e2")]].concat(), body.clone()),
+        (headers("e2", &at, &signature).to_vec(), body.clone()),
+        (headers("e1", "1", &signature).to_vec(), body.clone()),
+        (headers("e1", &at, "v1,AAAA").to_vec(), body.clone()),
+        (right.to_vec(), Hook::words("hello!")),
+        (right[1..].to_vec(), body.clone()),
+    ];
     let unknown = Hook { name: "unknown".to_owned(), ..hook.clone() };
-    answers.push(unknown.post(&right, &body));
-    for answer in &answers {
-        check_refused(answer, 401, "signature_invalid");
-        assert_eq!(answer.1, answers[0].1, "all refusals are the same");
+    for (headers, body) in &unsigned {
+        let answer = hook.post(headers, body);
+        check_refused(&answer, 401, "signature_invalid");
+        assert_eq!(unknown.post(headers, body).1, answer.1, "the answer depends on the request alone: {headers:?}");
     }
+    let (wrong, others) = (unknown.post(&right, &body), other.post(&right, &body));
+    check_refused(&wrong, 401, "signature_invalid");
+    assert_eq!(wrong.1, others.1);
     assert_eq!(messages(&host), 0);
     assert!(host.entries("webhook.refused").len() <= 2, "the entries are bounded");
     assert_eq!(hook.post(&right, &body).0, 200, "an unused event id is still valid");
@@ -298,6 +303,75 @@ fn clock_that_was_ahead_blocks_no_event_and_no_delivery() {
     let message = hook.say("e1", "hello");
     receipt(&host, &message, "received");
     assert_eq!(receiver.replies().len(), 2, "the second attempt is not delayed");
+}
+
+/// Returns the refused requests of a channel, as `RULE COUNT`.
+fn refused(host: &TestHost, channel: &str) -> Vec<String> {
+    let listed = host.ctl(&["--json", "channel", "list"]).ok().json();
+    let found =
+        listed.as_array().expect("a list").iter().find(|found| found["name"] == channel).expect("listed").clone();
+    let refused = found["refused"].as_array().cloned().unwrap_or_default();
+    let rule = |one: &Value| one["rule"].as_str().or(one["code"].as_str()).expect("a rule").to_owned();
+    let mut refused: Vec<_> = refused.iter().map(|one| format!("{} {}", rule(one), one["count"])).collect();
+    refused.sort();
+    refused
+}
+
+#[test]
+fn each_rule_that_refuses_is_named_to_the_operator() {
+    let (host, receiver, hook) = host_with_shop("");
+    let (body, at) = (Hook::words("hello"), now());
+    let (time, late) = (at.to_string(), (at - 400).to_string());
+    let as_text = Hook { secret: hook.secret.trim_start_matches("whsec_").to_owned(), ..hook.clone() };
+    let as_text = as_text.sign("e", at, &body);
+    let late_signature = hook.sign("e", at - 400, &body);
+    let standard =
+        |time, signature| vec![("webhook-id", "e"), ("webhook-timestamp", time), ("webhook-signature", signature)];
+    for (headers, code, words) in [
+        (vec![], "signature_invalid", "no signature"),
+        (vec![("x-hub-signature-256", "sha256=00")], "signature_invalid", "GitHub"),
+        (vec![("stripe-signature", "t=1,v1=00")], "signature_invalid", "Stripe"),
+        (vec![("acme-id", "e"), ("acme-signature", "v1,AAAA")], "signature_invalid", "acme-signature"),
+        (vec![("svix-id", "e"), ("svix-signature", "v1,AAAA")], "signature_invalid", "svix-timestamp"),
+        (standard(&time, "v1,AAAA"), "signature_invalid", "base64"),
+        (standard(&time, &as_text), "signature_invalid", "text of the secret"),
+        (standard(&late, &late_signature), "timestamp_outside", "400 seconds"),
+    ] {
+        let answer = hook.post(&headers, &body);
+        check_refused(&answer, 401, code);
+        let text = answer.1.to_string();
+        assert!(text.contains(words) && !text.contains(&hook.secret[6..]), "{headers:?}: {text}");
+    }
+    let rules = [
+        "headers_incomplete 1",
+        "other_product 3",
+        "secret_as_text 1",
+        "signature_malformed 1",
+        "signature_missing 1",
+        "timestamp_outside 1",
+    ];
+    assert_eq!(refused(&host, "shop"), rules);
+    let report = host.ctl_bounded(&["--json", "doctor"]).json();
+    let check = report["checks"].as_array().expect("a list").iter().find(|check| check["name"] == "requests to shop");
+    let check = check.unwrap_or_else(|| panic!("{report}"));
+    assert!(check["found"].as_str().is_some_and(|found| found.contains("other_product")), "{check}");
+    let first = &host.entries("webhook.refused")[0]["data"];
+    assert_eq!((&first["channel"], &first["rule"]), (&"shop".into(), &"signature_missing".into()));
+    drop(receiver);
+}
+
+#[test]
+fn request_with_the_names_of_svix_is_the_same_message() {
+    let (host, receiver, hook) = host_with_shop("");
+    let (body, at) = (Hook::words("hello"), now());
+    let (signature, time) = (format!("v1,AAAA {}", hook.sign("e1", at, &body)), at.to_string());
+    let svix = [("svix-id", "e1"), ("svix-timestamp", time.as_str()), ("svix-signature", signature.as_str())];
+    let (status, answer) = hook.post(&svix, &body);
+    assert_eq!(status, 200, "{answer}");
+    let message = answer["message_id"].as_str().expect("an id").to_owned();
+    assert_eq!(hook.say("e1", "hello"), message, "under the other names it is the same event");
+    receipt(&host, &message, "received");
+    assert_eq!(receiver.replies().len(), 1);
 }
 
 /// Runs the example of `docs/operate/webhooks.md` with the secret and the port of this host.

@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::output::table::Columns;
 use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel, NewChannelMade, routes};
+use ironclaw_contract::operator::{Channel, ChannelKind, NewChannel, NewChannelMade, RefusedRequests, routes};
 use serde_json::json;
 use std::io::{self, Read};
 
@@ -94,7 +94,8 @@ fn rules() -> String {
     let lines = ChannelKind::ALL.iter().map(|kind| match kind {
         ChannelKind::Webhook => {
             "The URL of a webhook is https anywhere, or http on this machine and in private networks. Its secret is whsec_… and the \
-             base64 of 24 to 64 bytes."
+             base64 of 24 to 64 bytes, or a text of 24 to 128 bytes that signs as it is typed. Two of the first form, separated by a blank, \
+             are the present one and the next one."
         }
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -175,6 +176,9 @@ fn print_made(out: Output, made: &NewChannelMade, is_unheard: bool) -> Result<()
         out.remark(format!("no agent is connected: ironctl agent connect AGENT {}", channel.name))?;
     }
     out.remark(format!("link its senders to people: ironctl person link PERSON {}:SENDER", channel.name))?;
+    if let Some(remark) = &made.remark {
+        out.remark(remark)?;
+    }
     match &made.secret {
         Some(secret) => {
             out.remark(secret_heading(channel.kind))?;
@@ -193,7 +197,12 @@ fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
         return at.out.line(format!("no channels except the loopback; add one with `{command}`"));
     }
     let waiting: Vec<_> = channels.iter().flat_map(|channel| channel.waiting.clone()).collect();
+    let refused: Vec<_> = channels.iter().flat_map(refused_rows).collect();
     table(at.out, channels)?;
+    if !refused.is_empty() {
+        at.out.line("")?;
+        at.out.table(["CHANNEL", "REFUSED", "RULE", "LAST", "CAUSE"], refused)?;
+    }
     if waiting.is_empty() {
         return Ok(());
     }
@@ -201,6 +210,20 @@ fn list(at: &At, channels: Vec<Channel>) -> Result<(), Error> {
     let rows = waiting.into_iter().map(|waiting| [waiting.identity, clock::to_the_minute(&waiting.since)]);
     at.out.table(["SENDER WITHOUT A PERSON", "SINCE"], rows)?;
     at.out.remark("link one that you know: ironctl person link PERSON SENDER; or: ironctl channel dismiss SENDER")
+}
+
+/// Returns a row for each rule that refused requests to a channel since the start of the host.
+fn refused_rows(channel: &Channel) -> Vec<[String; 5]> {
+    let row = |refused: &RefusedRequests| {
+        [
+            channel.name.clone(),
+            refused.count.to_string(),
+            refused.rule_name().to_owned(),
+            clock::to_the_minute(&refused.last_at),
+            refused.meaning().to_owned(),
+        ]
+    };
+    channel.refused.iter().map(row).collect()
 }
 
 fn secret_from_stdin() -> Result<String, Error> {

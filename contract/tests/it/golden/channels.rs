@@ -4,8 +4,8 @@ use super::seam::id;
 use super::{Shape, shape};
 use ironclaw_contract::ids::{DeliveryId, MessageId, SessionId};
 use ironclaw_contract::operator::{
-    AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, DeadLetters, NewChannel,
-    NewChannelMade, NewWiring, Receipt, Taken, WaitingSender,
+    AgentWiring, Channel, ChannelKind, ChannelProbe, ChannelTest, DeadLetter, DeadLetterDone, DeadLetters, DenialCode,
+    NewChannel, NewChannelMade, NewWiring, Receipt, RefusedRequests, SignatureRule, Taken, WaitingSender,
 };
 use ironclaw_contract::seam::change::{Engage, Ignored, Senders, Sharing, UnknownSenders};
 
@@ -37,10 +37,20 @@ pub(super) fn shapes() -> Vec<Shape> {
             sharing: Sharing::Shared,
         }),
         waiting: vec![WaitingSender { identity: "shop:eve".to_owned(), since: AT.to_owned() }],
+        refused: vec![
+            RefusedRequests {
+                code: DenialCode::SignatureInvalid,
+                rule: Some(SignatureRule::SecretAsText),
+                count: 2,
+                last_at: AT.to_owned(),
+            },
+            RefusedRequests { code: DenialCode::TimestampOutside, rule: None, count: 1, last_at: AT.to_owned() },
+        ],
         hook: Some("http://127.0.0.1:8788/hooks/shop".to_owned()),
         created_at: AT.to_owned(),
     };
-    let unheard = Channel { agent: None, wiring: None, waiting: Vec::new(), hook: None, ..channel.clone() };
+    let unheard =
+        Channel { agent: None, wiring: None, waiting: Vec::new(), refused: Vec::new(), hook: None, ..channel.clone() };
     let letter = DeadLetter {
         delivery_id: id::<DeliveryId>("dlv", 1),
         session_id: id::<SessionId>("ses", 1),
@@ -68,8 +78,14 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.new_channel.bare", bare),
         shape("operator.channel", channel.clone()),
         shape("operator.channel.unheard", unheard),
-        shape("operator.new_channel_made", NewChannelMade { channel: channel.clone(), secret: Some(secret) }),
-        shape("operator.new_channel_made.brought", NewChannelMade { channel, secret: None }),
+        shape(
+            "operator.new_channel_made",
+            NewChannelMade { channel: channel.clone(), secret: Some(secret), remark: None },
+        ),
+        shape(
+            "operator.new_channel_made.brought",
+            NewChannelMade { channel, secret: None, remark: Some("the text signs".to_owned()) },
+        ),
         shape("operator.new_wiring.bare", wiring.clone()),
         shape(
             "operator.new_wiring",

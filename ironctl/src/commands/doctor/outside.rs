@@ -8,7 +8,7 @@ use crate::at::At;
 use crate::client::Client;
 use crate::commands::mcp;
 use crate::failure::Error;
-use ironclaw_contract::operator::{Check, McpServer, Model, ModelKind, routes};
+use ironclaw_contract::operator::{Channel, Check, McpServer, Model, ModelKind, routes};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -24,7 +24,7 @@ pub async fn checks(at: &At) -> Vec<Check> {
         Err(error) => return vec![failed("model endpoints and channels", &error, "look at `ironctl logs`")],
     };
     let mut asked = JoinSet::new();
-    let mut checks: Vec<(usize, Check)> = Vec::new();
+    let (mut checks, mut refused): (Vec<(usize, Check)>, Vec<Check>) = Default::default();
     match client.call(routes::MODELS, []).await {
         Ok(models) => {
             for model in models {
@@ -36,6 +36,7 @@ pub async fn checks(at: &At) -> Vec<Check> {
     }
     match client.call(routes::CHANNELS, []).await {
         Ok(channels) => {
+            refused.extend(channels.iter().filter_map(refused_check));
             for channel in channels {
                 let (client, place) = (Arc::clone(&client), asked.len());
                 asked.spawn(async move { (place, channel_check(&client, &channel.name).await) });
@@ -45,7 +46,7 @@ pub async fn checks(at: &At) -> Vec<Check> {
     }
     checks.extend(asked.join_all().await);
     checks.sort_by_key(|(place, _)| *place);
-    let mut checks: Vec<Check> = checks.into_iter().map(|(_, check)| check).collect();
+    let mut checks: Vec<Check> = checks.into_iter().map(|(_, check)| check).chain(refused).collect();
     match client.call(routes::MCP_SERVERS, []).await {
         Ok(servers) => checks.extend(servers.iter().map(server_check)),
         Err(error) => checks.push(unlisted("MCP servers", &error)),
@@ -92,6 +93,20 @@ async fn channel_check(client: &Client, channel: &str) -> Check {
         Ok(Err(error)) => refused(&name, &error, &format!("`ironctl channel test {channel}`")),
         Err(_) => late(&name, &format!("`ironctl channel test {channel}`")),
     }
+}
+
+/// Returns a note about the refused requests to a channel; it is no failure, since anyone can send such requests.
+fn refused_check(channel: &Channel) -> Option<Check> {
+    let newest = channel.refused.first()?;
+    let named: Vec<String> =
+        channel.refused.iter().map(|refused| format!("{} {}", refused.count, refused.rule_name())).collect();
+    let cause = newest.meaning().trim_end_matches('.');
+    Some(Check {
+        name: format!("requests to {}", channel.name),
+        ok: true,
+        found: format!("refused since the start of the host: {}; the newest: {cause}", named.join(", ")),
+        remedy: "`ironctl channel list` has all causes".to_owned(),
+    })
 }
 
 fn unlisted(name: &str, error: &Error) -> Check {

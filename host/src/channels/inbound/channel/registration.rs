@@ -19,6 +19,8 @@ pub enum Registration {
         secret: SecretText,
         /// `true` if the host made the secret; the operator already knows any other secret.
         is_fresh: bool,
+        /// A remark on the reading of a secret that the operator brought.
+        remark: Option<&'static str>,
         /// `true` if the other side shows a delivery once even if it is sent twice.
         idempotent: bool,
     },
@@ -38,11 +40,14 @@ impl Registration {
                     refusal.hint("use https anywhere, http only on this machine and in private networks")
                 })?;
                 let (secret, is_fresh) = match new.secret.map(SecretText::new) {
-                    Some(brought) => (brought, false),
+                    Some(brought) => (SecretText::new(brought.expose().trim().to_owned()), false),
                     None => (Secret::fresh().map_err(Denied::Failed)?, true),
                 };
-                Secret::read(&secret).map_err(|why| Refusal::new(DenialCode::ChannelSecret, why))?;
-                Ok(Self::Webhook { url, secret, is_fresh, idempotent: new.idempotent })
+                let read = Secret::read(&secret).map_err(|why| {
+                    let refusal = Refusal::new(DenialCode::ChannelSecret, why);
+                    refusal.hint("give whsec_ and the base64 of 24 to 64 bytes, or a text of 24 to 128 bytes; or leave it out for a new one")
+                })?;
+                Ok(Self::Webhook { url, secret, is_fresh, remark: read.remark(), idempotent: new.idempotent })
             }
         }
     }
@@ -57,6 +62,13 @@ impl Registration {
     pub fn fresh_secret(&self) -> Option<String> {
         match self {
             Self::Webhook { secret, is_fresh, .. } => is_fresh.then(|| secret.expose().to_owned()),
+        }
+    }
+
+    /// Returns a remark on the reading of the secret, if it could be read in two ways.
+    pub const fn remark(&self) -> Option<&'static str> {
+        match self {
+            Self::Webhook { remark, .. } => *remark,
         }
     }
 

@@ -3,8 +3,10 @@
 //! Never reads a body before its signature is verified, and never sends one over plain http to a public machine. See
 //! [`crate::channels::inbound::channel::webhook::signature`], [`crate::channels::inbound::channel::webhook::incoming`] and [`crate::channels::inbound::channel::webhook::outgoing`].
 
+mod headers;
 pub mod incoming;
 pub mod outgoing;
+mod secret;
 pub mod signature;
 
 pub use crate::registry::live_settings::channels::WebhookConfig as Config;
@@ -20,6 +22,9 @@ pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 
 /// Name of the header with the signatures.
 pub const SIGNATURE_HEADER: &str = "webhook-signature";
+
+#[cfg(test)]
+const HEADERS: [&str; 3] = [ID_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER];
 
 /// Bytes of the address for replies.
 const URL_BYTES_MAX: usize = 2048;
