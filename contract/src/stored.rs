@@ -156,7 +156,7 @@ mod schemas {
 
     lists!(
         Access, AgentRole, AllowanceStatus, CallState, CatchUp, CeilingKind, ChangeKind, ChangeStatus, ChannelKind,
-        Commands, Decider, DestinationState, Engage, EntryType, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
+        Commands, Decider, DestinationState, Engage, EntryType, FeatureState, FileKind, FileLoss, GuardMode, Ignored, ItemKind, Label,
         FindingArea, FindingLevel, Supposition,
         LedgerFault, McpListed, McpLoginState, McpServerState, McpTransport, ModelKind, NoCopy, OccurrenceState,
         QuestionStatus, Receipt, RequestStatus, RequesterKind, Role, RunContext, ScheduleState, SecretSource, Senders, SessionPhase, SignatureRule,

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod command;
 pub mod config;
 mod error;
+mod file_system;
 mod history;
 mod lost_versions;
 mod mount_policy;
@@ -21,6 +22,7 @@ mod supervise;
 mod workers;
 
 pub use error::Error;
+pub use file_system::refuse_home as refuse_file_system;
 pub use mount_policy::{Exposed, refuse_key_file};
 pub use offline::{Made, back_up, init, removal, rotate};
 

@@ -7,6 +7,7 @@ mod reserved;
 mod support {
     pub(crate) mod broken_files;
     pub(crate) mod client;
+    pub(crate) mod fuse;
     pub(crate) mod git_site;
     pub(crate) mod hooks;
     pub(crate) mod host_fixture;
@@ -141,6 +142,7 @@ mod ops {
     mod blocks;
     mod deferred;
     mod doctor;
+    mod file_systems;
     mod first_day;
     pub(crate) mod keys;
     mod metrics;

@@ -44,6 +44,30 @@ impl JailReport {
     }
 }
 
+/// The oldest kernel that has each feature of a jail: the first with the Landlock right to truncate files.
+pub const KERNEL_MIN: &str = "6.2";
+
+crate::words! {
+    /// The state of a feature of the kernel, by the error of the call that needs it.
+    pub enum FeatureState {
+        Present = "present",
+        /// The kernel does not have it, or has it switched off.
+        Absent = "absent",
+        /// A setting, a security module or a filter of a container forbids it.
+        Forbidden = "forbidden",
+    }
+}
+
+/// A feature of the kernel that jails need.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Feature {
+    /// Its name: `user namespaces`, `Landlock`, `seccomp` or `pidfd`.
+    pub name: String,
+    /// Its state.
+    pub state: FeatureState,
+}
+
 /// One requirement on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -67,4 +91,7 @@ pub struct Preflight {
     pub ok: bool,
     /// Each check, in order.
     pub checks: Vec<Check>,
+    /// The state of each feature of the kernel that was tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<Feature>,
 }

@@ -11,6 +11,15 @@ use std::path::{Path, PathBuf};
 /// The kernel's table of mounts, proc_pid_mountinfo(5).
 const MOUNTS: &str = "/proc/self/mountinfo";
 
+/// The file system that stores a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSystem {
+    /// Its type, with the subtype of a FUSE mount: `ext4`, `fuse.sshfs`.
+    pub kind: String,
+    /// Its mount point.
+    pub point: PathBuf,
+}
+
 /// A copy of the table of mounts of this machine.
 #[derive(Debug)]
 pub struct Mounts(Vec<u8>);
@@ -23,6 +32,18 @@ impl Mounts {
     /// path that it cannot compare.
     pub fn read() -> io::Result<Self> {
         fs::read(MOUNTS).map(Self)
+    }
+
+    /// Returns the table in this text, for tests of other crates.
+    pub fn from_text(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+
+    /// Returns the file system of a path, which need not exist.
+    pub fn file_system(&self, path: &Path) -> Option<FileSystem> {
+        let path = canonical(path);
+        let lines = self.0.split(|byte| *byte == b'\n').filter_map(file_system);
+        lines.filter(|found| path.starts_with(&found.point)).max_by_key(|found| found.point.components().count())
     }
 
     /// Returns whether a jail with the directory `shown` can read `kept`: the same path or one below it, also by a link or a bind mount.
@@ -73,6 +94,13 @@ fn mount(line: &[u8]) -> Option<(PathBuf, String, PathBuf)> {
     Some((path(fields.next()?), device, root))
 }
 
+/// Reads the file system of one line. Its type is the first field behind a dash, after optional fields.
+fn file_system(line: &[u8]) -> Option<FileSystem> {
+    let (point, ..) = mount(line)?;
+    let mut fields = line.split(|byte| *byte == b' ').skip_while(|field| *field != b"-").skip(1);
+    Some(FileSystem { kind: String::from_utf8_lossy(fields.next()?).into_owned(), point })
+}
+
 /// Decodes the characters that the kernel writes as a backslash and three octal digits.
 pub fn unescaped(field: &[u8]) -> Vec<u8> {
     let mut found = Vec::with_capacity(field.len());
@@ -121,6 +149,25 @@ mod tests {
         }
         assert!(is_within_by(b"", Path::new("/usr/x"), Path::new("/usr")));
         assert!(!is_within_by(b"garbage\n1 2\n", Path::new("/x"), Path::new("/usr")));
+    }
+
+    #[test]
+    fn file_system_of_a_path_is_that_of_its_deepest_mount() {
+        let text = "21 1 254:0 / / rw shared:1 - ext4 /dev/vda rw\n\
+                    30 21 0:50 / /mnt/with\\040space rw,nosuid shared:7 master:1 - fuse.sshfs me@host:/ rw\n\
+                    31 21 0:51 / /mnt/twice rw - tmpfs tmpfs rw\n\
+                    32 21 0:52 / /mnt/twice rw - nfs4 server:/x rw\n";
+        let mounts = Mounts::from_text(text);
+        for (path, kind, point) in [
+            ("/none/x", "ext4", "/"),
+            ("/mnt/with space/home", "fuse.sshfs", "/mnt/with space"),
+            ("/mnt/with", "ext4", "/"),
+            ("/mnt/twice/home", "nfs4", "/mnt/twice"),
+        ] {
+            let found = mounts.file_system(Path::new(path));
+            assert_eq!(found, Some(FileSystem { kind: kind.to_owned(), point: point.into() }), "{path}");
+        }
+        assert_eq!(Mounts::from_text("garbage\n").file_system(Path::new("/")), None);
     }
 
     #[test]

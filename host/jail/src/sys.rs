@@ -274,10 +274,19 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
 
 /// Returns the Landlock ABI of the running kernel; 0 if it has none or Landlock is switched off.
 pub fn landlock_abi() -> u32 {
+    landlock().unwrap_or(0)
+}
+
+/// Asks the kernel for its Landlock ABI.
+///
+/// # Errors
+/// `ENOSYS` from a kernel without Landlock, `EOPNOTSUPP` if it is switched off, `EPERM` or `ENOSYS` from a filter around this process.
+pub fn landlock() -> io::Result<u32> {
     const VERSION: c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
     // SAFETY: with this flag the kernel reads neither pointer nor size.
-    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<c_void>(), 0, VERSION) };
-    u32::try_from(abi).unwrap_or(0)
+    let abi =
+        checked(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<c_void>(), 0, VERSION) })?;
+    Ok(u32::try_from(abi).unwrap_or(0))
 }
 
 /// Overwrites this process's environment: an inherited variable may be a key, and jails are forked from this process.

@@ -5,10 +5,7 @@
 
 mod backup;
 
-use crate::daemon;
-use crate::daemon::audit;
-use crate::daemon::config;
-use crate::daemon::preflight;
+use crate::daemon::{self, audit, config, preflight};
 use crate::upkeep::key_rotation;
 use clap::{Parser, Subcommand};
 use ironclaw_contract::operator::{AcceptedBreak, Failure, LedgerHead, exit};
@@ -232,6 +229,7 @@ fn code_of(error: &(dyn Error + 'static)) -> &'static str {
         (Some(home::Error::RecordMissing { .. }), _) => "record_missing",
         (Some(home::Error::Running(_)), _) => "host_running",
         (_, Some(daemon::Error::NoGenesis(_))) => "record_empty",
+        (_, Some(daemon::Error::FileSystem(_))) => "file_system_unfit",
         (_, Some(daemon::Error::Key(keys::Error::Missing { .. }))) => "key_missing",
         _ => "failed",
     }
@@ -276,6 +274,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> &'static str {
             "restore the master key from your copy; no other key opens the record"
         }
         (Some(daemon::Error::Home(error)), _) | (_, Some(audit::Error::Home(error))) => of_home(error),
+        (Some(daemon::Error::FileSystem(unfit)), _) => unfit.hint(),
         (Some(daemon::Error::Foreign { .. }), _) => "move them to another directory, then uninstall again",
         (Some(daemon::Error::Rotation(error)), _) | (_, Some(audit::Error::Key(error))) => of_rotation(error),
         (Some(daemon::Error::Key(error)), _) => of_key(error),
@@ -327,7 +326,7 @@ fn check_machine(proc_sys: &Path, home: Option<&Path>, json: bool) -> Done {
     // Without a home, or with unreadable settings, the defaults apply; `init` and `config check` report those.
     let settings = home.and_then(|home| home::Home::open(home).ok()).and_then(|home| config::load(&home).ok());
     let first_id = settings.map_or(ironclaw_jail::FIRST_HOST_ID, |(settings, _)| settings.jail.uid_base);
-    let preflight = preflight::run(proc_sys, first_id);
+    let preflight = preflight::run_for(proc_sys, first_id, home);
     if json {
         say(&serde_json::to_string(&preflight)?)?;
     } else {

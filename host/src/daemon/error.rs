@@ -1,5 +1,6 @@
 //! Errors of the daemon and of the commands on a home that it does not serve.
 
+use super::file_system::Unfit;
 use super::mount_policy::Exposed;
 use crate::upkeep::key_rotation;
 use ironclaw_ledger::{archive, head};
@@ -54,6 +55,9 @@ pub enum Error {
     /// A file or directory of the host that jails would show.
     #[error(transparent)]
     Exposed(#[from] Exposed),
+    /// A file system that cannot hold the home.
+    #[error(transparent)]
+    FileSystem(#[from] Unfit),
     /// A home that also has files of other programs.
     #[error("{} has {count} files that are not of a home, such as {}; nothing was removed", .home.display(), .first.display())]
     Foreign {

@@ -3,6 +3,7 @@
 pub mod removal;
 
 use super::error::{Error, io};
+use super::file_system;
 use super::mount_policy;
 use super::startup::{backup_maker, open_state};
 use crate::channels::notifications::head_not_kept;
@@ -34,6 +35,7 @@ pub fn init(path: &Path) -> Result<Made, Error> {
     mount_policy::refuse_home(path)?;
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
+    file_system::refuse_home(path)?;
     home.check_for_lost_record()?;
     if !home.has_record() {
         home.begin_setup()?;

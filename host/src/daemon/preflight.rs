@@ -4,12 +4,17 @@
 
 mod diagnosis;
 
-use diagnosis::{Advice, Machine, advise};
-use ironclaw_contract::operator::{Check, Preflight};
-use ironclaw_jail::launcher::Part;
+use super::file_system;
+use diagnosis::{Advice, Machine, advise, newer_kernel};
+use ironclaw_contract::operator::{Check, Feature, FeatureState, Preflight};
 use ironclaw_jail::launcher::trial::try_launch;
+use ironclaw_jail::launcher::{Failure, Part};
 use ironclaw_jail::{System, landlock, sys};
+use nix::errno::Errno;
 use std::path::Path;
+
+const LANDLOCK: &str = "Landlock";
+const PIDFD: &str = "pidfd";
 
 /// Checks all needs of a launch, in the order of a launch.
 ///
@@ -19,11 +24,36 @@ pub fn run(proc_sys: &Path, first_id: u32) -> Preflight {
     let machine = Machine::read(proc_sys);
     let mut checks = machine.settings();
     checks.push(processes());
-    checks.push(landlock());
-    checks.push(pidfd());
-    checks.extend(trial(&machine, first_id));
+    let own = [(LANDLOCK, landlock(&machine)), (PIDFD, pidfd(&machine))];
+    let mut features = Vec::new();
+    for (name, (check, state)) in own {
+        checks.push(check);
+        features.push(Feature { name: name.to_owned(), state });
+    }
+    let failed = try_launch(machine.root, first_id, None).err();
+    features.extend(tried(&machine, failed.as_ref()));
+    checks.extend(trial(&machine, failed.as_ref()));
     checks.push(locks(machine.root, first_id));
-    Preflight { ok: checks.iter().all(|check| check.ok), checks }
+    Preflight { ok: checks.iter().all(|check| check.ok), checks, features }
+}
+
+/// Does the same for a home, whose file system has to fit too.
+pub fn run_for(proc_sys: &Path, first_id: u32, home: Option<&Path>) -> Preflight {
+    let mut preflight = run(proc_sys, first_id);
+    preflight.checks.extend(home.map(file_system::check));
+    preflight.ok = preflight.checks.iter().all(|check| check.ok);
+    preflight
+}
+
+/// Returns the state of each feature that the trial came to. A failed part before it leaves it unknown.
+fn tried(machine: &Machine, failed: Option<&Failure>) -> Vec<Feature> {
+    let state = |part: Part| match failed {
+        Some(failure) if failure.part == part => Some(machine.state(Errno::from_raw(failure.errno))),
+        Some(failure) if failure.part < part => None,
+        Some(_) | None => Some(FeatureState::Present),
+    };
+    let feature = |(name, part): (&str, Part)| Some(Feature { name: name.to_owned(), state: state(part)? });
+    [("user namespaces", Part::Namespaces), ("seccomp", Part::Seccomp)].into_iter().filter_map(feature).collect()
 }
 
 /// The parts of the trial, each with its name and the result of a success.
@@ -38,17 +68,16 @@ const PARTS: [(Part, &str, &str); 8] = [
     (Part::Launch, "a whole jail", "a jail was created, inspected from outside, and found closed"),
 ];
 
-/// Makes one jail, part by part. Parts before the failed one passed, and later ones were not tried.
-fn trial(machine: &Machine, first_id: u32) -> Vec<Check> {
-    let failed = try_launch(machine.root, first_id, None).err();
+/// Returns a check of each part of a trial. Parts before the failed one passed, and later ones were not tried.
+fn trial(machine: &Machine, failed: Option<&Failure>) -> Vec<Check> {
     // The pivot comes last, but belongs to the root.
-    let failing = failed.as_ref().map(|failure| match failure.part {
+    let failing = failed.map(|failure| match failure.part {
         Part::Source | Part::System | Part::Program | Part::Launch => Part::Launch,
         part => part,
     });
     PARTS
         .iter()
-        .map(|(part, name, found)| match (&failed, failing) {
+        .map(|(part, name, found)| match (failed, failing) {
             (Some(failure), Some(failing)) if failing == *part => fail(name, advise(machine, failure)),
             (Some(failure), Some(failing)) if failing < *part => {
                 fail(name, Advice::found(format!("not tried, because the launch failed before it ({})", failure.step)))
@@ -82,40 +111,37 @@ fn processes() -> Check {
     }
 }
 
-fn landlock() -> Check {
-    match sys::landlock_abi() {
-        0 => fail(
-            "Landlock",
-            Advice::new(
-                "this kernel has no Landlock, or it is switched off",
-                "use Linux 6.2 or later with CONFIG_SECURITY_LANDLOCK, and add `landlock` to the list of the kernel parameter `lsm=` (see /sys/kernel/security/lsm)",
-            ),
-        ),
-        abi if abi < landlock::ABI_MIN => fail(
-            "Landlock",
-            Advice::new(
-                format!(
-                    "Landlock ABI {abi} cannot keep a sandbox from truncating files (it takes ABI {})",
-                    landlock::ABI_MIN
-                ),
-                "use Linux 6.2 or later",
-            ),
-        ),
-        abi => pass("Landlock", format!("Landlock ABI {abi}")),
+/// Checks that Landlock is there, switched on, permitted and new enough.
+fn landlock(machine: &Machine) -> (Check, FeatureState) {
+    match sys::landlock() {
+        Ok(abi) if abi < landlock::ABI_MIN => {
+            let words = format!("Landlock ABI {abi} cannot keep a sandbox from truncating files");
+            let advice = Advice::new(format!("{words} (it takes ABI {})", landlock::ABI_MIN), newer_kernel());
+            (fail(LANDLOCK, advice), FeatureState::Absent)
+        }
+        Ok(abi) => (pass(LANDLOCK, format!("Landlock ABI {abi}")), FeatureState::Present),
+        Err(error) => {
+            let errno = errno_of(&error);
+            (fail(LANDLOCK, diagnosis::landlock(machine, errno)), machine.state(errno))
+        }
     }
 }
 
-fn pidfd() -> Check {
+fn pidfd(machine: &Machine) -> (Check, FeatureState) {
     match sys::pidfd_open(std::process::id()) {
-        Ok(_) => pass("pidfd", "processes can be held by descriptor".into()),
-        Err(error) => fail(
-            "pidfd",
-            Advice::new(
-                format!("pidfd_open answers: {error}"),
-                "use Linux 5.13 or later; in a container, allow pidfd_open in its seccomp profile",
-            ),
-        ),
+        Ok(_) => (pass(PIDFD, "processes can be held by descriptor".into()), FeatureState::Present),
+        Err(error) => {
+            let (errno, found) = (errno_of(&error), format!("pidfd_open answers: {error}"));
+            let state = machine.state(errno);
+            let remedy =
+                if state == FeatureState::Absent { newer_kernel() } else { diagnosis::OUTER_FILTER.to_owned() };
+            (fail(PIDFD, Advice::new(found, remedy)), state)
+        }
     }
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(0))
 }
 
 pub(crate) fn pass(name: &str, found: String) -> Check {

@@ -3,6 +3,7 @@
 //! Its name cannot be taken by another user before: it is below a directory of our own, or it is random. See [`crate::daemon`].
 
 use super::error::Error;
+use super::file_system;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::Run;
 use ironclaw_state::home::{self, Home, Own};
@@ -21,6 +22,10 @@ const TEMPORARY: &str = "/tmp";
 pub(super) fn directory(home: &Home) -> Result<PathBuf, Error> {
     let fixed = [for_login(home), Some(home.own(Own::Run))];
     for path in fixed.into_iter().flatten().filter(|path| path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX) {
+        if !file_system::holds_sockets(&path) {
+            tracing::warn!(path = %path.display(), "its file system cannot hold sockets");
+            continue;
+        }
         match private(&path) {
             Ok(()) => return Ok(path),
             Err(why) => tracing::warn!(path = %path.display(), why, "cannot be used for sockets"),

@@ -5,7 +5,7 @@
 use super::error::{Error, io};
 use super::reload::Reloader;
 use super::sockets::Paths;
-use super::{mount_policy, reload, socket_directory};
+use super::{file_system, mount_policy, reload, socket_directory};
 use crate::calls::executor::Executor;
 use crate::calls::model_socket::ModelServers;
 use crate::calls::model_socket::endpoints::Models;
@@ -71,6 +71,7 @@ pub(super) struct Opened {
 
 /// Opens a home and its record.
 pub(super) async fn open(path: &Path) -> Result<Opened, Error> {
+    file_system::refuse_home(path)?;
     let home = Home::open(path)?;
     home.check_room()?;
     let lock = home.hold()?;

@@ -25,6 +25,7 @@ pub mod log;
 pub mod metrics;
 pub mod migrations;
 mod opening;
+pub mod probe;
 pub mod rekey;
 pub mod seal;
 pub mod snapshot;

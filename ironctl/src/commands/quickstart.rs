@@ -16,7 +16,7 @@ use crate::home::Home;
 use crate::jail;
 use crate::own_command::own_command;
 use ironclaw_contract::ids::SessionId;
-use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Preflight, Proof, routes};
+use ironclaw_contract::operator::{Attempt, JailReport, MessageView, NewAgent, NewMessage, Proof, routes};
 use model_commands::ModelCommand;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub struct Args {
 /// Runs and prints each step.
 pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     let mut steps = Steps { at, taken: Vec::new() };
-    let checks = require_jails(doctor::preflight(None)?)?;
+    let checks = up::require_jails(at)?;
     steps.add("machine", true, format!("this machine can jail agents ({checks} checks)"))?;
 
     let home = at.home.path().display();
@@ -157,21 +157,6 @@ impl Steps<'_> {
     }
 }
 
-/// Returns the number of checks; refuses a machine that fails one, with every reason and remedy.
-fn require_jails(preflight: Preflight) -> Result<usize, Error> {
-    if preflight.ok {
-        return Ok(preflight.checks.len());
-    }
-    let (reasons, remedies): (Vec<_>, Vec<_>) = preflight
-        .checks
-        .into_iter()
-        .filter(|check| !check.ok)
-        .map(|check| (format!("{}: {}", check.name, check.found), check.remedy))
-        .unzip();
-    let message = format!("this machine cannot jail an agent: {}", reasons.join("; "));
-    Err(Error::failed("preflight_failed", message).hinting(remedies.join("; ")))
-}
-
 async fn ensure_agent(client: &Client) -> Result<bool, Error> {
     if client.call(routes::AGENTS, []).await?.iter().any(|agent| agent.name == AGENT) {
         return Ok(false);
@@ -237,7 +222,6 @@ fn report_json(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironclaw_contract::operator::Check;
 
     fn attempt(name: &str, wall: &str) -> Attempt {
         Attempt {
@@ -267,20 +251,5 @@ mod tests {
         });
         let names: Vec<&str> = shown.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["open a TCP socket", "write into the workspace"]);
-    }
-
-    #[test]
-    fn unfit_machine_is_refused_with_reason_and_remedy() {
-        let check = Check {
-            name: "user namespaces".to_owned(),
-            ok: false,
-            found: "forbidden".to_owned(),
-            remedy: "sysctl kernel.unprivileged_userns_clone=1".to_owned(),
-        };
-        let refused = require_jails(Preflight { ok: false, checks: vec![check] }).expect_err("unfit");
-        let report = refused.report().expect("reported").error;
-        assert_eq!(report.code, "preflight_failed");
-        assert!(report.message.ends_with("user namespaces: forbidden"), "{}", report.message);
-        assert_eq!(report.hint, "sysctl kernel.unprivileged_userns_clone=1");
     }
 }

@@ -1,15 +1,16 @@
 //! `ironctl up`: starts the host, in this terminal or detached from it.
 //!
-//! Never starts a second host, and reports a detached host only after it answers. See `ironclaw-host run`, which it runs, and
+//! Never starts a second host nor on a machine that cannot jail an agent, and reports a detached host only after it answers. See `ironclaw-host run`, which it runs, and
 //! [`crate::commands::down`].
 
+use super::doctor;
 use super::init::{self, Made};
 use crate::at::At;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::home::Home;
 use crate::host_binary::Offline;
-use ironclaw_contract::operator::{Status, routes};
+use ironclaw_contract::operator::{Preflight, Status, routes};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -42,6 +43,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     if let Some((_, status)) = answering_after_an_end(&at.home).await? {
         return print(at, &Started::new(status, true));
     }
+    require_jails(at)?;
     create_home(at)?;
     Err(run_command(&at.home)?.exec())
 }
@@ -66,6 +68,7 @@ pub async fn ensure(at: &At) -> Result<Started, Error> {
     if let Some((_, status)) = answering_after_an_end(&at.home).await? {
         return Ok(Started::new(status, true));
     }
+    require_jails(at)?;
     create_home(at)?;
     let log = at.home.open_stderr_file()?;
     let stderr_start = log.metadata().map(|meta| meta.len()).unwrap_or(0);
@@ -146,6 +149,26 @@ pub(super) fn is_final(error: &Error) -> bool {
     }
 }
 
+/// Returns the number of checks; refuses a machine that cannot jail an agent, or a home that cannot be there, before anything is made.
+pub fn require_jails(at: &At) -> Result<usize, Error> {
+    all_pass(doctor::preflight(Some(&at.home))?)
+}
+
+/// Returns the number of checks, or the failure with every reason and remedy.
+fn all_pass(preflight: Preflight) -> Result<usize, Error> {
+    if preflight.ok {
+        return Ok(preflight.checks.len());
+    }
+    let (reasons, remedies): (Vec<_>, Vec<_>) = preflight
+        .checks
+        .into_iter()
+        .filter(|check| !check.ok)
+        .map(|check| (format!("{}: {}", check.name, check.found), check.remedy))
+        .unzip();
+    let message = format!("this machine cannot run a host here: {}", reasons.join("; "));
+    Err(Error::failed("preflight_failed", message).hinting(remedies.join("; ")))
+}
+
 fn create_home(at: &At) -> Result<(), Error> {
     let home = at.home.path().display();
     match init::ensure(at)? {
@@ -183,5 +206,26 @@ fn stderr_from(home: &Home, from: u64) -> String {
     match read {
         Ok(0) | Err(_) => "it printed no reason".to_owned(),
         Ok(_) => String::from_utf8_lossy(&words).trim().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::operator::Check;
+
+    #[test]
+    fn unfit_machine_is_refused_with_reason_and_remedy() {
+        let check = Check {
+            name: "user namespaces".to_owned(),
+            ok: false,
+            found: "forbidden".to_owned(),
+            remedy: "sysctl kernel.unprivileged_userns_clone=1".to_owned(),
+        };
+        let refused = all_pass(Preflight { ok: false, checks: vec![check], features: Vec::new() }).expect_err("unfit");
+        let report = refused.report().expect("reported").error;
+        assert_eq!(report.code, "preflight_failed");
+        assert!(report.message.ends_with("user namespaces: forbidden"), "{}", report.message);
+        assert_eq!(report.hint, "sysctl kernel.unprivileged_userns_clone=1");
     }
 }

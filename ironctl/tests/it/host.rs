@@ -27,7 +27,7 @@ fn programs() -> Programs {
 
 #[test]
 fn detached_host_is_started_once_and_stopped() {
-    let programs = Programs::new();
+    let programs = programs();
     let home = tempfile::tempdir().expect("a temporary directory");
     let path = home.path().to_owned();
     let host = FakeHost::silent(home, move |line, _| {
@@ -54,7 +54,9 @@ fn detached_host_is_started_once_and_stopped() {
     assert!(out.starts_with("the host stopped: process "), "{out}");
 
     let asked = programs.asked();
-    assert_eq!(asked, format!("ironclaw-host run --home {}\n", home.display()));
+    let home_path = home.display();
+    let expected = format!("ironclaw-host preflight --home {home_path} --json\nironclaw-host run --home {home_path}\n");
+    assert_eq!(asked, expected);
     let mode = fs::metadata(home.join("logs/host.stderr")).expect("made").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
@@ -78,7 +80,7 @@ fn up_asks_again_while_a_killed_host_closes_connections() {
 
 #[test]
 fn up_creates_a_home_and_prints_the_stderr_of_a_failed_host() {
-    let programs = Programs::new();
+    let programs = programs();
     let home = tempfile::tempdir().expect("a temporary directory");
     programs.write("run.err", "error: no master key\n");
     programs.write("run.exit", "1");
@@ -86,7 +88,7 @@ fn up_creates_a_home_and_prints_the_stderr_of_a_failed_host() {
     assert_eq!(code, 1);
     assert!(err.contains("error: no master key"), "{err}");
     let asked = programs.asked();
-    assert!(asked.starts_with("ironclaw-host init --home"), "{asked}");
+    assert!(asked.contains("\nironclaw-host init --home"), "{asked}");
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn quickstart_names_a_local_server_and_a_key_but_uses_neither() {
 }
 
 #[test]
-fn quickstart_writes_nothing_if_the_machine_cannot_jail() {
+fn start_writes_nothing_if_the_machine_cannot_jail() {
     let programs = Programs::new();
     let preflight = json!({"ok": false, "checks": [
         {"name": "user namespaces", "ok": false, "found": "forbidden by sysctl", "remedy": "sysctl x=1"}
@@ -225,12 +227,17 @@ fn quickstart_writes_nothing_if_the_machine_cannot_jail() {
     programs.write("preflight.out", preflight.to_string());
     programs.write("preflight.exit", "1");
     let home = tempfile::tempdir().expect("a temporary directory");
-    let (code, _, err) = programs.run(home.path(), &["quickstart"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("user namespaces: forbidden by sysctl"), "{err}");
-    assert!(err.contains("hint: sysctl x=1"), "{err}");
+    let mut refusals = Vec::new();
+    for words in [&["quickstart"][..], &["up"], &["up", "--detach"]] {
+        let (code, _, err) = programs.run(home.path(), words);
+        assert_eq!(code, 1, "{words:?}");
+        assert!(err.contains("user namespaces: forbidden by sysctl"), "{words:?}: {err}");
+        assert!(err.contains("hint: sysctl x=1"), "{words:?}: {err}");
+        refusals.push(err);
+    }
+    assert!(refusals.iter().all(|refusal| *refusal == refusals[0]), "{refusals:?}");
     let asked = programs.asked();
-    assert_eq!(asked, "ironclaw-host preflight --json\n");
+    assert_eq!(asked, format!("ironclaw-host preflight --home {} --json\n", home.path().display()).repeat(3));
     assert_eq!(fs::read_dir(home.path()).expect("readable").count(), 0);
 }
 

@@ -245,7 +245,10 @@ fn host() -> Vec<Shape> {
             },
         ),
         shape("operator.check", check(true, "")),
-        shape_by_bytes("operator.preflight", &Preflight { ok: false, checks: vec![check(false, remedy)] }),
+        shape_by_bytes(
+            "operator.preflight",
+            &Preflight { ok: false, checks: vec![check(false, remedy)], features: Vec::new() },
+        ),
     ]
 }
 

@@ -126,6 +126,7 @@ fn verify(of: &Of) -> Done {
 
 fn restore(of: &Of, replace: bool) -> Done {
     backup::header(&of.file)?;
+    daemon::refuse_file_system(&of.home).map_err(daemon::Error::from)?;
     // A link to the home stays, and the directory behind it is replaced.
     let place = of.home.canonicalize().unwrap_or_else(|_| of.home.clone());
     let refused = |is_empty: bool| if is_empty || replace { Ok(()) } else { Err(Error::NotEmpty(place.clone())) };

@@ -3,7 +3,7 @@
 //! Reads a few files once, and tries nothing itself. See [`crate::daemon::preflight`] for the trial.
 
 use super::{fail, pass};
-use ironclaw_contract::operator::Check;
+use ironclaw_contract::operator::{Check, FeatureState, KERNEL_MIN};
 use ironclaw_jail::launcher::{Failure, Part};
 use nix::errno::Errno;
 use std::fs;
@@ -13,8 +13,30 @@ const APPARMOR: &str = "install IronClaw's AppArmor profile: `sudo install -m 64
 const USERNS_CLONE: &str =
     "`echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`";
 const MAX_NAMESPACES: &str = "`echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/60-ironclaw.conf && sudo sysctl --system`; in a container, on the machine that runs it";
-const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operate/install.md, Containers)";
+pub(super) const OUTER_FILTER: &str = "start the container with `--security-opt seccomp=unconfined` or `--privileged` (see docs/operate/install.md, Containers)";
 const OUTER_MODULE: &str = "in Docker, start the container with `--security-opt apparmor=unconfined` as well (see docs/operate/install.md, Containers); elsewhere search the kernel's log for the security module that denied it";
+
+const LANDLOCK_OFF: &str = "add `landlock` to the list of the kernel parameter `lsm=` (/sys/kernel/security/lsm has the present list), and restart the machine";
+
+/// Returns the remedy for a kernel without a feature.
+pub(crate) fn newer_kernel() -> String {
+    format!("use Linux {KERNEL_MIN} or later with user namespaces, seccomp and CONFIG_SECURITY_LANDLOCK")
+}
+
+/// Returns the meaning of an error of the first call of Landlock.
+pub(crate) fn landlock(machine: &Machine, errno: Errno) -> Advice {
+    match (machine.state(errno), errno) {
+        (_, Errno::EOPNOTSUPP) => Advice::new("Landlock is switched off on this machine", LANDLOCK_OFF),
+        (FeatureState::Forbidden, _) if machine.filtered => Advice::new(
+            format!("a seccomp filter around this process forbids Landlock: {}", errno.desc()),
+            OUTER_FILTER,
+        ),
+        (FeatureState::Forbidden, _) => {
+            Advice::new(format!("something forbids Landlock: {}", errno.desc()), OUTER_MODULE)
+        }
+        (FeatureState::Absent | FeatureState::Present, _) => Advice::new("this kernel has no Landlock", newer_kernel()),
+    }
+}
 
 /// A finding, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +96,15 @@ impl Machine {
         }
     }
 
+    /// Returns the state of a feature from the error of its call. A filter can say that a call does not exist.
+    pub(crate) const fn state(&self, errno: Errno) -> FeatureState {
+        match errno {
+            Errno::ENOSYS if self.filtered => FeatureState::Forbidden,
+            Errno::ENOSYS | Errno::EOPNOTSUPP | Errno::EINVAL | Errno::ENODEV => FeatureState::Absent,
+            _ => FeatureState::Forbidden,
+        }
+    }
+
     /// Returns the settings that forbid user namespaces, each as a check.
     pub(crate) fn settings(&self) -> Vec<Check> {
         let limit = match self.max_namespaces {
@@ -112,6 +143,7 @@ pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
         _ => format!("cannot {}: {}", failure.step, errno.desc()),
     };
     let restricted = machine.apparmor_restricts.unwrap_or(0) != 0 && !machine.root;
+    let newer = newer_kernel();
     let (why, remedy) = match (failure.part, errno) {
         (Part::Namespaces, Errno::ENOSPC | Errno::EUSERS) => {
             ("the number of user namespaces is limited, or they are nested too deeply", MAX_NAMESPACES)
@@ -123,7 +155,7 @@ pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
         (_, Errno::ENOSYS) if machine.filtered => {
             ("a seccomp filter around this process says that the call does not exist", OUTER_FILTER)
         }
-        (_, Errno::ENOSYS) => ("this kernel does not have the call", "use Linux 5.13 or later"),
+        (_, Errno::ENOSYS) => ("this kernel does not have the call", newer.as_str()),
         (Part::Namespaces, Errno::EPERM | Errno::EACCES) if machine.userns_clone == Some(0) && !machine.root => {
             ("only root can create user namespaces here", USERNS_CLONE)
         }
@@ -143,10 +175,7 @@ pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
             "the root of this machine cannot be pivoted away from, as in an initramfs or a chroot",
             "start the host from a root that is a mount of its own",
         ),
-        (Part::Landlock, _) => (
-            "Landlock is missing",
-            "use Linux 5.13 or later and add `landlock` to the list of the kernel parameter `lsm=`",
-        ),
+        (Part::Landlock, Errno::EOPNOTSUPP) => ("Landlock is switched off or too old", LANDLOCK_OFF),
         (_, Errno::EPERM | Errno::EACCES) => ("something forbids it", OUTER_MODULE),
         (Part::Launcher, _) => {
             return Advice::new(told, "run this before anything else in a process of its own");
@@ -157,4 +186,64 @@ pub(crate) fn advise(machine: &Machine, failure: &Failure) -> Advice {
     };
     let ids = if failure.part == Part::Ids && machine.root { format!(" ({})", machine.uid_map) } else { String::new() };
     Advice::new(format!("{told}; {why}{ids}"), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(filtered: bool) -> Machine {
+        Machine {
+            root: false,
+            filtered,
+            apparmor_restricts: None,
+            profiled: false,
+            userns_clone: None,
+            max_namespaces: None,
+            uid_map: String::new(),
+        }
+    }
+
+    #[test]
+    fn feature_has_one_of_three_states_and_one_remedy() {
+        use FeatureState::{Absent, Forbidden};
+        let kernel = format!("use Linux {KERNEL_MIN} or later");
+        for (errno, filtered, state, remedy) in [
+            (Errno::ENOSYS, false, Absent, kernel.as_str()),
+            (Errno::EOPNOTSUPP, false, Absent, LANDLOCK_OFF),
+            (Errno::EOPNOTSUPP, true, Absent, LANDLOCK_OFF),
+            (Errno::ENOSYS, true, Forbidden, OUTER_FILTER),
+            (Errno::EPERM, true, Forbidden, OUTER_FILTER),
+            (Errno::EPERM, false, Forbidden, OUTER_MODULE),
+            (Errno::EACCES, false, Forbidden, OUTER_MODULE),
+        ] {
+            let machine = machine(filtered);
+            assert_eq!(machine.state(errno), state, "{errno} {filtered}");
+            let advice = landlock(&machine, errno);
+            assert!(advice.remedy.starts_with(remedy), "{errno} {filtered}: {advice:?}");
+        }
+        for errno in [Errno::ENOSPC, Errno::EUSERS, Errno::EACCES] {
+            assert_eq!(machine(false).state(errno), Forbidden, "{errno}");
+        }
+    }
+
+    #[test]
+    fn remedy_for_an_old_kernel_names_the_least_version() {
+        for part in [Part::Namespaces, Part::Root, Part::Landlock, Part::Seccomp] {
+            let failure = Failure { part, step: "do it".to_owned(), errno: Errno::ENOSYS as i32 };
+            let advice = advise(&machine(false), &failure);
+            assert_eq!(advice.remedy, newer_kernel(), "{part:?}");
+        }
+    }
+
+    #[test]
+    fn documents_and_programs_name_the_same_kernel() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for file in ["README.md", "docs/contributing.md", "docs/operate/install.md", "sandbox/src/lockdown.rs"] {
+            let text = fs::read_to_string(root.join(file)).expect("readable");
+            assert!(text.contains(&format!("Linux {KERNEL_MIN} or newer")), "{file}");
+        }
+        let text = fs::read_to_string(root.join("docs/operate/troubleshooting.md")).expect("readable");
+        assert!(text.contains(&format!("older than {KERNEL_MIN}")), "troubleshooting.md");
+    }
 }
