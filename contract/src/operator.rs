@@ -188,6 +188,9 @@ pub struct Status {
 /// The daemon.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+/// The header of each answer with the time zone of the host, an IANA name.
+pub const ZONE_HEADER: &str = "ironclaw-zone";
+
 pub struct HostStatus {
     /// Package version.
     pub version: String,
@@ -209,6 +212,12 @@ pub struct HostStatus {
 }
 
 /// The answer of `POST /v1/stop`.
+    /// The time zone of prompts, schedules and lists; an IANA name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub zone: String,
+    /// The reason why that zone is not sure; absent if the machine or the settings name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_doubt: Option<String>,
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Stopping {

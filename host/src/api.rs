@@ -64,7 +64,10 @@ pub use state::{About, Api, Reload, Reloading};
 
 use answer::Answer;
 use axum::Router;
-use ironclaw_contract::operator::DenialCode;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::response::Response;
+use ironclaw_contract::operator::{DenialCode, ZONE_HEADER};
 use ironclaw_store::refusal::Refusal;
 use ironclaw_store::shutdown::Shutdown;
 use port::{Port, Socket};
@@ -118,6 +121,16 @@ impl Api {
                 Answer::from(Refusal::new(DenialCode::MethodNotAllowed, "this path does not accept that method"))
             })
             .layer(axum::middleware::from_fn_with_state(self.clone(), auth::require))
+            .layer(axum::middleware::map_response_with_state(self.clone(), with_zone))
             .with_state(self)
     }
+}
+
+/// Adds the time zone of the host, in which a client shows times.
+async fn with_zone(State(api): State<Api>, mut response: Response) -> Response {
+    let settings = api.changes.settings();
+    if let Ok(zone) = HeaderValue::from_str(settings.host_policy.zone.zone.name()) {
+        response.headers_mut().insert(ZONE_HEADER, zone);
+    }
+    response
 }

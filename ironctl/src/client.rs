@@ -11,6 +11,7 @@ pub use events::{Events, MessageEvent};
 use events::Broken;
 
 use crate::access::{Access, Transport};
+use crate::clock;
 use crate::failure::Error;
 use crate::home::{Home, RENEW_TOKEN};
 use crate::processes;
@@ -21,7 +22,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use ironclaw_contract::ids::MessageId;
 use ironclaw_contract::operator::routes::{self, Method, Raw, Route};
-use ironclaw_contract::operator::{Failure, FileStored, PushDiff};
+use ironclaw_contract::operator::{Failure, FileStored, PushDiff, ZONE_HEADER};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -218,6 +219,9 @@ impl Client {
             Ok(response) => response?,
             Err(_) => return Err(self.lost(&format!("timeout after {} s", timeout.as_secs()))),
         };
+        if let Some(zone) = response.headers().get(ZONE_HEADER).and_then(|zone| zone.to_str().ok()) {
+            clock::show_in(zone);
+        }
         if response.status().is_success() {
             return Ok(response);
         }

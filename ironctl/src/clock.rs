@@ -1,9 +1,23 @@
-//! The times of the host in the time zone of the operator.
+//! The times of the host in its time zone, or in that of this machine as long as no host has named one.
 //!
 //! Never fails: an invalid time is shown unchanged. See [`crate::commands`].
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use std::sync::OnceLock;
+
+/// The zone that the first answer of the host named.
+static ZONE: OnceLock<TimeZone> = OnceLock::new();
+
+/// Shows all later times in this zone, by its IANA name. A name that this machine does not know changes nothing.
+pub fn show_in(name: &str) {
+    if ZONE.get().is_none()
+        && let Ok(zone) = TimeZone::get(name)
+    {
+        // Another thread named the same one.
+        let _ = ZONE.set(zone);
+    }
+}
 
 /// Formats RFC 3339 as local date and time, to the second.
 pub fn date_and_time(rfc3339: &str) -> String {
@@ -22,7 +36,7 @@ pub fn time_of_day(rfc3339: &str) -> String {
 
 fn local(rfc3339: &str, format: &str) -> String {
     match rfc3339.parse::<Timestamp>() {
-        Ok(time) => time.to_zoned(TimeZone::system()).strftime(format).to_string(),
+        Ok(time) => time.to_zoned(ZONE.get().cloned().unwrap_or_else(TimeZone::system)).strftime(format).to_string(),
         Err(_) => rfc3339.to_owned(),
     }
 }

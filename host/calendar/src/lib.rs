@@ -1,7 +1,7 @@
 //! Time zones, recurrences, and the instants at which a schedule is due.
 //!
 //! Never reads a clock and never waits: each function gets its instants, in milliseconds since the Unix epoch. It reads
-//! the time zone data of the machine, and data in the program for zones that the machine lacks. See
+//! the time zone data of the machine and the name of its zone, and data in the program for zones that the machine lacks. See
 //! [`Series::next_after`].
 
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@
 mod cron;
 mod error;
 mod interval;
+mod machine;
 mod recurrence;
 mod series;
 mod wall;
@@ -19,6 +20,7 @@ mod zone;
 pub use cron::Cron;
 pub use error::CalendarError;
 pub use interval::Interval;
+pub use machine::{Doubt, Localtime, MachineZone, Sources};
 pub use recurrence::{At, Kind, Recurrence};
 pub use series::Series;
 pub use zone::Zone;

@@ -64,7 +64,8 @@ impl Zone {
         }
     }
 
-    pub(crate) fn rules(&self) -> &TimeZone {
+    /// Returns the rules of the zone.
+    pub fn rules(&self) -> &TimeZone {
         &self.rules
     }
 }

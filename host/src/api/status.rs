@@ -38,6 +38,8 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = api.about.warnings.clone();
     warnings.extend(api.about.head_publisher.warnings());
+    let zone = api.changes.settings().host_policy.zone.clone();
+    warnings.extend(zone.warning());
     warnings.extend(shortage_warnings(&api));
     let agents = api.record.state.read(|tx| Ok::<_, Error>(registry::agents(tx)?)).await?;
     let lowered: Vec<_> =
@@ -75,6 +77,8 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             home: api.about.home.path().display().to_string(),
+            zone: zone.zone.name().to_owned(),
+            zone_doubt: zone.doubt,
             started_at: ironclaw_ledger::rfc3339(api.about.started_at),
             fingerprint: ironclaw_contract::seam::fingerprint(),
             launcher_pid: api.about.launcher_pid,

@@ -306,13 +306,14 @@ fn task_threads() -> usize {
 
 fn init(at: &At) -> Done {
     let made = daemon::init(&at.home)?;
-    let is_new = made != daemon::Made::Nothing;
-    let path = at.home.canonicalize()?;
-    let path = path.display();
+    let path = at.home.canonicalize()?.display().to_string();
+    if let (daemon::Made::Home, Some(warning)) = (made, daemon::zone(&at.home)?.warning()) {
+        eprintln!("warning: {warning}");
+    }
     match (at.json, made) {
         (true, made) => {
-            let token = made == daemon::Made::Token;
-            say(&serde_json::json!({ "home": path.to_string(), "made": is_new, "token_replaced": token }).to_string())
+            let (is_new, token) = (made != daemon::Made::Nothing, made == daemon::Made::Token);
+            say(&serde_json::json!({ "home": path, "made": is_new, "token_replaced": token }).to_string())
         }
         (false, daemon::Made::Home) => say(&format!("set up {path}")),
         (false, daemon::Made::Token) => {

@@ -46,6 +46,7 @@ tables! {
     api: crate::api::Config,
     webhook: crate::channels::inbound::channel::webhook::Config,
     mounts: crate::registry::live_settings::MountsConfig,
+    time: crate::registry::live_settings::time::Config,
     ledger: ironclaw_ledger::Config,
     packages: crate::reach::packages::Config,
     keys: ironclaw_state::keys::Config,
@@ -167,6 +168,7 @@ fn check(config: &Config) -> Result<(), String> {
         return Err("jail.uid_base and jail.uid_count must make a range below 2^32".to_owned());
     }
     config.session.check()?;
+    config.time.check()?;
     check_listeners(config)?;
     if config.session.awake_max >= config.jail.uid_count {
         return Err("session.awake_max must be less than jail.uid_count: each session has a uid".to_owned());

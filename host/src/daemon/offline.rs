@@ -9,10 +9,12 @@ use super::startup::{backup_maker, open_state};
 use crate::channels::notifications::head_not_kept;
 use crate::daemon::config;
 use crate::registry::latch;
+use crate::registry::live_settings::time::HostZone;
 use crate::registry::policy;
 use crate::registry::{self, FreshToken};
 use crate::upkeep::key_rotation;
 use crate::upkeep::maintenance::HeadPublisher;
+use ironclaw_calendar::Sources;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{Backup, LedgerEvent, Rotated};
 use ironclaw_ledger::sink::Sink;
@@ -33,9 +35,9 @@ use zeroize::Zeroizing;
 /// [`home::Error::RecordMissing`] for a home that had a record: a new one would hide the remains.
 pub fn init(path: &Path) -> Result<Made, Error> {
     mount_policy::refuse_home(path)?;
+    file_system::refuse_home(path)?;
     let home = Home::create(path)?;
     let (config, _) = config::load(&home)?;
-    file_system::refuse_home(path)?;
     home.check_for_lost_record()?;
     if !home.has_record() {
         home.begin_setup()?;
@@ -60,6 +62,12 @@ pub fn init(path: &Path) -> Result<Made, Error> {
         state.close().await;
         made
     })
+}
+
+/// Returns the time zone of a home on this machine.
+pub fn zone(path: &Path) -> Result<HostZone, Error> {
+    let (config, _) = config::load(&Home::open(path)?)?;
+    Ok(HostZone::choose(&config.time, &Sources::read()))
 }
 
 /// The part of a home that [`init`] created.

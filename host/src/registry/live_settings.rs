@@ -7,6 +7,7 @@ pub mod budget;
 pub mod channels;
 pub mod packages;
 pub mod session;
+pub mod time;
 pub mod turn;
 
 use crate::registry::policy::Policy;
@@ -74,6 +75,8 @@ pub struct HostPolicy {
     pub budget: budget::Config,
     /// The settings about hosts of the network.
     pub egress: super::egress::Config,
+    /// The time zone of the host.
+    pub zone: time::HostZone,
 }
 
 impl HostPolicy {

@@ -7,7 +7,7 @@ use crate::e2e::packages_change::Software;
 use crate::e2e::streaming;
 use crate::ops::stops::{notice, text};
 use crate::support::client::Client;
-use crate::support::host_fixture::{Build, wait_for};
+use crate::support::host_fixture::{Build, TestHost, wait_for};
 use crate::support::jail_fixture::HostUser;
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::json;
@@ -160,4 +160,33 @@ fn neutralised_text_that_a_model_copies_does_not_grow() {
     assert!(found.contains(neutral), "{found}");
     let prompt = messages(&last(&server));
     assert!(prompt.contains("⟦[⟧MSG_AUTH") && !prompt.contains("⟦⟦") && !prompt.contains("⟧⟧"), "{prompt}");
+}
+
+#[test]
+fn prompt_schedules_and_status_have_one_zone() {
+    let server = Server::start(|_| Act::Say("Noted.".to_owned()));
+    let mut host = streaming::new_host("", &server, "openai", &[]);
+    host.down();
+    host.set_env("TZ", Some("CET-1CEST,M3.5.0,M10.5.0/3"));
+    host.up();
+    let zone_of_all = |host: &TestHost, name: &str| {
+        let status = host.status()["host"].clone();
+        let arguments = ["--json", "schedule", "add", "a", "report", "--every", "1d", "--yes", "--name", name];
+        let schedule = host.ctl(&arguments).ok().json();
+        host.say("a", "hello");
+        let zone = text(&status, "zone").to_owned();
+        assert_eq!(schedule["zone"], zone.as_str(), "{schedule}");
+        assert!(messages(&last(&server)).contains(&format!("({zone}, UTC")), "{zone}: {}", messages(&last(&server)));
+        (zone, status["zone_doubt"].clone())
+    };
+    // The rule in TZ has no name, so the zone is that of the file, or UTC.
+    let (_, doubt) = zone_of_all(&host, "one");
+    assert!(doubt.as_str().is_some_and(|doubt| doubt.contains("CET-1CEST")), "{doubt}");
+    let file = host.home.join("config.toml");
+    let text = std::fs::read_to_string(&file).expect("the settings").replace("[time]\n", "");
+    std::fs::write(&file, format!("{text}\n[time]\nzone = \"Asia/Tokyo\"\n")).expect("written");
+    host.ctl(&["config", "reload"]).ok();
+    assert_eq!(zone_of_all(&host, "two"), ("Asia/Tokyo".to_owned(), serde_json::Value::Null));
+    std::fs::write(&file, format!("{text}\n[time]\nzone = \"Tokyo\"\n")).expect("written");
+    host.ctl(&["config", "reload"]).refused("Asia/Tokyo");
 }

@@ -185,6 +185,9 @@ async fn add(at: &At, args: Add) -> Result<(), Error> {
     if options.cron.is_none() && options.every.is_none() && options.at.is_none() {
         return Err(Error::usage("no times", "give --cron, --every or --at"));
     }
+    if options.zone.is_none() {
+        remark_on_zone(at).await?;
+    }
     let mut payload = json!({ "prompt": prompt });
     put(at, &agent, &mut payload, options).await?;
     let Some(change) = decide(at, &agent, payload, yes).await? else { return Ok(()) };
@@ -250,6 +253,19 @@ async fn put(at: &At, agent: &str, payload: &mut Value, options: Options) -> Res
         payload["context"] = "continue".into();
     }
     Ok(())
+}
+
+/// Names the time zone of a schedule without one, if that of the host is not sure.
+async fn remark_on_zone(at: &At) -> Result<(), Error> {
+    // A member may not read the status, and sees the zone on the page.
+    let Ok(status) = at.client()?.call(routes::STATUS, []).await else { return Ok(()) };
+    match status.host.zone_doubt {
+        Some(doubt) => at.out.remark(format!(
+            "the times are in {}, but {doubt}: give --zone, or set `zone` below [time] in config.toml",
+            status.host.zone
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Returns the conversation CHANNEL:ADDRESS, or that of a destination of the agent.

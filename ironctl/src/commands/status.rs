@@ -59,6 +59,10 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
     let rows = [
         ["version".to_owned(), host.version.clone()],
         ["process".to_owned(), format!("{} (launcher {})", host.pid, host.launcher_pid)],
+    let zone = match &host.zone_doubt {
+        Some(_) => format!("{} (not clear)", host.zone),
+        None => host.zone.clone(),
+    };
         ["home".to_owned(), host.home.clone()],
         ["running since".to_owned(), clock::date_and_time(&host.started_at)],
         [
@@ -68,7 +72,8 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
         ["ledger entries".to_owned(), host.ledger_entries.to_string()],
         ["fingerprint".to_owned(), host.fingerprint.clone()],
     ];
-    out.table(["HOST", ""], rows)
+    out.table(["HOST", ""], rows.into_iter().filter(|[_, value]| !value.is_empty()))
+        ["time zone".to_owned(), zone],
 }
 
 /// Returns whether a session sleeps and nothing waits in it.

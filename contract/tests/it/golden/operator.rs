@@ -148,6 +148,8 @@ fn host() -> Vec<Shape> {
         launcher_pid: 4709,
         ledger_entries: 42,
         warnings: vec!["ses_x runs in the mode dangerous_warn".to_owned()],
+        zone: "Europe/Berlin".to_owned(),
+        zone_doubt: None,
     };
     let attempt = Attempt {
         group: "sockets".to_owned(),

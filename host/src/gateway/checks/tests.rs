@@ -39,6 +39,7 @@ fn draft(name: &str) -> AgentDraft {
 /// Returns the settings of a host that allows no mount.
 pub(crate) fn host_policy() -> HostPolicy {
     HostPolicy {
+        zone: Default::default(),
         mounts: Vec::new(),
         linked: Vec::new(),
         private: Vec::new(),

@@ -34,7 +34,6 @@ use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_text::lookalike;
-use jiff::tz::TimeZone;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,8 +121,10 @@ impl Server {
             let (count, labels) = (checked.len(), labels(tx, &open, origin.as_ref(), &checked)?);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
-            let (loopback, room) = (shared.settings.now().host_policy.egress.loopback(), shared.turns.config().room());
-            let reader = Reader { agent: &agent, turn: &open, is_script, zone: &TimeZone::system(), loopback, room };
+            let policy = &shared.settings.now().host_policy;
+            let (loopback, room) = (policy.egress.loopback(), shared.turns.config().room());
+            let reader =
+                Reader { agent: &agent, turn: &open, is_script, zone: policy.zone.zone.rules(), loopback, room };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
             turn::count_model_call(tx, turn)?;
             let request =
@@ -132,15 +133,7 @@ impl Server {
             if let Some(answered) = answered {
                 return Ok(Ready::Answered(answered, named));
             }
-            let (booked, allowance) = request_budget::book(
-                tx,
-                &shared.settings.now().host_policy.budget,
-                session,
-                turn,
-                &agent,
-                &prompt,
-                &chain,
-            )?;
+            let (booked, allowance) = request_budget::book(tx, &policy.budget, session, turn, &agent, &prompt, &chain)?;
             note_asked(tx, session, turn, &agent, purpose, count)?;
             let bounds = Bounds { until: time_of_model(&shared.turns, session, turn), allowance };
             // Before the commit announces the entry, because a client that follows the message then looks for its text.

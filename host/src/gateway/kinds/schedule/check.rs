@@ -34,7 +34,8 @@ impl Check for Schedule {
             None => self.clone(),
         };
         let now = tx.wall();
-        let zone = Zone::parse(&wanted.zone.clone().unwrap_or_else(zone_of_host)).map_err(|error| malformed(&error))?;
+        let named = wanted.zone.as_deref().map(Zone::parse).transpose().map_err(|error| malformed(&error))?;
+        let zone = named.unwrap_or_else(|| context.host_policy.zone.zone.clone());
         let recurrence = recurrence(&wanted, &zone, now)?;
         let anchor = from(&wanted).unwrap_or(now);
         let series = Series { recurrence, zone, anchor };
@@ -158,11 +159,6 @@ fn merged(wanted: &Schedule, was: &schedules::Schedule) -> Schedule {
     all.context = context.or(all.context);
     all.reply_to = reply_to.or(all.reply_to);
     all
-}
-
-/// Returns the name of the machine's time zone, or UTC.
-fn zone_of_host() -> String {
-    jiff::tz::TimeZone::system().iana_name().unwrap_or("UTC").to_owned()
 }
 
 /// Returns the recurrence. Only times that the change names have to be in the future: a schedule keeps a first time that has passed.
