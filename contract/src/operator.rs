@@ -177,6 +177,9 @@ pub struct Status {
     /// Names of the people who are told about nothing, because they have no place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_place: Vec<String>,
+    /// Bounds of which at least four fifths are used: on requests, and on schedules and allowances of the caller.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<Bound>,
     /// Agents whose guard mode is not `enforce`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowered: Vec<LoweredGuard>,
@@ -185,12 +188,12 @@ pub struct Status {
     pub damaged_skills: Vec<DamagedSkill>,
 }
 
-/// The daemon.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 /// The header of each answer with the time zone of the host, an IANA name.
 pub const ZONE_HEADER: &str = "ironclaw-zone";
 
+/// The daemon.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HostStatus {
     /// Package version.
     pub version: String,
@@ -209,15 +212,15 @@ pub struct HostStatus {
     /// Lowered guards and other warnings; empty if there are none.
     #[serde(default)]
     pub warnings: Vec<String>,
-}
-
-/// The answer of `POST /v1/stop`.
     /// The time zone of prompts, schedules and lists; an IANA name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub zone: String,
     /// The reason why that zone is not sure; absent if the machine or the settings name one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone_doubt: Option<String>,
+}
+
+/// The answer of `POST /v1/stop`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Stopping {

@@ -24,7 +24,7 @@ mod workers;
 pub use error::Error;
 pub use file_system::refuse_home as refuse_file_system;
 pub use mount_policy::{Exposed, refuse_key_file};
-pub use offline::{Made, back_up, init, removal, rotate};
+pub use offline::{Made, back_up, init, removal, rotate, zone};
 
 use crate::runtime::sessions::Sessions;
 use crate::upkeep::maintenance::HeadPublisher;

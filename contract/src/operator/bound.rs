@@ -67,6 +67,11 @@ impl Bound {
         Self { needs_restart: true, ..self.setting(setting) }
     }
 
+    /// Returns whether at least four fifths of the bound are used.
+    pub const fn is_near(&self) -> bool {
+        self.count.saturating_mul(5) >= self.max.saturating_mul(4)
+    }
+
     /// Returns the next step: the act that makes room, and the setting.
     pub fn advice(&self) -> String {
         let Some(setting) = &self.setting else { return self.remedy.clone() };

@@ -17,8 +17,8 @@ use axum::Json;
 use axum::extract::State;
 use ironclaw_contract::ids::SessionId;
 use ironclaw_contract::operator::{
-    DamagedSkill, HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus, SlotCounts,
-    Status, Stopped, Stopping,
+    Bound, DamagedSkill, HostStatus, JailReport, LoweredGuard, ReaderStatus, Session, SessionPhase, SessionStatus,
+    SlotCounts, Status, Stopped, Stopping,
 };
 use ironclaw_contract::seam::change::GuardMode;
 use ironclaw_jail::launcher::Process;
@@ -36,11 +36,10 @@ const AHEAD_MS_MAX: i64 = 60_000;
 pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     let sessions = sessions(&api).await?;
     let entries = api.record.state.read(chain::next_seq).await?;
-    let mut warnings = api.about.warnings.clone();
-    warnings.extend(api.about.head_publisher.warnings());
+    let mut warnings = [api.about.warnings.clone(), api.about.head_publisher.warnings()].concat();
+    warnings.extend(shortage_warnings(&api));
     let zone = api.changes.settings().host_policy.zone.clone();
     warnings.extend(zone.warning());
-    warnings.extend(shortage_warnings(&api));
     let agents = api.record.state.read(|tx| Ok::<_, Error>(registry::agents(tx)?)).await?;
     let lowered: Vec<_> =
         agents.into_iter().filter_map(|agent| Some((registry::mode_warning(agent.mode)?, lowered(&agent)))).collect();
@@ -60,30 +59,26 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
         ));
     }
     warnings.dedup();
-    match api.record.state.read(journal::lost_count).await? {
-        0 => {}
-        1 => warnings.push("1 answer did not arrive, or may not have: `ironctl delivery list`".to_owned()),
-        lost => warnings.push(format!("{lost} answers did not arrive, or may not have: `ironctl delivery list`")),
-    }
+    warnings.extend(lost_warning(api.record.state.read(journal::lost_count).await?));
     let changes_waiting = api.record.state.read(store_of_changes::waiting).await?;
     let calls_waiting = api.record.state.read(requests::pending_count).await?;
     let questions_waiting = api.record.state.read(questions::waiting_count).await?;
     api.read_replies.record().await?;
+    let (stopped, bounds) = (stopped(&api).await?, near_bounds(&api, person.clone()).await?);
     let (replies_unread, without_place) = api.record.state.read(move |tx| told(tx, &person)).await?;
-    let stopped = stopped(&api).await?;
     let room = api.sessions.occupancy();
     Ok(Json(Status {
         host: HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             home: api.about.home.path().display().to_string(),
-            zone: zone.zone.name().to_owned(),
-            zone_doubt: zone.doubt,
             started_at: ironclaw_ledger::rfc3339(api.about.started_at),
             fingerprint: ironclaw_contract::seam::fingerprint(),
             launcher_pid: api.about.launcher_pid,
             ledger_entries: entries,
             warnings,
+            zone: zone.zone.name().to_owned(),
+            zone_doubt: zone.doubt,
         },
         sessions: sessions.into_iter().map(|session| session.status).collect(),
         stopped,
@@ -93,9 +88,31 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
         questions_waiting,
         replies_unread,
         without_place,
+        bounds,
         lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
         damaged_skills,
     }))
+}
+
+/// Returns the bounds that are near: on the requests of all people, and on the schedules and allowances of this one.
+async fn near_bounds(api: &Api, person: Person) -> Result<Vec<Bound>, Answer> {
+    let settings = api.changes.settings();
+    let near = api.record.state.read(move |tx| {
+        let mut all = requests::bounds::near(tx, &settings.approval)?;
+        let held = [registry::schedules::bound(tx, person.id)?, requests::allowance::bound(tx, &person)?];
+        all.extend(held.into_iter().filter(Bound::is_near));
+        Ok::<_, ironclaw_state::Error>(all)
+    });
+    Ok(near.await?)
+}
+
+/// Returns the warning about answers that did not arrive.
+fn lost_warning(lost: u64) -> Option<String> {
+    match lost {
+        0 => None,
+        1 => Some("1 answer did not arrive, or may not have: `ironctl delivery list`".to_owned()),
+        lost => Some(format!("{lost} answers did not arrive, or may not have: `ironctl delivery list`")),
+    }
 }
 
 /// Returns the emergency stop, if one is on.

@@ -11,7 +11,7 @@
 mod again;
 pub mod allowance;
 mod ask;
-mod bounds;
+pub mod bounds;
 mod decide;
 mod ending;
 pub mod facts;

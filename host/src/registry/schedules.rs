@@ -120,13 +120,18 @@ pub fn unknown(id: impl Display) -> Refusal {
 
 /// Refuses more schedules than a person may have, before a change adds this number.
 pub fn check_room(tx: &ReadTx<'_>, creator: PersonId, added: u64) -> Result<(), Denied> {
-    let held = table::count_of_creator(tx, creator)?;
-    if held + added <= OF_PERSON_MAX {
+    let bound = bound(tx, creator)?;
+    if bound.count + added <= OF_PERSON_MAX {
         return Ok(());
     }
-    let remedy = "remove some: `ironctl schedule list`, `ironctl schedule remove SCHEDULE`";
-    let bound = Bound::new("schedules of one person", OF_PERSON_MAX, held, remedy);
     Err(Refusal::over(DenialCode::ScheduleTooMany, bound).into())
+}
+
+/// Returns the bound on the schedules of a person, with their count.
+pub fn bound(tx: &ReadTx<'_>, creator: PersonId) -> Result<Bound, ironclaw_state::Error> {
+    let held = table::count_of_creator(tx, creator)?;
+    let remedy = "remove some: `ironctl schedule list`, `ironctl schedule remove SCHEDULE`";
+    Ok(Bound::new("schedules of one person", OF_PERSON_MAX, held, remedy))
 }
 
 /// Returns the digest of the settings of a schedule, for the ledger.

@@ -42,6 +42,10 @@ fn member_closes_no_agent_for_others() {
         assert!(words.contains("5 of at most 5") && words.contains("ironctl inbox --reset a"), "{words}");
     }
 
+    let bounds = host.status()["bounds"].clone();
+    assert_eq!((&bounds[0]["count"], &bounds[0]["max"]), (&json!(5), &json!(5)), "{bounds}");
+    assert_eq!(bounds[0]["setting"], "approval.requests_waiting_max", "{bounds}");
+
     // The agent still asks the owner, whose own call comes first in the inbox.
     post(&owner, "tulips", &site.url("/notes"));
     let all = inbox(&owner);

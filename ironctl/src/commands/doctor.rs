@@ -16,7 +16,7 @@ use crate::host_binary::{self, Offline};
 use crate::output::Output;
 use check::{failed, passed};
 use ironclaw_contract::operator::{
-    Attempt, BOUNDED_OR_REPORTED, Check, DamagedSkill, Preflight, Proof, SessionPhase, Status, routes,
+    Attempt, BOUNDED_OR_REPORTED, Bound, Check, DamagedSkill, Preflight, Proof, SessionPhase, Status, routes,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -63,6 +63,8 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     checks.push(fingerprints(status));
     checks.extend(status.map(guards));
     checks.extend(status.map(skills));
+    checks.extend(status.and_then(zone));
+    checks.extend(status.into_iter().flat_map(bounds));
     checks.extend(status.and_then(places));
     let proof = match (args.prove, host) {
         (false, _) => None,
@@ -290,6 +292,31 @@ fn skills(status: &Status) -> Check {
         found: status.damaged_skills.iter().map(named).collect::<Vec<_>>().join("; "),
         remedy: format!("ironctl skill show {} --version {}", first.name, first.version),
     }
+}
+
+/// Returns the time zone of the host, with the doubt about it; a doubt is no failure. `None` from a host of an earlier version.
+fn zone(status: &Status) -> Option<Check> {
+    const NAME: &str = "time zone";
+    let (zone, doubt) = (&status.host.zone, &status.host.zone_doubt);
+    if zone.is_empty() {
+        return None;
+    }
+    Some(match doubt {
+        None => passed(NAME, format!("{zone}, for prompts, schedules and lists")),
+        Some(doubt) => Check {
+            name: NAME.to_owned(),
+            ok: true,
+            found: format!("{zone}, for prompts, schedules and lists, but {doubt}"),
+            remedy: "set `zone` below [time] in config.toml, then `ironctl config reload`".to_owned(),
+        },
+    })
+}
+
+/// Returns a note for each bound of which most is used; it is no failure.
+fn bounds(status: &Status) -> Vec<Check> {
+    let note =
+        |bound: &Bound| Check { name: "bound".to_owned(), ok: true, found: bound.to_string(), remedy: bound.advice() };
+    status.bounds.iter().map(note).collect()
 }
 
 /// Returns a note with the people who have no place where they are told; it is no failure.

@@ -21,6 +21,9 @@ pub async fn run(at: &At) -> Result<(), Error> {
     for warning in &status.host.warnings {
         at.out.prose(format!("warning: {warning}"))?;
     }
+    for bound in &status.bounds {
+        at.out.prose(format!("near a bound: {bound}; {}", bound.advice()))?;
+    }
     let waiting = [status.calls_waiting, status.questions_waiting, status.changes_waiting];
     if waiting.iter().sum::<u64>() > 0 {
         let [calls, questions, changes] = waiting;
@@ -56,13 +59,13 @@ async fn servers(at: &At) -> Result<(), Error> {
 fn host(out: Output, status: &Status) -> Result<(), Error> {
     let host = &status.host;
     let slots = &status.places;
-    let rows = [
-        ["version".to_owned(), host.version.clone()],
-        ["process".to_owned(), format!("{} (launcher {})", host.pid, host.launcher_pid)],
     let zone = match &host.zone_doubt {
         Some(_) => format!("{} (not clear)", host.zone),
         None => host.zone.clone(),
     };
+    let rows = [
+        ["version".to_owned(), host.version.clone()],
+        ["process".to_owned(), format!("{} (launcher {})", host.pid, host.launcher_pid)],
         ["home".to_owned(), host.home.clone()],
         ["running since".to_owned(), clock::date_and_time(&host.started_at)],
         [
@@ -70,10 +73,10 @@ fn host(out: Output, status: &Status) -> Result<(), Error> {
             format!("{} of at most {}, {} waiting for a slot", slots.awake, slots.awake_max, slots.waiting),
         ],
         ["ledger entries".to_owned(), host.ledger_entries.to_string()],
+        ["time zone".to_owned(), zone],
         ["fingerprint".to_owned(), host.fingerprint.clone()],
     ];
     out.table(["HOST", ""], rows.into_iter().filter(|[_, value]| !value.is_empty()))
-        ["time zone".to_owned(), zone],
 }
 
 /// Returns whether a session sleeps and nothing waits in it.

@@ -8,7 +8,7 @@ use ironclaw_contract::ids::{AgentId, MemoryId, MessageId, PersonId, SessionId, 
 use ironclaw_contract::ledger_entry::Kind;
 use ironclaw_contract::operator::{
     Agent, AgentAbilities, AgentBudget, AgentMcp, AgentMember, AgentMode, AgentMount, AgentPackages, AgentScope,
-    AgentWiring, Attempt, Cancelled, ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine,
+    AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine,
     HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage,
     NewNote, Note, Notes, Panicked, Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded, Resumed, Run,
     Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage, StageOutcome, Status, Stopped, UnreadReplies,
@@ -206,6 +206,7 @@ fn host() -> Vec<Shape> {
                 questions_waiting: 2,
                 replies_unread: 3,
                 without_place: vec!["Bob".to_owned()],
+                bounds: vec![Bound::new("schedules of one person", 1000, 900, "remove some")],
                 lowered: vec![lowered()],
                 damaged_skills: vec![DamagedSkill {
                     name: "weather".to_owned(),

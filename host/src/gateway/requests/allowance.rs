@@ -32,6 +32,18 @@ use std::fmt::Display;
 /// The bound on the active allowances of a person.
 const OF_PERSON_MAX: usize = 32;
 
+/// Returns the bound on the allowances of a person, with their count.
+pub fn bound(tx: &ReadTx<'_>, person: &Person) -> Result<Bound, ironclaw_state::Error> {
+    let now = tx.wall();
+    let own = allowances::allowances(tx)?.into_iter().filter(|held| held.person == person.id);
+    Ok(bound_of_person(person, own.filter(|held| status(held, now) == AllowanceStatus::Active).count()))
+}
+
+fn bound_of_person(person: &Person, active: usize) -> Bound {
+    let name = format!("allowances of {}", person.name);
+    Bound::new(name, OF_PERSON_MAX, active, "remove one: `ironctl allowance remove ID`")
+}
+
 /// Records an allowance of a person for their own turns, exactly as the page with the digest `shown` has it.
 ///
 /// # Errors
@@ -61,9 +73,7 @@ pub fn add(
         }
     }
     if active >= OF_PERSON_MAX {
-        let (name, remedy) = (format!("allowances of {}", by.name), "remove one: `ironctl allowance remove ID`");
-        let bound = Bound::new(name, OF_PERSON_MAX, active, remedy);
-        return Err(Refusal::over(DenialCode::AllowanceTooMany, bound).into());
+        return Err(Refusal::over(DenialCode::AllowanceTooMany, bound_of_person(&by, active)).into());
     }
     let mut made = Allowance {
         id: 0,

@@ -8,7 +8,7 @@ use super::host_requests::Requests;
 use super::reasons::{has_grant_reason, is_for_grant};
 use crate::registry::live_settings::ApprovalConfig;
 use crate::registry::{self, Agent, Person, Role};
-use ironclaw_contract::ids::PersonId;
+use ironclaw_contract::ids::{AgentId, PersonId};
 use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::ReadTx;
@@ -16,6 +16,10 @@ use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use ironclaw_store::tables::requests::{self, Counted, Status};
 use ironclaw_store::times::DAY_MS;
+use std::collections::BTreeSet;
+
+/// Waiting requests whose agents and people [`near`] looks at.
+const REQUESTS_READ_MAX: usize = 1000;
 
 /// Returns the bound that keeps an agent from asking once more on behalf of this person; `None` if there is room.
 pub(super) fn reached(
@@ -33,6 +37,22 @@ pub(super) fn reached(
         .or_else(|| rejection_bound(&of_day, &needing.calling.call.tool, &of_pair, config))
         .or_else(|| day_bound(&of_day, &of_pair, config))
         .map(|bound| with_reset(bound, agent)))
+}
+
+/// Returns the bounds on waiting requests of which most is used.
+pub fn near(tx: &ReadTx<'_>, config: &ApprovalConfig) -> Result<Vec<Bound>, ironclaw_state::Error> {
+    let waiting = requests::list(tx, &[Status::Pending], REQUESTS_READ_MAX)?;
+    let pairs: BTreeSet<(AgentId, PersonId)> = waiting.iter().map(|row| (row.agent, row.principal)).collect();
+    let mut near = Vec::new();
+    for (agent, person) in pairs {
+        let Some(agent) = registry::agent_by_id(tx, agent)? else { continue };
+        let count = requests::counted_waiting(tx, agent.id, person)?.len();
+        let name = format!("requests of agent {} for {} wait", agent.name, registry::person_name(tx, person)?);
+        let bound = Bound::new(name, config.requests_waiting_max, count, "decide on them: `ironctl inbox`");
+        near.push(with_reset(bound.setting("approval.requests_waiting_max"), &agent));
+    }
+    near.retain(Bound::is_near);
+    Ok(near)
 }
 
 /// Returns the bound on the requests that wait.
