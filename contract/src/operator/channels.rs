@@ -94,8 +94,7 @@ pub struct NewChannel {
     /// True if the receiver shows a delivery once even if the host sends it twice.
     #[serde(default)]
     pub idempotent: bool,
-    /// An existing signing secret: `whsec_` and base64, a list of at most two of them, or another text, whose bytes sign; absent: the host
-    /// makes one.
+    /// An existing secret: `whsec_` and base64, two of these, or another text, whose bytes sign; absent: the host makes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
 }
