@@ -77,6 +77,7 @@ mod e2e {
     mod receivers;
     mod regressions;
     pub(crate) mod requests;
+    mod role_order;
     mod round;
     pub(crate) mod schedule_faults;
     mod schedules;

@@ -28,6 +28,7 @@ pub mod reach;
 mod remote;
 mod render;
 mod request_digest;
+mod role_order;
 pub mod scripted;
 mod size;
 mod spec;

@@ -88,10 +88,12 @@ impl<'a> Sent<'a> {
     }
 }
 
-/// One text, or a list of texts and images.
+/// One text, a list of texts and images, or nothing beside calls.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
+    /// `null`: several servers refuse an empty text.
+    Nothing,
     Text(Cow<'a, str>),
     List(Vec<Value>),
 }
@@ -110,7 +112,8 @@ fn sent(prompt: &Prompt, options: RequestOptions) -> Vec<Sent<'_>> {
                     json!({ "id": id(&call.call_id, options), "type": "function", "function": function })
                 };
                 let tool_calls = calls.into_iter().map(call).collect();
-                messages.push(Sent { tool_calls, ..Sent::new("assistant", Content::Text(text.into())) });
+                let content = if text.is_empty() { Content::Nothing } else { Content::Text(text.into()) };
+                messages.push(Sent { tool_calls, ..Sent::new("assistant", content) });
             }
             Message::Results(results) => messages.extend(results.into_iter().map(|result| {
                 // The API has no other way to mark a failed call.

@@ -4,6 +4,7 @@
 //! each quoted line, so that no text can end its own quote. See [`crate::openai`] and [`crate::anthropic`].
 
 use super::image::Image;
+use super::role_order::{add_said, close};
 use super::{Part, PastCall, Prompt};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -15,13 +16,9 @@ const AUTHOR_CHARS_MAX: usize = 80;
 
 /// The result of a call whose outcome is not in the prompt.
 const UNKNOWN: &str = "the outcome of this call is unknown; it is not run again";
-/// First message of a conversation that would begin with words of the model.
-const BEGINS: &str = "[The host: what was said before is not shown.]";
-/// Last message of a conversation that would end with words of the model.
-const NOTHING_NEW: &str = "[The host: there are no newer messages.]";
 
-/// One message. Adjacent messages differ in kind, the first and the last are not from the model, and each result follows its call
-/// directly.
+/// One message. Adjacent messages differ in kind, the first and the last are not from the model, each result follows its call
+/// directly, and words of the model follow each result that is not the last message. See [`super::role_order`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message<'a> {
     /// Texts and images to the model, in order; no text is empty.
@@ -153,13 +150,7 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
         }
     }
     ends.extend(End::from_messages(&messages));
-    if !matches!(messages.first(), Some(Message::User(_))) {
-        messages.insert(0, Message::User(vec![Said::Text(BEGINS.into())]));
-        ends.iter_mut().for_each(|end| end.message += 1);
-    }
-    if let Some(Message::Assistant { .. }) = messages.last() {
-        messages.push(Message::User(vec![Said::Text(NOTHING_NEW.into())]));
-    }
+    close(&mut messages, &mut ends);
     ends.dedup();
     Rendered { messages, ends }
 }
@@ -184,21 +175,14 @@ fn offered(parts: &[Part]) -> HashSet<&str> {
 }
 
 fn say<'a>(messages: &mut Vec<Message<'a>>, words: Cow<'a, str>) {
-    add(messages, Said::Text(words));
+    add_said(messages, Said::Text(words));
 }
 
 /// Adds the host's line about an image, and the image if the model gets it.
 fn show_image<'a>(messages: &mut Vec<Message<'a>>, image: Option<&'a Image>, words: String) {
     say(messages, format!("[The host: {words}]").into());
     if let Some(image) = image {
-        add(messages, Said::Image(image));
-    }
-}
-
-fn add<'a>(messages: &mut Vec<Message<'a>>, new: Said<'a>) {
-    match messages.last_mut() {
-        Some(Message::User(said)) => said.push(new),
-        Some(Message::Assistant { .. } | Message::Results(_)) | None => messages.push(Message::User(vec![new])),
+        add_said(messages, Said::Image(image));
     }
 }
 
@@ -284,6 +268,7 @@ pub fn arguments(call: &PastCall) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::super::image::{ImageContent, LeftOut};
+    use super::super::role_order::{BEGINS, NOTHING_NEW};
     use super::*;
     use ironclaw_contract::canonical::Digest;
     use ironclaw_contract::seam::socket::Purpose;
@@ -416,7 +401,7 @@ mod tests {
             (vec![person("a"), failure(), person("b"), notice()], vec![end(0, 1), end(0, 4)]),
             (vec![assistant("old", &[]), failure(), person("a")], vec![end(1, 1), end(2, 2)]),
             (vec![person("a"), assistant("b", &[])], vec![end(1, 1)]),
-            (vec![person("a"), assistant("b", &["c1", "c2"]), result("c2", "x"), notice()], vec![end(2, 2), end(3, 1)]),
+            (vec![person("a"), assistant("b", &["c1", "c2"]), result("c2", "x"), notice()], vec![end(2, 2), end(4, 1)]),
         ] {
             assert_eq!(messages(&prompt(parts.clone()), true).ends, ends, "{parts:?}");
         }
