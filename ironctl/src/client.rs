@@ -262,6 +262,7 @@ impl Client {
             .method(match method {
                 Method::Get => hyper::Method::GET,
                 Method::Post => hyper::Method::POST,
+                Method::Patch => hyper::Method::PATCH,
                 Method::Delete => hyper::Method::DELETE,
             })
             .uri(uri)

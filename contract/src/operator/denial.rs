@@ -395,6 +395,8 @@ denial_codes! {
     ModelUnknown = "model_unknown", 404, Operator, "There is no such model endpoint.";
     ModelInUse = "model_in_use", 409, Operator, "The model endpoint is in use.";
     ModelMalformed = "model_malformed", 400, Operator, "The model endpoint has fields that its kind does not have.";
+    ModelSettingMalformed = "model_setting_malformed", 400, Operator, "A setting of a model endpoint is unknown or outside of its bounds.";
+    QuirkUnknown = "quirk_unknown", 400, Operator, "There is no such quirk of a model endpoint, or no such value of it.";
     ModelIdMalformed = "model_id_malformed", 400, Operator, "The id of the model is refused.";
     ModelTestFailed = "model_test_failed", 400, Operator, "The test request to the model endpoint failed.";
     ModelUnusable = "model_unusable", 400, Operator, "The host cannot use the model endpoint.";

@@ -244,8 +244,10 @@ events! {
     ChannelDisconnected = "channel.disconnected", [Kind::Meta], "agent channel by", "An agent was disconnected from a channel.";
     MemoryKept = "memory.kept", [Kind::Meta, Kind::Claim], "agent note digest by session turn call", "A note was kept; the kind is CLAIM if an agent wrote it.";
     MemoryForgotten = "memory.forgotten", [Kind::Meta], "agent note by", "A note was erased.";
-    ModelAdded = "model.added", [Kind::Meta], "name kind base_url model secret fallbacks by", "A model endpoint was added.";
-    ModelChanged = "model.changed", [Kind::Meta], "name kind base_url model secret fallbacks by", "A model endpoint was replaced.";
+    ModelAdded = "model.added", [Kind::Meta], "name kind base_url model secret fallbacks settings by", "A model endpoint was added.";
+    ModelChanged = "model.changed", [Kind::Meta], "name kind base_url model secret fallbacks settings by", "A model endpoint was replaced.";
+    ModelSettingsSet = "model.settings_set", [Kind::Meta], "name settings cleared forgot by", "Settings of a model endpoint were set or cleared, or what was learned about it was forgotten.";
+    ModelLearned = "model.learned", [Kind::Meta], "name quirk value", "Answers of a model endpoint agreed on the value of a quirk.";
     ModelRemoved = "model.removed", [Kind::Meta], "name by", "A model endpoint was removed.";
     ModelDefaultSet = "model.default_set", [Kind::Meta], "name by change", "The default model endpoint was set.";
     ModelChangeRefused = "model.change_refused", [Kind::Retract], "code by", "A change of a model endpoint was refused.";

@@ -29,13 +29,16 @@ pub struct EndpointSettings {
     /// Most tokens of one output; absent for `model.output_tokens_max`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens_max: Option<u32>,
-    /// Tokens that its model reads: prompt and output together. Absent if nobody said it.
+    /// Tokens that its model reads: prompt and output together. Absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
     /// Most bytes of the definitions of tools of MCP servers in a request; with more, the agent gets `find_tools`. Absent for the setting
     /// of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_definitions_bytes_max: Option<u64>,
+    /// Name of the profile of its provider; absent for the one that its URL shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     /// Values that replace those of the profile of its provider, by name of the quirk.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quirks: BTreeMap<String, String>,
@@ -46,6 +49,65 @@ impl EndpointSettings {
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+crate::words! {
+    /// A setting of an endpoint that can be cleared, beside its quirks.
+    pub enum EndpointSetting {
+        Output = "output_tokens_max",
+        Context = "context_tokens",
+        ToolDefinitions = "tool_definitions_bytes_max",
+        Profile = "profile",
+    }
+}
+
+/// `PATCH /v1/models/{model}`: other settings of an endpoint. The rest of the endpoint stays.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SettingsOfModel {
+    /// The settings that get a new value. A setting that is absent here stays, and so does a quirk.
+    #[serde(default, skip_serializing_if = "EndpointSettings::is_default")]
+    pub set: EndpointSettings,
+    /// Settings and quirks that are set no longer, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clear: Vec<String>,
+    /// True if the host forgets what it learned from answers of the endpoint.
+    #[serde(default)]
+    pub forget: bool,
+}
+
+/// A quirk of an endpoint: a way in which its server differs from others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelQuirk {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The origin of the value: `operator learned profile default`.
+    pub source: String,
+    /// RFC 3339; only for a learned value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned_at: Option<String>,
+    /// The time from which a learned value no longer counts, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+/// All of one endpoint: `GET /v1/models/{model}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelDetails {
+    /// The endpoint, as in the list.
+    #[serde(flatten)]
+    pub model: Model,
+    /// Name of the profile of its provider; absent if the host does not know the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Its quirks.
+    #[serde(default)]
+    pub quirks: Vec<ModelQuirk>,
 }
 
 /// A model endpoint.
@@ -153,6 +215,9 @@ pub struct KeptModel {
     /// The result of its test; absent without a test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<TestedModel>,
+    /// The place at which its server stated the tokens that its model reads; absent if the host did not ask or got no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_stated_at: Option<String>,
     /// Names of the agents that switched to it because they follow the default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<String>,

@@ -43,6 +43,7 @@ const COPY_SECONDS: u64 = 1800;
 pub enum Method {
     Get,
     Post,
+    Patch,
     Delete,
 }
 
@@ -82,6 +83,10 @@ pub const fn get<const NAMES: usize, Answer>(path: &'static str) -> Route<NAMES,
 
 const fn post<const NAMES: usize, Body, Answer>(path: &'static str) -> Route<NAMES, Body, Answer> {
     Route::new(Method::Post, path)
+}
+
+const fn patch<const NAMES: usize, Body, Answer>(path: &'static str) -> Route<NAMES, Body, Answer> {
+    Route::new(Method::Patch, path)
 }
 
 const fn delete<const NAMES: usize, Answer>(path: &'static str) -> Route<NAMES, (), Answer> {
@@ -241,7 +246,8 @@ pub const REMOVE_SECRET: Route<1, (), Secret> = delete("/v1/secrets/{secret}");
 pub const MODELS: Route<0, (), Vec<Model>> = get("/v1/models");
 pub const ADD_MODEL: Route<0, NewModel, KeptModel> = post("/v1/models").within(TEST_SECONDS);
 pub const PRESETS: Route<0, (), Vec<ModelPreset>> = get("/v1/presets");
-pub const MODEL: Route<1, (), Model> = get("/v1/models/{model}");
+pub const MODEL: Route<1, (), ModelDetails> = get("/v1/models/{model}");
+pub const SET_MODEL_SETTINGS: Route<1, SettingsOfModel, ModelDetails> = patch("/v1/models/{model}");
 pub const REMOVE_MODEL: Route<1, (), Model> = delete("/v1/models/{model}");
 pub const TEST_MODEL: Route<1, (), TestedModel> = post("/v1/models/{model}/test").within(TEST_SECONDS);
 pub const SET_DEFAULT_MODEL: Route<1, (), KeptModel> = post("/v1/models/{model}/default");

@@ -186,6 +186,7 @@ mod tests {
         short_ids: false,
         takes_images: true,
         limit_field: "max_tokens",
+        system_role: None,
         output_tokens_max: OUTPUT_TOKENS_MAX,
     };
 

@@ -5,10 +5,13 @@
 
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::breaker::Availability;
+use super::endpoint_quirks::{Change, InUse, Observation};
 use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
+use super::quirks::Values;
 use super::remote::{Remote, failure, usage};
 use super::scripted::{self, Scripted};
+use super::stated_context::{self, StatedContext};
 use super::streaming::PartialAnswer;
 use super::{
     Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
@@ -32,6 +35,8 @@ const PROBE_SECONDS_MAX: u64 = 120;
 const PROBE_TOKENS_MAX: u32 = 32;
 /// Longest time of a request for the list of models.
 const MODELS_SECONDS_MAX: u64 = 15;
+/// Longest time of the question how many tokens a model reads.
+const CONTEXT_SECONDS_MAX: u64 = 10;
 
 #[derive(Debug)]
 pub struct Endpoint {
@@ -144,14 +149,16 @@ impl Opener {
             (None, Kind::Openai | Kind::Anthropic) => Err("it has no base URL".to_owned()),
             (Some(base), Kind::Openai | Kind::Anthropic) => {
                 check_url(base)?;
-                let remote = Remote::new(spec.kind, base, Arc::clone(&self.connections), Arc::clone(&self.config));
+                Values::read(&spec.settings.quirks, spec.kind).map_err(|refused| refused.why)?;
+                let remote = Remote::new(spec, base, Arc::clone(&self.connections), Arc::clone(&self.config));
                 Ok(Backend::Remote(Box::new(remote.ok_or("its kind has no network")?)))
             }
         }
     }
 
     fn endpoint(&self, spec: Spec, backend: Backend) -> Endpoint {
-        let Config { tries_max, output_tokens_max, .. } = *self.config;
+        let tries_max = self.config.tries_max;
+        let output_tokens_max = spec.settings.output_tokens_max.unwrap_or(self.config.output_tokens_max);
         Endpoint { spec, backend, tries_max, output_tokens_max }
     }
 }
@@ -244,6 +251,45 @@ impl Endpoint {
         let until = Instant::now() + Duration::from_secs(MODELS_SECONDS_MAX);
         let failed = |failure| Error::Failed(Failed { failures: vec![failure], usage: Usage::default() });
         remote.models(spec, candidate.key.as_ref(), until).await.map_err(failed)
+    }
+
+    /// Asks the server how many tokens its model reads; `None` if it does not say it at the places of its profile.
+    pub async fn stated_context(candidate: &Candidate) -> Option<StatedContext> {
+        let Endpoint { spec, backend, .. } = &*candidate.endpoint;
+        let Backend::Remote(remote) = backend else { return None };
+        let until = Instant::now() + Duration::from_secs(CONTEXT_SECONDS_MAX);
+        for (place, question) in stated_context::questions(spec) {
+            if let Ok(answer) = remote.question(spec, candidate.key.as_ref(), question, until).await
+                && let Some(stated) = stated_context::read(place, &answer, &spec.model)
+            {
+                return Some(stated);
+            }
+        }
+        None
+    }
+
+    /// Returns its quirks with their values; none if it has no server.
+    pub fn quirks(&self) -> Vec<InUse> {
+        self.remote().map(|remote| remote.quirks.in_use()).unwrap_or_default()
+    }
+
+    /// Takes over what the record has about its answers.
+    pub fn recall(&self, observed: Vec<Observation>) {
+        if let Some(remote) = self.remote() {
+            remote.quirks.recall(observed);
+        }
+    }
+
+    /// Returns what its answers showed and the record does not have yet. A later call does not return it again.
+    pub fn take_changes(&self) -> Vec<Change> {
+        self.remote().map(|remote| remote.quirks.take_changes()).unwrap_or_default()
+    }
+
+    fn remote(&self) -> Option<&Remote> {
+        match &self.backend {
+            Backend::Remote(remote) => Some(remote),
+            Backend::Scripted(_) | Backend::Broken(_) | Backend::Locked => None,
+        }
     }
 
     fn availability(&self) -> Availability {

@@ -321,7 +321,7 @@ impl Failure {
             Fault::Malformed => format!("gave an answer that cannot be read: try {test}"),
             Fault::TooLarge => "gave an answer over the limit, which was discarded".to_owned(),
             Fault::Truncated => {
-                "reached its limit of tokens before its answer was usable: raise model.output_tokens_max".to_owned()
+                format!("reached its limit of tokens before its answer was usable: raise it with `ironctl model set {name} --output N`")
             }
             Fault::Withheld => "withheld its answer: its provider does not allow it".to_owned(),
             Fault::Script => "has no answer in its script".to_owned(),

@@ -13,6 +13,7 @@ mod attempt;
 pub mod backoff;
 mod breaker;
 pub mod endpoint;
+pub mod endpoint_quirks;
 mod error_body;
 pub mod fault;
 pub mod fetch;
@@ -21,9 +22,9 @@ pub use http::client_for;
 pub mod image;
 mod json;
 mod openai;
-pub mod preset;
 mod prices;
-mod quirks;
+pub mod profile;
+pub mod quirks;
 pub mod reach;
 mod remote;
 mod render;
@@ -32,6 +33,7 @@ mod role_order;
 pub mod scripted;
 mod size;
 mod spec;
+pub mod stated_context;
 pub mod streaming;
 
 pub use address::check_url;
@@ -344,6 +346,7 @@ pub fn requests(prompt: &Prompt) -> [serde_json::Value; 2] {
         short_ids: false,
         takes_images: true,
         limit_field: "max_tokens",
+        system_role: None,
         output_tokens_max: 1024,
     };
     [openai::request(prompt, "model", options), anthropic::request(prompt, "model", options)]

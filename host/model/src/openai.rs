@@ -5,6 +5,7 @@
 use super::Prompt;
 use super::assembly::{Assembly, End};
 use super::fault::Fault;
+use super::quirks::SystemRole;
 use super::render::{self, Message, Said};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -27,6 +28,8 @@ pub struct RequestOptions {
     pub takes_images: bool,
     /// Name of the field that limits the output.
     pub limit_field: &'static str,
+    /// Role of the system text; `system` if absent.
+    pub system_role: Option<SystemRole>,
     /// Most tokens of the output.
     pub output_tokens_max: u32,
 }
@@ -100,12 +103,20 @@ enum Content<'a> {
 
 fn sent(prompt: &Prompt, options: RequestOptions) -> Vec<Sent<'_>> {
     let mut messages = Vec::with_capacity(prompt.parts.len() + 1);
+    let role = options.system_role.unwrap_or(SystemRole::System);
     if !prompt.system.is_empty() {
-        messages.push(Sent::new("system", Content::Text(prompt.system.as_str().into())));
+        messages.push(Sent::new(role.name(), Content::Text(prompt.system.as_str().into())));
     }
     for message in render::messages(prompt, options.takes_images).messages {
         match message {
-            Message::User(said) => messages.push(Sent::new("user", content(said))),
+            Message::User(mut said) => {
+                // Two messages of a role in a row are refused by servers that need `user` for the system text.
+                if role == SystemRole::User && messages.len() == 1 && !prompt.system.is_empty() {
+                    messages.clear();
+                    said.insert(0, Said::Text(prompt.system.as_str().into()));
+                }
+                messages.push(Sent::new("user", content(said)));
+            }
             Message::Assistant { text, calls } => {
                 let call = |call: &super::PastCall| {
                     let function = json!({ "name": render::tool_name(&call.tool), "arguments": render::arguments(call).to_string() });
@@ -276,6 +287,7 @@ mod tests {
         short_ids: false,
         takes_images: true,
         limit_field: "max_tokens",
+        system_role: None,
         output_tokens_max: 99,
     };
 
@@ -331,6 +343,16 @@ mod tests {
         assert_eq!(body["stream_options"]["include_usage"], true);
         assert_eq!(body["messages"][2]["tool_calls"][0]["id"], "000000001");
         assert_eq!(body["messages"][3]["tool_call_id"], "000000001");
+        for (role, first, count) in [
+            (SystemRole::System, ("system", "be"), 5),
+            (SystemRole::Developer, ("developer", "be"), 5),
+            (SystemRole::User, ("user", "be\n\ngo"), 4),
+        ] {
+            let body = request(&prompt, "small", RequestOptions { system_role: Some(role), ..PLAIN });
+            let messages = body["messages"].as_array().expect("messages");
+            assert_eq!((messages[0]["role"].as_str(), messages[0]["content"].as_str()), (Some(first.0), Some(first.1)));
+            assert_eq!(messages.len(), count, "{role}");
+        }
         let without = Prompt { tools: Vec::new(), ..prompt };
         assert!(request(&without, "small", PLAIN).get("tools").is_none());
     }

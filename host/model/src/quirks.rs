@@ -1,72 +1,230 @@
-//! The quirks of one endpoint of kind `openai`, learned from its refusals.
+//! The quirks of servers: a closed list of names, each with the values that the host knows.
 //!
-//! Never forgets a quirk before the host stops, and learns only from refusals. See [`crate::remote`].
+//! Never says which server has which value. See [`crate::profile`] for the values of a provider, and [`crate::endpoint_quirks`] for those
+//! in use.
 
-use super::error_body::Complaint;
-use super::openai::RequestOptions;
-use super::spec::Spec;
-use std::sync::atomic::{AtomicBool, Ordering};
+use super::spec::Kind;
+use ironclaw_contract::words;
+use std::collections::BTreeMap;
 
-/// The limit on an output after a model refused the configured one.
-const SMALL_OUTPUT_TOKENS_MAX: u32 = 1024;
+words! {
+    /// A way in which servers differ.
+    pub enum Quirk {
+        /// The field of a request that limits the output.
+        LimitField = "limit_field",
+        /// The option that asks for the usage at the end of a stream.
+        StreamUsage = "stream_usage",
+        /// The form of the ids of calls.
+        CallIds = "call_ids",
+        /// The role of the system text.
+        SystemRole = "system_role",
+        /// The header with the key.
+        KeyHeader = "key_header",
+    }
 
-/// Options that an endpoint refused.
-#[derive(Debug, Default)]
-pub struct Quirks {
-    /// The endpoint refused the option for the usage of a stream.
-    without_usage: AtomicBool,
-    /// The endpoint refused the field `max_tokens`.
-    newer_limit: AtomicBool,
+    /// The field of a request that limits the output.
+    pub enum LimitField {
+        MaxTokens = "max_tokens",
+        MaxCompletionTokens = "max_completion_tokens",
+    }
+
+    /// A request for the usage at the end of a stream.
+    pub enum StreamUsage {
+        Ask = "ask",
+        Omit = "omit",
+    }
+
+    /// The form of the ids of calls.
+    pub enum CallIds {
+        /// The recorded id.
+        Long = "long",
+        /// Nine letters and digits.
+        Nine = "nine",
+    }
+
+    /// The role of the system text.
+    pub enum SystemRole {
+        System = "system",
+        Developer = "developer",
+        /// It is the beginning of the first message of the user.
+        User = "user",
+    }
+
+    /// The header with the key.
+    pub enum KeyHeader {
+        /// `Authorization: Bearer KEY`
+        Bearer = "bearer",
+        XApiKey = "x-api-key",
+        ApiKey = "api-key",
+    }
 }
 
-impl Quirks {
-    /// Learns from the complaint of a refusal. Each complaint is learned once, so learning ends. The limit on the output changes for this
-    /// caller only, because a server may refuse it only with a long prompt.
-    pub fn learn(&self, complaint: Option<Complaint>, output_tokens_max: &mut u32) {
-        match complaint {
-            Some(Complaint::Usage) => self.without_usage.store(true, Ordering::Relaxed),
-            Some(Complaint::LimitField) => self.newer_limit.store(true, Ordering::Relaxed),
-            Some(Complaint::LimitSize) => *output_tokens_max = SMALL_OUTPUT_TOKENS_MAX.min(*output_tokens_max),
-            None => {}
+macro_rules! values {
+    ($($field:ident: $quirk:ident),+) => {
+        /// The values of some quirks.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Values {
+            $(pub $field: Option<$quirk>,)+
+        }
+
+        impl Values {
+            /// Returns these values, and those of `other` for the quirks without one.
+            pub fn or(self, other: Self) -> Self {
+                Self { $($field: self.$field.or(other.$field),)+ }
+            }
+
+            /// Returns the value of a quirk.
+            pub fn get(&self, quirk: Quirk) -> Option<&'static str> {
+                match quirk {
+                    $(Quirk::$quirk => self.$field.map($quirk::name),)+
+                }
+            }
+
+            /// Sets a quirk to the value of this name; returns `false` if it has no such value.
+            pub fn set(&mut self, quirk: Quirk, value: &str) -> bool {
+                match quirk {
+                    $(Quirk::$quirk => value.parse().map(|value| self.$field = Some(value)).is_ok(),)+
+                }
+            }
+        }
+
+        impl Quirk {
+            /// Returns the names of its values.
+            pub fn values(self) -> Vec<&'static str> {
+                match self {
+                    $(Quirk::$quirk => $quirk::ALL.map($quirk::name).to_vec(),)+
+                }
+            }
+        }
+    };
+}
+
+values! {
+    limit_field: LimitField, stream_usage: StreamUsage, call_ids: CallIds, system_role: SystemRole, key_header: KeyHeader
+}
+
+/// The reason why quirks with their values are refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// What is wrong.
+    pub why: String,
+    /// The names or values that are known.
+    pub known: String,
+}
+
+impl Values {
+    /// Returns the values of a list of names.
+    ///
+    /// # Errors
+    /// The first name or value that is not known for an endpoint of this kind.
+    pub fn read(named: &BTreeMap<String, String>, kind: Kind) -> Result<Self, Refused> {
+        let mut values = Self::default();
+        for (name, value) in named {
+            let quirk = match name.parse::<Quirk>() {
+                Ok(quirk) if quirk.applies(kind) => quirk,
+                Ok(quirk) => {
+                    let why = format!("the quirk {quirk} has no effect on an endpoint of kind {kind}");
+                    return Err(Refused { why, known: known_names(kind) });
+                }
+                Err(_) => {
+                    let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
+                    return Err(Refused { why: format!("there is no quirk {name:?}"), known: known_names(kind) });
+                }
+            };
+            if !values.set(quirk, value) {
+                let value: String = value.chars().take(NAME_CHARACTERS_MAX).collect();
+                let known = format!("the values of {quirk} are {}", quirk.values().join(", "));
+                return Err(Refused { why: format!("the quirk {quirk} has no value {value:?}"), known });
+            }
+        }
+        Ok(values)
+    }
+
+    /// Returns the values of quirks that nothing else sets.
+    pub const fn default_of(kind: Kind) -> Self {
+        Self {
+            limit_field: Some(LimitField::MaxTokens),
+            stream_usage: Some(StreamUsage::Ask),
+            call_ids: Some(CallIds::Long),
+            system_role: Some(SystemRole::System),
+            key_header: Some(match kind {
+                Kind::Anthropic => KeyHeader::XApiKey,
+                Kind::Openai | Kind::Scripted => KeyHeader::Bearer,
+            }),
+        }
+    }
+}
+
+/// Characters of an unknown name in a refusal.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+fn known_names(kind: Kind) -> String {
+    let known: Vec<&str> = Quirk::every(kind).map(Quirk::name).collect();
+    if known.is_empty() { "this kind has none".to_owned() } else { format!("the quirks are {}", known.join(", ")) }
+}
+
+impl Quirk {
+    /// Returns the quirks that an endpoint of this kind can have.
+    pub fn every(kind: Kind) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |quirk| quirk.applies(kind))
+    }
+
+    /// Returns whether an endpoint of this kind can have it.
+    pub const fn applies(self, kind: Kind) -> bool {
+        match (self, kind) {
+            (_, Kind::Scripted) => false,
+            (Self::KeyHeader, Kind::Openai | Kind::Anthropic) | (_, Kind::Openai) => true,
+            (_, Kind::Anthropic) => false,
         }
     }
 
-    /// Returns the options of the next request.
-    pub fn options(&self, spec: &Spec, short_ids: bool, output_tokens_max: u32) -> RequestOptions {
-        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        RequestOptions {
-            streams: spec.streams,
-            takes_images: spec.takes_images,
-            asks_usage: !is(&self.without_usage),
-            short_ids,
-            limit_field: if is(&self.newer_limit) { "max_completion_tokens" } else { "max_tokens" },
-            output_tokens_max,
+    /// Returns whether the host may learn it from answers. Neither the place of a key nor the role of the system text is left to a
+    /// server.
+    pub const fn is_learned(self) -> bool {
+        match self {
+            Self::LimitField | Self::StreamUsage => true,
+            Self::CallIds | Self::SystemRole | Self::KeyHeader => false,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::spec::Spec;
     use super::*;
 
+    fn read(name: &str, value: &str, kind: Kind) -> Result<Values, Refused> {
+        Values::read(&[(name.to_owned(), value.to_owned())].into(), kind)
+    }
+
     #[test]
-    fn refused_limit_is_sent_in_another_way() {
-        let quirks = Quirks::default();
-        let bound = |output_tokens_max| {
-            let options = quirks.options(&Spec::builtin(), false, output_tokens_max);
-            (options.limit_field, options.output_tokens_max)
-        };
-        let mut ours = 8192;
-        quirks.learn(None, &mut ours);
-        assert_eq!(bound(ours), ("max_tokens", 8192));
-        quirks.learn(Some(Complaint::LimitField), &mut ours);
-        assert_eq!(bound(ours), ("max_completion_tokens", 8192));
-        quirks.learn(Some(Complaint::LimitSize), &mut ours);
-        assert_eq!(bound(ours), ("max_completion_tokens", SMALL_OUTPUT_TOKENS_MAX));
-        assert_eq!(bound(8192), ("max_completion_tokens", 8192), "the next prompt may be shorter");
-        let mut smaller = 32;
-        quirks.learn(Some(Complaint::LimitSize), &mut smaller);
-        assert_eq!(smaller, 32);
+    fn each_quirk_has_its_values_and_a_default_among_them() {
+        for kind in [Kind::Openai, Kind::Anthropic] {
+            for quirk in Quirk::every(kind) {
+                let default = Values::default_of(kind).get(quirk).expect("a default");
+                assert!(quirk.values().contains(&default), "{quirk}");
+                for value in quirk.values() {
+                    let values = read(quirk.name(), value, kind).expect(value);
+                    assert_eq!(values.get(quirk), Some(value), "{quirk}");
+                    assert_eq!(Values::default().or(values), values);
+                }
+            }
+        }
+        assert_eq!(Quirk::every(Kind::Scripted).count(), 0);
+    }
+
+    #[test]
+    fn unknown_names_and_values_are_refused_with_the_known_ones() {
+        for (name, value, kind, wrong, known) in [
+            ("limit", "max_tokens", Kind::Openai, "\"limit\"", "limit_field"),
+            ("", "", Kind::Openai, "\"\"", "call_ids"),
+            ("limit_field", "n", Kind::Openai, "limit_field", "max_completion_tokens"),
+            ("call_ids", "Nine", Kind::Openai, "\"Nine\"", "long, nine"),
+            ("call_ids", "nine", Kind::Anthropic, "call_ids", "key_header"),
+            ("key_header", "bearer", Kind::Scripted, "scripted", "none"),
+        ] {
+            let refused = read(name, value, kind).expect_err(name);
+            assert!(refused.why.contains(wrong) && refused.known.contains(known), "{refused:?}");
+        }
     }
 }

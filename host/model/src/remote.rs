@@ -7,13 +7,15 @@ use super::assembly::{Assembly, TokenCounts};
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::backoff::{Backoff, Jitter};
 use super::breaker::Breaker;
+use super::endpoint_quirks::EndpointQuirks;
 use super::error_body::{Complaint, ErrorBody, retry_after};
 use super::fault::{Detail, Failure, Fault};
 use super::http::{Answer, Connections, EVENT_BYTES_MAX, HttpRequest, STREAM_BYTES_MAX, Timeouts};
 use super::openai::{self, RequestOptions, Step};
 use super::prices::Prices;
-use super::quirks::Quirks;
+use super::quirks::{KeyHeader, Values};
 use super::spec::{Kind, Spec};
+use super::stated_context::Question;
 use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_text::events::{Events, TooLarge};
@@ -39,8 +41,6 @@ const CLOSE_WAIT: Duration = Duration::from_millis(100);
 const TOKENS_MAX: u64 = 1_000_000_000;
 /// Models in a listing.
 const MODELS_MAX: usize = 1000;
-/// Domain of the API whose ids of calls have nine characters.
-const SHORT_IDS: &str = "mistral.ai";
 
 /// A remote endpoint with its quirks and its breaker.
 #[derive(Debug)]
@@ -48,8 +48,7 @@ pub struct Remote {
     protocol: Protocol,
     url: Url,
     models: Url,
-    short_ids: bool,
-    quirks: Quirks,
+    pub quirks: EndpointQuirks,
     connections: Arc<Connections>,
     config: Arc<Config>,
     pub breaker: Breaker,
@@ -82,9 +81,9 @@ impl FailedAttempt {
 }
 
 impl Remote {
-    /// Makes an endpoint of this kind at a checked base URL; `None` for a script.
-    pub fn new(kind: Kind, base: &Url, connections: Arc<Connections>, config: Arc<Config>) -> Option<Self> {
-        let (protocol, action) = match kind {
+    /// Makes the endpoint of a spec at its checked base URL; `None` for a script.
+    pub fn new(spec: &Spec, base: &Url, connections: Arc<Connections>, config: Arc<Config>) -> Option<Self> {
+        let (protocol, action) = match spec.kind {
             Kind::Openai => (Protocol::Chat, "chat/completions"),
             Kind::Anthropic => (Protocol::Messages, "messages"),
             Kind::Scripted => return None,
@@ -94,8 +93,7 @@ impl Remote {
             protocol,
             url: api_url(base, protocol, action),
             models: api_url(base, protocol, "models"),
-            short_ids: base.host_str().is_some_and(|host| host.ends_with(SHORT_IDS)),
-            quirks: Quirks::default(),
+            quirks: EndpointQuirks::new(spec),
             connections,
             breaker: Breaker::new(config.failures_max, rest),
             config,
@@ -111,18 +109,18 @@ impl Remote {
         budget: &mut AttemptBudget<'_>,
         limits: AttemptLimits,
     ) -> Result<Output, Failure> {
-        let (mut tries, mut output_tokens_max) = (0, limits.output_tokens_max);
+        let (mut tries, mut output_tokens_max, mut turned) = (0, limits.output_tokens_max, Values::default());
         loop {
             tries += 1;
             budget.tries_left = budget.tries_left.saturating_sub(1);
             budget.draft.begin();
-            let options = |bound| self.quirks.options(spec, self.short_ids, bound);
-            let asked = options(output_tokens_max);
+            let asked = self.quirks.options(spec, turned, output_tokens_max);
             let broken = match self.attempt(spec, key, prompt, budget, limits, asked).await {
                 Ok(Completed { output, took, is_whole }) => {
                     // An output that reached the deadline does not prove that the endpoint works.
                     if is_whole {
                         self.breaker.succeeded();
+                        self.quirks.answered(&turned);
                     }
                     budget.usage = budget.usage.plus(took);
                     return Ok(output);
@@ -130,8 +128,8 @@ impl Remote {
                 Err(broken) => broken,
             };
             budget.usage = budget.usage.plus(broken.took);
-            self.quirks.learn(broken.complaint, &mut output_tokens_max);
-            if broken.complaint.is_some() && options(output_tokens_max) != asked {
+            self.quirks.turn(broken.complaint, &mut turned, &mut output_tokens_max);
+            if broken.complaint.is_some() && self.quirks.options(spec, turned, output_tokens_max) != asked {
                 // A refusal with a complaint does not count as an attempt, because the next request has other options.
                 (tries, budget.tries_left) = (tries - 1, budget.tries_left + 1);
                 continue;
@@ -153,23 +151,37 @@ impl Remote {
 
     /// Requests the names of the models of the server.
     pub async fn models(&self, spec: &Spec, key: Option<&SecretText>, until: Instant) -> Result<Vec<String>, Failure> {
-        let listed = async {
+        let question = Question { method: Method::GET, url: self.models.clone(), body: Vec::new() };
+        let body = self.question(spec, key, question, until).await?;
+        let Some(data) = body["data"].as_array() else {
+            return Err(failure(spec, Fault::Malformed, 1, Detail::default()));
+        };
+        let names = data.iter().filter_map(|model| model["id"].as_str()).take(MODELS_MAX);
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    /// Asks the server for something beside an output, once.
+    pub async fn question(
+        &self,
+        spec: &Spec,
+        key: Option<&SecretText>,
+        question: Question,
+        until: Instant,
+    ) -> Result<serde_json::Value, Failure> {
+        let Question { method, url, body } = question;
+        let asked = async {
             let headers = self.headers(spec, key)?;
             let timeouts = Timeouts { begin: until, idle: self.idle(), until };
-            let ask = HttpRequest { method: Method::GET, url: &self.models, headers, body: Vec::new(), timeouts };
+            let ask = HttpRequest { method, url: &url, headers, body, timeouts };
             let sent = self.connections.send(ask).await;
             let mut answer = sent.map_err(|(fault, words)| FailedAttempt::new(fault, words))?;
             if answer.status() != 200 {
                 return Err(read_error(answer, key.is_some()).await);
             }
             let body = answer.whole().await.map_err(without_detail)?;
-            let body =
-                json::read_long(body, json::LISTING_VALUES_MAX).await.map_err(|(fault, _)| without_detail(fault))?;
-            let data = body["data"].as_array().ok_or_else(|| without_detail(Fault::Malformed))?;
-            let names = data.iter().filter_map(|model| model["id"].as_str()).take(MODELS_MAX);
-            Ok(names.map(str::to_owned).collect())
+            json::read_long(body, json::LISTING_VALUES_MAX).await.map_err(|(fault, _)| without_detail(fault))
         };
-        listed.await.map_err(|broken: FailedAttempt| {
+        asked.await.map_err(|broken: FailedAttempt| {
             let detail = Detail::new(&broken.words, key.map(SecretText::expose));
             failure(spec, broken.fault, 1, detail)
         })
@@ -382,9 +394,9 @@ impl Remote {
             None if spec.key.is_some() => return Err(without_detail(Fault::NoKey)),
             None => return Ok(headers),
         };
-        let (name, value) = match self.protocol {
-            Protocol::Chat => (AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}"))),
-            Protocol::Messages => (HeaderName::from_static("x-api-key"), HeaderValue::from_str(key)),
+        let (name, value) = match self.quirks.values().key_header {
+            Some(KeyHeader::Bearer) | None => (AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}"))),
+            Some(header) => (HeaderName::from_static(header.name()), HeaderValue::from_str(key)),
         };
         let mut value = value.map_err(|_| without_detail(Fault::KeyUnusable))?;
         value.set_sensitive(true);

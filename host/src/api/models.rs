@@ -3,11 +3,15 @@
 //! Only an owner decides on the destination of a secret. An endpoint whose test fails leaves no trace, not even the key that came with it.
 //! See `registry::models`, `calls::model_socket::endpoints`.
 
+mod details;
+
+pub use details::{set, show};
+
 use super::auth::Current;
 use super::handler::{Answer, Api, Body, Caller, Reply};
 use crate::gateway::changes::Changes;
 use crate::gateway::decide;
-use crate::registry::models::{self, EndpointRequest, Stored};
+use crate::registry::models::{self, EndpointRequest, Stored, settings};
 use crate::registry::people::{note_refusal, refuse};
 use crate::registry::policy::Policy;
 use crate::registry::secrets::{self, PREFIX, SecretName};
@@ -15,11 +19,13 @@ use crate::registry::{self, Giver, Person};
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_contract::operator::{KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel};
+use ironclaw_contract::operator::{
+    EndpointSettings, KeptModel, LedgerEvent, Model, ModelPreset, NewModel, TestedModel,
+};
 use ironclaw_contract::seam::change::{ChangeKind, Settings};
-use ironclaw_model::endpoint::{Prices, Probe, Spec};
+use ironclaw_model::endpoint::{Endpoints, Prices, Probe, Spec};
 use ironclaw_model::fault::Fault;
-use ironclaw_model::preset::PRESETS;
+use ironclaw_model::profile;
 use ironclaw_state::keys::SecretText;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::record::Record;
@@ -36,31 +42,22 @@ const REFUSED: LedgerEvent = LedgerEvent::ModelChangeRefused;
 /// `GET /v1/models`
 pub async fn list(State(api): State<Api>) -> Reply<Vec<Model>> {
     let mut models = api.state().read(all).await?;
-    add_faults(&api, &mut models);
+    add_faults(&api.models.current(), &mut models);
     Ok(Json(models))
-}
-
-/// `GET /v1/models/{model}`
-pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<Model> {
-    let show = move |tx: &ReadTx<'_>| {
-        models::known(tx, &model)?;
-        Ok::<_, Denied>(one(tx, &model)?)
-    };
-    let mut model = api.state().read(show).await?;
-    add_faults(&api, std::slice::from_mut(&mut model));
-    Ok(Json(model))
 }
 
 /// `GET /v1/presets`: the well-known providers and local servers.
 pub async fn presets() -> Reply<Vec<ModelPreset>> {
-    let presets = PRESETS.iter().map(|preset| ModelPreset {
-        name: preset.name.to_owned(),
-        kind: preset.kind,
-        base_url: preset.base_url.to_owned(),
-        key_variable: preset.key_variable.map(str::to_owned),
-        model: preset.model.map(str::to_owned),
-    });
-    Ok::<_, Answer>(Json(presets.collect()))
+    let preset = |profile: &profile::Profile| {
+        Some(ModelPreset {
+            name: profile.name.clone(),
+            kind: profile.kind,
+            base_url: profile.base_url.clone()?,
+            key_variable: profile.key_variable.clone(),
+            model: profile.model.clone(),
+        })
+    };
+    Ok::<_, Answer>(Json(profile::all().iter().filter_map(preset).collect()))
 }
 
 /// `POST /v1/models`: tests the endpoint unless the request says otherwise, then keeps it with its key in one change.
@@ -76,7 +73,7 @@ pub async fn add(
         let refusal = Refusal::new(DenialCode::SecretName, "the key needs the name of a secret to keep it in");
         return Err(refusal.into());
     }
-    let wanted_endpoint = NewEndpoint { spec, key, value, replace, default };
+    let mut wanted_endpoint = NewEndpoint { spec, key, value, replace, default };
     // Checks before the test, so that a request that cannot be kept sends nothing.
     let (named, brings_value) = (wanted_endpoint.key.clone(), wanted_endpoint.value.is_some());
     let (changes, asks, spec) = (Arc::clone(&api.changes), by.clone(), wanted_endpoint.spec.clone());
@@ -90,12 +87,14 @@ pub async fn add(
         Err(Denied::Failed(error)) => return Err(error.into()),
     }
     let tested = if test { Some(test_first(&api, &by, &wanted_endpoint).await?) } else { None };
+    // After the test, because a local server states the size of a loaded model only.
+    let context_stated_at = ask_for_context(&api, &mut wanted_endpoint).await?;
     let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
         // A refusal rolls back as well: the key is not kept without its endpoint.
         let moved = keep(tx, &record, &changes, &giver, &wanted_endpoint).map_err(Denied::Failed)?;
-        Ok(KeptModel { model: one(tx, &wanted_endpoint.spec.name)?, tested, moved })
+        Ok(KeptModel { model: one(tx, &wanted_endpoint.spec.name)?, tested, context_stated_at, moved })
     });
     Ok(Json(kept.await?))
 }
@@ -111,12 +110,35 @@ struct NewEndpoint {
     default: bool,
 }
 
+impl NewEndpoint {
+    async fn key_to_send(&self, api: &Api) -> Result<Option<SecretText>, Answer> {
+        match &self.value {
+            Some(value) => Ok(Some(SecretText::new(value.expose().to_owned()))),
+            None => stored_key(api, self.key.clone()).await,
+        }
+    }
+}
+
+/// Asks the server how many tokens its model reads, unless the operator said it. Returns the place of the answer. The setting of a server
+/// that does not say it, or says a number outside of the bounds, stays absent.
+async fn ask_for_context(api: &Api, wanted_endpoint: &mut NewEndpoint) -> Result<Option<String>, Answer> {
+    let NewEndpoint { spec, .. } = &*wanted_endpoint;
+    if spec.settings.context_tokens.is_some() {
+        return Ok(None);
+    }
+    let key = wanted_endpoint.key_to_send(api).await?;
+    let Some(stated) = api.models.stated_context(spec.clone(), key).await else { return Ok(None) };
+    let stated_settings = EndpointSettings { context_tokens: Some(stated.tokens), ..spec.settings.clone() };
+    if settings::check(&spec.name, spec.kind, &stated_settings).is_err() {
+        return Ok(None);
+    }
+    wanted_endpoint.spec.settings = stated_settings;
+    Ok(Some(stated.path))
+}
+
 /// Sends one small request to an endpoint that is not kept yet.
 async fn test_first(api: &Api, by: &Person, wanted_endpoint: &NewEndpoint) -> Result<TestedModel, Answer> {
-    let sent = match &wanted_endpoint.value {
-        Some(value) => Some(SecretText::new(value.expose().to_owned())),
-        None => stored_key(api, wanted_endpoint.key.clone()).await?,
-    };
+    let sent = wanted_endpoint.key_to_send(api).await?;
     match api.models.try_out(wanted_endpoint.spec.clone(), sent).await {
         Ok(probe) => Ok(view_of_test(&wanted_endpoint.spec.name, &probe)),
         Err(error) => Err(noted(api, by, failed(&error, &wanted_endpoint.spec, false)).await),
@@ -177,7 +199,8 @@ pub async fn set_default(
         let moved = agents_that_move(tx, &model)?;
         let wanted = Settings { default_model: Some(model.clone()), ..Settings::default() };
         changes.apply_at_once(tx, &giver, None, wanted)?;
-        Ok::<_, Denied<ironclaw_store::error::Error>>(KeptModel { model: one(tx, &model)?, tested: None, moved })
+        let model = one(tx, &model)?;
+        Ok::<_, Denied<ironclaw_store::error::Error>>(KeptModel { model, tested: None, context_stated_at: None, moved })
     });
     match set.await {
         Ok(kept) => Ok(Json(kept)),
@@ -397,8 +420,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
 }
 
 /// Adds the reason to each endpoint that cannot be used.
-fn add_faults(api: &Api, models: &mut [Model]) {
-    let endpoints = api.models.current();
+fn add_faults(endpoints: &Endpoints, models: &mut [Model]) {
     for model in models {
         model.broken = endpoints.broken().find(|(name, _)| *name == model.name).map(|(_, why)| why.to_owned());
     }

@@ -90,6 +90,7 @@ where
     let method = match served.method {
         Method::Get => MethodFilter::GET,
         Method::Post => MethodFilter::POST,
+        Method::Patch => MethodFilter::PATCH,
         Method::Delete => MethodFilter::DELETE,
     };
     #[cfg(not(test))]

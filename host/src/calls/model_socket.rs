@@ -13,8 +13,10 @@ use crate::calls::executor::Executor;
 use crate::calls::model_socket::endpoints::Models;
 use crate::calls::model_socket::requests::{Answer, refuse};
 use crate::calls::model_socket::versions::VersionKeeper;
+use crate::registry::Agent;
 use crate::registry::latch::Latch;
 use crate::registry::live_settings::Live;
+use crate::registry::tools::levels::Room;
 use crate::turns::context::item_caches::{ItemCaches, SharedCache};
 use crate::turns::context::{Refused, Unanswered};
 use crate::turns::open_turns::OpenTurns;
@@ -99,6 +101,13 @@ pub struct ModelServers {
 impl ModelServers {
     pub(super) fn record(&self) -> &Arc<Record> {
         &self.turns.record
+    }
+
+    /// Returns the room for the definitions of tools of servers in the prompts of an agent.
+    pub(super) fn room(&self, agent: &Agent) -> Room {
+        let endpoints = self.models.current();
+        let own = endpoints.get(&agent.model).and_then(|endpoint| endpoint.spec.settings.tool_definitions_bytes_max);
+        self.turns.config().room(own)
     }
 }
 

@@ -127,7 +127,8 @@ impl Parts {
         let requests = Arc::new(requests);
         let questions = Arc::new(Questions::new(Arc::clone(&record), Arc::clone(&settings)));
         let specs = state.read(registry::models::specs).await?;
-        let models = Arc::new(Models::open(config.model.clone(), specs)?);
+        let observed = state.read(registry::models::settings::observed).await?;
+        let models = Arc::new(Models::open(config.model.clone(), specs, observed)?);
         let (jails, launcher) = jails_of(opened, paths, launcher)?;
         let runtime = runtime(opened, &proposals, requests, Arc::clone(&questions), &models, jails, launcher).await?;
         let executor = Arc::clone(&runtime.models.executor);

@@ -3,6 +3,8 @@
 //! Never opens an endpoint and never holds a key: an endpoint names the secret with the key. See [`ironclaw_model::endpoint`] and
 //! `crate::calls::model_socket::endpoints`.
 
+pub mod settings;
+
 use super::agents;
 use crate::registry::secrets::{self, SecretName};
 use ironclaw_contract::ids::PersonId;
@@ -87,6 +89,7 @@ pub fn read(wanted: EndpointRequest) -> Result<Spec, Refusal> {
         return Err(Refusal::new(DenialCode::PriceMalformed, message));
     }
     check_fallbacks(&name, &fallbacks)?;
+    settings::check(&name, kind, &settings)?;
     if kind == Kind::Scripted {
         if base_url.is_some() || model.is_some() || key.is_some() || takes_images {
             let message = "an endpoint of kind scripted has no address, no model and no key, and takes no images";
@@ -276,6 +279,7 @@ pub fn keep(tx: &mut WriteTx<'_>, spec: &Spec, replace: bool, by: PersonId) -> R
         .with("model", spec.model.clone())
         .with("secret", spec.key.clone())
         .with("fallbacks", spec.fallbacks.clone())
+        .with("settings", settings::recorded(&spec.settings))
         .with("by", by)
         .append(tx)?;
     Ok(())

@@ -28,3 +28,12 @@ ALTER TABLE agent_skills ADD COLUMN used_at INTEGER;
 UPDATE agent_skills SET used_at = unixepoch() * 1000;
 -- What an operator set for an endpoint in place of the settings of the host and of the profile of its provider, JSON.
 ALTER TABLE models ADD COLUMN settings TEXT NOT NULL DEFAULT '{}';
+-- What answers of an endpoint showed about its quirks. From two answers that agree, the value is used.
+CREATE TABLE model_observations (
+    model TEXT NOT NULL REFERENCES models (name) ON DELETE CASCADE,
+    quirk TEXT NOT NULL,
+    value TEXT NOT NULL,
+    answers INTEGER NOT NULL,
+    at INTEGER NOT NULL,                                                  -- of the last answer, milliseconds since the epoch
+    PRIMARY KEY (model, quirk)
+) STRICT, WITHOUT ROWID;

@@ -1,10 +1,12 @@
-//! `ironctl model`: adds, lists, tests and removes model endpoints, and sets the default.
+//! `ironctl model`: adds, shows, tests and removes model endpoints, sets their settings, and sets the default.
 //!
 //! Never connects to a provider itself, and keeps a key only until the host has it. See [`crate::commands::model::add`], and
 //! [`crate::commands::agent`] for the endpoint of an agent.
 
 mod add;
 mod notice;
+mod settings;
+mod show;
 
 use super::propose;
 use crate::at::At;
@@ -23,6 +25,14 @@ pub enum Action {
     /// List endpoints
     #[command(after_help = "Example:\n  ironctl model list")]
     List,
+    /// Show an endpoint: its address, its settings, and the quirks of its server with their origin
+    #[command(after_help = "Example:\n  ironctl model show ollama\n  ironctl --json model show ollama")]
+    Show {
+        /// Name of the endpoint
+        name: String,
+    },
+    /// Set or clear settings of an endpoint; the rest of it stays
+    Set(Box<settings::Args>),
     /// List the presets of `add`: providers and local servers
     #[command(after_help = "Example:\n  ironctl model presets")]
     Presets,
@@ -58,6 +68,8 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
             at.out.json(&models)?;
             table(at.out, models)
         }
+        Action::Show { name } => show::run(at, &client, &name).await,
+        Action::Set(args) => settings::run(at, &client, *args).await,
         Action::Presets => {
             let presets = client.call(routes::PRESETS, []).await?;
             at.out.json(&presets)?;

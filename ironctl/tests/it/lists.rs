@@ -214,6 +214,7 @@ fn answer(line: &str) -> Answer {
             model["name"] = json!(["openai", "local-ollama", "anthropic"][at]);
             model["agents"] = json!(AGENTS);
         }),
+        "GET /v1/models/openai" => sample("model_details"),
         "GET /v1/presets" => month("model_preset", 4, |_, _| {}),
         "GET /v1/tools" => Value::Array(
             TOOLS
@@ -261,6 +262,7 @@ const LISTS: &[(&str, &[&str])] = &[
     ("mcp_server", &["mcp", "show", "files"]),
     ("mcp_servers", &["mcp", "list"]),
     ("message", &["why"]),
+    ("model", &["model", "show", "openai"]),
     ("models", &["model", "list"]),
     ("notes", &["memory", "list", "assistant"]),
     ("occurrences", &["schedule", "history", "sch_01kagq8t000000000000000001"]),

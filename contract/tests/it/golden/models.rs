@@ -2,8 +2,8 @@
 
 use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::operator::{
-    AgentModel, EndpointSettings, KeptModel, Model, ModelKind, ModelPreset, NewModel, NewSecret, NewSecretValue,
-    Secret, SecretSource, SecretValue, TestedModel,
+    AgentModel, EndpointSettings, KeptModel, Model, ModelDetails, ModelKind, ModelPreset, ModelQuirk, NewModel,
+    NewSecret, NewSecretValue, Secret, SecretSource, SecretValue, SettingsOfModel, TestedModel,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -32,6 +32,24 @@ fn bare() -> NewModel {
     }
 }
 
+fn details(model: Model) -> ModelDetails {
+    let learned = ModelQuirk {
+        name: "limit_field".to_owned(),
+        value: "max_completion_tokens".to_owned(),
+        source: "learned".to_owned(),
+        learned_at: Some(AT.to_owned()),
+        expires_at: Some("2026-12-18T11:06:40.123Z".to_owned()),
+    };
+    let usual = ModelQuirk {
+        name: "stream_usage".to_owned(),
+        value: "ask".to_owned(),
+        source: "profile".to_owned(),
+        learned_at: None,
+        expires_at: None,
+    };
+    ModelDetails { model, profile: Some("openai".to_owned()), quirks: vec![learned, usual] }
+}
+
 pub(super) fn shapes() -> Vec<Shape> {
     let stored = Secret {
         name: "openai".to_owned(),
@@ -51,6 +69,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         output_tokens_max: Some(2048),
         context_tokens: Some(8192),
         tool_definitions_bytes_max: Some(4096),
+        profile: Some("openai".to_owned()),
         quirks: [("limit_field".to_owned(), "max_completion_tokens".to_owned())].into(),
     };
     let new = NewModel {
@@ -94,7 +113,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         output_price_micros: 1_600_000,
         streams: true,
         images: true,
-        settings,
+        settings: settings.clone(),
         default: true,
         agents: vec!["assistant".to_owned()],
         broken: None,
@@ -107,7 +126,16 @@ pub(super) fn shapes() -> Vec<Shape> {
         output_tokens: 2,
         said: "ok".to_owned(),
     };
-    let kept = KeptModel { model: model.clone(), tested: Some(tested.clone()), moved: vec!["assistant".to_owned()] };
+    let kept = KeptModel {
+        model: model.clone(),
+        tested: Some(tested.clone()),
+        context_stated_at: Some("/api/ps".to_owned()),
+        moved: vec!["assistant".to_owned()],
+    };
+    let (details, change) = (
+        details(model.clone()),
+        SettingsOfModel { set: settings, clear: vec!["profile".to_owned(), "call_ids".to_owned()], forget: true },
+    );
     let provider = ModelPreset {
         name: "openai".to_owned(),
         kind: ModelKind::Openai,
@@ -125,10 +153,17 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape_by_bytes("operator.new_secret_value", &NewSecretValue { value: value() }),
         shape("operator.model", model),
         shape("operator.model.scripted", scripted.clone()),
+        shape("operator.model_quirk", details.quirks[1].clone()),
+        shape("operator.model_quirk.learned", details.quirks[0].clone()),
+        shape("operator.model_details", details),
+        shape("operator.settings_of_model", change),
         shape_by_bytes("operator.new_model", &new),
         shape_by_bytes("operator.new_model.bare", &bare()),
         shape("operator.kept_model", kept),
-        shape("operator.kept_model.bare", KeptModel { model: scripted, tested: None, moved: vec![] }),
+        shape(
+            "operator.kept_model.bare",
+            KeptModel { model: scripted, tested: None, context_stated_at: None, moved: vec![] },
+        ),
         shape("operator.tested_model", tested),
         shape("operator.agent_model", AgentModel { model: "openai".to_owned() }),
     ]

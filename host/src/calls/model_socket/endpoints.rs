@@ -6,10 +6,13 @@
 use crate::registry::models;
 use crate::registry::secrets::{self, SecretName};
 use ironclaw_model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
+use ironclaw_model::endpoint_quirks::Observation;
+use ironclaw_model::stated_context::StatedContext;
 use ironclaw_state::ReadTx;
 use ironclaw_state::keys::{SecretText, WrappingKey};
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Mutex;
 
@@ -23,15 +26,18 @@ pub struct Models {
 }
 
 impl Models {
-    /// Opens the endpoints of these specs. A spec may come with the reason of the record why it cannot be opened.
+    /// Opens the endpoints of these specs. A spec may come with the reason of the record why it cannot be opened. `observed` has what
+    /// the answers of each showed.
     ///
     /// # Errors
     /// When the operator's script cannot be used.
     pub fn open(
         config: ironclaw_model::Config,
         specs: Vec<(Spec, Option<String>)>,
+        observed: BTreeMap<String, Vec<Observation>>,
     ) -> Result<Self, ironclaw_model::Error> {
         let opened = endpoint::open_stored(&config, specs)?;
+        recall(&opened, observed);
         Ok(Self { config, open: RwLock::new(Arc::new(opened)), changing: Mutex::default() })
     }
 
@@ -44,7 +50,29 @@ impl Models {
     /// # Errors
     /// [`Error::Model`] if the operator's script cannot be used.
     pub fn open_recorded(&self, tx: &ReadTx<'_>) -> Result<Endpoints, Error> {
-        Ok(endpoint::open_stored(&self.config, models::specs(tx)?)?)
+        let opened = endpoint::open_stored(&self.config, models::specs(tx)?)?;
+        recall(&opened, models::settings::observed(tx)?);
+        Ok(opened)
+    }
+
+    /// Records what the answers of a chain showed, if the record does not have it yet. Endpoints that an operator has changed meanwhile
+    /// are left out.
+    pub(crate) async fn keep_observed(&self, record: &Record, chain: &[Arc<Endpoint>]) {
+        let current = self.current();
+        let is_current = |endpoint: &&Arc<Endpoint>| {
+            current.get(&endpoint.spec.name).is_some_and(|current| Arc::ptr_eq(current, endpoint))
+        };
+        for endpoint in chain.iter().filter(is_current) {
+            let (name, changes) = (endpoint.spec.name.clone(), endpoint.take_changes());
+            if changes.is_empty() {
+                continue;
+            }
+            let noted = record.state.write(move |tx| models::settings::note(tx, &name, &changes)).await;
+            if let Err(error) = noted {
+                // The host learns it anew after its next start.
+                tracing::error!(model = endpoint.spec.name, %error, "cannot record what answers of a model endpoint showed");
+            }
+        }
     }
 
     /// Replaces the current endpoints.
@@ -57,12 +85,30 @@ impl Models {
     /// # Errors
     /// [`ironclaw_model::Error::Failed`] with the reason of the failure, without the key.
     pub async fn try_out(&self, spec: Spec, key: Option<SecretText>) -> Result<Probe, ironclaw_model::Error> {
+        Endpoint::probe(&self.candidate(spec, key)?).await
+    }
+
+    /// Asks the server of an endpoint of this spec how many tokens its model reads. The record need not have the endpoint.
+    pub async fn stated_context(&self, spec: Spec, key: Option<SecretText>) -> Option<StatedContext> {
+        Endpoint::stated_context(&self.candidate(spec, key).ok()?).await
+    }
+
+    /// Opens an endpoint separately, so that recent failures of the current one do not count.
+    fn candidate(&self, spec: Spec, key: Option<SecretText>) -> Result<Candidate, ironclaw_model::Error> {
         let name = spec.name.clone();
-        // Opened separately, so that recent failures of the current endpoint do not count.
         let opened = endpoint::open(&self.config, vec![spec])?;
         let why = "the opened endpoint is missing".to_owned();
         let endpoint = opened.get(&name).cloned().ok_or(ironclaw_model::Error::Spec { name, why })?;
-        Endpoint::probe(&Candidate { endpoint, key }).await
+        Ok(Candidate { endpoint, key })
+    }
+}
+
+/// Gives each endpoint what its answers showed.
+fn recall(opened: &Endpoints, observed: BTreeMap<String, Vec<Observation>>) {
+    for (name, observed) in observed {
+        if let Some(endpoint) = opened.get(&name) {
+            endpoint.recall(observed);
+        }
     }
 }
 

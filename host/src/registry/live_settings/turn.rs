@@ -27,10 +27,11 @@ ironclaw_contract::settings! {
 const TOOLS_PART: u64 = 12;
 
 impl Config {
-    /// Returns the room for the definitions of tools of servers in a prompt.
-    pub fn room(&self) -> Room {
+    /// Returns the room for the definitions of tools of servers in a prompt to an endpoint with this bound of its own.
+    pub fn room(&self, own: Option<u64>) -> Room {
         let usual = (self.context_bytes_max / TOOLS_PART).min(DEFINITIONS_BYTES_MAX as u64);
-        Room::new(usize::try_from(self.tools_bytes_max.unwrap_or(usual)).unwrap_or(usize::MAX))
+        let bytes = own.or(self.tools_bytes_max).unwrap_or(usual);
+        Room::new(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// Returns the limits that the sandbox receives.

@@ -1,6 +1,6 @@
 //! Model endpoints with their fallbacks, secrets, ceilings and usage.
 //!
-//! Tables: `models`, `model_fallbacks`, `secrets`, `agent_budgets`, `usage`.
+//! Tables: `models`, `model_fallbacks`, `model_observations`, `secrets`, `agent_budgets`, `usage`.
 
 use crate::rows::rows;
 use ironclaw_contract::ids::{AgentId, PersonId, SessionId};
@@ -75,6 +75,42 @@ pub fn insert(tx: &mut WriteTx<'_>, new: &Model) -> Result<(), Error> {
 /// Deletes an endpoint and its list of fallbacks.
 pub fn delete(tx: &mut WriteTx<'_>, name: &str) -> Result<(), Error> {
     tx.execute("DELETE FROM models WHERE name = ?1", [name]).map(drop)
+}
+
+/// Replaces the settings of an endpoint.
+pub fn set_settings(tx: &mut WriteTx<'_>, name: &str, settings: &EndpointSettings) -> Result<(), Error> {
+    let settings = serde_json::to_string(settings).expect("texts and numbers are JSON");
+    tx.execute("UPDATE models SET settings = ?2 WHERE name = ?1", params![name, settings]).map(drop)
+}
+
+rows! {
+    /// The value of a quirk that answers of an endpoint showed.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ObservedQuirk in model_observations {
+        pub model: String,
+        pub quirk: String,
+        pub value: String,
+        /// The answers in a row that agree.
+        pub answers: u32,
+        /// The time of the last of them, milliseconds since the epoch.
+        pub at: i64,
+    }
+}
+
+/// Returns what the answers of all endpoints showed.
+pub fn observed(tx: &ReadTx<'_>) -> Result<Vec<ObservedQuirk>, Error> {
+    tx.list("SELECT * FROM model_observations ORDER BY model, quirk", [], ObservedQuirk::read)
+}
+
+/// Inserts what answers of an endpoint showed about one quirk.
+pub fn insert_observed(tx: &mut WriteTx<'_>, row: &ObservedQuirk) -> Result<(), Error> {
+    row.insert(tx)
+}
+
+/// Deletes what the answers of an endpoint showed about one quirk, or about all.
+pub fn delete_observed(tx: &mut WriteTx<'_>, model: &str, quirk: Option<&str>) -> Result<(), Error> {
+    let sql = "DELETE FROM model_observations WHERE model = ?1 AND (?2 IS NULL OR quirk = ?2)";
+    tx.execute(sql, params![model, quirk]).map(drop)
 }
 
 /// Returns the names of the endpoints that use this secret.

@@ -3,14 +3,15 @@
 //! Uses a key of the environment only with `--key-env`, and stores nothing itself. See `host/src/api/models.rs`, which tests an
 //! endpoint before it adds it.
 
-use super::notice::{default_notice, test_result};
+use super::notice::{context_notice, default_notice, test_result};
+use super::settings;
 use crate::at::At;
 use crate::client::Client;
 use crate::commands::usage;
 use crate::failure::Error;
 use crate::probe;
 use crate::secret_input::{self, Typed};
-use ironclaw_contract::operator::{EndpointSettings, KeptModel, ModelPreset, NewModel, SecretValue, routes};
+use ironclaw_contract::operator::{KeptModel, ModelPreset, NewModel, SecretValue, routes};
 use std::env;
 
 /// Options of `ironctl model add`.
@@ -60,6 +61,8 @@ pub struct Args {
     /// Fill in the values of this preset, under another name
     #[arg(long, value_name = "PRESET")]
     preset: Option<String>,
+    #[command(flatten)]
+    settings: settings::Options,
     /// Replace the endpoint of this name
     #[arg(long)]
     replace: bool,
@@ -92,6 +95,8 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
         None => first_model(at, base_url.as_deref()).await?,
         named => named,
     };
+    // The address no longer shows the preset.
+    let profile = args.preset.clone().filter(|_| args.base_url.is_some());
     let (key, key_value) = match &base_url {
         None => (args.key.clone(), None),
         Some(base_url) => key_of(at, client, &args, preset, base_url).await?,
@@ -108,7 +113,7 @@ pub async fn run(at: &At, client: &Client, args: Args) -> Result<(), Error> {
         output_price_micros: args.price_out.unwrap_or(0),
         streams: !args.no_stream,
         images: args.images,
-        settings: EndpointSettings::default(),
+        settings: args.settings.settings(profile),
         default: args.default,
         replace: args.replace,
         test: !args.no_test,
@@ -131,6 +136,9 @@ async fn print(at: &At, client: &Client, kept: &KeptModel) -> Result<(), Error> 
     let key = model.key.as_deref().map(|key| format!(" with {key}")).unwrap_or_default();
     let place = model.base_url.as_deref().map(|url| format!(" at {url}")).unwrap_or_default();
     let what = if model.model.is_empty() { model.kind.name() } else { &model.model };
+    if let Some(notice) = context_notice(kept) {
+        at.out.line(notice)?;
+    }
     let images = if model.images { ", takes images" } else { "" };
     at.out.line(format!("added model endpoint {}: {what}{place}{key}{images}", model.name))?;
     for agent in &model.agents {

@@ -122,7 +122,7 @@ impl Server {
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
             let policy = &shared.settings.now().host_policy;
-            let (loopback, room) = (policy.egress.loopback(), shared.turns.config().room());
+            let (loopback, room) = (policy.egress.loopback(), shared.room(&agent));
             let reader =
                 Reader { agent: &agent, turn: &open, is_script, zone: policy.zone.zone.rules(), loopback, room };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
@@ -185,6 +185,7 @@ impl Server {
             asked = asking => asked,
             () = working.over() => return Ok(None),
         };
+        self.shared.models.keep_observed(self.shared.record(), &prepared.chain).await;
         let answered = asked.map_err(|error| Failed::from_error(&error, &agent.model))?;
         measured.answered(&answered.endpoint, answered.usage.input_tokens, answered.usage.output_tokens);
         let output = &answered.output;

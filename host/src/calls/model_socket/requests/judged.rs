@@ -138,7 +138,7 @@ impl Asks<'_> {
             Judgement::Permitted { runs: Runs::Host, .. } => {
                 let call = &judged.call;
                 let calls::HostResult { body, labels } =
-                    calls::run(tx, agent, turn, labels, call, found, self.shared.turns.config().room())?;
+                    calls::run(tx, agent, turn, labels, call, found, self.shared.room(agent))?;
                 let author = Author::Tool { tool: call.tool.clone() };
                 let item = calls::record_labelled_result(tx, target, call.call_id, &call.tool, author, labels, &body)?;
                 calls::settle(tx, call.call_id, item.tuple.item, body.outcome)?;
