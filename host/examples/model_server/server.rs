@@ -5,9 +5,9 @@
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::post;
 use axum::serve::ListenerExt;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -37,6 +37,8 @@ pub struct Seen {
     pub api: Api,
     /// The key: the bearer token, or `x-api-key`.
     pub key: Option<String>,
+    /// The header with the key.
+    pub key_header: Option<&'static str>,
     /// The body.
     pub body: Value,
 }
@@ -138,6 +140,9 @@ pub enum Act {
     After(Duration, Box<Act>),
 }
 
+/// Answers to other requests, by path.
+pub type Pages = Vec<(&'static str, Value)>;
+
 type Respond = dyn Fn(&Seen) -> Act + Send + Sync;
 
 /// The server. It stops when it is dropped.
@@ -149,6 +154,7 @@ pub struct Server {
 
 struct Shared {
     respond: Box<Respond>,
+    pages: Pages,
     seen: Mutex<Vec<Seen>>,
     /// Has one reference for each stalled stream with a listener.
     stalled: Arc<()>,
@@ -160,11 +166,20 @@ impl Server {
         Self::listen(0, respond).expect("loopback has a free port")
     }
 
+    /// Listens on a port that the system selects, and has these answers at other paths.
+    pub fn with_pages(pages: Pages, respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+        Self::serve(0, pages, Box::new(respond)).expect("loopback has a free port")
+    }
+
     /// Listens on this port of 127.0.0.1.
     ///
     /// # Errors
     /// Fails if the port is in use.
     pub fn listen(port: u16, respond: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> io::Result<Self> {
+        Self::serve(port, Pages::new(), Box::new(respond))
+    }
+
+    fn serve(port: u16, pages: Pages, respond: Box<Respond>) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
         listener.set_nonblocking(true)?;
@@ -174,11 +189,11 @@ impl Server {
             tokio::net::TcpListener::from_std(listener)?
         };
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { respond: Box::new(respond), seen: Mutex::default(), stalled: Arc::default() });
+        let shared = Arc::new(Shared { respond, pages, seen: Mutex::default(), stalled: Arc::default() });
         let app = Router::new()
-            .route("/v1/models", get(models))
             .route("/v1/chat/completions", post(chat))
             .route("/v1/messages", post(messages))
+            .fallback(page)
             .with_state(Arc::clone(&shared));
         // Without this option every second piece of a stream waits about 40 ms for an acknowledgement.
         let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
@@ -210,30 +225,42 @@ impl Drop for Server {
     }
 }
 
-async fn models() -> Response {
-    axum::Json(json!({ "object": "list", "data": [{ "id": "small", "object": "model", "owned_by": "local" }] }))
-        .into_response()
+async fn page(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
+    match (shared.pages.iter().find(|(path, _)| *path == uri.path()), uri.path()) {
+        (Some((_, body)), _) => axum::Json(body.clone()).into_response(),
+        (None, "/v1/models") => axum::Json(json!({
+            "object": "list", "data": [{ "id": "small", "object": "model", "owned_by": "local" }],
+        }))
+        .into_response(),
+        (None, _) => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 async fn chat(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
-    let key = headers.get("authorization").and_then(|value| value.to_str().ok());
-    let key = key.and_then(|value| value.strip_prefix("Bearer ")).map(str::to_owned);
-    answer(&shared, Api::Chat, key, &body).await
+    answer(&shared, Api::Chat, key(&headers), &body).await
 }
 
 async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
     if !headers.contains_key("anthropic-version") {
         return (StatusCode::BAD_REQUEST, "anthropic-version is missing").into_response();
     }
-    let key = headers.get("x-api-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    answer(&shared, Api::Messages, key, &body).await
+    answer(&shared, Api::Messages, key(&headers), &body).await
 }
 
-async fn answer(shared: &Shared, api: Api, key: Option<String>, body: &Bytes) -> Response {
+/// Returns the header with the key, and the key.
+fn key(headers: &HeaderMap) -> Option<(&'static str, String)> {
+    ["authorization", "x-api-key", "api-key"].into_iter().find_map(|name| {
+        let value = headers.get(name)?.to_str().ok()?;
+        Some((name, value.strip_prefix("Bearer ").unwrap_or(value).to_owned()))
+    })
+}
+
+async fn answer(shared: &Shared, api: Api, key: Option<(&'static str, String)>, body: &Bytes) -> Response {
     let Ok(body) = serde_json::from_slice::<Value>(body) else {
         return (StatusCode::BAD_REQUEST, "no JSON").into_response();
     };
-    let seen = Seen { api, key, body };
+    let (key_header, key) = key.unzip();
+    let seen = Seen { api, key, key_header, body };
     let marks = seen.cache_marks();
     let is_ephemeral = |mark: &Value| *mark == json!({ "type": "ephemeral" });
     if marks.len() > CACHE_MARKS_MAX || !marks.iter().all(is_ephemeral) {

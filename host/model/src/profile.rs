@@ -107,7 +107,9 @@ pub fn recognise(base: &Url) -> Option<&'static Profile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quirks::Quirk;
     use std::collections::HashSet;
+    use std::path::Path;
 
     #[test]
     fn profiles_are_valid_and_each_recognises_its_own_address() {
@@ -150,6 +152,37 @@ mod tests {
             let found = recognise(&Url::parse(url).expect(url)).map(|profile| profile.name.as_str());
             assert_eq!(found, name, "{url}");
         }
+    }
+
+    const BEGIN: &str = "<!-- providers: begin; made from `host/model/data/providers.toml` by `IRONCLAW_GOLDEN=write cargo test manual_lists` -->\n";
+    const END: &str = "<!-- providers: end -->\n";
+
+    #[test]
+    fn manual_lists_every_profile() {
+        let mut now = "\n| profile | address | limit of an output | usage of a stream | ids of calls | key | context stated in |\n|---|---|---|---|---|---|---|\n".to_owned();
+        for profile in all() {
+            let Profile { name, kind, base_url, hosts, quirks, context, .. } = profile;
+            let address = base_url.clone().unwrap_or_else(|| format!("https://….{}", hosts.join(", https://….")));
+            let cell = |quirk: Quirk| match (quirk.applies(*kind), quirks.get(quirk)) {
+                (false, _) => "as the API".to_owned(),
+                (true, Some(value)) => format!("`{value}`"),
+                (true, None) if quirk.is_learned() => "learned".to_owned(),
+                (true, None) => format!("`{}`", Values::default_of(*kind).get(quirk).expect("a default")),
+            };
+            let cells = [Quirk::LimitField, Quirk::StreamUsage, Quirk::CallIds, Quirk::KeyHeader].map(cell).join(" | ");
+            let stated: Vec<String> = context.iter().map(|place| format!("`{}`", place.path)).collect();
+            now += &format!("| `{name}` | `{address}` | {cells} | {} |\n", stated.join(", "));
+        }
+        now.push('\n');
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/models.md");
+        let page = std::fs::read_to_string(&path).expect("the page of models");
+        let (before, rest) = page.split_once(BEGIN).expect("the page has the mark at which the table begins");
+        let (committed, after) = rest.split_once(END).expect("the page has the mark at which the table ends");
+        if std::env::var("IRONCLAW_GOLDEN").is_ok_and(|value| value == "write") {
+            std::fs::write(&path, format!("{before}{BEGIN}{now}{END}{after}")).expect("written");
+            return;
+        }
+        assert!(committed == now, "docs/operate/models.md is out of date; IRONCLAW_GOLDEN=write rewrites it");
     }
 
     #[test]

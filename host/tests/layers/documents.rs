@@ -62,6 +62,38 @@ fn every_path_in_a_document_exists() {
     assert!(missing.is_empty(), "documents name missing files:\n{}", missing.join("\n"));
 }
 
+/// Returns the Rust files below a directory, without those that a build makes.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    paths
+        .flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+#[test]
+fn every_row_of_what_works_with_models_names_a_test() {
+    let manual = read(&workspace().join("docs/operate/models.md"));
+    let (_, table) = manual.split_once("<!-- works: begin -->").expect("the table begins");
+    let (table, _) = table.split_once("<!-- works: end -->").expect("the table ends");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).skip(2).collect();
+    let sources: String = ["host", "ironctl", "sandbox"]
+        .iter()
+        .flat_map(|name| rust_files(&workspace().join(name)))
+        .map(|path| read(&path))
+        .collect();
+    assert!(rows.len() >= 7, "{rows:?}");
+    for row in rows {
+        let cell = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        let tests: Vec<&str> = code(cell).collect();
+        assert!(!tests.is_empty(), "{row}: a row has its tests in the last column");
+        for test in tests {
+            assert!(sources.contains(&format!("fn {test}() {{")), "{row}: there is no test {test}");
+        }
+    }
+}
+
 #[test]
 fn every_type_of_the_glossary_is_declared() {
     let mut declared = BTreeSet::new();
