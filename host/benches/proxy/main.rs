@@ -128,7 +128,7 @@ fn prompt() -> Prompt {
         let text = format!("{number} ").repeat(MESSAGE_BYTES).split_at(MESSAGE_BYTES).0.to_owned();
         match number % 2 {
             0 => Part::Person { text },
-            _ => Part::Assistant { text, calls: Vec::new() },
+            _ => Part::Assistant { text, calls: Vec::new(), attached: None },
         }
     };
     let parts = (0..=HISTORY).map(said).collect();

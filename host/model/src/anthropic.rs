@@ -3,11 +3,15 @@
 //! Never sends a request: [`crate::remote`] does. See [`crate::openai`] for Chat Completions.
 
 use super::assembly::{Assembly, End};
+use super::attached::collected::Place;
+use super::attached::{self, Block};
+use super::call_pieces::Piece;
 use super::fault::Fault;
 use super::image::Image;
 use super::openai::{RequestOptions, Step};
-use super::render::{self, Message, Said};
+use super::render::{self, AttachedAt, Message, Said};
 use super::{PastCall, Prompt};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::socket::Purpose;
 use serde_json::{Value, json};
 
@@ -19,15 +23,24 @@ pub const OUTPUT_TOKENS_MAX: u32 = 8192;
 
 /// Returns the body of a request.
 pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
+    request_to(prompt, model, options, None)
+}
+
+/// Returns the body of a request with the state that this endpoint attached to earlier outputs.
+pub fn request_to(prompt: &Prompt, model: &str, options: RequestOptions, endpoint: Option<Digest>) -> Value {
     let RequestOptions { streams, takes_images, output_tokens_max, .. } = options;
     let rendered = render::messages(prompt, takes_images);
     // The prompt of a summary is sent once, and a place in the cache has its price.
     let is_repeated = prompt.purpose != Purpose::Compact;
     let mut messages: Vec<Value> = Vec::new();
     for (at, message) in rendered.messages.into_iter().enumerate() {
-        let (role, mut content) = blocks(message);
+        let (role, mut content) = blocks(message, endpoint);
         for end in rendered.ends.iter().filter(|end| is_repeated && end.message == at) {
-            mark_end(content.get_mut(end.parts - 1));
+            match role {
+                // A block of the provider takes no mark, and the end of a message of the model is always behind all of it.
+                "assistant" => mark_end(content.iter_mut().rfind(|block| is_markable(block))),
+                _ => mark_end(content.get_mut(end.parts - 1)),
+            }
         }
         // In this API, results have the role `user`, and so do the words of a person after them.
         match messages.last_mut() {
@@ -56,7 +69,7 @@ pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
 }
 
 /// Returns the role and the content of a message.
-fn blocks(message: Message<'_>) -> (&'static str, Vec<Value>) {
+fn blocks(message: Message<'_>, endpoint: Option<Digest>) -> (&'static str, Vec<Value>) {
     match message {
         Message::User(said) => {
             let block = |said: &Said<'_>| match said {
@@ -68,16 +81,47 @@ fn blocks(message: Message<'_>) -> (&'static str, Vec<Value>) {
             };
             ("user", said.iter().map(block).collect())
         }
-        Message::Assistant { text, calls } => {
-            let words = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
-            let call = |call: &PastCall| json!({ "type": "tool_use", "id": call.call_id, "name": render::tool_name(&call.tool), "input": render::arguments(call) });
-            ("assistant", words.into_iter().chain(calls.into_iter().map(call)).collect())
-        }
+        Message::Assistant { text, calls, attached } => ("assistant", answer(&text, &calls, &attached, endpoint)),
         Message::Results(results) => {
             let result = |result: &render::CallResult<'_>| json!({ "type": "tool_result", "tool_use_id": result.call_id, "content": result.text, "is_error": !result.ok });
             ("user", results.iter().map(result).collect())
         }
     }
+}
+
+/// Returns the blocks of a message of the model: words, calls, and the blocks that its provider attached, each at its place.
+fn answer(text: &str, calls: &[&PastCall], attached: &[AttachedAt<'_>], endpoint: Option<Digest>) -> Vec<Value> {
+    let (_, mut states) = attached::fields(attached, endpoint, calls.len());
+    let mut call = |at: usize| {
+        let PastCall { call_id, tool, .. } = calls[at];
+        let mut block = json!({ "type": "tool_use", "id": call_id, "name": render::tool_name(tool), "input": render::arguments(calls[at]) });
+        attached::add_fields(&mut block, std::mem::take(&mut states[at].beside));
+        block
+    };
+    let (mut content, mut said, mut called) = (Vec::new(), 0, 0);
+    // No block has words that are only blank.
+    let mut say = |content: &mut Vec<Value>, upto: usize| {
+        let upto = text.floor_char_boundary(upto).max(said);
+        if !text[said..upto].trim().is_empty() {
+            content.push(json!({ "type": "text", "text": &text[said..upto] }));
+            said = upto;
+        }
+    };
+    for Block { words, calls: before, block } in attached::blocks(attached, endpoint) {
+        say(&mut content, words);
+        let before = before.clamp(called, calls.len());
+        content.extend((called..before).map(&mut call));
+        called = before;
+        content.push(block);
+    }
+    say(&mut content, text.len());
+    content.extend((called..calls.len()).map(call));
+    content
+}
+
+/// Returns whether a block can be the end of a cached beginning.
+fn is_markable(block: &Value) -> bool {
+    matches!(block["type"].as_str(), Some("text" | "tool_use"))
 }
 
 /// Marks a block as the end of a beginning that the provider keeps in its cache. The API permits four marks; a request has at most
@@ -106,23 +150,12 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
 /// # Errors
 /// As [`whole`].
 pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> {
+    let index = event["index"].as_u64();
     match event["type"].as_str().ok_or(Fault::Malformed)? {
         "message_start" => count(&event["message"]["usage"], assembly),
-        "content_block_start" => {
-            take(Some(event["index"].as_u64().ok_or(Fault::Malformed)?), &event["content_block"], assembly)?
-        }
-        "content_block_delta" => {
-            let delta = &event["delta"];
-            match delta["type"].as_str() {
-                Some("text_delta") => assembly.words(delta["text"].as_str().unwrap_or_default())?,
-                Some("input_json_delta") => {
-                    let index = event["index"].as_u64().ok_or(Fault::Malformed)?;
-                    assembly.call(Some(index), "", "", delta["partial_json"].as_str().unwrap_or_default())?;
-                }
-                // Thinking, signatures and citations are not part of the answer.
-                Some(_) | None => {}
-            }
-        }
+        "content_block_start" => take(index, &event["content_block"], assembly)?,
+        "content_block_delta" => take_delta(index, &event["delta"], assembly)?,
+        "content_block_stop" => assembly.close_call(index),
         "message_delta" => {
             count(&event["usage"], assembly);
             if let Some(end) = end(&event["delta"]["stop_reason"]) {
@@ -133,21 +166,49 @@ pub fn event(event: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
             assembly.ends(End::Whole);
             return Ok(Step::Done);
         }
-        // `ping`, `content_block_stop`, and future events.
+        // `ping`, and future events.
         _ => {}
     }
     Ok(Step::More)
 }
 
+/// Takes a block, or its start.
 fn take(index: Option<u64>, block: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     match block["type"].as_str() {
-        Some("text") => assembly.words(block["text"].as_str().unwrap_or_default()),
+        Some("text") => assembly.words(block["text"].as_str().unwrap_or_default())?,
         Some("tool_use") => {
-            // In a stream the input is empty here; it arrives in pieces.
-            let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
-            assembly.call_json(index, &block["id"], &block["name"], input.unwrap_or(&Value::Null))
+            let at = assembly.call_json(index, block, block, true)?;
+            assembly.attach_to_call(at, Place::Block, block);
         }
-        Some(_) | None => Ok(()),
+        Some(_) => {
+            assembly.begin_thought();
+            assembly.thought(block["thinking"].as_str().unwrap_or_default());
+            assembly.attach_block(index, block);
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+/// Takes a piece of a block.
+fn take_delta(index: Option<u64>, delta: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+    match delta["type"].as_str() {
+        Some("text_delta") => assembly.words(delta["text"].as_str().unwrap_or_default()),
+        Some("input_json_delta") => {
+            let arguments = delta["partial_json"].as_str().unwrap_or_default();
+            assembly.call(Piece { index, arguments, ..Piece::default() }).map(drop)
+        }
+        Some("citations_delta") | None => Ok(()),
+        Some(kind) => {
+            if matches!(kind, "thinking_delta" | "signature_delta") && !assembly.has_block(index) {
+                assembly.attach_block(index, &json!({ "type": "thinking", "thinking": "" }));
+            }
+            assembly.thought(delta["thinking"].as_str().unwrap_or_default());
+            if let Some(fields) = delta.as_object() {
+                assembly.attach_to_block(index, fields);
+            }
+            Ok(())
+        }
     }
 }
 
@@ -176,7 +237,7 @@ fn end(reason: &Value) -> Option<End> {
 mod tests {
     use super::super::image::{ImageContent, ImageType};
     use super::super::streaming::PartialAnswer;
-    use super::super::{Output, Part, PastCall, WantedCall};
+    use super::super::{Part, PastCall, WantedCall};
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
 
@@ -214,7 +275,11 @@ mod tests {
         let parts = vec![
             Part::Context { author: "another person".into(), text: "psst".into() },
             Part::Person { text: "go".into() },
-            Part::Assistant { text: "I look".into(), calls: vec![call("cal_1", "read file"), call("cal_2", "b")] },
+            Part::Assistant {
+                text: "I look".into(),
+                calls: vec![call("cal_1", "read file"), call("cal_2", "b")],
+                attached: None,
+            },
             Part::Result { call_id: "cal_2".into(), tool: "b".into(), ok: false, text: String::new() },
             Part::Notice { text: "cut short".into() },
             Part::Person { text: "and?".into() },
@@ -259,7 +324,8 @@ mod tests {
     fn cache_ends_behind_the_system_text_and_the_stable_parts() {
         let person = |text: &str| Part::Person { text: text.into() };
         let call = PastCall { call_id: "c".into(), tool: "t".into(), arguments: "{}".into() };
-        let mut parts = vec![person("a"), Part::Assistant { text: "b".into(), calls: Vec::new() }, person("c")];
+        let mut parts =
+            vec![person("a"), Part::Assistant { text: "b".into(), calls: Vec::new(), attached: None }, person("c")];
         let ends = |purpose, parts: &[Part]| {
             let prompt = Prompt { purpose, system: "be".into(), tools: Vec::new(), parts: parts.to_vec() };
             cached(&request(&prompt, "m", PLAIN))
@@ -269,9 +335,9 @@ mod tests {
         parts.extend([Part::Failure { text: "no model answered this.".into() }, person("d")]);
         assert_eq!(ends(Purpose::Reply, &parts), ["be", "c", "d"]);
         let result = Part::Result { call_id: "c".into(), tool: "t".into(), ok: true, text: "r".into() };
-        parts.extend([Part::Assistant { text: String::new(), calls: vec![call] }, result]);
+        parts.extend([Part::Assistant { text: String::new(), calls: vec![call], attached: None }, result]);
         assert_eq!(ends(Purpose::Reply, &parts), ["be", "c", "tool_result"]);
-        parts.push(Part::Assistant { text: "e".into(), calls: Vec::new() });
+        parts.push(Part::Assistant { text: "e".into(), calls: Vec::new(), attached: None });
         assert_eq!(ends(Purpose::Reply, &parts), ["be", "c", "e"], "the last message of the host is not repeated");
     }
 
@@ -303,7 +369,8 @@ mod tests {
         let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
         let output = assembly.finish().expect("an output");
         let calls = vec![call("a", "{\"x\":1}"), call("b", "{}")];
-        assert_eq!(output, Output { text: "hi".into(), calls, cut: None });
+        assert_eq!((output.text.as_str(), output.reasoning.as_str()), ("hi", "hmm"));
+        assert_eq!(output.calls, calls);
         for odd in ["", "{", "[]", r#"{"type":1}"#] {
             assert_eq!(event(odd, &mut Assembly::new(&draft)), Err(Fault::Malformed), "{odd}");
         }

@@ -3,16 +3,24 @@
 //! Never holds more than the limit of an output: the first excess piece ends it. See [`crate::openai`] and
 //! [`crate::anthropic`].
 
+use super::attached::collected::{Collected, Place};
+use super::attached::{Attached, endpoint_digest};
+use super::call_pieces::{CallPieces, Piece};
 use super::fault::Fault;
+use super::reasoning::Reasoning;
+use super::spec::Spec;
 use super::streaming::PartialAnswer;
-use super::{Cut, Output, WantedCall, tokens_estimated};
+use super::thoughts::{self, Said, Thoughts};
+use super::{Cut, Output, tokens_estimated};
+use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::limits::BODY_BYTES_MAX;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Calls of one output that are kept. It is higher than the limit of a turn, so that the host can refuse the excess calls.
-const CALLS_MAX: usize = 128;
-/// Bytes of the id of a call at a provider.
-const ID_BYTES_MAX: usize = 512;
+/// States that were dropped since the host started, for the log.
+static STATES_DROPPED: AtomicU64 = AtomicU64::new(0);
+
 /// The reason for the end of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -42,30 +50,43 @@ impl TokenCounts {
 #[derive(Debug)]
 pub struct Assembly<'a> {
     draft: &'a PartialAnswer,
+    /// The endpoint to which its state is bound, with its name.
+    endpoint: Option<(Digest, String)>,
     text: String,
-    calls: Vec<Piece>,
-    bytes: usize,
+    thoughts: Thoughts,
+    reasoning: Reasoning,
+    calls: CallPieces,
+    state: Collected,
+    /// Bytes of everything that the model sent.
+    received: usize,
     /// Token counts that the provider has sent so far.
     pub counted: TokenCounts,
     end: Option<End>,
 }
 
-/// A call in pieces.
-#[derive(Debug, Default)]
-struct Piece {
-    index: Option<u64>,
-    id: String,
-    tool: String,
-    arguments: String,
-}
-
 impl<'a> Assembly<'a> {
     /// Makes an empty assembly that also writes its words to the draft.
     pub fn new(draft: &'a PartialAnswer) -> Self {
-        Self { draft, text: String::new(), calls: Vec::new(), bytes: 0, counted: TokenCounts::default(), end: None }
+        Self {
+            draft,
+            endpoint: None,
+            text: String::new(),
+            thoughts: Thoughts::default(),
+            reasoning: Reasoning::default(),
+            calls: CallPieces::default(),
+            state: Collected::default(),
+            received: 0,
+            counted: TokenCounts::default(),
+            end: None,
+        }
     }
 
-    /// Adds more words.
+    /// Binds the state of the output to the endpoint that attaches it.
+    pub fn bound_to(self, spec: &Spec) -> Self {
+        Self { endpoint: Some((endpoint_digest(spec), spec.name.clone())), ..self }
+    }
+
+    /// Adds more words. Thoughts at their beginning are reasoning.
     ///
     /// # Errors
     /// [`Fault::TooLarge`].
@@ -73,58 +94,115 @@ impl<'a> Assembly<'a> {
         if words.is_empty() {
             return Ok(());
         }
-        self.take(words.len())?;
-        self.text.push_str(words);
-        self.draft.push(words);
+        self.received += words.len();
+        for said in self.thoughts.read(words) {
+            if let Said::Words(words) = &said {
+                self.check_room(words.len())?;
+            }
+            self.said(&said);
+        }
         Ok(())
     }
 
-    /// Adds a piece of a call. A piece with a new id or index begins a call. If a server sends neither, each piece with a name begins
-    /// one.
+    fn said(&mut self, said: &Said) {
+        match said {
+            Said::Words(words) => {
+                self.text.push_str(words);
+                self.draft.push(words);
+            }
+            Said::Thought(thought) => self.reasoning.push(thought),
+        }
+    }
+
+    /// Adds thoughts of the model, which are no words of its answer.
+    pub fn thought(&mut self, thought: &str) {
+        self.received += thought.len();
+        self.reasoning.push(thought);
+    }
+
+    /// Separates the next thoughts from those before.
+    pub fn begin_thought(&mut self) {
+        self.reasoning.begin();
+    }
+
+    /// Adds a piece of a call. Returns the position of the call, if it is one.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`].
-    pub fn call(&mut self, index: Option<u64>, id: &str, tool: &str, arguments: &str) -> Result<(), Fault> {
-        self.take(tool.len() + arguments.len())?;
-        let known = match (index, id) {
-            (Some(index), _) => self.calls.iter().rposition(|call| call.index == Some(index)),
-            (None, "") if tool.is_empty() => self.calls.len().checked_sub(1),
-            (None, "") => None,
-            (None, id) => self.calls.iter().rposition(|call| call.id == id),
-        };
-        let fits = |at: &usize| {
-            let call = &self.calls[*at];
-            id.is_empty() || call.id.is_empty() || call.id == id
-        };
-        let at = match known.filter(fits) {
-            Some(at) => at,
-            None => {
-                if self.calls.len() == CALLS_MAX || id.len() > ID_BYTES_MAX {
-                    return Err(Fault::TooLarge);
-                }
-                self.calls.push(Piece { index, id: id.to_owned(), ..Piece::default() });
-                self.calls.len() - 1
-            }
-        };
-        let call = &mut self.calls[at];
-        if call.tool.is_empty() {
-            tool.clone_into(&mut call.tool);
-        }
-        call.arguments.push_str(arguments);
-        Ok(())
+    /// [`Fault::TooLarge`], [`Fault::UnclearCalls`].
+    pub fn call(&mut self, piece: Piece<'_>) -> Result<Option<usize>, Fault> {
+        self.received += piece.tool.len() + piece.arguments.len();
+        let at = self.calls.add(piece)?;
+        self.check_room(0)?;
+        Ok(at)
     }
 
     /// Adds a piece of a call from JSON. The arguments are a text, or an object from servers that follow the API loosely.
     ///
     /// # Errors
-    /// [`Fault::TooLarge`].
-    pub fn call_json(&mut self, index: Option<u64>, id: &Value, tool: &Value, arguments: &Value) -> Result<(), Fault> {
-        let (id, tool) = (id.as_str().unwrap_or_default(), tool.as_str().unwrap_or_default());
-        match arguments {
-            Value::Null => self.call(index, id, tool, ""),
-            Value::String(arguments) => self.call(index, id, tool, arguments),
-            other => self.call(index, id, tool, &other.to_string()),
+    /// As [`Self::call`].
+    pub fn call_json(
+        &mut self,
+        index: Option<u64>,
+        call: &Value,
+        function: &Value,
+        begins: bool,
+    ) -> Result<Option<usize>, Fault> {
+        let id = match &call["id"] {
+            Value::String(id) => id.clone(),
+            Value::Number(id) => format!("{id}"),
+            _ => String::new(),
+        };
+        let tool = function["name"].as_str().unwrap_or_default();
+        let given = function.get("arguments").or(function.get("input")).unwrap_or(&Value::Null);
+        let written;
+        let arguments = match given {
+            Value::Null => "",
+            Value::String(arguments) => arguments,
+            // In a stream of Messages the input is empty at first; it arrives in pieces.
+            Value::Object(fields) if fields.is_empty() && function.get("input").is_some() => "",
+            other => {
+                written = other.to_string();
+                &written
+            }
+        };
+        self.call(Piece { index, id: &id, tool, arguments, begins })
+    }
+
+    /// Ends the newest call with this index.
+    pub fn close_call(&mut self, index: Option<u64>) {
+        self.calls.close(index);
+    }
+
+    /// Adds the fields of a message that the API does not define.
+    pub fn attach_to_message(&mut self, fields: &Map<String, Value>) {
+        self.state.message(fields);
+    }
+
+    /// Adds the fields of a call that the API does not define.
+    pub fn attach_to_call(&mut self, at: Option<usize>, place: Place, fields: &Value) {
+        if let (Some(at), Some(fields)) = (at, fields.as_object()) {
+            self.state.call(at, place, fields);
         }
+    }
+
+    /// Adds a block that is neither words nor a call.
+    pub fn attach_block(&mut self, index: Option<u64>, block: &Value) {
+        self.state.block(index, self.text.len(), self.calls.len(), block);
+    }
+
+    /// Adds a piece of such a block.
+    pub fn attach_to_block(&mut self, index: Option<u64>, fields: &Map<String, Value>) {
+        self.state.block_piece(index, fields);
+    }
+
+    /// Returns whether it has such a block with this index.
+    pub fn has_block(&self, index: Option<u64>) -> bool {
+        self.state.has_block(index)
+    }
+
+    /// Ends an event, or a whole answer. A state with a key that came twice in one object is dropped.
+    pub fn end_event(&mut self, has_doubled_key: bool) {
+        self.state.end_event(has_doubled_key);
     }
 
     /// Records a reason for the end. If a stream gives several, the first one that cuts the output short is kept.
@@ -142,20 +220,21 @@ impl<'a> Assembly<'a> {
 
     /// Returns whether the model has sent words, calls or token counts.
     pub fn has_begun(&self) -> bool {
-        self.bytes > 0 || self.counted != TokenCounts::default()
+        self.received > 0 || !self.calls.is_empty() || self.counted != TokenCounts::default()
     }
 
-    /// Returns the size of the output so far, in bytes.
+    /// Returns the size of the output so far with its thoughts, in bytes.
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        self.received
     }
 
     /// Returns the output.
     ///
     /// # Errors
     /// [`Fault::Closed`] without any content, [`Fault::Cut`] without an end. [`Fault::Truncated`] and [`Fault::Withheld`] if such an
-    /// output has a call or is empty. [`Fault::Malformed`] for a call without a tool.
+    /// output has a call or is empty. [`Fault::Malformed`] for a call without a tool, [`Fault::UnclearCalls`].
     pub fn finish(mut self) -> Result<Output, Fault> {
+        self.end_words();
         let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
         let cut = match self.end {
             None if !self.has_begun() => return Err(Fault::Closed),
@@ -168,28 +247,59 @@ impl<'a> Assembly<'a> {
             Some(End::Withheld) if !self.calls.is_empty() || is_empty => return Err(Fault::Withheld),
             Some(End::Withheld) => Some(Cut::Withheld),
         };
-        if self.calls.iter().any(|call| call.tool.is_empty()) {
-            return Err(Fault::Malformed);
-        }
-        let wanted = |call: Piece| {
-            let arguments = match call.arguments.trim() {
-                "" | "null" => "{}".to_owned(),
-                _ => call.arguments,
-            };
-            WantedCall { tool: call.tool, arguments }
+        let (kept, calls): (Vec<_>, Vec<_>) = std::mem::take(&mut self.calls).finish()?.into_iter().unzip();
+        let attached = match is_empty {
+            true => None,
+            false => self.attached(&kept),
         };
-        let calls = std::mem::take(&mut self.calls).into_iter().map(wanted).collect();
-        Ok(Output { text: self.words_beside(cut), calls, cut })
+        let reasoning = std::mem::take(&mut self.reasoning).finish();
+        Ok(Output { calls, attached, reasoning, ..Output::new(self.words_beside(cut), cut) })
+    }
+
+    /// Takes the rest of the words, and the marks of a template from them.
+    fn end_words(&mut self) {
+        if let Some(rest) = self.thoughts.end() {
+            self.said(&rest);
+        }
+        if self.thoughts.is_marked() {
+            thoughts::without_end_marks(&mut self.text);
+        } else if let Some((thought, answer)) = thoughts::split_at_lone_end(&self.text) {
+            self.reasoning.push(thought);
+            self.text = answer.to_owned();
+            // The draft has the thoughts as words.
+            self.draft.begin();
+            self.draft.push(&self.text);
+        }
+    }
+
+    /// Returns the state of the output with the calls at these positions, and notes one that was dropped.
+    fn attached(&mut self, kept: &[usize]) -> Option<Arc<Attached>> {
+        let state = std::mem::take(&mut self.state);
+        self.reasoning.or(|| state.reasoning());
+        let (digest, name) = self.endpoint.take().unzip();
+        let (attached, dropped) = state.finish(digest, kept);
+        if let Some(dropped) = dropped {
+            let count = STATES_DROPPED.fetch_add(1, Ordering::Relaxed) + 1;
+            tracing::warn!(
+                model = name,
+                count,
+                why = dropped.words(),
+                "the state that a provider attached was dropped"
+            );
+        }
+        attached.map(Arc::new)
     }
 
     /// Returns the words that arrived before the deadline. `None` if there are none, or if a call began, because half a call may have
     /// another meaning.
-    pub fn unfinished(self) -> Option<Output> {
+    pub fn unfinished(mut self) -> Option<Output> {
+        self.end_words();
         if self.text.trim().is_empty() || !self.calls.is_empty() {
             return None;
         }
         let cut = Some(Cut::Time);
-        Some(Output { text: self.words_beside(cut), calls: Vec::new(), cut })
+        let reasoning = std::mem::take(&mut self.reasoning).finish();
+        Some(Output { reasoning, ..Output::new(self.words_beside(cut), cut) })
     }
 
     /// Returns the words, so short that the mark of a cut answer fits behind them.
@@ -200,9 +310,9 @@ impl<'a> Assembly<'a> {
         self.text
     }
 
-    fn take(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.bytes += bytes;
-        if self.bytes > BODY_BYTES_MAX { Err(Fault::TooLarge) } else { Ok(()) }
+    /// Refuses an output that is larger than the limit with so many more bytes.
+    fn check_room(&self, bytes: usize) -> Result<(), Fault> {
+        if self.text.len() + self.calls.bytes() + bytes > BODY_BYTES_MAX { Err(Fault::TooLarge) } else { Ok(()) }
     }
 }
 
@@ -210,35 +320,8 @@ impl<'a> Assembly<'a> {
 mod tests {
     use super::*;
 
-    fn calls(pieces: &[(Option<u64>, &str, &str, &str)]) -> Vec<(String, String)> {
-        let draft = PartialAnswer::default();
-        let mut assembly = Assembly::new(&draft);
-        for (index, id, tool, arguments) in pieces {
-            assembly.call(*index, id, tool, arguments).expect("small");
-        }
-        assembly.end = Some(End::Whole);
-        let output = assembly.finish().expect("an output");
-        output.calls.into_iter().map(|call| (call.tool, call.arguments)).collect()
-    }
-
-    #[test]
-    fn pieces_of_parallel_calls_find_their_call_without_indexes() {
-        let two = [("a".to_owned(), "{\"x\":1}".to_owned()), ("b".to_owned(), "{}".to_owned())];
-        // As the API specifies it.
-        let by_index = [
-            (Some(0), "c0", "a", ""),
-            (Some(1), "c1", "b", ""),
-            (Some(0), "", "", "{\"x\""),
-            (Some(1), "", "", "{}"),
-            (Some(0), "", "", ":1}"),
-        ];
-        assert_eq!(calls(&by_index), two);
-        // Whole calls, all of them with index 0.
-        assert_eq!(calls(&[(Some(0), "c0", "a", "{\"x\":1}"), (Some(0), "c1", "b", "{}")]), two);
-        // No index, no ids.
-        assert_eq!(calls(&[(None, "", "a", "{\"x\""), (None, "", "", ":1}"), (None, "", "b", "")]), two);
-        // No index; id and name in every piece.
-        assert_eq!(calls(&[(None, "c0", "a", "{\"x\""), (None, "c0", "a", ":1}"), (None, "c1", "b", "null")]), two);
+    fn piece<'a>(tool: &'a str, arguments: &'a str) -> Piece<'a> {
+        Piece { tool, arguments, ..Piece::default() }
     }
 
     #[test]
@@ -249,7 +332,8 @@ mod tests {
         assert_eq!(assembly.words("a"), Err(Fault::TooLarge));
         assert_eq!(draft.watch().borrow().text.len(), BODY_BYTES_MAX);
         let mut assembly = Assembly::new(&draft);
-        let many = (0..=CALLS_MAX as u64).try_for_each(|index| assembly.call(Some(index), "", "a", ""));
+        let many = (0..=128)
+            .try_for_each(|index| assembly.call(Piece { index: Some(index), tool: "a", ..Piece::default() }).map(drop));
         assert_eq!(many, Err(Fault::TooLarge));
     }
 
@@ -260,7 +344,7 @@ mod tests {
             for then in [End::Whole, End::Length, End::Withheld] {
                 for ends in [[first, then], [End::Whole, first]] {
                     let mut assembly = Assembly::new(&draft);
-                    assembly.call(None, "", "write_file", "{}").expect("small");
+                    assembly.call(piece("write_file", "{}")).expect("small");
                     ends.into_iter().for_each(|end| assembly.ends(end));
                     assert_eq!(assembly.finish(), Err(fault), "{ends:?}");
                 }
@@ -275,7 +359,7 @@ mod tests {
             let mut assembly = Assembly::new(&draft);
             assembly.words(words).expect("small");
             if !tool.is_empty() {
-                assembly.call(None, "", tool, "{").expect("small");
+                assembly.call(piece(tool, "{")).expect("small");
             }
             assembly.end = end;
             assembly.finish()
@@ -301,7 +385,7 @@ mod tests {
             let mut assembly = Assembly::new(&draft);
             assembly.words(words).expect("small");
             if !tool.is_empty() {
-                assembly.call(None, "", tool, "{}").expect("small");
+                assembly.call(piece(tool, "{}")).expect("small");
             }
             assembly.unfinished()
         };

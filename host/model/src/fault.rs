@@ -9,6 +9,9 @@ use std::time::Duration;
 
 /// Characters of a provider's words that are kept.
 const DETAIL_CHARS_MAX: usize = 500;
+/// The failure of an endpoint whose calls have two readings.
+const UNCLEAR_CALLS: &str = "sent calls of tools whose parts cannot be told apart, so nothing ran: add it again with `--no-stream`, or \
+     update its server";
 /// Endpoints that a sentence names; it counts the others.
 const NAMED_MAX: usize = 3;
 
@@ -77,6 +80,8 @@ pub enum Fault {
     BadRequest(u16),
     /// The answer cannot be parsed.
     Malformed,
+    /// The parts of the calls in the answer cannot be told apart.
+    UnclearCalls,
     /// The answer exceeds the limit of an output.
     TooLarge,
     /// The answer reached the limit of tokens before it was usable.
@@ -119,6 +124,7 @@ impl Fault {
             Self::ContextTooLong => "context_too_long",
             Self::BadRequest(_) => "bad_request",
             Self::Malformed => "malformed",
+            Self::UnclearCalls => "unclear_calls",
             Self::TooLarge => "too_large",
             Self::Truncated => "truncated",
             Self::Withheld => "withheld",
@@ -156,6 +162,7 @@ impl Fault {
             | Self::ContextTooLong
             | Self::BadRequest(_)
             | Self::Malformed
+            | Self::UnclearCalls
             | Self::TooLarge
             | Self::Truncated
             | Self::Withheld
@@ -178,6 +185,7 @@ impl Fault {
             | Self::Late
             | Self::Cut
             | Self::Malformed
+            | Self::UnclearCalls
             | Self::TooLarge
             | Self::Truncated
             | Self::Withheld => true,
@@ -319,6 +327,7 @@ impl Failure {
             }
             Fault::BadRequest(status) => format!("refused the request (status {status}): {test} shows what it says"),
             Fault::Malformed => format!("gave an answer that cannot be read: try {test}"),
+            Fault::UnclearCalls => UNCLEAR_CALLS.to_owned(),
             Fault::TooLarge => "gave an answer over the limit, which was discarded".to_owned(),
             Fault::Truncated => {
                 format!("reached its limit of tokens before its answer was usable: raise it with `ironctl model set {name} --output N`")

@@ -18,6 +18,35 @@ const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// The fault of a refused text, with a detail.
 pub type Refused = (Fault, String);
 
+/// An answer or an event.
+#[derive(Debug)]
+pub struct Parsed {
+    pub value: Value,
+    /// True if a key came twice in one object; the last one is kept.
+    pub has_doubled_key: bool,
+}
+
+/// Parses an answer; a long one in a blocking thread.
+///
+/// # Errors
+/// As [`read_long`].
+pub async fn read_answer(text: Vec<u8>) -> Result<Parsed, Refused> {
+    if text.len() <= INLINE_BYTES_MAX {
+        return read_event(&text);
+    }
+    let reading = tokio::task::spawn_blocking(move || read_event(&text));
+    reading.await.unwrap_or_else(|_| Err((Fault::Malformed, "reading the answer failed".to_owned())))
+}
+
+/// Parses an event, or a whole answer.
+///
+/// # Errors
+/// As [`read_long`].
+pub fn read_event(text: &[u8]) -> Result<Parsed, Refused> {
+    let (value, has_doubled_key) = json::read_noting_doubled_keys(text, ANSWER_VALUES_MAX).map_err(refused)?;
+    Ok(Parsed { value, has_doubled_key })
+}
+
 /// Parses a text; a long one in a blocking thread.
 ///
 /// # Errors
@@ -35,10 +64,14 @@ pub async fn read_long(text: Vec<u8>, values_max: usize) -> Result<Value, Refuse
 /// # Errors
 /// As [`read_long`].
 pub fn read(text: &[u8], values_max: usize) -> Result<Value, Refused> {
-    json::read(text, values_max).map_err(|unread| match unread {
+    json::read(text, values_max).map_err(refused)
+}
+
+fn refused(unread: Unread) -> Refused {
+    match unread {
         Unread::TooMany { values_max } => (Fault::TooLarge, format!("the answer has more than {values_max} values")),
         Unread::Malformed { column } => (Fault::Malformed, format!("the answer is not JSON (column {column})")),
-    })
+    }
 }
 
 #[cfg(test)]

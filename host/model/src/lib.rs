@@ -9,9 +9,11 @@
 mod address;
 mod anthropic;
 mod assembly;
+mod attached;
 mod attempt;
 pub mod backoff;
 mod breaker;
+mod call_pieces;
 pub mod endpoint;
 pub mod endpoint_quirks;
 mod error_body;
@@ -26,6 +28,7 @@ mod prices;
 pub mod profile;
 pub mod quirks;
 pub mod reach;
+mod reasoning;
 mod remote;
 mod render;
 mod request_digest;
@@ -35,8 +38,12 @@ mod size;
 mod spec;
 pub mod stated_context;
 pub mod streaming;
+mod thoughts;
+mod written_calls;
 
 pub use address::check_url;
+pub use attached::Attached;
+pub use reasoning::REASONING_BYTES_MAX;
 pub use size::tokens_estimated;
 
 use image::ImageContent;
@@ -46,6 +53,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A setting that is a wait: up to an hour.
 const WAIT: Bounds = Bounds::Range(1, 3_600_000, "milliseconds");
@@ -112,6 +120,8 @@ pub enum Part {
         text: String,
         /// The calls of the output; without any, the output is an answer.
         calls: Vec<PastCall>,
+        /// The state that its provider attached.
+        attached: Option<Arc<Attached>>,
     },
     /// The result of a call.
     Result {
@@ -178,6 +188,19 @@ pub struct Output {
     pub calls: Vec<WantedCall>,
     /// The reason why its words are not the whole answer.
     pub cut: Option<Cut>,
+    /// The state that its provider attached and needs back.
+    pub attached: Option<Arc<Attached>>,
+    /// The thoughts of the model, for display; empty without any.
+    pub reasoning: String,
+    /// True if its words are, or end with, a call of a tool, which its server should have read. It is not run.
+    pub has_written_call: bool,
+}
+
+impl Output {
+    /// Makes an output of words alone.
+    pub fn new(text: String, cut: Option<Cut>) -> Self {
+        Self { text, cut, ..Self::default() }
+    }
 }
 
 /// The reason why an answer has no end.

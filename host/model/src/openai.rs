@@ -2,14 +2,17 @@
 //!
 //! Never sends a request: [`crate::remote`] does. See [`crate::anthropic`] for the Messages API.
 
-use super::Prompt;
 use super::assembly::{Assembly, End};
+use super::attached::collected::Place;
+use super::attached::{self, CallState, REASONING_FIELDS};
 use super::fault::Fault;
 use super::quirks::SystemRole;
 use super::render::{self, Message, Said};
+use super::{PastCall, Prompt};
+use ironclaw_contract::canonical::Digest;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Exact number of characters of the id of a call in the API of Mistral.
@@ -36,12 +39,14 @@ pub struct RequestOptions {
 
 /// Returns the body of a request as JSON.
 pub fn request(prompt: &Prompt, model: &str, options: RequestOptions) -> Value {
-    serde_json::to_value(Body { prompt, model, options }).expect("texts, numbers and lists are JSON")
+    serde_json::to_value(Body { prompt, model, options, endpoint: None }).expect("texts, numbers and lists are JSON")
 }
 
 /// Returns the text of the body of a request. It makes no tree of values, because a long conversation has thousands.
-pub fn request_text(prompt: &Prompt, model: &str, options: RequestOptions) -> Vec<u8> {
-    serde_json::to_vec(&Body { prompt, model, options }).expect("texts, numbers and lists are JSON")
+///
+/// The state that this endpoint attached to earlier outputs is a part of it.
+pub fn request_text(prompt: &Prompt, model: &str, options: RequestOptions, endpoint: Option<Digest>) -> Vec<u8> {
+    serde_json::to_vec(&Body { prompt, model, options, endpoint }).expect("texts, numbers and lists are JSON")
 }
 
 /// The body of a request, written from its prompt.
@@ -49,14 +54,15 @@ struct Body<'a> {
     prompt: &'a Prompt,
     model: &'a str,
     options: RequestOptions,
+    endpoint: Option<Digest>,
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { prompt, model, options } = self;
+        let Self { prompt, model, options, endpoint } = self;
         let mut body = serializer.serialize_map(None)?;
         body.serialize_entry(options.limit_field, &options.output_tokens_max)?;
-        body.serialize_entry("messages", &sent(prompt, *options))?;
+        body.serialize_entry("messages", &sent(prompt, *options, *endpoint))?;
         body.serialize_entry("model", model)?;
         body.serialize_entry("stream", &options.streams)?;
         if options.streams && options.asks_usage {
@@ -83,11 +89,14 @@ struct Sent<'a> {
     tool_call_id: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Value>,
+    /// The fields that its provider attached.
+    #[serde(flatten)]
+    attached: Map<String, Value>,
 }
 
 impl<'a> Sent<'a> {
-    const fn new(role: &'static str, content: Content<'a>) -> Self {
-        Self { content, role, tool_call_id: None, tool_calls: Vec::new() }
+    fn new(role: &'static str, content: Content<'a>) -> Self {
+        Self { content, role, tool_call_id: None, tool_calls: Vec::new(), attached: Map::new() }
     }
 }
 
@@ -101,7 +110,7 @@ enum Content<'a> {
     List(Vec<Value>),
 }
 
-fn sent(prompt: &Prompt, options: RequestOptions) -> Vec<Sent<'_>> {
+fn sent(prompt: &Prompt, options: RequestOptions, endpoint: Option<Digest>) -> Vec<Sent<'_>> {
     let mut messages = Vec::with_capacity(prompt.parts.len() + 1);
     let role = options.system_role.unwrap_or(SystemRole::System);
     if !prompt.system.is_empty() {
@@ -117,14 +126,12 @@ fn sent(prompt: &Prompt, options: RequestOptions) -> Vec<Sent<'_>> {
                 }
                 messages.push(Sent::new("user", content(said)));
             }
-            Message::Assistant { text, calls } => {
-                let call = |call: &super::PastCall| {
-                    let function = json!({ "name": render::tool_name(&call.tool), "arguments": render::arguments(call).to_string() });
-                    json!({ "id": id(&call.call_id, options), "type": "function", "function": function })
-                };
-                let tool_calls = calls.into_iter().map(call).collect();
+            Message::Assistant { text, calls, attached } => {
+                let (fields, states) = attached::fields(&attached, endpoint, calls.len());
+                let tool_calls =
+                    calls.into_iter().zip(states).map(|(call, state)| sent_call(call, state, options)).collect();
                 let content = if text.is_empty() { Content::Nothing } else { Content::Text(text.into()) };
-                messages.push(Sent { tool_calls, ..Sent::new("assistant", content) });
+                messages.push(Sent { tool_calls, attached: fields, ..Sent::new("assistant", content) });
             }
             Message::Results(results) => messages.extend(results.into_iter().map(|result| {
                 // The API has no other way to mark a failed call.
@@ -138,6 +145,15 @@ fn sent(prompt: &Prompt, options: RequestOptions) -> Vec<Sent<'_>> {
         }
     }
     messages
+}
+
+fn sent_call(call: &PastCall, state: CallState, options: RequestOptions) -> Value {
+    let (name, arguments) = (render::tool_name(&call.tool), render::arguments(call).to_string());
+    let mut function = json!({ "name": name, "arguments": arguments });
+    attached::add_fields(&mut function, state.inside);
+    let mut sent = json!({ "id": id(&call.call_id, options), "type": "function", "function": function });
+    attached::add_fields(&mut sent, state.beside);
+    sent
 }
 
 /// Returns what a message of a person says: one text, or a list of texts and images if it has an image.
@@ -191,7 +207,7 @@ pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     count(body, assembly);
     let choice = body["choices"].get(0).ok_or(Fault::Malformed)?;
     let message = choice.get("message").filter(|message| message.is_object()).ok_or(Fault::Malformed)?;
-    take(message, assembly)?;
+    take(message, assembly, true)?;
     // Some servers omit the reason; the end of the body replaces it.
     assembly.ends(end(&choice["finish_reason"]).unwrap_or(End::Whole));
     Ok(())
@@ -226,29 +242,48 @@ pub fn event(chunk: &Value, assembly: &mut Assembly<'_>) -> Result<Step, Fault> 
     // The event with the usage has no choice.
     let Some(choice) = chunk["choices"].get(0) else { return Ok(Step::More) };
     // A server that does not stream may put the whole message into one event.
-    let delta = choice.get("delta").filter(|delta| delta.is_object()).unwrap_or(&choice["message"]);
-    take(delta, assembly)?;
+    match choice.get("delta").filter(|delta| delta.is_object()) {
+        Some(delta) => take(delta, assembly, false)?,
+        None => take(&choice["message"], assembly, true)?,
+    }
     if let Some(end) = end(&choice["finish_reason"]) {
         assembly.ends(end);
     }
     Ok(Step::More)
 }
 
-fn take(message: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+/// Takes a message, or a piece of one.
+fn take(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<(), Fault> {
+    // Servers that rename the field send both names with the same text.
+    let thought = REASONING_FIELDS.iter().find_map(|name| message[*name].as_str().filter(|text| !text.is_empty()));
+    assembly.thought(thought.unwrap_or_default());
     match &message["content"] {
         Value::String(text) => assembly.words(text)?,
-        Value::Array(parts) => {
-            for part in parts {
-                assembly.words(part["text"].as_str().unwrap_or_default())?;
-            }
-        }
-        // `null` in messages with calls and in most pieces. The reasoning of a model is in other fields and not part of its answer.
+        Value::Array(parts) => parts.iter().try_for_each(|part| take_part(part, assembly))?,
+        // `null` in messages with calls and in most pieces.
         _ => {}
     }
     assembly.words(message["refusal"].as_str().unwrap_or_default())?;
+    if let Some(fields) = message.as_object() {
+        assembly.attach_to_message(fields);
+    }
     for call in message["tool_calls"].as_array().into_iter().flatten() {
-        let function = &call["function"];
-        assembly.call_json(call["index"].as_u64(), &call["id"], &function["name"], &function["arguments"])?;
+        let at = assembly.call_json(call["index"].as_u64(), call, &call["function"], is_whole)?;
+        assembly.attach_to_call(at, Place::Beside, call);
+        assembly.attach_to_call(at, Place::Function, &call["function"]);
+    }
+    Ok(())
+}
+
+/// Takes a part of a content: words, or thoughts as a text or as a list of parts.
+fn take_part(part: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
+    let Some(kind @ ("thinking" | "reasoning")) = part["type"].as_str() else {
+        return assembly.words(part["text"].as_str().unwrap_or_default());
+    };
+    let thoughts = part.get(kind).or(part.get("text")).unwrap_or(&Value::Null);
+    assembly.thought(thoughts.as_str().unwrap_or_default());
+    for thought in thoughts.as_array().into_iter().flatten() {
+        assembly.thought(thought["text"].as_str().unwrap_or_default());
     }
     Ok(())
 }
@@ -321,14 +356,18 @@ mod tests {
             |id: &str| PastCall { call_id: id.into(), tool: "read_file".into(), arguments: "{\"path\":\"a\"}".into() };
         let parts = vec![
             Part::Person { text: "go".into() },
-            Part::Assistant { text: String::new(), calls: vec![call("cal_000000001"), call("cal_000000002")] },
+            Part::Assistant {
+                text: String::new(),
+                calls: vec![call("cal_000000001"), call("cal_000000002")],
+                attached: None,
+            },
             Part::Result { call_id: "cal_000000001".into(), tool: "read_file".into(), ok: false, text: "no".into() },
         ];
         let parameters = json!({ "type": "object" });
         let tools = vec![ToolSchema { name: "read_file".into(), description: "reads".into(), parameters }];
         let prompt = Prompt { purpose: Purpose::Reply, system: "be".into(), tools, parts };
         let body = request(&prompt, "small", PLAIN);
-        assert_eq!(request_text(&prompt, "small", PLAIN), body.to_string().into_bytes(), "in the same order");
+        assert_eq!(request_text(&prompt, "small", PLAIN, None), body.to_string().into_bytes(), "in the same order");
         let roles: Vec<&str> =
             body["messages"].as_array().expect("messages").iter().filter_map(|m| m["role"].as_str()).collect();
         assert_eq!(roles, ["system", "user", "assistant", "tool", "tool"]);
@@ -365,7 +404,7 @@ mod tests {
         let parts = vec![
             person("one"),
             person("two"),
-            Part::Assistant { text: "yes".into(), calls: Vec::new() },
+            Part::Assistant { text: "yes".into(), calls: Vec::new(), attached: None },
             person("three"),
             shown,
             person("four"),
@@ -400,7 +439,8 @@ mod tests {
         let call = |tool: &str, arguments: &str| WantedCall { tool: tool.into(), arguments: arguments.into() };
         let output = output.expect("an output");
         let calls = vec![call("a", "{\"x\":1}"), call("b", "{}")];
-        assert_eq!(output, Output { text: "Hello".into(), calls, cut: None });
+        assert_eq!((output.text.as_str(), output.reasoning.as_str()), ("Hello", "hmm"));
+        assert_eq!(output.calls, calls);
         // `[DONE]` alone is an end, and so is a reason alone. Without both, the stream was cut.
         let words = r#"{"choices":[{"delta":{"content":"a"}}]}"#;
         assert_eq!(streamed(&[words, "[DONE]"]).expect("an output").text, "a");

@@ -4,6 +4,7 @@
 //! connections, [`crate::openai`] and [`crate::anthropic`] for the two formats.
 
 use super::assembly::{Assembly, TokenCounts};
+use super::attached::endpoint_digest;
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::backoff::{Backoff, Jitter};
 use super::breaker::Breaker;
@@ -16,7 +17,7 @@ use super::prices::Prices;
 use super::quirks::{KeyHeader, Values};
 use super::spec::{Kind, Spec};
 use super::stated_context::Question;
-use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated};
+use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated, written_calls};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_text::events::{Events, TooLarge};
 use ironclaw_text::secret::SecretText;
@@ -221,7 +222,7 @@ impl Remote {
         options: RequestOptions,
     ) -> Result<Completed, FailedAttempt> {
         let (answer, sent) = self.request(spec, key, prompt, budget, limits, options).await?;
-        let mut assembly = Assembly::new(budget.draft);
+        let mut assembly = Assembly::new(budget.draft).bound_to(spec);
         let read = if answer.is_stream() {
             self.read_stream(answer, &mut assembly, key.is_some()).await
         } else {
@@ -250,7 +251,8 @@ impl Remote {
                 .ok_or_else(|| broken((Fault::Late, String::new())));
         }
         read.map_err(broken)?;
-        let output = assembly.finish().map_err(|fault| broken((fault, String::new())))?;
+        let mut output = assembly.finish().map_err(|fault| broken((fault, String::new())))?;
+        output.has_written_call = output.calls.is_empty() && written_calls::is_in(&output.text, &prompt.tools);
         Ok(Completed { output, took, is_whole: true })
     }
 
@@ -265,9 +267,12 @@ impl Remote {
         options: RequestOptions,
     ) -> Result<(Answer, usize), FailedAttempt> {
         let headers = self.headers(spec, key)?;
+        let endpoint = Some(endpoint_digest(spec));
         let body = match self.protocol {
-            Protocol::Chat => openai::request_text(prompt, &spec.model, options),
-            Protocol::Messages => anthropic::request(prompt, &spec.model, options).to_string().into_bytes(),
+            Protocol::Chat => openai::request_text(prompt, &spec.model, options, endpoint),
+            Protocol::Messages => {
+                anthropic::request_to(prompt, &spec.model, options, endpoint).to_string().into_bytes()
+            }
         };
         let sent = prompt.counted_bytes(body.len(), spec.takes_images);
         let timeouts = self.timeouts(spec, budget, limits);
@@ -299,7 +304,7 @@ impl Remote {
     ) -> Result<(), (Fault, String)> {
         let without_words = |fault| (fault, String::new());
         let body = answer.whole().await.map_err(without_words)?;
-        let body = json::read_long(body, json::ANSWER_VALUES_MAX).await?;
+        let json::Parsed { value: body, has_doubled_key } = json::read_answer(body).await?;
         if let Some(error) = ErrorBody::in_answer(&body) {
             return Err((error.fault_inside(has_key), error.words));
         }
@@ -307,6 +312,7 @@ impl Remote {
             Protocol::Chat => openai::whole(&body, assembly),
             Protocol::Messages => anthropic::whole(&body, assembly),
         };
+        assembly.end_event(has_doubled_key);
         read.map_err(without_words)
     }
 
@@ -356,7 +362,8 @@ impl Remote {
         {
             return Ok(Step::Done);
         }
-        let body = json::read(data.as_bytes(), json::ANSWER_VALUES_MAX).map_err(|(fault, _)| without_words(fault))?;
+        let read = json::read_event(data.as_bytes());
+        let json::Parsed { value: body, has_doubled_key } = read.map_err(|(fault, _)| without_words(fault))?;
         if let Some(error) = ErrorBody::in_answer(&body) {
             return Err((error.fault_inside(has_key), error.words));
         }
@@ -364,6 +371,7 @@ impl Remote {
             Protocol::Chat => openai::event(&body, assembly),
             Protocol::Messages => anthropic::event(&body, assembly),
         };
+        assembly.end_event(has_doubled_key);
         step.map_err(without_words)
     }
 

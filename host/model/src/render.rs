@@ -3,6 +3,7 @@
 //! Never puts words of other authors into a user message without a quote. The host names the author in a line above, and marks
 //! each quoted line, so that no text can end its own quote. See [`crate::openai`] and [`crate::anthropic`].
 
+use super::attached::Attached;
 use super::image::Image;
 use super::role_order::{add_said, close};
 use super::{Part, PastCall, Prompt};
@@ -29,9 +30,21 @@ pub enum Message<'a> {
         text: String,
         /// The calls of the output.
         calls: Vec<&'a PastCall>,
+        /// The states of its parts.
+        attached: Vec<AttachedAt<'a>>,
     },
     /// Results of the calls of the message before, in the order of the calls.
     Results(Vec<CallResult<'a>>),
+}
+
+/// The state of one output in a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedAt<'a> {
+    pub attached: &'a Attached,
+    /// Bytes of the message in front of the words of the output.
+    pub words: usize,
+    /// Calls of the message in front of those of the output.
+    pub calls: usize,
 }
 
 /// One part of a message to the model.
@@ -73,7 +86,7 @@ impl End {
     fn from_messages(messages: &[Message<'_>]) -> Option<Self> {
         let parts = match messages.last()? {
             Message::User(said) => said.len(),
-            Message::Assistant { text, calls } => usize::from(!text.is_empty()) + calls.len(),
+            Message::Assistant { text, calls, .. } => usize::from(!text.is_empty()) + calls.len(),
             Message::Results(results) => results.len(),
         };
         Some(Self { message: messages.len() - 1, parts })
@@ -138,7 +151,7 @@ pub fn messages(prompt: &Prompt, takes_images: bool) -> Rendered<'_> {
                 say(&mut messages, format!("[The host: {text}]").into());
             }
             Part::Summary { text } => say(&mut messages, marked(SUMMARY, text)),
-            Part::Assistant { text, calls } => answer(&mut messages, text, calls, &results),
+            Part::Assistant { .. } => answer(&mut messages, part, &results),
             Part::Result { call_id, tool, text, .. } => {
                 // Any other result follows its call already.
                 if !offered.contains(call_id.as_str()) {
@@ -186,26 +199,30 @@ fn show_image<'a>(messages: &mut Vec<Message<'a>>, image: Option<&'a Image>, wor
     }
 }
 
-fn answer<'a>(
-    messages: &mut Vec<Message<'a>>,
-    text: &str,
-    calls: &'a [PastCall],
-    results: &HashMap<&'a str, CallResult<'a>>,
-) {
+/// Adds an output of the model, with the results of its calls behind it.
+fn answer<'a>(messages: &mut Vec<Message<'a>>, output: &'a Part, results: &HashMap<&'a str, CallResult<'a>>) {
+    let Part::Assistant { text, calls, attached: state } = output else { return };
+    let state = state.as_deref();
     if text.trim().is_empty() && calls.is_empty() {
         return;
     }
     let text = if text.trim().is_empty() { String::new() } else { text.to_owned() };
     match messages.last_mut() {
-        Some(Message::Assistant { text: before, calls: asked }) => {
+        Some(Message::Assistant { text: before, calls: asked, attached }) => {
             if !before.is_empty() && !text.is_empty() {
                 before.push_str("\n\n");
             }
+            attached.extend(state.map(|attached| AttachedAt { attached, words: before.len(), calls: asked.len() }));
             before.push_str(&text);
             asked.extend(calls);
         }
         Some(Message::User(_) | Message::Results(_)) | None => {
-            messages.push(Message::Assistant { text, calls: calls.iter().collect() });
+            let attached = state.map(|attached| AttachedAt { attached, words: 0, calls: 0 });
+            messages.push(Message::Assistant {
+                text,
+                calls: calls.iter().collect(),
+                attached: attached.into_iter().collect(),
+            });
         }
     }
     if !calls.is_empty() {
@@ -283,7 +300,7 @@ mod tests {
 
     fn assistant(text: &str, calls: &[&str]) -> Part {
         let call = |id: &&str| PastCall { call_id: (*id).into(), tool: "read_file".into(), arguments: "{}".into() };
-        Part::Assistant { text: text.into(), calls: calls.iter().map(call).collect() }
+        Part::Assistant { text: text.into(), calls: calls.iter().map(call).collect(), attached: None }
     }
 
     fn result(call: &str, text: &str) -> Part {

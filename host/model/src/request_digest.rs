@@ -54,8 +54,11 @@ impl Fields {
             }
             Part::Context { author, text } => self.texts("context", &[author, text]),
             Part::Image { path, .. } => self.texts("image", &[path]),
-            Part::Assistant { text, calls } => {
+            Part::Assistant { text, calls, attached } => {
                 self.texts("assistant", &[text]);
+                if let Some(attached) = attached {
+                    self.texts("attached", &[&attached.endpoint.to_string(), &attached.state]);
+                }
                 for PastCall { call_id, tool, arguments } in calls {
                     self.texts("call", &[call_id, tool, arguments]);
                 }
@@ -80,7 +83,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, ToolSchema, endpoint};
+    use crate::{Attached, Config, ToolSchema, endpoint};
     use ironclaw_contract::seam::socket::Purpose;
     use serde_json::json;
 
@@ -115,6 +118,14 @@ mod tests {
             change(&mut changed);
             assert_ne!(changed.digest(&chain), prompt().digest(&chain), "{name}");
         }
+        let with_state = |state: Option<&str>| {
+            let attached = |state: &str| Attached { endpoint: Digest::of(b"a"), state: state.to_owned() };
+            let attached = state.map(|state| attached(state).into());
+            let part = Part::Assistant { text: "c".to_owned(), calls: Vec::new(), attached };
+            Prompt { parts: vec![part], ..prompt() }.digest(&chain)
+        };
+        assert_ne!(with_state(None), with_state(Some("{}")), "a state");
+        assert_ne!(with_state(Some("{\"a\":1}")), with_state(Some("{}")), "another state");
         assert_ne!(prompt().digest(&[]), prompt().digest(&chain), "another model");
     }
 }

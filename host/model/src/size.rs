@@ -59,7 +59,10 @@ impl Prompt {
             | Part::Summary { text } => text.len(),
             Part::Context { author: name, text } | Part::Agent { agent: name, text, .. } => name.len() + text.len(),
             Part::Image { path, .. } => path.len(),
-            Part::Assistant { text, calls } => text.len() + calls.iter().map(call).sum::<usize>(),
+            Part::Assistant { text, calls, attached } => {
+                let state = attached.as_ref().map_or(0, |attached| attached.state.len());
+                text.len() + calls.iter().map(call).sum::<usize>() + state
+            }
             Part::Result { call_id, text, .. } => call_id.len() + text.len(),
         };
         self.system.len() + self.tools.iter().map(tool).sum::<usize>() + self.parts.iter().map(part).sum::<usize>()

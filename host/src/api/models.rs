@@ -411,6 +411,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
         | Fault::Cut
         | Fault::BadRequest(_)
         | Fault::Malformed
+        | Fault::UnclearCalls
         | Fault::TooLarge
         | Fault::Truncated
         | Fault::Withheld

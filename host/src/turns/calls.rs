@@ -24,7 +24,7 @@ pub use ironclaw_store::tables::turns::{
 };
 pub use ironclaw_store::tables::turns::{CallOutcome, CallRow, CallState, Runs};
 pub use judge::{Judged, Judgement, TurnFacts, judge, main_code, needs_person};
-pub use output_body::{Call, LeftOut, OutputBody};
+pub use output_body::{Call, LeftOut, OutputBody, WRITTEN_CALL_MARK, WRITTEN_CALL_REMARK};
 pub use result_body::ResultBody;
 pub use run::{HostResult, recall_query, run};
 pub use schedule::scheduled;

@@ -44,6 +44,8 @@ pub struct NewItem {
     bytes: usize,
     stored: Vec<u8>,
     request: Option<Digest>,
+    /// The encrypted thoughts of its model.
+    reasoning: Option<Vec<u8>>,
 }
 
 impl NewItem {
@@ -71,6 +73,7 @@ impl NewItem {
             bytes: body.len(),
             stored: key.seal(id, body.as_bytes())?,
             request: None,
+            reasoning: None,
         })
     }
 
@@ -111,6 +114,17 @@ impl NewItem {
         self
     }
 
+    /// Encrypts the thoughts of the model beside its output; an empty text is none.
+    ///
+    /// # Errors
+    /// Errors of the key.
+    pub fn reasoning(mut self, reasoning: &str, key: &ContentKey) -> Result<Self, keys::Error> {
+        if !reasoning.is_empty() {
+            self.reasoning = Some(key.seal(self.id, reasoning.as_bytes())?);
+        }
+        Ok(self)
+    }
+
     pub const fn id(&self) -> ItemId {
         self.id
     }
@@ -146,6 +160,9 @@ impl NewItem {
         };
         let item = Recorded { bytes: self.bytes as u64, scripted: self.scripted, tuple };
         items::insert(tx, &item, &self.stored, self.request)?;
+        if let Some(reasoning) = &self.reasoning {
+            items::set_reasoning(tx, self.id, reasoning)?;
+        }
         Ok(item)
     }
 }
@@ -159,6 +176,13 @@ pub fn body(tx: &ReadTx<'_>, item: &Recorded, key: &ContentKey) -> Result<String
         return Err(keys::Error::Sealed("the body of an item").into());
     }
     String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the body of an item").into())
+}
+
+/// Returns the thoughts of the model beside an output; empty without any.
+pub fn reasoning(tx: &ReadTx<'_>, item: ItemId, key: &ContentKey) -> Result<String, Error> {
+    let Some(stored) = items::encrypted_reasoning(tx, item)? else { return Ok(String::new()) };
+    let bytes = key.open(item, &stored)?;
+    String::from_utf8(bytes).map_err(|_| keys::Error::Sealed("the thoughts beside an output").into())
 }
 
 /// Reads the body of an item whose kind has JSON.

@@ -37,3 +37,5 @@ CREATE TABLE model_observations (
     at INTEGER NOT NULL,                                                  -- of the last answer, milliseconds since the epoch
     PRIMARY KEY (model, quirk)
 ) STRICT, WITHOUT ROWID;
+-- The thoughts of the model beside an output, for display: encrypted as its body, and erased with it.
+ALTER TABLE items ADD COLUMN reasoning BLOB;

@@ -149,7 +149,7 @@ async fn conversation_with_tools_works_over_both_apis() {
             });
             let results: Vec<Part> = results.collect();
             said.push((answered.output.text.clone(), calls.len()));
-            parts.push(Part::Assistant { text: answered.output.text, calls });
+            parts.push(Part::Assistant { text: answered.output.text, calls, attached: answered.output.attached });
             parts.extend(results);
         };
         assert_eq!(said, [("I write.".to_owned(), 2), (String::new(), 1)], "{variant:?}");

@@ -35,9 +35,18 @@ impl fmt::Display for Unread {
 /// # Errors
 /// [`Unread`], before the tree is larger than the bound.
 pub fn read(text: &[u8], values_max: usize) -> Result<Value, Unread> {
-    let left = Cell::new(Some(values_max));
+    read_noting_doubled_keys(text, values_max).map(|(value, _)| value)
+}
+
+/// Reads a text. Also returns whether a key came twice in one object; the last one is kept.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_noting_doubled_keys(text: &[u8], values_max: usize) -> Result<(Value, bool), Unread> {
+    let (left, has_doubled) = (Cell::new(Some(values_max)), Cell::new(false));
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let read = Bounded { left: &left }.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    let bounded = Bounded { left: &left, has_doubled: &has_doubled };
+    let read = bounded.deserialize(&mut reader).and_then(|value| reader.end().map(|()| (value, has_doubled.get())));
     read.map_err(|error| match left.get() {
         None => Unread::TooMany { values_max },
         Some(_) => Unread::Malformed { column: error.column() },
@@ -57,6 +66,7 @@ pub fn number_in(text: &[u8], field: &str) -> Option<i64> {
 #[derive(Clone, Copy)]
 struct Bounded<'a> {
     left: &'a Cell<Option<usize>>,
+    has_doubled: &'a Cell<bool>,
 }
 
 impl<'de> DeserializeSeed<'de> for Bounded<'_> {
@@ -117,7 +127,9 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
         while let Some(key) = object.next_key::<String>()? {
-            values.insert(key, object.next_value_seed(self)?);
+            if values.insert(key, object.next_value_seed(self)?).is_some() {
+                self.has_doubled.set(true);
+            }
         }
         Ok(Value::Object(values))
     }
@@ -149,7 +161,7 @@ impl<'de> Visitor<'de> for Field<'_> {
         while let Some(key) = object.next_key::<String>()? {
             if key == self.name {
                 let left = Cell::new(Some(1));
-                let value = object.next_value_seed(Bounded { left: &left })?;
+                let value = object.next_value_seed(Bounded { left: &left, has_doubled: &Cell::new(false) })?;
                 self.found.set(value.as_i64().or_else(|| value.as_str()?.parse().ok()));
             } else {
                 object.next_value::<IgnoredAny>()?;

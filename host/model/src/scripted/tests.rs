@@ -11,7 +11,7 @@ fn person(text: &str) -> Part {
 }
 
 fn said(text: &str) -> Part {
-    Part::Assistant { text: text.to_owned(), calls: Vec::new() }
+    Part::Assistant { text: text.to_owned(), calls: Vec::new(), attached: None }
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn past(output: &Output) -> Part {
         tool: call.tool.clone(),
         arguments: call.arguments.clone(),
     });
-    Part::Assistant { text: output.text.clone(), calls: calls.collect() }
+    Part::Assistant { text: output.text.clone(), calls: calls.collect(), attached: None }
 }
 
 fn only(rules: &str) -> Scripted {
@@ -200,7 +200,8 @@ fn the_first_answer_says_that_it_is_a_script() {
     let script = Scripted::builtin();
     let first = script.generate(&prompt(vec![person("echo a")])).expect("an output");
     assert_eq!(first.text, format!("{PREFACE} a"));
-    let silent = vec![person("x"), Part::Assistant { text: String::new(), calls: Vec::new() }, person("echo a")];
+    let silent =
+        vec![person("x"), Part::Assistant { text: String::new(), calls: Vec::new(), attached: None }, person("echo a")];
     assert_eq!(script.generate(&prompt(silent)).expect("an output").text, format!("{PREFACE} a"));
     let later = vec![person("x"), said("y"), person("echo a")];
     assert_eq!(script.generate(&prompt(later)).expect("an output").text, "a");
@@ -322,6 +323,7 @@ fn failed_result_ends_the_steps() {
     let called = Part::Assistant {
         text: String::new(),
         calls: vec![PastCall { call_id: "c".to_owned(), tool: "read_file".to_owned(), arguments: "{}".to_owned() }],
+        attached: None,
     };
     let parts = vec![person("read a"), called];
     assert_eq!(text(&script, parts), "I could not read a: no result came back");

@@ -46,7 +46,7 @@ fn built_in_script_calls_every_tool_as_its_schema_says() {
     let mut used = BTreeSet::new();
     for asked in ASKED {
         let parts = vec![
-            Part::Assistant { text: "Hello.".to_owned(), calls: Vec::new() },
+            Part::Assistant { text: "Hello.".to_owned(), calls: Vec::new(), attached: None },
             Part::Person { text: asked.to_owned() },
         ];
         let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };

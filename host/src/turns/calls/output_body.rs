@@ -1,7 +1,7 @@
 //! The body of an output: the text of a model, and the calls that it wants.
 
 use ironclaw_contract::ids::CallId;
-use ironclaw_model::Cut;
+use ironclaw_model::{Attached, Cut};
 use serde::{Deserialize, Serialize};
 
 /// The body of an output item.
@@ -18,7 +18,21 @@ pub struct OutputBody {
     /// The arguments of its calls that the host writes, and that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// The state that its provider attached, for this provider alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Attached>,
+    /// True if the text is, or ends with, a call of a tool that its server did not read; nothing ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_written_call: bool,
 }
+
+/// The line of the host below a text with a call, for the person.
+pub const WRITTEN_CALL_MARK: &str = "\n[The model wrote a call of a tool as text, and nothing ran. Give the agent another model, or let \
+     the server of this model read calls: `--jinja` for llama.cpp, `--enable-auto-tool-choice` for vLLM.]";
+
+/// The remark in place of such a text, for the model: later answers would follow its example.
+pub const WRITTEN_CALL_REMARK: &str =
+    "your answer is left out here: it had a call of a tool as text, and nothing ran. Use the interface for calls.";
 
 /// Arguments that a model wrote, and that only the host writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,9 +59,22 @@ impl LeftOut {
 }
 
 impl OutputBody {
+    /// Makes the body of an output with nothing beside its text and its calls.
+    pub const fn new(text: String, calls: Vec<Call>) -> Self {
+        Self { text, calls, cut: None, left_out: Vec::new(), attached: None, has_written_call: false }
+    }
+
     /// Returns the text for a person: with a mark, if it is not the whole answer.
     pub fn shown(self) -> String {
-        self.text + self.cut.map_or("", Cut::mark)
+        let written = if self.has_written_call { WRITTEN_CALL_MARK } else { "" };
+        self.text + written + self.cut.map_or("", Cut::mark)
+    }
+
+    /// Returns the bytes that count in a context: those of the text and of the state. An empty text is no answer.
+    pub fn context_bytes(&self) -> u64 {
+        let state = self.attached.as_ref().map_or(0, |attached| attached.state.len());
+        let is_empty = self.text.is_empty() && self.calls.is_empty();
+        (self.text.len() + if is_empty { 0 } else { state }) as u64
     }
 }
 
@@ -60,4 +87,35 @@ pub struct Call {
     /// The tool, as the model named it.
     pub tool: String,
     pub arguments: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironclaw_contract::canonical::{self, Digest};
+
+    #[test]
+    fn bodies_of_earlier_versions_still_open() {
+        for text in [r#"{"calls":[],"text":"a"}"#, r#"{"calls":[],"cut":"length","text":"a"}"#] {
+            let body: OutputBody = serde_json::from_str(text).expect(text);
+            assert_eq!((body.attached.as_ref(), body.has_written_call), (None, false));
+            assert_eq!(canonical::to_string(&body), text, "and it is written in the same way");
+        }
+    }
+
+    #[test]
+    fn state_counts_in_a_context_beside_words_or_calls() {
+        let attached = Some(Attached { endpoint: Digest::of(b"a"), state: "{}".to_owned() });
+        let with =
+            |text: &str| OutputBody { attached: attached.clone(), ..OutputBody::new(text.to_owned(), Vec::new()) };
+        assert_eq!((with("abc").context_bytes(), with("").context_bytes()), (5, 0));
+        let body: OutputBody = serde_json::from_str(&canonical::to_string(&with("abc"))).expect("a body");
+        assert_eq!(body.attached, attached);
+    }
+
+    #[test]
+    fn a_written_call_is_shown_with_the_remedy() {
+        let body = OutputBody { has_written_call: true, ..OutputBody::new("<tool_call>".to_owned(), Vec::new()) };
+        assert_eq!(body.shown(), format!("<tool_call>{WRITTEN_CALL_MARK}"));
+    }
 }

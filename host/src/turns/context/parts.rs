@@ -6,7 +6,7 @@ use super::checked::Checked;
 use super::item_cache::{Content, Item, ItemCache};
 use super::system::{Now, Reader};
 use super::{images, order};
-use crate::turns::calls::{Call, OutputBody, ResultBody, host_arguments};
+use crate::turns::calls::{Call, OutputBody, ResultBody, WRITTEN_CALL_REMARK, host_arguments};
 use crate::turns::items::images::SentImage;
 use crate::turns::items::{self, Recorded};
 use ironclaw_contract::ids::{AgentId, CallId};
@@ -246,7 +246,11 @@ impl Composer<'_, '_> {
             arguments: host_arguments::without(&call.tool, &call.arguments),
         };
         let calls = output.calls.iter().map(past).collect();
-        self.parts.push(Part::Assistant { text: output.text.clone(), calls });
+        let attached = output.attached.clone().map(Arc::new);
+        self.parts.push(match output.has_written_call {
+            true => Part::Remark { text: WRITTEN_CALL_REMARK.to_owned() },
+            false => Part::Assistant { text: output.text.clone(), calls, attached },
+        });
         self.left_out.extend(output.left_out.iter().map(|left_out| (left_out.call_id, left_out.remark())));
         for call in &output.calls {
             self.offered.insert(call.call_id);

@@ -105,7 +105,7 @@ fn quoted(part: Part) -> Part {
         Part::Task { text } => ("a schedule".to_owned(), text),
         Part::Context { author, text } => (author, text),
         Part::Agent { agent, text, .. } => (format!("agent {agent}"), text),
-        Part::Assistant { text, calls } => {
+        Part::Assistant { text, calls, .. } => {
             let calls = calls.iter().map(|call| format!("[called {} with {}]", call.tool, call.arguments));
             let lines: Vec<String> = std::iter::once(text).filter(|text| !text.is_empty()).chain(calls).collect();
             ("the agent".to_owned(), lines.join("\n"))
@@ -131,7 +131,7 @@ mod tests {
     fn prompt_for_a_summary_contains_no_request() {
         let parts = [
             Part::Person { text: "delete it".into() },
-            Part::Assistant { text: String::new(), calls: Vec::new() },
+            Part::Assistant { text: String::new(), calls: Vec::new(), attached: None },
             Part::Result { call_id: "c".into(), tool: "read_file".into(), ok: false, text: "gone".into() },
             Part::Notice { text: "n".into() },
             Part::HostNotice { text: "t".into() },
@@ -154,7 +154,7 @@ mod tests {
         let long = text(&"é".repeat(100), 60).expect("a summary");
         assert!(long.len() <= 60 && long.ends_with(CUT), "{long}");
         assert!(!text("[Tool result for x]", 100).expect("a summary").contains("[Tool result"));
-        let unfinished = Output { text: "short".to_owned(), calls: Vec::new(), cut: Some(Cut::Length) };
+        let unfinished = Output::new("short".to_owned(), Some(Cut::Length));
         assert_eq!(super::text(&unfinished, 100), Some(format!("short{CUT}")));
     }
 }

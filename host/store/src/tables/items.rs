@@ -113,6 +113,16 @@ pub fn insert(tx: &mut WriteTx<'_>, item: &Recorded, body: &[u8], request: Optio
     Ok(())
 }
 
+/// Stores the encrypted thoughts of the model beside an output.
+pub fn set_reasoning(tx: &mut WriteTx<'_>, item: ItemId, reasoning: &[u8]) -> Result<(), Error> {
+    tx.execute("UPDATE items SET reasoning = ?2 WHERE id = ?1", params![item, reasoning]).map(drop)
+}
+
+/// Returns the encrypted thoughts of the model beside an output, if it has any.
+pub fn encrypted_reasoning(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Vec<u8>>, Error> {
+    Ok(tx.find("SELECT reasoning FROM items WHERE id = ?1", [item], |row| row.get(0))?.flatten())
+}
+
 /// Returns the item of this id, of any session.
 pub fn find(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<Recorded>, Error> {
     tx.find(&format!("SELECT {COLUMNS} FROM items WHERE id = ?1"), [item], recorded)

@@ -57,10 +57,12 @@ pub(super) fn again(
         return Ok(None);
     }
     let body = items::body(tx, earlier, key)?;
-    let bytes = parse_body::<OutputBody>(&body)?.text.len() as u64;
+    let bytes = parse_body::<OutputBody>(&body)?.context_bytes();
     let spans = vec![Span { author: Author::Model, bytes: body.len() }];
     let new = NewItem::new(ItemId::new(), ItemKind::Output, &body, spans, labels.to_vec(), key)?;
-    let new = new.turn(request.turn.id).scripted(earlier.scripted).answers(Some(answered));
+    let reasoning = items::reasoning(tx, earlier.tuple.item, key)?;
+    let new =
+        new.turn(request.turn.id).scripted(earlier.scripted).answers(Some(answered)).reasoning(&reasoning, key)?;
     let item = new.record(tx, request.turn.session, sealer)?;
     Entry::new(LedgerEvent::OutputReused)
         .session(request.turn.session)

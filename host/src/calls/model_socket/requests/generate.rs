@@ -23,12 +23,12 @@ use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::limits::{BODY_BYTES_MAX, OUTPUT_CALLS_MAX};
 use ironclaw_contract::seam::message::{Author, Span};
-use ironclaw_contract::seam::seal::{ItemKind, Label};
+use ironclaw_contract::seam::seal::{ItemKind, Label, Tuple};
 use ironclaw_contract::seam::socket::{Context, Purpose, RefusalCode, Response};
 use ironclaw_ledger::Entry;
 use ironclaw_model::endpoint::{self, Bounds};
 use ironclaw_model::streaming;
-use ironclaw_model::{Answered, Prompt, WantedCall};
+use ironclaw_model::{Answered, Output, Prompt, Usage, WantedCall};
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -210,8 +210,8 @@ impl Server {
         let left_out: Vec<_> = answered.output.calls.iter_mut().map(calls::host_arguments::remove).collect();
         let (refused, mut copies) = self.prepare_calls(turn, &mut prepared, &mut answered.output.calls).await?;
         let found = self.search_notes(&prepared, &answered.output.calls).await?;
-        let text = lookalike::neutralise(&answered.output.text).into_owned();
-        let bytes = text.len() as u64;
+        let text = recorded_text(&answered.output);
+        let is_answer = answered.output.calls.is_empty() && !text.is_empty();
         let called = !answered.output.calls.is_empty();
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         let named = std::mem::take(&mut prepared.named);
@@ -231,24 +231,17 @@ impl Server {
                 note_no_room(&mut judged, &limits, open.tool_calls);
                 pushes::refuse(&mut judged, refused);
                 let calls: Vec<_> = judged.iter().map(|judged| judged.call.clone()).collect();
-                let body = OutputBody { text, left_out: LeftOut::list(&calls, left_out), calls, cut: output.cut };
+                let body = output_body(text, calls, left_out, &output);
+                let bytes = body.context_bytes();
                 let json = canonical::to_string(&body);
                 let spans = vec![Span { author: Author::Model, bytes: json.len() }];
                 let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key)?;
                 let by = shared.models.current().get(&endpoint).map(|endpoint| endpoint.spec.kind);
                 let scripted = by == Some(endpoint::Kind::Scripted);
-                let new = new.answers(request.filter(|_| !called && bytes > 0));
+                let new = new.answers(request.filter(|_| is_answer)).reasoning(&output.reasoning, &key)?;
                 let item = new.turn(turn).scripted(scripted).record(tx, session, &shared.record().sealer)?;
                 turn::count_tool_calls(tx, turn, judged.len())?;
-                Entry::new(LedgerEvent::OutputSealed)
-                    .session(session)
-                    .turn(turn)
-                    .with("item", item.tuple.item)
-                    .with("digest", item.tuple.digest)
-                    .with("model", endpoint)
-                    .with("input_tokens", usage.input_tokens)
-                    .with("output_tokens", usage.output_tokens)
-                    .append(tx)?;
+                note_sealed(tx, session, turn, &item.tuple, endpoint, usage)?;
                 let target = ResultTarget { session, turn, key: &key, sealer: &shared.record().sealer };
                 let mut answered = Vec::with_capacity(judged.len());
                 let asks =
@@ -319,6 +312,48 @@ impl Server {
         })
         .await
     }
+}
+
+/// Returns the body of an output with this text and these judged calls.
+fn output_body(text: String, calls: Vec<calls::Call>, left_out: Vec<Vec<String>>, output: &Output) -> OutputBody {
+    OutputBody {
+        left_out: LeftOut::list(&calls, left_out),
+        cut: output.cut,
+        attached: output.attached.as_deref().cloned(),
+        has_written_call: output.has_written_call,
+        ..OutputBody::new(text, calls)
+    }
+}
+
+/// Records that an output was sealed.
+fn note_sealed(
+    tx: &mut WriteTx<'_>,
+    session: SessionId,
+    turn: TurnId,
+    tuple: &Tuple,
+    endpoint: String,
+    usage: Usage,
+) -> Result<(), Error> {
+    Entry::new(LedgerEvent::OutputSealed)
+        .session(session)
+        .turn(turn)
+        .with("item", tuple.item)
+        .with("digest", tuple.digest)
+        .with("model", endpoint)
+        .with("input_tokens", usage.input_tokens)
+        .with("output_tokens", usage.output_tokens)
+        .append(tx)?;
+    Ok(())
+}
+
+/// Returns the text of an output for the record. The line of the host about a call in it fits behind it.
+fn recorded_text(output: &Output) -> String {
+    let mut text = lookalike::neutralise(&output.text).into_owned();
+    if output.has_written_call {
+        let marks = calls::WRITTEN_CALL_MARK.len() + output.cut.map_or(0, |cut| cut.mark().len());
+        text.truncate(text.floor_char_boundary(BODY_BYTES_MAX - marks));
+    }
+    text
 }
 
 /// Returns the end of the time of a turn's model.

@@ -201,7 +201,8 @@ impl Fixture<'_, '_> {
         let asked: Vec<Call> = calls.iter().map(|(tool, _)| call(tool)).collect();
         let left_out = |call: &Call| LeftOut { call_id: call.call_id, arguments: self.left_out.clone() };
         let left_out = asked.iter().filter(|_| !self.left_out.is_empty()).map(left_out).collect();
-        let json = canonical::to_string(&OutputBody { text: text.to_owned(), calls: asked.clone(), cut, left_out });
+        let json =
+            canonical::to_string(&OutputBody { cut, left_out, ..OutputBody::new(text.to_owned(), asked.clone()) });
         let spans = vec![Span { author: Author::Model, bytes: json.len() }];
         let labels = vec![Label::LlmDerived];
         let new = NewItem::new(ItemId::new(), ItemKind::Output, &json, spans, labels, &key).expect("an item");

@@ -1,0 +1,314 @@
+//! The state of an output while its answer arrives, with the bounds on it.
+//!
+//! Never keeps a field that the API defines in any role, because that would be words or calls that the host did not judge. State over a
+//! bound is dropped as a whole, and the answer stays good. See [`super::Attached`].
+
+use super::{Attached, Block, CallState, REASONING_FIELDS, State};
+use ironclaw_contract::canonical::Digest;
+use serde_json::{Map, Value};
+
+/// Bytes of the state of one output.
+pub const STATE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of all pieces of a state; some servers repeat what they sent.
+const PIECES_BYTES_MAX: usize = 4 * STATE_BYTES_MAX;
+/// Nested lists and objects of a field.
+const DEPTH_MAX: usize = 16;
+/// Bytes of the name of a field.
+const NAME_BYTES_MAX: usize = 128;
+/// Least length of a text that is repeated and not continued if it comes again.
+const REPEATED_BYTES_MIN: usize = 16;
+
+/// Fields that Chat Completions defines for a message, a call or a function, in any role and in any part of an answer.
+const CHAT_FIELDS: [&str; 33] = [
+    "annotations",
+    "arguments",
+    "audio",
+    "cache_control",
+    "choices",
+    "content",
+    "custom",
+    "delta",
+    "error",
+    "file",
+    "finish_reason",
+    "function",
+    "function_call",
+    "id",
+    "image_url",
+    "index",
+    "input",
+    "input_audio",
+    "logprobs",
+    "message",
+    "messages",
+    "model",
+    "name",
+    "parsed",
+    "prefix",
+    "refusal",
+    "role",
+    "text",
+    "tool_call_id",
+    "tool_calls",
+    "tools",
+    "type",
+    "weight",
+];
+/// Fields that Messages defines for a block of a call.
+const BLOCK_FIELDS: [&str; 12] = [
+    "cache_control",
+    "citations",
+    "content",
+    "id",
+    "index",
+    "input",
+    "is_error",
+    "name",
+    "role",
+    "text",
+    "tool_use_id",
+    "type",
+];
+/// Blocks that the host itself writes, or that the API defines for the words of a person.
+const DEFINED_BLOCKS: [&str; 7] =
+    ["text", "tool_use", "tool_result", "image", "document", "search_result", "container_upload"];
+
+/// The reason why a state was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    TooLarge,
+    TooDeep,
+    /// A key came twice in one object.
+    DoubledKey,
+    /// Its pieces do not fit together.
+    Unclear,
+}
+
+impl Dropped {
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::TooLarge => "it is over the limit of 64 KiB",
+            Self::TooDeep => "it is nested too deeply",
+            Self::DoubledKey => "a key of it came twice",
+            Self::Unclear => "its pieces do not fit together",
+        }
+    }
+}
+
+/// A place beside or inside of a call of Chat Completions, or in its block of Messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Beside,
+    Function,
+    Block,
+}
+
+/// The state so far.
+#[derive(Debug, Default)]
+pub struct Collected {
+    state: State,
+    /// The index of each block at its server.
+    indexes: Vec<Option<u64>>,
+    bytes: usize,
+    dropped: Option<Dropped>,
+    /// True if the last event added to the state.
+    has_new: bool,
+}
+
+impl Collected {
+    /// Adds the fields of a message that the API does not define.
+    pub fn message(&mut self, fields: &Map<String, Value>) {
+        for (name, value) in fields.iter().filter(|(name, value)| is_kept(name, value, &CHAT_FIELDS)) {
+            if self.has_room(name, value) {
+                add(&mut self.state.message, name, value, &mut self.dropped);
+            }
+        }
+    }
+
+    /// Adds the fields of a call that the API does not define.
+    pub fn call(&mut self, at: usize, place: Place, fields: &Map<String, Value>) {
+        let defined: &[&str] = if place == Place::Block { &BLOCK_FIELDS } else { &CHAT_FIELDS };
+        for (name, value) in fields.iter().filter(|(name, value)| is_kept(name, value, defined)) {
+            if !self.has_room(name, value) {
+                return;
+            }
+            if self.state.calls.len() <= at {
+                self.state.calls.resize_with(at + 1, CallState::default);
+            }
+            let call = &mut self.state.calls[at];
+            let fields = if place == Place::Function { &mut call.inside } else { &mut call.beside };
+            add(fields, name, value, &mut self.dropped);
+        }
+    }
+
+    /// Adds a block behind this number of bytes of words and of calls, if the API does not define its type.
+    pub fn block(&mut self, index: Option<u64>, words: usize, calls: usize, block: &Value) {
+        let Some(fields) = block.as_object() else { return };
+        let Some(kind) = fields.get("type").and_then(Value::as_str) else { return };
+        if DEFINED_BLOCKS.contains(&kind) || !self.has_room("", block) {
+            return;
+        }
+        let mut block = block.clone();
+        if let Some(fields) = block.as_object_mut() {
+            fields.remove("cache_control");
+        }
+        self.state.blocks.push(Block { words, calls, block });
+        self.indexes.push(index);
+    }
+
+    /// Returns whether it has a block with this index.
+    pub fn has_block(&self, index: Option<u64>) -> bool {
+        self.indexes.iter().any(|known| index.is_none() || *known == index)
+    }
+
+    /// Adds a piece of the newest block with this index.
+    pub fn block_piece(&mut self, index: Option<u64>, fields: &Map<String, Value>) {
+        let Some(at) = self.indexes.iter().rposition(|known| index.is_none() || *known == index) else { return };
+        for (name, value) in fields.iter().filter(|(name, _)| *name != "type" && *name != "cache_control") {
+            if self.has_room(name, value)
+                && let Some(fields) = self.state.blocks[at].block.as_object_mut()
+            {
+                add(fields, name, value, &mut self.dropped);
+            }
+        }
+    }
+
+    /// Drops the state if the last event added to it and had a key twice in one object.
+    pub fn end_event(&mut self, has_doubled_key: bool) {
+        if std::mem::take(&mut self.has_new) && has_doubled_key {
+            self.dropped = Some(Dropped::DoubledKey);
+        }
+    }
+
+    /// Returns whether the state so far and a field are within the bounds.
+    fn has_room(&mut self, name: &str, value: &Value) -> bool {
+        self.has_new = true;
+        self.bytes += name.len() + value.to_string().len();
+        if self.bytes > PIECES_BYTES_MAX {
+            self.dropped.get_or_insert(Dropped::TooLarge);
+        } else if !is_flat(value, DEPTH_MAX) {
+            self.dropped.get_or_insert(Dropped::TooDeep);
+        }
+        if self.dropped.is_some() {
+            self.state = State::default();
+            self.indexes.clear();
+        }
+        self.dropped.is_none()
+    }
+
+    /// Returns the texts of thoughts in a list of details; some servers send them in no other field.
+    pub fn reasoning(&self) -> String {
+        let details = self.state.message.get("reasoning_details").and_then(Value::as_array);
+        let text = |detail: &'_ Value| detail.get("text").or(detail.get("summary"))?.as_str().map(str::to_owned);
+        details.into_iter().flatten().filter_map(text).collect()
+    }
+
+    /// Returns the state of an output with the calls at these positions, and why it was dropped.
+    pub fn finish(self, endpoint: Option<Digest>, kept: &[usize]) -> (Option<Attached>, Option<Dropped>) {
+        let Self { mut state, dropped, .. } = self;
+        if dropped.is_some() {
+            return (None, dropped);
+        }
+        if kept.is_empty() {
+            // Some servers refuse the thoughts of an earlier answer.
+            state.message.retain(|name, _| !REASONING_FIELDS.contains(&name.as_str()));
+        }
+        let call = |at: &usize| state.calls.get(*at).cloned().unwrap_or_default();
+        state.calls = kept.iter().map(call).collect();
+        if state.is_empty() {
+            return (None, None);
+        }
+        if state.calls.iter().all(|call| *call == CallState::default()) {
+            state.calls.clear();
+        }
+        let Some(endpoint) = endpoint else { return (None, None) };
+        let state = serde_json::to_string(&state).expect("maps of JSON are JSON");
+        match state.len() <= STATE_BYTES_MAX {
+            true => (Some(Attached { endpoint, state }), None),
+            false => (None, Some(Dropped::TooLarge)),
+        }
+    }
+}
+
+/// Returns whether a field is state. An empty field says nothing, and a server that defines names in other letters could read it.
+fn is_kept(name: &str, value: &Value, defined: &[&str]) -> bool {
+    let is_defined = defined.iter().any(|defined| name.eq_ignore_ascii_case(defined));
+    !value.is_null() && !is_defined && !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX
+}
+
+/// Adds a piece of a field.
+fn add(fields: &mut Map<String, Value>, name: &str, value: &Value, dropped: &mut Option<Dropped>) {
+    match fields.get_mut(name) {
+        Some(known) => {
+            if !join(known, value) {
+                dropped.get_or_insert(Dropped::Unclear);
+            }
+        }
+        None => {
+            fields.insert(name.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Joins a piece with what came before: texts continue, objects get more fields, and lists more elements. Returns whether they fit.
+fn join(known: &mut Value, piece: &Value) -> bool {
+    if known == piece && !matches!(known, Value::String(text) if text.len() < REPEATED_BYTES_MIN) {
+        return true;
+    }
+    match (known, piece) {
+        (_, Value::Null) => true,
+        (known @ Value::Null, piece) => {
+            *known = piece.clone();
+            true
+        }
+        (Value::String(known), Value::String(piece)) => {
+            // A text that comes again as a whole, with or without more.
+            match piece.strip_prefix(known.as_str()).filter(|_| known.len() >= REPEATED_BYTES_MIN) {
+                Some(more) => known.push_str(more),
+                None => known.push_str(piece),
+            }
+            true
+        }
+        (Value::Object(known), Value::Object(piece)) => piece.iter().all(|(name, value)| match known.get_mut(name) {
+            // These say which element it is, and come again with each piece.
+            Some(known) if matches!(name.as_str(), "type" | "id" | "index" | "format") => {
+                known.is_null() || known == value || value.is_null()
+            }
+            Some(known) => join(known, value),
+            None => {
+                known.insert(name.clone(), value.clone());
+                true
+            }
+        }),
+        (Value::Array(known), Value::Array(piece)) => piece.iter().all(|element| {
+            let index = element.get("index").filter(|index| index.is_u64());
+            let is_same = |known: &&mut Value| {
+                let is_kind = known.get("type") == element.get("type");
+                index.is_some() && known.get("index") == index && is_kind
+            };
+            match known.iter_mut().find(is_same) {
+                Some(known) => join(known, element),
+                None => {
+                    known.push(element.clone());
+                    true
+                }
+            }
+        }),
+        // A counter or a mark: the last one holds.
+        (known @ (Value::Number(_) | Value::Bool(_)), Value::Number(_) | Value::Bool(_)) => {
+            *known = piece.clone();
+            true
+        }
+        (_, _) => false,
+    }
+}
+
+/// Returns whether a value has at most this number of nested lists and objects.
+fn is_flat(value: &Value, depth: usize) -> bool {
+    match (value, depth) {
+        (Value::Array(_) | Value::Object(_), 0) => false,
+        (Value::Array(values), _) => values.iter().all(|value| is_flat(value, depth - 1)),
+        (Value::Object(fields), _) => fields.values().all(|value| is_flat(value, depth - 1)),
+        _ => true,
+    }
+}

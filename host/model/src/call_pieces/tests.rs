@@ -1,0 +1,204 @@
+//! The forms in which servers send calls, and what becomes of them.
+
+use super::*;
+
+type Sent = (Option<u64>, &'static str, &'static str, &'static str);
+
+fn finish(pieces: &[Sent], begins: bool) -> Result<Vec<(String, String)>, Fault> {
+    let mut calls = CallPieces::default();
+    for &(index, id, tool, arguments) in pieces {
+        calls.add(Piece { index, id, tool, arguments, begins })?;
+    }
+    let calls = calls.finish()?;
+    Ok(calls.into_iter().map(|(_, call)| (call.tool, call.arguments)).collect())
+}
+
+const A: &str = r#"{"path":"a.txt"}"#;
+const B: &str = r#"{"path":"b.txt"}"#;
+
+/// The forms of two calls of `w`, for a.txt and b.txt, in pieces.
+const TWO_FILES: [(&str, &[Sent]); 19] = [
+    ("as specified", &[(Some(0), "c0", "w", ""), (Some(1), "c1", "w", ""), (Some(1), "", "", B), (Some(0), "", "", A)]),
+    ("one index, no id", &[(Some(0), "", "w", A), (Some(0), "", "w", B)]),
+    ("one index, two ids", &[(Some(0), "c0", "w", A), (Some(0), "c1", "w", B)]),
+    ("one index, one id", &[(Some(0), "c", "w", A), (Some(0), "c", "w", B)]),
+    ("no index, no id", &[(None, "", "w", A), (None, "", "w", B)]),
+    ("no index, one id", &[(None, "c", "w", A), (None, "c", "w", B)]),
+    ("no index, two ids", &[(None, "c0", "w", A), (None, "c1", "w", B)]),
+    ("two indexes, one id", &[(Some(0), "c", "w", A), (Some(1), "c", "w", B)]),
+    (
+        "one index, ids, in turns",
+        &[
+            (Some(0), "c0", "w", r#"{"path":"#),
+            (Some(0), "c1", "w", r#"{"path":"#),
+            (Some(0), "c0", "", r#""a.txt"}"#),
+            (Some(0), "c1", "", r#""b.txt"}"#),
+        ],
+    ),
+    (
+        "indexes, no ids, in turns",
+        &[
+            (Some(0), "", "w", r#"{"path":"#),
+            (Some(1), "", "w", r#"{"path":"#),
+            (Some(1), "", "", r#""b.txt"}"#),
+            (Some(0), "", "", r#""a.txt"}"#),
+        ],
+    ),
+    (
+        "one index, no ids, one after the other",
+        &[
+            (Some(0), "", "w", r#"{"path":"#),
+            (Some(0), "", "", r#""a.txt"}"#),
+            (Some(0), "", "w", r#"{"path":"#),
+            (Some(0), "", "", r#""b.txt"}"#),
+        ],
+    ),
+    (
+        "name in each piece",
+        &[
+            (None, "", "w", ""),
+            (None, "", "w", r#"{"path":"#),
+            (None, "", "w", r#""a.txt"}"#),
+            (None, "", "w", r#"{"path":"#),
+            (None, "", "w", r#""b.txt"}"#),
+        ],
+    ),
+    (
+        "a new id in each piece",
+        &[
+            (Some(0), "r1", "w", r#"{"path":"#),
+            (Some(0), "r2", "", r#""a.txt"}"#),
+            (Some(1), "r3", "w", r#"{"path":"#),
+            (Some(1), "r4", "", r#""b.txt"}"#),
+        ],
+    ),
+    (
+        "arguments that grow",
+        &[
+            (Some(0), "c0", "w", r#"{"pa"#),
+            (Some(0), "c0", "w", r#"{"path":"a."#),
+            (Some(0), "c0", "w", A),
+            (Some(1), "c1", "w", "{"),
+            (Some(1), "", "", B),
+        ],
+    ),
+    (
+        "whole arguments again at the end",
+        &[
+            (Some(0), "c0", "w", r#"{"path":"#),
+            (Some(0), "", "", r#""a.txt"}"#),
+            (Some(0), "c0", "w", r#"{ "path": "a.txt" }"#),
+            (Some(1), "c1", "w", B),
+            (Some(1), "", "", B),
+        ],
+    ),
+    (
+        "each piece twice",
+        &[
+            (Some(0), "c0", "w", r#"{"path":"#),
+            (Some(0), "c0", "w", r#"{"path":"#),
+            (Some(0), "", "", r#""a.txt"}"#),
+            (Some(0), "", "", r#""a.txt"}"#),
+            (Some(1), "c1", "w", B),
+            (Some(1), "c1", "w", B),
+        ],
+    ),
+    ("all calls twice", &[(None, "", "w", A), (None, "", "w", B), (None, "", "w", A), (None, "", "w", B)]),
+    (
+        "an id that comes late",
+        &[
+            (Some(0), "", "w", r#"{"path":"#),
+            (Some(0), "c0", "", r#""a.txt"}"#),
+            (Some(0), "", "w", r#"{"path":"#),
+            (Some(0), "c1", "", r#""b.txt"}"#),
+        ],
+    ),
+    ("empty pieces", &[(None, "", "", ""), (Some(0), "c0", "w", A), (Some(0), "", "", ""), (Some(1), "c1", "w", B)]),
+];
+
+#[test]
+fn two_files_are_two_calls_however_a_server_numbers_them() {
+    let two = [("w".to_owned(), A.to_owned()), ("w".to_owned(), B.to_owned())];
+    for (form, pieces) in TWO_FILES {
+        assert_eq!(finish(pieces, false).as_deref(), Ok(&two[..]), "{form}");
+    }
+    for (form, pieces) in TWO_FILES.into_iter().filter(|(_, pieces)| pieces.len() == 2) {
+        assert_eq!(finish(pieces, true).as_deref(), Ok(&two[..]), "{form}, in a whole answer");
+    }
+}
+
+#[test]
+fn pieces_of_one_call_are_joined_and_repetitions_left_out() {
+    for (form, pieces, arguments) in [
+        ("no arguments", &[(None, "", "w", "")][..], "{}"),
+        ("null", &[(None, "", "w", "null")], "{}"),
+        ("an empty object in front", &[(Some(0), "c", "w", "{}"), (Some(0), "", "", A)], A),
+        (
+            "equal texts in a value",
+            &[
+                (Some(0), "c", "w", r#"{"a":""#),
+                (Some(0), "", "", "ha"),
+                (Some(0), "", "", "ha"),
+                (Some(0), "", "", "\"}"),
+            ],
+            r#"{"a":"haha"}"#,
+        ),
+        (
+            "an object in a value",
+            &[(Some(0), "c", "w", r#"{"a":"#), (Some(0), "", "", r#"{"a":1}"#), (Some(0), "", "", "}")],
+            r#"{"a":{"a":1}}"#,
+        ),
+        ("the same call twice", &[(None, "", "w", A), (None, "", "w", A)], A),
+        ("the same id twice", &[(Some(0), "c", "w", A), (Some(0), "c", "w", A)], A),
+        ("announced twice", &[(Some(0), "c", "w", ""), (Some(0), "c", "w", ""), (Some(0), "", "", A)], A),
+        ("the model's own broken text", &[(Some(0), "c", "w", "{\"a\":"), (Some(0), "", "", "'x'}")], "{\"a\":'x'}"),
+    ] {
+        assert_eq!(finish(pieces, false), Ok(vec![("w".to_owned(), arguments.to_owned())]), "{form}");
+    }
+}
+
+#[test]
+fn pieces_with_two_readings_are_refused() {
+    for (form, pieces) in [
+        (
+            "two open calls with one index",
+            &[(Some(0), "c0", "w", ""), (Some(0), "c1", "r", ""), (Some(0), "", "", A)][..],
+        ),
+        ("two open calls without any mark", &[(None, "", "w", ""), (None, "", "r", A), (None, "", "", B)]),
+        ("arguments behind whole ones", &[(Some(0), "c0", "w", A), (Some(0), "", "", B)]),
+        ("a name in pieces or two calls", &[(Some(0), "c0", "w", ""), (Some(0), "c0", "r", A)]),
+        ("a call without an end before another", &[(None, "", "w", r#"{"path":"#), (None, "", "r", B)]),
+        (
+            "parts in turns without any mark",
+            &[
+                (None, "", "w", r#"{"a":""#),
+                (None, "", "r", r#"{"b":""#),
+                (None, "", "", "1\"}"),
+                (None, "", "", "2\"}"),
+            ],
+        ),
+        ("an empty object in front, or a call", &[(Some(0), "c", "w", "{}"), (Some(0), "c", "w", A)]),
+        ("empty objects in front of two", &[(Some(0), "", "w", "{}"), (Some(0), "", "r", "{}"), (Some(0), "", "", A)]),
+        ("one id or two for one tool", &[(Some(0), "r1", "w", ""), (Some(0), "r2", "w", A)]),
+    ] {
+        assert_eq!(finish(pieces, false), Err(Fault::UnclearCalls), "{form}");
+    }
+    for pieces in [&[(Some(0), "c0", "", A)][..], &[(None, "c0", "w", A), (None, "c1", "", B)]] {
+        assert_eq!(finish(pieces, false), Err(Fault::Malformed), "a call without a tool");
+    }
+}
+
+#[test]
+fn a_closed_call_gets_no_later_piece() {
+    let mut calls = CallPieces::default();
+    let start = |tool| Piece { index: Some(0), tool, begins: true, ..Piece::default() };
+    let part = |arguments| Piece { index: Some(0), arguments, ..Piece::default() };
+    calls.add(start("w")).expect("a call");
+    calls.close(Some(0));
+    calls.add(start("r")).expect("another call");
+    calls.add(part(A)).expect("its arguments");
+    calls.close(Some(0));
+    let calls: Vec<_> =
+        calls.finish().expect("two calls").into_iter().map(|(_, call)| (call.tool, call.arguments)).collect();
+    assert_eq!(calls, [("w".to_owned(), "{}".to_owned()), ("r".to_owned(), A.to_owned())]);
+}
