@@ -447,8 +447,21 @@ pub struct Why {
     /// The messages of its chain between agents, in order; empty if no agent sent one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<ChainLink>,
+    /// True if the answer is, or ends with, a call of a tool that the model wrote as text; nothing ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_written_call: bool,
     /// A summary in one sentence.
     pub summary: String,
+}
+
+/// `GET /v1/messages/{id}/reasoning`; the id `last` means the newest message of the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Reasoning {
+    /// The message.
+    pub message_id: MessageId,
+    /// The thoughts of the model beside each output of its turn, oldest first. They are no part of the answer.
+    pub thoughts: Vec<String>,
 }
 
 /// The reason why a request to a model failed.

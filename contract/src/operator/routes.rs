@@ -188,6 +188,7 @@ pub const MESSAGE: Route<1, (), MessageView> = get("/v1/messages/{id}");
 pub const MESSAGE_EVENTS: Route<1, (), Raw> = get("/v1/messages/{id}/events");
 pub const RETRY_MESSAGE: Route<1, (), Recorded> = post("/v1/messages/{id}/retry");
 pub const WHY_MESSAGE: Route<1, (), Why> = get("/v1/messages/{id}/why");
+pub const REASONING: Route<1, (), Reasoning> = get("/v1/messages/{id}/reasoning");
 pub const WHY_CALL: Route<1, (), CallWhy> = get("/v1/calls/{id}/why");
 pub const TOOLS: Route<0, (), Vec<Tool>> = get("/v1/tools");
 pub const EGRESS: Route<0, (), Vec<EgressGrant>> = get("/v1/egress");

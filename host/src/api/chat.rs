@@ -8,6 +8,7 @@ pub mod follow;
 pub mod history;
 pub mod messages;
 pub mod read_replies;
+pub mod reasoning;
 pub mod threads;
 pub mod unread;
 mod waiting;

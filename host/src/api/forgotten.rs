@@ -52,6 +52,7 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
     };
     let summary = "The host no longer keeps its text. The ledger says what became of it.".to_owned();
     Ok(Some(Why {
+        has_written_call: false,
         message,
         stages: found.stages,
         progress: Vec::new(),

@@ -3,7 +3,7 @@
 //! See [`ironclaw_contract::operator::routes`] for the paths and their types, [`super::routes`] for the entry of a route.
 
 use super::body::{MESSAGE_BYTES_MAX, TEXT_BYTES_MAX};
-use super::chat::{conversation, follow, history, messages, threads, unread, why};
+use super::chat::{conversation, follow, history, messages, reasoning, threads, unread, why};
 use super::routes::{Route, open_to_all, route};
 use super::{
     abilities, agents, allowances, audit, backup, calls, changes, channels, configuration, dead_letters, destinations,
@@ -162,6 +162,7 @@ fn routes_of_messages_and_sessions() -> Vec<Route> {
         route(MESSAGE_EVENTS, Member, "A stream of the stages of a message", follow::events),
         route(RETRY_MESSAGE, Member, "Retry a message that was answered by a notice", messages::retry),
         route(WHY_MESSAGE, Member, "The outcome of a message, and its reason", why::why),
+        route(REASONING, Member, "The thoughts of the model beside its outputs for a message", reasoning::show),
         route(WHY_CALL, Member, "The judgement of a tool call of the caller, and its outcome", calls::why),
         route(TOOLS, Admin, "Every tool with its manifest", calls::tools),
         route(EGRESS, Admin, "The granted hosts of the network of every agent", calls::egress),

@@ -178,6 +178,12 @@ async fn wait_and_show(
         if let Some(thread) = thread {
             document["thread"] = thread.into();
         }
+        if out.is_json()
+            && let Ok(reasoning) = client.call(routes::REASONING, [&recorded.message_id]).await
+            && !reasoning.thoughts.is_empty()
+        {
+            document["reasoning"] = reasoning.thoughts.into();
+        }
         out.json(&document)?;
         match &view.reply {
             Some(notice) if view.notice && !out.is_json() => return Err(noticed(&view, notice)),

@@ -29,6 +29,9 @@ pub fn conversation(line: &str, reply: &str) -> Answer {
         "GET /v1/messages/msg_00000000000000000000000001/why" => Answer::json(json!({
             "message": view(Some(reply), None), "stages": [], "summary": "It was answered."
         })),
+        "GET /v1/messages/msg_00000000000000000000000001/reasoning" => Answer::json(json!({
+            "message_id": "msg_00000000000000000000000001", "thoughts": ["They greet\nme \u{1b}[2J."]
+        })),
         line if line.starts_with("GET /v1/messages/msg_00000000000000000000000001?wait_ms=") => {
             Answer::json(view(Some(reply), None))
         }
@@ -191,6 +194,26 @@ fn conversation_shows_history_progress_and_answers() {
         assert!(seen.contains(words), "{words}: {seen:?}");
     }
     assert_eq!(posted(&host).body, json!({"text": "hello"}));
+}
+
+#[test]
+fn thoughts_are_shown_on_demand_until_asked_to_stop() {
+    let host = host_that_answers("hi");
+    let mut terminal = open_chat(&host);
+    let asked = || host.asked().iter().filter(|asked| asked.line.ends_with("/reasoning")).count();
+    terminal.say("hello");
+    terminal.wait_for("assistant> hi");
+    assert_eq!(asked(), 0);
+    terminal.say("/reasoning");
+    terminal.wait_for("me \\u{1b}[2J.");
+    assert_eq!(asked(), 1, "those of the last answer");
+    terminal.say("hello");
+    terminal.wait_for("me \\u{1b}[2J.");
+    terminal.say("/reasoning");
+    terminal.say("hello");
+    terminal.wait_for("assistant> hi");
+    terminal.leave();
+    assert_eq!(asked(), 2, "one for each answer while they are shown");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use super::awaited;
 use super::follow::stages;
+use super::reasoning;
 use super::waiting::with_wait_reason;
 use super::{own, read_view};
 use crate::api::forgotten;
@@ -19,6 +20,10 @@ use ironclaw_contract::operator::{ChainLink, MessageView, ModelFailure, Receipt,
 use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::outbound::Progress;
 
+/// The sentence about an answer with a call as text.
+const WRITTEN_CALL: &str = "The model wrote a call of a tool as text, so nothing ran: give the agent another model, or let the server \
+     of this model read calls (`--jinja` for llama.cpp, `--enable-auto-tool-choice` for vLLM).";
+
 /// `GET /v1/messages/{id}/why`; `last` is the caller's newest message.
 pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>) -> Reply<Why> {
     let id = match own(&api, &person, &message).await {
@@ -28,13 +33,15 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
     let view = with_wait_reason(&api, read_view(&api, id).await?);
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;
+    let has_written_call = reasoning::has_written_call(&api, id).await?;
     let in_line = status::queue_position(&api, view.session_id);
     let summary = match in_line.filter(|_| view.status == Status::Queued) {
         Some(in_line) => format!("Its session is waiting {in_line}."),
         None => {
             let (seen, told) = (view.clone(), stages.clone());
             let awaited = api.record.state.read_committed(move |tx| awaited::words(tx, &person, &seen, &told));
-            awaited.await?.unwrap_or_else(|| sum_up(&view, &stages, failure.as_ref()))
+            let summary = awaited.await?.unwrap_or_else(|| sum_up(&view, &stages, failure.as_ref()));
+            if has_written_call { format!("{summary} {WRITTEN_CALL}") } else { summary }
         }
     };
     let progress = progress(&api, &view);
@@ -42,7 +49,7 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
     let occurrence = occurrence.map_err(|error: ironclaw_state::Error| Answer::from(error))?;
     let chain = api.state().read(move |tx| chain::links(tx, id)).await;
     let chain = chain.map_err(|error: ironclaw_state::Error| Answer::from(error))?.into_iter().map(link).collect();
-    Ok(Json(Why { message: view, stages, progress, failure, occurrence, chain, summary }))
+    Ok(Json(Why { message: view, stages, progress, failure, occurrence, chain, has_written_call, summary }))
 }
 
 fn link(link: chain::Link) -> ChainLink {

@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::commands::agent::set;
 use crate::commands::file;
 use crate::commands::inbox;
+use crate::commands::mcp::quotation;
 use crate::commands::question::{self, Asked};
 use crate::commands::usage;
 use crate::commands::why;
@@ -67,6 +68,7 @@ pub async fn run(at: &At, client: &Client, options: Options) -> Result<(), Error
         waiting,
         offered: Vec::new(),
         knows_pastes: false,
+        shows_reasoning: false,
     };
     let marks = PasteMarks::keep(out)?;
     conversation.print_history().await?;
@@ -113,6 +115,8 @@ struct Conversation<'a> {
     offered: Vec<EntryId>,
     /// True if the person read that pasted text asks for nothing.
     knows_pastes: bool,
+    /// True if the thoughts of the model follow each answer.
+    shows_reasoning: bool,
 }
 
 impl Conversation<'_> {
@@ -219,7 +223,35 @@ impl Conversation<'_> {
             terminal_line::hold()?;
         }
         let id = recorded.message_id.to_string();
-        report_and_continue(self.out(), shown.map(drop).map_err(|error| error.while_waiting_for(&id)))
+        report_and_continue(self.out(), shown.map(drop).map_err(|error| error.while_waiting_for(&id)))?;
+        match self.shows_reasoning {
+            true => report_and_continue(self.out(), self.print_reasoning(&id).await),
+            false => Ok(()),
+        }
+    }
+
+    /// Prints the thoughts of the model beside its outputs for a message.
+    async fn print_reasoning(&self, message: &str) -> Result<(), Error> {
+        let reasoning = self.client.call(routes::REASONING, [&message]).await?;
+        if reasoning.thoughts.is_empty() {
+            return self.at.out.remark("the model sent no thoughts beside this answer");
+        }
+        self.at.out.remark("thoughts of the model, which are no part of its answer:")?;
+        let lines = reasoning.thoughts.iter().flat_map(|thought| quotation(self.at.out, thought));
+        lines.into_iter().try_for_each(|line| self.out().line(line))
+    }
+
+    /// Shows the thoughts behind each answer from now on, beginning with the last one, or stops that.
+    async fn toggle_reasoning(&mut self) -> Result<(), Error> {
+        self.shows_reasoning = !self.shows_reasoning;
+        if !self.shows_reasoning {
+            return self.at.out.remark("the thoughts of the model are not shown any longer");
+        }
+        self.at.out.remark("the thoughts of the model are shown behind each answer; /reasoning stops that")?;
+        match self.last {
+            Some(last) => self.print_reasoning(&last.to_string()).await,
+            None => Ok(()),
+        }
     }
 
     /// Follows a message; returns whether the agent answered it.
@@ -245,6 +277,7 @@ impl Conversation<'_> {
                 let message = self.last.map_or_else(|| why::LAST.to_owned(), |last| last.to_string());
                 why::print(out, self.client.call(routes::WHY_MESSAGE, [&message]).await?)
             }
+            Line::Reasoning => self.toggle_reasoning().await,
             Line::New(name) => {
                 let name = name.unwrap_or_else(new_thread);
                 remark_thread(out, &self.name, &name)?;

@@ -7,9 +7,10 @@ use crate::failure::Error;
 use ironclaw_text::nearest::nearest;
 
 /// The commands in `/help`, with their descriptions.
-pub const COMMANDS: [(&str, &str); 9] = [
+pub const COMMANDS: [(&str, &str); 10] = [
     ("/help", "shows these lines"),
     ("/why", "shows each step of the last message"),
+    ("/reasoning", "shows the thoughts of the model behind each answer from now on, or stops that"),
     ("/new [NAME]", "begins a new conversation with the same agent"),
     ("/model [NAME]", "shows the model endpoint of the agent, or sets it"),
     ("/allow CLASS -- TEXT", "sends a request that asks for calls of a class: read write send exec trade"),
@@ -20,7 +21,8 @@ pub const COMMANDS: [(&str, &str); 9] = [
 ];
 
 /// The names of all commands.
-const NAMES: [&str; 10] = ["help", "allow", "why", "new", "model", "files", "usage", "inbox", "quit", "exit"];
+const NAMES: [&str; 11] =
+    ["help", "allow", "why", "reasoning", "new", "model", "files", "usage", "inbox", "quit", "exit"];
 
 /// Least similarity of a typed and a suggested name, from 0 to 1.
 const SIMILARITY_MIN: f64 = 0.6;
@@ -34,6 +36,8 @@ pub enum Line {
     Help,
     /// Explain the last message.
     Why,
+    /// Show the thoughts of the model behind each answer, or stop that.
+    Reasoning,
     /// Begin a new conversation, of this name if one is given.
     New(Option<String>),
     /// Show the model endpoint of the agent, or set the endpoint of this name.
@@ -82,6 +86,7 @@ fn read(line: &str) -> Result<Line, Error> {
     match (name, rest) {
         ("help", "") => Ok(Line::Help),
         ("why", "") => Ok(Line::Why),
+        ("reasoning", "") => Ok(Line::Reasoning),
         ("new", "") => Ok(Line::New(None)),
         ("new", thread) => Ok(Line::New(Some(thread.to_owned()))),
         ("model", "") => Ok(Line::Model(None)),
@@ -128,7 +133,7 @@ mod tests {
             assert_eq!(report.code, "command_unknown");
             assert!(report.message.contains(named), "{line}: {}", report.message);
         }
-        for line in ["/", "/etc/passwd", "/usage now", "/inbox one", "/inbox -1", "/quit now"] {
+        for line in ["/", "/etc/passwd", "/usage now", "/reasoning on", "/inbox one", "/inbox -1", "/quit now"] {
             assert!(read(line).is_err(), "{line}");
         }
     }
@@ -143,6 +148,7 @@ mod tests {
             ("/files", Line::Files(None)),
             ("/files my reports ", Line::Files(Some("my reports".into()))),
             ("/usage", Line::Usage),
+            ("/reasoning", Line::Reasoning),
             (" /exit ", Line::Quit),
             ("/new work", Line::New(Some("work".into()))),
             ("  ", Line::Empty),
