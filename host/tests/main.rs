@@ -61,6 +61,7 @@ mod e2e {
     mod mcp_packages;
     mod mcp_progress;
     mod memory;
+    mod model_answers;
     mod model_retries;
     pub(crate) mod models;
     mod modes;
