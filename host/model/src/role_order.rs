@@ -17,7 +17,7 @@ pub fn add_said<'a>(messages: &mut Vec<Message<'a>>, new: Said<'a>) {
     match messages.last_mut() {
         Some(Message::User(said)) => return said.push(new),
         Some(Message::Results(_)) => {
-            messages.push(Message::Assistant { text: UNANSWERED.to_owned(), calls: Vec::new() });
+            messages.push(Message::Assistant { text: UNANSWERED.to_owned(), calls: Vec::new(), attached: Vec::new() });
         }
         Some(Message::Assistant { .. }) | None => {}
     }
