@@ -338,6 +338,29 @@ mod tests {
     }
 
     #[test]
+    fn thoughts_in_tags_are_neither_words_nor_draft() {
+        for (pieces, thought) in [
+            (&["<thi", "nk>I gre", "et.</thi", "nk>\n", "\nHello", " there."][..], "I greet."),
+            (&["I greet.\n</think>", "\n\nHello there."], "I greet."),
+            (&["Hello there."], ""),
+        ] {
+            let draft = PartialAnswer::default();
+            let mut assembly = Assembly::new(&draft);
+            pieces.iter().for_each(|piece| assembly.words(piece).expect("small"));
+            assembly.ends(End::Whole);
+            let output = assembly.finish().expect("an output");
+            assert_eq!((output.text.as_str(), output.reasoning.as_str()), ("Hello there.", thought));
+            assert_eq!(draft.watch().borrow().text, "Hello there.");
+        }
+        let draft = PartialAnswer::default();
+        let mut assembly = Assembly::new(&draft);
+        assembly.words("<think>never closed").expect("small");
+        assert_eq!(draft.watch().borrow().text, "");
+        assembly.ends(End::Length);
+        assert_eq!(assembly.finish(), Err(Fault::Truncated), "thoughts alone are no answer");
+    }
+
+    #[test]
     fn an_end_that_cuts_an_output_short_is_kept() {
         let draft = PartialAnswer::default();
         for (first, fault) in [(End::Length, Fault::Truncated), (End::Withheld, Fault::Withheld)] {

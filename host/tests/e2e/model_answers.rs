@@ -2,7 +2,7 @@
 //!
 //! The real daemon asks a model server on loopback. See `models` for endpoints, and `ironclaw_model` for the forms of answers.
 
-use crate::e2e::streaming::{Listener, new_host};
+use crate::e2e::streaming::new_host;
 use crate::support::client::Raw;
 use crate::support::model_server::{Act, Seen, Server};
 use serde_json::{Value, json};
@@ -125,12 +125,13 @@ fn opaque_state_comes_back_to_its_endpoint_alone() {
     let base = format!("{}/v1", other.url());
     host.ctl(&["model", "add", "o", "--kind", "openai", "--base-url", &base, "--model", "small", "--no-test"]).ok();
     host.ctl(&["agent", "set", "a", "--model", "o"]).ok();
-    assert_eq!(host.say("a", "hello"), "Hello from another model.");
+    let answer = host.chat("a", "hello");
+    assert_eq!(answer["reply"], "Hello from another model.");
     let foreign = other.seen().pop().expect("a request").body.to_string();
     for secret in [signature.as_str(), "inner-signature-1", "I write it.", "extra_content"] {
         assert!(!foreign.contains(secret), "{secret}: {foreign}");
     }
-    let session = host.session()["session_id"].as_str().expect("an id").to_owned();
+    let session = answer["session_id"].as_str().expect("an id");
     let (_, shown) = Raw::of(&host).get(&format!("/v1/sessions/{session}/transcript"));
     let shown = shown.to_string();
     assert!(!shown.contains(&signature) && !shown.contains("I write it."), "{shown}");
@@ -161,15 +162,13 @@ fn thinking_blocks_come_back_in_front_of_their_calls() {
 fn thoughts_in_tags_are_shown_on_demand_and_are_no_answer() {
     let server = Server::start(|_| Act::Say("<think>They want\na greeting.</think>\n\nHello there.".to_owned()));
     let host = new_host("", &server, "openai", &[]);
-    let raw = Raw::of(&host);
-    let message = raw.send("a", "greet me");
-    let (_, draft) = Listener::of(&raw, &message).text_until("there.");
-    assert!(!draft.contains("greeting"), "{draft}");
+    host.say("a", "greet me");
     let answer = host.chat("a", "greet me again");
     assert_eq!((&answer["reply"], &answer["reasoning"]), (&json!("Hello there."), &json!(["They want\na greeting."])));
     let prompt = server.seen().pop().expect("a request").body.to_string();
     assert!(prompt.contains("Hello there.") && !prompt.contains("a greeting"), "{prompt}");
-    let (status, reasoning) = raw.get(&format!("/v1/messages/{message}/reasoning"));
+    let message = answer["message_id"].as_str().expect("an id");
+    let (status, reasoning) = Raw::of(&host).get(&format!("/v1/messages/{message}/reasoning"));
     assert_eq!((status, &reasoning["thoughts"]), (200, &json!(["They want\na greeting."])));
     let other = Raw::add_person(&host, "bob", &[]);
     assert_eq!(other.get(&format!("/v1/messages/{message}/reasoning")).0, 404, "the thoughts are the sender's alone");
@@ -180,19 +179,19 @@ fn a_call_as_text_runs_nothing_and_is_no_example() {
     let call = json!({ "name": "write_file", "arguments": { "path": "a.txt", "content": "a" } }).to_string();
     let written = format!("<tool_call>\n{call}\n</tool_call>");
     let explained = format!("Such a call is:\n```json\n{call}\n```\nIts name is that of the tool.");
-    let (first, second) = (written.clone(), explained.clone());
+    let second = explained.clone();
     let server = Server::start(move |seen: &Seen| {
-        Act::Say(if seen.asked().contains("explain") { second.clone() } else { first.clone() })
+        Act::Say(if seen.asked().contains("explain") { second.clone() } else { written.clone() })
     });
     let host = new_host("", &server, "openai", &[]);
     let reply = host.say("a", "write the file");
-    assert!(reply.starts_with(&written) && reply.contains("--jinja"), "{reply}");
+    assert!(reply.contains("write_file") && reply.contains("--jinja"), "{reply}");
     assert!(!host.session_directory().join("workspace/a.txt").exists());
     let why = host.ctl(&["--json", "why"]).ok().json();
     assert_eq!(why["has_written_call"], true, "{why}");
     assert_eq!(host.say("a", "explain calls"), explained);
     let prompt = server.seen().pop().expect("a request");
-    assert!(!prompt.body["messages"].to_string().contains("<tool_call>"), "{prompt:?}");
+    assert_eq!(said(&prompt), Vec::<Value>::new(), "the text is no example");
     assert!(prompt.conversation().iter().any(|(role, text)| role == "user" && text.contains("left out here")));
     assert_eq!(host.ctl(&["--json", "why"]).ok().json()["has_written_call"], Value::Null);
     host.say("a", "explain again");

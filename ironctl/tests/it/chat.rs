@@ -61,7 +61,7 @@ fn scripts_get_ids_and_the_reply() {
     assert_eq!(
         host.json(&["chat", "assistant", "hello"]),
         json!({"message_id": "msg_00000000000000000000000001", "session_id": "ses_00000000000000000000000001", "turn_id": "trn_00000000000000000000000001", "reply": "hi",
-               "notice": false, "status": "delivered", "calls": []})
+               "notice": false, "status": "delivered", "calls": [], "reasoning": ["They greet\nme \u{1b}[2J."]})
     );
 }
 
@@ -205,10 +205,10 @@ fn thoughts_are_shown_on_demand_until_asked_to_stop() {
     terminal.wait_for("assistant> hi");
     assert_eq!(asked(), 0);
     terminal.say("/reasoning");
-    terminal.wait_for("me \\u{1b}[2J.");
+    terminal.wait_for("    | me");
     assert_eq!(asked(), 1, "those of the last answer");
     terminal.say("hello");
-    terminal.wait_for("me \\u{1b}[2J.");
+    terminal.wait_for("    | me");
     terminal.say("/reasoning");
     terminal.say("hello");
     terminal.wait_for("assistant> hi");
