@@ -14,8 +14,8 @@ const SETS: [[&str; 3]; 2] =
 
 /// Headers with which other products sign, and the product.
 const PRODUCTS: [(&str, &str); 16] = [
-    ("x-hub-signature-256", "GitHub and Meta"),
-    ("x-hub-signature", "GitHub and Meta"),
+    ("x-hub-signature-256", "GitHub or Meta"),
+    ("x-hub-signature", "GitHub or Meta"),
     ("x-gitlab-token", "GitLab"),
     ("x-gitea-signature", "Gitea"),
     ("x-gogs-signature", "Gogs"),
@@ -51,7 +51,7 @@ pub fn claimed(headers: &HeaderMap) -> Result<Claimed<'_>, (SignatureRule, Strin
         return Err((SignatureRule::HeadersIncomplete, format!("the header {} is missing", names[2])));
     }
     if let Some((name, product)) = PRODUCTS.iter().find(|(name, _)| headers.contains_key(*name)) {
-        let words = format!("the request is signed as {product} signs ({name})");
+        let words = format!("the request has the signature header of {product} ({name})");
         return Err((SignatureRule::OtherProduct, words));
     }
     let names = || headers.keys().map(|name| name.as_str());
