@@ -156,6 +156,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.model_quirk", details.quirks[1].clone()),
         shape("operator.model_quirk.learned", details.quirks[0].clone()),
         shape("operator.model_details", details),
+        shape("operator.endpoint_settings", change.set.clone()),
         shape("operator.settings_of_model", change),
         shape_by_bytes("operator.new_model", &new),
         shape_by_bytes("operator.new_model.bare", &bare()),
