@@ -23,6 +23,7 @@ const SMALL: &[&str] = &[
     "ledger_keys",
     "mcp_logins",
     "mcp_servers",
+    "model_observations",
     "models",
     "notification_places",
     "people",
