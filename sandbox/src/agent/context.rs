@@ -94,9 +94,15 @@ impl KnownItems {
         Ok(chosen)
     }
 
-    /// Returns the items that a summary must replace, in their order: the summaries and the oldest other items. The rest then leaves
-    /// room for further turns. Empty while everything fits.
-    pub(super) fn items_to_summarize(&self, own: &[ItemId], turn: TurnId, bytes_max: u64) -> Vec<Ref> {
+    /// Returns the items that a summary must replace, in their order: the summaries and the oldest other items, together at most
+    /// `covered_max` bytes. The rest then leaves room for further turns. Empty while everything fits.
+    pub(super) fn items_to_summarize(
+        &self,
+        own: &[ItemId],
+        turn: TurnId,
+        bytes_max: u64,
+        covered_max: u64,
+    ) -> Vec<Ref> {
         let mut remaining = Remaining { bytes: bytes_max, refs: REFS_MAX };
         let Parts { required, summaries, earlier } = self.parts(own, turn);
         // If the turn alone is too large, a summary of earlier items does not help.
@@ -107,8 +113,8 @@ impl KnownItems {
         let mut kept = Remaining { bytes: bytes_max / 4, refs: REFS_MAX / 4 };
         let start = newest_that_fit(&earlier, &mut kept);
         let tail = earlier[start..].iter().take_while(|entry| needs_an_earlier_item(entry.reference.kind)).count();
-        let mut request = Remaining { bytes: bytes_max, refs: REFS_MAX };
-        let old = earlier[..start + tail].iter().filter(|entry| entry.bytes <= bytes_max);
+        let mut request = Remaining { bytes: covered_max, refs: REFS_MAX };
+        let old = earlier[..start + tail].iter().filter(|entry| entry.bytes <= covered_max);
         let mut taken: Vec<&Entry> =
             summaries.iter().chain(old).copied().take_while(|entry| request.take(entry)).collect();
         if taken.len() <= summaries.len() {
@@ -124,6 +130,16 @@ impl KnownItems {
             self.0.remove(&reference.seq);
         }
         self.add(Entry { reference: summary, bytes, turn: None });
+    }
+
+    /// Returns the bytes of these items.
+    pub(super) fn bytes(&self, refs: &[Ref]) -> u64 {
+        refs.iter().filter_map(|reference| self.0.get(&reference.seq)).map(|entry| entry.bytes).sum()
+    }
+
+    /// Returns the bytes of the items of a turn, which every request names.
+    pub(super) fn turn_bytes(&self, own: &[ItemId], turn: TurnId) -> u64 {
+        self.parts(own, turn).required.iter().map(|entry| entry.bytes).fold(0, u64::saturating_add)
     }
 
     fn parts(&self, own: &[ItemId], turn: TurnId) -> Parts<'_> {
@@ -258,22 +274,29 @@ mod tests {
     fn summary_precedes_newer_items_and_joins_the_next_summary() {
         let (mut known, own) = known(&[Message, Output, Message, Output, Message, Output, Message]);
         let turn = TurnId::new();
-        assert!(known.items_to_summarize(&own, turn, 70).is_empty(), "everything fits");
-        let items_to_summarize = known.items_to_summarize(&own, turn, 60);
+        assert!(known.items_to_summarize(&own, turn, 70, 70).is_empty(), "everything fits");
+        let first: Vec<u64> =
+            known.items_to_summarize(&own, turn, 60, 30).iter().map(|reference| reference.seq).collect();
+        assert_eq!(first, [2, 4, 6], "a shorter summary covers the oldest items");
+        let items_to_summarize = known.items_to_summarize(&own, turn, 60, 60);
         let taken: Vec<u64> = items_to_summarize.iter().map(|reference| reference.seq).collect();
         assert_eq!(taken, [2, 4, 6, 8, 10, 12], "a quarter has room only for 12, which needs 10");
         let summary = Entry { turn: None, ..entry(16, ItemKind::Summary, 10, None) };
         known.replace(&items_to_summarize, summary.reference.clone(), 10);
         assert_eq!(numbers(known.choose(&own, turn, 60)), [14, 16]);
-        assert!(known.items_to_summarize(&own, turn, 20).is_empty());
-        assert!(known.items_to_summarize(&own, turn, 10).is_empty(), "a summary of a summary alone gains nothing");
-        assert!(known.items_to_summarize(&own, turn, 9).is_empty(), "a summary does not help a turn that is too large");
+        assert!(known.items_to_summarize(&own, turn, 20, 20).is_empty());
+        assert!(known.items_to_summarize(&own, turn, 10, 10).is_empty(), "a summary of a summary alone gains nothing");
+        assert!(
+            known.items_to_summarize(&own, turn, 9, 9).is_empty(),
+            "a summary does not help a turn that is too large"
+        );
 
         known.add(entry(18, Message, 10, None));
         known.add(entry(20, Output, 10, None));
         known.add(entry(22, Message, 10, None));
         let own = vec![known.0[&22].reference.item];
-        let taken: Vec<u64> = known.items_to_summarize(&own, turn, 40).iter().map(|reference| reference.seq).collect();
+        let taken: Vec<u64> =
+            known.items_to_summarize(&own, turn, 40, 40).iter().map(|reference| reference.seq).collect();
         assert_eq!(taken, [14, 16, 18, 20]);
     }
 

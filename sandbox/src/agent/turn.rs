@@ -24,7 +24,8 @@ pub(super) fn run(agent: &mut Agent, turn: &Turn) -> Result<(), Stop> {
     let left_ms = u64::try_from(turn.deadline.saturating_sub(now_ms())).unwrap_or(0);
     let until = Instant::now().checked_add(Duration::from_millis(left_ms));
     let deadline = turn.deadline;
-    let mut work = Work { agent, turn, until, deadline, own, spent: Spent::default(), compacts: true };
+    let bytes_max = agent.limits.context_bytes_max;
+    let mut work = Work { agent, turn, until, deadline, own, spent: Spent::default(), compacts: true, bytes_max };
     let chat = match work.until_answer() {
         Ok(item) => Chat::Reply(item),
         Err(Leave::End(reason)) => Chat::End(reason),
@@ -104,6 +105,8 @@ struct Work<'a> {
     spent: Spent,
     /// False after a summary failed; the next turn asks again.
     compacts: bool,
+    /// Bytes of the earlier items of a request: the limit, or fewer after the host refused a longer request, because the model reads less.
+    bytes_max: u64,
 }
 
 impl Work<'_> {
@@ -136,11 +139,11 @@ impl Work<'_> {
     }
 
     /// Requests one output of the model. If the host has dropped a named item, or forgot the earlier request, the list of items is
-    /// requested again, once.
+    /// requested again, once. If the model reads less, the request becomes shorter.
     fn generate(&mut self) -> Result<(Ref, u64, Vec<Call>), Leave> {
         let mut listed_again = false;
         loop {
-            let refs = self.agent.known.choose(&self.own, self.turn.turn, self.agent.limits.context_bytes_max)?;
+            let refs = self.agent.known.choose(&self.own, self.turn.turn, self.room())?;
             let parts = self.agent.named.parts(&refs);
             let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Reply, refs: parts };
             match self.agent.model.ask(&request, &self.agent.link) {
@@ -155,6 +158,7 @@ impl Work<'_> {
                     self.agent.complete_upto = None;
                     self.gather()?;
                 }
+                Ok(Response::Refused { code: RefusalCode::Frame, .. }) if self.shrink(&refs) => self.compact()?,
                 Ok(Response::Refused { code, .. }) => return Err(on_refusal(code, &request)),
                 Ok(Response::Sealed { .. } | Response::Items { .. }) => return Err(EndReason::Failed.into()),
                 Err(model::Error::Gone(gone)) => return Err(gone.into()),
@@ -163,26 +167,53 @@ impl Work<'_> {
         }
     }
 
+    /// Returns the bytes of a request: those of the turn itself always fit, up to the limit.
+    fn room(&self) -> u64 {
+        let turn = self.agent.known.turn_bytes(&self.own, self.turn.turn);
+        self.bytes_max.max(turn).min(self.agent.limits.context_bytes_max)
+    }
+
+    /// Makes later requests of this turn a quarter shorter than one that the host refused because of its size. Returns false if it names
+    /// nothing but the turn itself.
+    fn shrink(&mut self, refs: &[Ref]) -> bool {
+        let known = &self.agent.known;
+        let named = known.bytes(refs);
+        let can_shrink = named > known.turn_bytes(&self.own, self.turn.turn);
+        if can_shrink {
+            self.bytes_max = shorter(named);
+        }
+        can_shrink
+    }
+
     /// Asks the host to replace the oldest items with a summary, while not all items fit into one request.
     ///
     /// Without a summary the oldest items are left out, so a failed summary ends no turn.
     fn compact(&mut self) -> Result<(), Leave> {
         let limits = self.agent.limits;
+        let mut covered_max = self.room();
         // The last request is reserved for the answer.
         while self.compacts && self.spent.model_calls + 1 < limits.model_calls_max {
-            let covered = self.agent.known.items_to_summarize(&self.own, self.turn.turn, limits.context_bytes_max);
+            let Agent { known, named, .. } = &*self.agent;
+            let covered = known.items_to_summarize(&self.own, self.turn.turn, self.room(), covered_max);
             if covered.is_empty() {
                 return Ok(());
             }
-            self.spent.model_call(limits)?;
-            let refs = self.agent.named.parts(&covered);
-            match self.ask(&Request::Generate { turn: self.turn.turn, purpose: Purpose::Compact, refs }) {
+            let refs = named.parts(&covered);
+            let request = Request::Generate { turn: self.turn.turn, purpose: Purpose::Compact, refs };
+            match self.agent.model.ask(&request, &self.agent.link) {
+                // A summary of fewer items; the next one covers it and the rest.
+                Ok(Response::Refused { code: RefusalCode::Frame, .. }) if covered.len() > 1 => {
+                    covered_max = shorter(self.agent.known.bytes(&covered));
+                    continue;
+                }
                 Ok(Response::Output { item, bytes, .. }) if item.kind == ItemKind::Summary => {
                     self.agent.known.replace(&covered, item, bytes);
                 }
-                Ok(_) | Err(Leave::End(_)) => self.compacts = false,
-                Err(leave @ (Leave::Closed | Leave::Stop(_))) => return Err(leave),
+                Ok(Response::Refused { code: RefusalCode::Turn, .. }) => return Err(Leave::Closed),
+                Ok(_) | Err(model::Error::Io | model::Error::Malformed) => self.compacts = false,
+                Err(model::Error::Gone(gone)) => return Err(gone.into()),
             }
+            self.spent.model_call(limits)?;
         }
         Ok(())
     }
@@ -302,6 +333,11 @@ impl Work<'_> {
     fn add(&mut self, reference: Ref, bytes: u64) {
         self.agent.known.add(Entry { reference, bytes, turn: Some(self.turn.turn) });
     }
+}
+
+/// Returns the bytes of a request that is a quarter shorter than a refused one.
+const fn shorter(bytes: u64) -> u64 {
+    bytes / 4 * 3
 }
 
 fn on_refusal(code: RefusalCode, request: &Request) -> Leave {

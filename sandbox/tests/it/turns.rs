@@ -232,6 +232,46 @@ fn summary_replaces_the_items_that_it_covers() {
 }
 
 #[test]
+fn request_that_the_model_does_not_read_becomes_shorter() {
+    let (mut host, turn) = begun(LIMITS);
+    host.answer_output(20, Vec::new());
+    host.bell();
+    host.ring();
+    host.close_turn(&turn);
+    let second = host.project("hello", true);
+    let turn = host.open(&[&second]);
+    assert_eq!(host.asked_to_generate().len(), 3);
+    let newest = host.answer_output(20, Vec::new());
+    host.bell();
+    host.ring();
+    host.close_turn(&turn);
+    let message = host.project("again", true);
+    let next = host.open(&[&message]);
+    assert_eq!(host.asked_to_generate().len(), 5);
+    host.answer(refused(RefusalCode::Frame));
+    let covered = host.asked_for(Purpose::Compact);
+    assert!(covered.len() > 1 && !covered.contains(&message.seq), "{covered:?}");
+    host.answer(refused(RefusalCode::Frame));
+    let fewer = host.asked_for(Purpose::Compact);
+    assert!(fewer.len() < covered.len() && covered.starts_with(&fewer), "{fewer:?} of {covered:?}");
+    let summary = host.sealed(ItemKind::Summary);
+    host.answer(Response::Output { item: summary.clone(), bytes: 10, calls: Vec::new() });
+    let mut named = host.asked_to_generate();
+    assert!(named.contains(&summary.seq) && named.contains(&message.seq), "{named:?}");
+    // The messages of the turn are never left out.
+    while named != [message.seq] {
+        host.answer(refused(RefusalCode::Frame));
+        let shorter = host.asked_to_generate();
+        assert!(shorter.len() < named.len() && shorter.contains(&message.seq), "{shorter:?} of {named:?}, {newest:?}");
+        named = shorter;
+    }
+    let reply = host.answer_output(1, Vec::new());
+    host.bell();
+    assert_eq!(host.said()[2], (format!(r#"{{"reply":"{}"}}"#, reply.item), next.turn.to_string()));
+    host.close().expect("a clean end");
+}
+
+#[test]
 fn turn_past_its_deadline_ends() {
     let mut host = Host::welcomed(LIMITS);
     let message = host.project("hello", true);
