@@ -186,6 +186,9 @@ pub struct Status {
     /// Skills of agents whose files on this host are damaged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged_skills: Vec<DamagedSkill>,
+    /// Model endpoints that read less than the host would send.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub small_contexts: Vec<SmallContext>,
 }
 
 /// The header of each answer with the time zone of the host, an IANA name.

@@ -49,6 +49,7 @@ mod settings;
 #[cfg(test)]
 mod shapes;
 mod skills;
+mod small_contexts;
 mod state;
 mod status;
 mod stops;

@@ -42,6 +42,7 @@ mod e2e {
     mod chats;
     mod commands;
     mod configuration_audit;
+    mod context_sizes;
     mod costs;
     mod deliveries;
     mod destinations;

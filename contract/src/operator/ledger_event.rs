@@ -129,6 +129,7 @@ events! {
     OutputReused = "output.reused", [Kind::Claim], "session turn item digest earlier", "An answer that an interrupted turn had recorded was used, and no model was asked again.";
     SummarySealed = "summary.sealed", [Kind::Claim], "session turn item digest model items", "A summary was sealed.";
     ModelAsked = "model.asked", [Kind::Verify], "session turn model purpose items", "The host sent a request to a model.";
+    ModelContextLearned = "model.context_learned", [Kind::Claim], "session turn model tokens source reason", "The host learned that a model reads less than it gets.";
     ModelFailed = "model.failed", [Kind::Retract], "session turn model code reason", "A model gave no output.";
     ModelRefused = "model.refused", [Kind::Retract], "session turn fault code reason", "A request on the model socket was refused.";
     BudgetRefused = "budget.refused", [Kind::Retract], "session turn agent ceiling limit needed used reason", "A request to a model would exceed a ceiling.";

@@ -239,6 +239,20 @@ pub struct TestedModel {
     pub said: String,
 }
 
+/// What the host learned from the answers of a model endpoint about the size of its context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct SmallContext {
+    /// Name of the endpoint.
+    pub model: String,
+    /// Tokens that its model reads: prompt and output together.
+    pub tokens: u64,
+    /// The reason to believe it, and the commands and settings that change it.
+    pub sentence: String,
+    /// The time of the answer, RFC 3339.
+    pub learned_at: String,
+}
+
 /// `POST /v1/agents/{agent}/model`, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

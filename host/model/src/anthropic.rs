@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(body["max_tokens"], OUTPUT_TOKENS_MAX);
         let messages = body["messages"].as_array().expect("messages");
         let roles: Vec<&str> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
-        assert_eq!(roles, ["user", "assistant", "user"]);
+        assert_eq!(roles, ["user", "assistant", "user", "assistant", "user"]);
         let kinds = |message: &Value| -> Vec<String> {
             message["content"]
                 .as_array()
@@ -301,7 +301,12 @@ mod tests {
         };
         assert_eq!(kinds(&messages[0]), ["text", "text"]);
         assert_eq!(kinds(&messages[1]), ["text", "tool_use", "tool_use"]);
-        assert_eq!(kinds(&messages[2]), ["tool_result", "tool_result", "text", "text"]);
+        assert_eq!(kinds(&messages[2]), ["tool_result", "tool_result"]);
+        assert_eq!(
+            [kinds(&messages[3]).len(), kinds(&messages[4]).len()],
+            [1, 2],
+            "words in place of the missing answer"
+        );
         assert_eq!(messages[1]["content"][1]["name"], "read_file");
         assert_eq!(messages[1]["content"][1]["input"], json!({ "unreadable": "no json" }));
         assert_eq!(messages[2]["content"][1]["is_error"], true);

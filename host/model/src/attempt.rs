@@ -18,6 +18,8 @@ pub struct AttemptBudget<'a> {
     pub draft: &'a PartialAnswer,
     /// Usage of the attempts so far.
     pub usage: Usage,
+    /// The tokens of the prompt, as the provider counted them for the output.
+    pub counted: Option<u64>,
 }
 
 impl AttemptBudget<'_> {

@@ -37,6 +37,11 @@ impl Breaker {
         Self { failures_max, rest, state: Mutex::default() }
     }
 
+    /// Returns whether it rests, and takes no trial.
+    pub fn is_resting(&self, now: Instant) -> bool {
+        self.state().rests_until.is_some_and(|until| now < until)
+    }
+
     /// Returns the availability. At the end of a rest one caller gets a trial, and the rest begins again for all others.
     pub fn availability(&self, now: Instant) -> Availability {
         let mut state = self.state();

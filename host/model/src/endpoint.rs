@@ -6,6 +6,7 @@
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::breaker::Availability;
 use super::endpoint_quirks::{Change, InUse, Observation};
+use super::context_size;
 use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
 use super::quirks::Values;
@@ -229,7 +230,8 @@ impl Endpoint {
         let (begun, draft) = (Instant::now(), PartialAnswer::default());
         let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
         let allowance = Allowance::NONE;
-        let mut budget = AttemptBudget { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default() };
+        let mut budget =
+            AttemptBudget { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default(), counted: None };
         let limits = AttemptLimits { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
         match candidate.ask(&prompt, &mut budget, limits).await {
             Ok(output) => Ok(Probe { output, usage: budget.usage, took: begun.elapsed() }),
@@ -283,6 +285,17 @@ impl Endpoint {
     /// Returns what its answers showed and the record does not have yet. A later call does not return it again.
     pub fn take_changes(&self) -> Vec<Change> {
         self.remote().map(|remote| remote.quirks.take_changes()).unwrap_or_default()
+    }
+
+    /// Returns the most tokens of one output: a part of what its model reads, if that is set.
+    pub fn output_tokens_max(&self) -> u32 {
+        let bound = self.output_tokens_max;
+        self.spec.settings.context_tokens.map_or(bound, |tokens| context_size::output_tokens_max(tokens, bound))
+    }
+
+    /// Returns whether the host asks the others of a chain first, after repeated failures.
+    pub fn is_resting(&self) -> bool {
+        self.remote().is_some_and(|remote| remote.breaker.is_resting(Instant::now()))
     }
 
     fn remote(&self) -> Option<&Remote> {
@@ -358,7 +371,8 @@ pub async fn generate(
     draft: &PartialAnswer,
 ) -> Result<Answered, Error> {
     let Bounds { until, allowance } = bounds;
-    let mut budget = AttemptBudget { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default() };
+    let mut budget =
+        AttemptBudget { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default(), counted: None };
     let mut failures: Vec<Failure> = Vec::new();
     let mut resting: Vec<&Candidate> = Vec::new();
     let mut waiting = candidates.iter();
@@ -389,11 +403,11 @@ pub async fn generate(
         // Even in a long chain, each following endpoint keeps one attempt.
         let left = u32::try_from(others).map_or(0, |others| budget.tries_left.saturating_sub(others));
         let tries = tries.min(left.max(1));
-        let limits = AttemptLimits { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max };
+        let limits = AttemptLimits { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max() };
         match candidate.ask(prompt, &mut budget, limits).await {
             Ok(output) => {
                 let endpoint = candidate.endpoint.spec.name.clone();
-                return Ok(Answered { output, endpoint, usage: budget.usage });
+                return Ok(Answered { output, endpoint, usage: budget.usage, counted: budget.counted });
             }
             Err(failure) => failures.push(failure),
         }

@@ -2,6 +2,7 @@
 //!
 //! Never returns a provider's words except as a detail for the operator. See [`crate::fault`].
 
+use super::context_size;
 use super::fault::Fault;
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
@@ -51,7 +52,11 @@ impl ErrorBody {
         // Most servers wrap the error in `error`; Mistral and some gateways do not.
         let error = body.get("error").filter(|error| !error.is_null()).unwrap_or(body);
         let message = [&error["message"], error, &body["message"], &body["detail"], &error["detail"]];
-        let words = message.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned();
+        let mut words = message.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned();
+        // llama.cpp has the number beside its words.
+        if let Some(tokens) = error["n_ctx"].as_u64() {
+            words += &format!(" (n_ctx: {tokens})");
+        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase();
         let (kind, code) = (text(&error["type"]), text(&error["code"]));
         let named = [&error["code"], &error["status"], &body["status"]].into_iter().find_map(Value::as_u64);
@@ -93,14 +98,7 @@ impl ErrorBody {
         ]) {
             return Fault::NoCredit;
         }
-        if self.has(&[
-            "context_length_exceeded",
-            "exceed_context_size",
-            "exceeds the available context size",
-            "maximum context length",
-            "prompt is too long",
-            "context window",
-        ]) {
+        if context_size::is_refusal(&self.recognised) {
             return Fault::ContextTooLong;
         }
         match status {

@@ -322,9 +322,7 @@ impl Failure {
             }
             Fault::ModelUnknown => format!("does not know the model `{}`, or its base URL is wrong", self.model),
             Fault::NoTools => format!("has a model without support for tools (`{}`): give it another model", self.model),
-            Fault::ContextTooLong => {
-                "does not accept a conversation of this length: lower turn.context_bytes_max, or give it a model with a larger context".to_owned()
-            }
+            Fault::ContextTooLong => self.too_long(),
             Fault::BadRequest(status) => format!("refused the request (status {status}): {test} shows what it says"),
             Fault::Malformed => format!("gave an answer that cannot be read: try {test}"),
             Fault::UnclearCalls => UNCLEAR_CALLS.to_owned(),
@@ -339,6 +337,15 @@ impl Failure {
             }
         };
         format!("the model endpoint `{name}` {what}")
+    }
+
+    /// Returns the problem with the size of a prompt, and the remedies.
+    fn too_long(&self) -> String {
+        format!(
+            "does not accept a conversation of this length: raise the context length of its server (`num_ctx` at Ollama, `-c` at \
+             llama.cpp, `--max-model-len` at vLLM), or run `ironctl model set {} --context TOKENS` with the tokens that its model reads",
+            self.endpoint
+        )
     }
 
     /// Returns the problem with the key, and the remedy if the name of the key is known.

@@ -14,6 +14,7 @@ mod attempt;
 pub mod backoff;
 mod breaker;
 mod call_pieces;
+pub mod context_size;
 pub mod endpoint;
 pub mod endpoint_quirks;
 mod error_body;
@@ -254,6 +255,8 @@ pub struct Answered {
     pub endpoint: String,
     /// Usage, failed attempts included.
     pub usage: Usage,
+    /// The tokens of the prompt, as the provider counted them for this output.
+    pub counted: Option<u64>,
 }
 
 /// Upper bound on the usage of one output, failed attempts included.

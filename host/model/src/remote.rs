@@ -9,6 +9,7 @@ use super::attempt::{AttemptBudget, AttemptLimits};
 use super::backoff::{Backoff, Jitter};
 use super::breaker::Breaker;
 use super::endpoint_quirks::EndpointQuirks;
+use super::context_size::is_end_of_context;
 use super::error_body::{Complaint, ErrorBody, retry_after};
 use super::fault::{Detail, Failure, Fault};
 use super::http::{Answer, Connections, EVENT_BYTES_MAX, HttpRequest, STREAM_BYTES_MAX, Timeouts};
@@ -64,6 +65,8 @@ enum Protocol {
 struct Completed {
     output: Output,
     took: Usage,
+    /// The tokens of the prompt, as the server counted them.
+    counted: Option<u64>,
     /// `false` if the output reached the deadline.
     is_whole: bool,
 }
@@ -117,13 +120,13 @@ impl Remote {
             budget.draft.begin();
             let asked = self.quirks.options(spec, turned, output_tokens_max);
             let broken = match self.attempt(spec, key, prompt, budget, limits, asked).await {
-                Ok(Completed { output, took, is_whole }) => {
+                Ok(Completed { output, took, counted, is_whole }) => {
                     // An output that reached the deadline does not prove that the endpoint works.
                     if is_whole {
                         self.breaker.succeeded();
                         self.quirks.answered(&turned);
                     }
-                    budget.usage = budget.usage.plus(took);
+                    (budget.usage, budget.counted) = (budget.usage.plus(took), counted);
                     return Ok(output);
                 }
                 Err(broken) => broken,
@@ -247,13 +250,18 @@ impl Remote {
             let took = usage(spec.prices, counted.at_least(sent, received), sent, received);
             return assembly
                 .unfinished()
-                .map(|output| Completed { output, took, is_whole: false })
+                .map(|output| Completed { output, took, counted: None, is_whole: false })
                 .ok_or_else(|| broken((Fault::Late, String::new())));
         }
         read.map_err(broken)?;
-        let mut output = assembly.finish().map_err(|fault| broken((fault, String::new())))?;
+        let mut output = assembly.finish().map_err(|fault| {
+            let (input, output) = (counted.input.unwrap_or_default(), counted.output.unwrap_or_default());
+            let is_full = is_end_of_context(input, output, u64::from(options.output_tokens_max));
+            let fault = if fault == Fault::Truncated && is_full { Fault::ContextTooLong } else { fault };
+            broken((fault, String::new()))
+        })?;
         output.has_written_call = output.calls.is_empty() && written_calls::is_in(&output.text, &prompt.tools);
-        Ok(Completed { output, took, is_whole: true })
+        Ok(Completed { output, took, counted: counted.input, is_whole: true })
     }
 
     /// Sends one request. Returns its successful answer before the body is read, and the number of bytes for an estimate of the tokens sent.

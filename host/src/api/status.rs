@@ -3,7 +3,7 @@
 //! Shows observed state, never an intention. See `ironclaw_jail::inspect`.
 
 use super::handler::{Answer, Api, Caller, Reply};
-use super::{models, schedules, usage};
+use super::{models, schedules, small_contexts, usage};
 use crate::channels::inbound::inbox;
 use crate::channels::outbound::delivery::journal;
 use crate::gateway::questions;
@@ -36,8 +36,7 @@ const AHEAD_MS_MAX: i64 = 60_000;
 pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     let sessions = sessions(&api).await?;
     let entries = api.record.state.read(chain::next_seq).await?;
-    let mut warnings = [api.about.warnings.clone(), api.about.head_publisher.warnings()].concat();
-    warnings.extend(shortage_warnings(&api));
+    let mut warnings = shortage_warnings(&api);
     let zone = api.changes.settings().host_policy.zone.clone();
     warnings.extend(zone.warning());
     let agents = api.record.state.read(|tx| Ok::<_, Error>(registry::agents(tx)?)).await?;
@@ -50,6 +49,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     warnings.extend(usage::reached(&api).await?);
     warnings.extend(usage::unpriced(&api).await?);
     warnings.extend(models::broken(&api));
+    let small_contexts = small_contexts::all(&api, &mut warnings).await?;
     let damaged_skills = api.skills.damaged().await?;
     for DamagedSkill { name, version, agents } in &damaged_skills {
         let agents = agents.join(", ");
@@ -91,6 +91,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
         bounds,
         lowered: lowered.into_iter().map(|(_, guard)| guard).collect(),
         damaged_skills,
+        small_contexts,
     }))
 }
 
@@ -134,9 +135,10 @@ fn lowered(agent: &registry::Agent) -> LoweredGuard {
     LoweredGuard { agent: agent.name.clone(), mode: agent.mode }
 }
 
-/// Returns a warning for each resource that the host lacks, and for a record that cannot be written.
+/// Returns the warnings of the start, one for each resource that the host lacks, and one for a record that cannot be written.
 fn shortage_warnings(api: &Api) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut said = api.about.warnings.clone();
+    said.extend(api.about.head_publisher.warnings());
     if api.record.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_HINT));
     }

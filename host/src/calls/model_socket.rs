@@ -6,11 +6,13 @@
 pub mod endpoints;
 pub mod report;
 pub mod request_budget;
+pub mod request_sizes;
 pub mod requests;
 pub mod versions;
 
 use crate::calls::executor::Executor;
 use crate::calls::model_socket::endpoints::Models;
+use crate::calls::model_socket::request_sizes::Sizes;
 use crate::calls::model_socket::requests::{Answer, refuse};
 use crate::calls::model_socket::versions::VersionKeeper;
 use crate::registry::Agent;
@@ -124,6 +126,8 @@ pub struct Server {
     kept_for: std::sync::Mutex<Option<TurnId>>,
     /// Locked by the one request that reads the record or records its output.
     pub(super) cache: Arc<SharedCache>,
+    /// The sizes of its requests, for models that read less than the host may send.
+    pub(super) sizes: Arc<Sizes>,
     refusals: AtomicU32,
     /// The number of the newest dropped item at the last excused request for a dropped one.
     excused_upto: AtomicU64,
@@ -152,6 +156,7 @@ impl Server {
             one: Mutex::new(()),
             kept_for: std::sync::Mutex::default(),
             cache,
+            sizes: Arc::default(),
             refusals: AtomicU32::new(0),
             excused_upto: AtomicU64::new(0),
             items: RateLimiter::direct(Quota::per_second(ITEMS_A_SECOND).allow_burst(ITEMS_AT_ONCE)),

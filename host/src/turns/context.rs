@@ -10,6 +10,7 @@ mod item_cache;
 pub mod item_caches;
 mod order;
 mod parts;
+pub mod reading;
 mod speakers;
 pub mod summary;
 mod system;

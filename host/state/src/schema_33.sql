@@ -39,3 +39,11 @@ CREATE TABLE model_observations (
 ) STRICT, WITHOUT ROWID;
 -- The thoughts of the model beside an output, for display: encrypted as its body, and erased with it.
 ALTER TABLE items ADD COLUMN reasoning BLOB;
+-- The sizes of contexts that the host learned from the answers of model endpoints.
+CREATE TABLE context_sizes (
+  model TEXT PRIMARY KEY NOT NULL REFERENCES models (name) ON DELETE CASCADE,
+  tokens INTEGER NOT NULL,
+  source TEXT NOT NULL,              -- stated, counted or refused
+  answers INTEGER NOT NULL,          -- that agree
+  learned_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -9,6 +9,7 @@ pub mod agent_messages;
 pub mod agents;
 pub mod changes;
 pub mod channels;
+pub mod context_sizes;
 pub mod deliveries;
 pub mod destinations;
 pub mod facts;

@@ -66,6 +66,7 @@ pub async fn run(at: &At, args: &Args) -> Result<(), Error> {
     checks.extend(status.and_then(zone));
     checks.extend(status.into_iter().flat_map(bounds));
     checks.extend(status.and_then(places));
+    checks.extend(status.and_then(contexts));
     let proof = match (args.prove, host) {
         (false, _) => None,
         (true, Ok(Some((client, status)))) => Some(prove(&client, &status).await?),
@@ -333,6 +334,18 @@ fn places(status: &Status) -> Option<Check> {
         ok: true,
         found: format!("told nowhere about requests and incidents: {}{more}", named.join(", ")),
         remedy: format!("ironctl person set {first} --notify CHANNEL"),
+    })
+}
+
+/// Returns a note about model endpoints that read less than the host would send; it is no failure, because the host sends less.
+fn contexts(status: &Status) -> Option<Check> {
+    let first = status.small_contexts.first()?;
+    let sentences: Vec<&str> = status.small_contexts.iter().map(|small| small.sentence.as_str()).collect();
+    Some(Check {
+        name: "contexts of models".to_owned(),
+        ok: true,
+        found: sentences.join("; "),
+        remedy: format!("ironctl model set {} --context TOKENS", first.model),
     })
 }
 

@@ -11,8 +11,8 @@ use ironclaw_contract::operator::{
     AgentWiring, Attempt, Bound, Cancelled, ChainLink, Check, Control, DamagedSkill, Failure, History, HistoryLine,
     HostStatus, JailReport, LedgerLine, MessageFile, MessageImage, MessageView, ModelFailure, NewAgent, NewMessage,
     NewNote, Note, Notes, Panicked, Preflight, Proof, ReadReplies, ReaderStatus, Receipt, Recorded, Resumed, Run,
-    Session, SessionPhase, SessionStatus, SlotCounts, Speaker, Stage, StageOutcome, Status, Stopped, UnreadReplies,
-    UnreadReply, Why,
+    Session, SessionPhase, SessionStatus, SlotCounts, SmallContext, Speaker, Stage, StageOutcome, Status, Stopped,
+    UnreadReplies, UnreadReply, Why,
 };
 use ironclaw_contract::seam::change::{
     Access, AgentRole, Engage, GuardMode, Ignored, Senders, Sharing, UnknownSenders,
@@ -208,6 +208,12 @@ fn host() -> Vec<Shape> {
                 without_place: vec!["Bob".to_owned()],
                 bounds: vec![Bound::new("schedules of one person", 1000, 900, "remove some")],
                 lowered: vec![lowered()],
+                small_contexts: vec![SmallContext {
+                    model: "local".to_owned(),
+                    tokens: 4096,
+                    sentence: "the model of endpoint local reads only about 4096 tokens".to_owned(),
+                    learned_at: AT.to_owned(),
+                }],
                 damaged_skills: vec![DamagedSkill {
                     name: "weather".to_owned(),
                     version: "1.0.0".to_owned(),

@@ -13,6 +13,7 @@ use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::socket::RefusalCode;
 use ironclaw_ledger::Entry;
+use ironclaw_model::context_size::TooLong;
 use ironclaw_model::endpoint::Endpoint;
 use ironclaw_model::{Allowance, Answered, Prompt, Usage};
 use ironclaw_state::WriteTx;
@@ -29,23 +30,25 @@ pub(crate) struct Failed {
     pub(crate) model: String,
     /// The use that it caused nevertheless.
     pub(crate) took: Usage,
+    /// The refusal because of its size, if that was the reason.
+    pub(crate) too_long: Option<TooLong>,
 }
 
 impl Failed {
     /// Returns the failure of a request that was never sent and cost nothing.
     pub(crate) fn unasked(words: String, model: &str) -> Self {
-        Self { code: "unasked", words, model: model.to_owned(), took: Usage::default() }
+        Self { code: "unasked", words, model: model.to_owned(), took: Usage::default(), too_long: None }
     }
 
     /// Returns the failure of a request that every endpoint failed, with the use of attempts that may have begun an output.
     pub(crate) fn from_error(error: &ironclaw_model::Error, model: &str) -> Self {
-        let (code, took) = match error {
-            ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage),
+        let (code, took, too_long) = match error {
+            ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage, failed.too_long()),
             ironclaw_model::Error::Unreadable { .. }
             | ironclaw_model::Error::Script { .. }
-            | ironclaw_model::Error::Spec { .. } => ("unusable", Usage::default()),
+            | ironclaw_model::Error::Spec { .. } => ("unusable", Usage::default(), None),
         };
-        Self { code, words: error.sentence(), model: model.to_owned(), took }
+        Self { code, words: error.sentence(), model: model.to_owned(), took, too_long }
     }
 }
 
@@ -97,7 +100,7 @@ impl Server {
         // The cause may quote the request, so neither the log nor the ledger has it.
         tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
         let (session, model) = (self.session, agent.model.clone());
-        let Failed { code, words, model: asked, took } = failed;
+        let Failed { code, words, model: asked, took, .. } = failed;
         let message = words.clone();
         let note = self.state().write(move |tx| {
             book::settle(tx, &booked, &asked, took)?;

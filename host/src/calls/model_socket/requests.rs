@@ -6,6 +6,7 @@
 mod earlier_answer;
 mod generate;
 mod judged;
+mod learned_sizes;
 mod prepared;
 mod pushes;
 mod sent_files;

@@ -27,6 +27,14 @@ ironclaw_contract::settings! {
 const TOOLS_PART: u64 = 12;
 
 impl Config {
+    /// Returns these settings for a model that reads so many bytes.
+    pub fn reading(self, bytes: Option<u64>) -> Self {
+        Self {
+            context_bytes_max: bytes.map_or(self.context_bytes_max, |read| read.min(self.context_bytes_max)),
+            ..self
+        }
+    }
+
     /// Returns the room for the definitions of tools of servers in a prompt to an endpoint with this bound of its own.
     pub fn room(&self, own: Option<u64>) -> Room {
         let usual = (self.context_bytes_max / TOOLS_PART).min(DEFINITIONS_BYTES_MAX as u64);

@@ -62,10 +62,12 @@ fn check_parts(turn: &Turn, own: &[ItemId], checked: &[Checked]) -> Result<(), R
         let Checked::Item(item) = part else {
             return refuse("text without a seal cannot be summarised".to_owned());
         };
-        if item.tuple.turn == Some(turn.id) || own.contains(&item.tuple.item) {
+        let is_summary = item.tuple.kind == ItemKind::Summary;
+        // A summary of this turn replaces items of closed turns, so a later one may replace it.
+        if (item.tuple.turn == Some(turn.id) && !is_summary) || own.contains(&item.tuple.item) {
             return refuse(format!("{} belongs to the open turn and cannot be summarised", item.tuple.item));
         }
-        has_other_items |= item.tuple.kind != ItemKind::Summary;
+        has_other_items |= !is_summary;
     }
     if has_other_items { Ok(()) } else { refuse("there is nothing to summarise".to_owned()) }
 }

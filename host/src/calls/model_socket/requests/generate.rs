@@ -8,6 +8,7 @@ use super::{Answer, earlier_answer, open_turn, pushes, refuse};
 use crate::calls::executor::facts;
 use crate::calls::model_socket::report::note_unsealed;
 use crate::calls::model_socket::request_budget::{self, Failed};
+use crate::calls::model_socket::request_sizes::{Size, can_shrink};
 use crate::calls::model_socket::{Server, endpoints};
 use crate::registry::Agent;
 use crate::sessions::store::{self, Origin, ScheduleRuns};
@@ -31,6 +32,7 @@ use ironclaw_model::streaming;
 use ironclaw_model::{Answered, Output, Prompt, Usage, WantedCall};
 use ironclaw_state::failpoint;
 use ironclaw_state::keys::ContentKey;
+use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_text::lookalike;
@@ -61,6 +63,7 @@ impl Server {
         }
         let (mut prepared, working) = match self.prepare(turn, purpose, refs).await? {
             Ready::Asks(prepared, working) => (*prepared, working),
+            Ready::TooLong(refused) => return Ok(refused),
             Ready::Answered(response, named) => {
                 failpoint::reach("output_sealed");
                 let answer = Ok(response);
@@ -69,7 +72,11 @@ impl Server {
             }
         };
         self.read_images(&mut prepared).await;
-        match (self.ask_model(&mut prepared, working).await, prepared.covers.take()) {
+        let asked = self.ask_model(&mut prepared, working).await;
+        if let Ok(Some(answered)) = &asked {
+            self.note_count(turn, &prepared, answered).await?;
+        }
+        match (asked, prepared.covers.take()) {
             (Ok(Some(answered)), None) => {
                 let answer = self.record_output(turn, prepared, answered).await;
                 self.keep_versions(turn, &answer).await;
@@ -78,7 +85,14 @@ impl Server {
             (Ok(Some(answered)), Some(covers)) => self.record_summary(turn, prepared, covers, answered).await,
             // The turn was closed during the request. No party is at fault, so the ledger gets no refusal.
             (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),
-            (Err(failed), _) => self.record_failure(turn, &prepared.agent, prepared.booked, failed).await,
+            (Err(mut failed), _) => {
+                let again = match failed.too_long.take() {
+                    Some(too_long) => self.note_too_long(turn, &prepared, too_long).await?,
+                    None => None,
+                };
+                let answer = self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
+                again.unwrap_or(answer)
+            }
         }
     }
 
@@ -93,39 +107,37 @@ impl Server {
     /// interrupted attempt has recorded is answered at once.
     async fn prepare(&self, turn: TurnId, purpose: Purpose, refs: Vec<Context>) -> Result<Ready, Unanswered<Error>> {
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
-        let cache = Arc::clone(&self.cache);
+        let (cache, sizes) = (Arc::clone(&self.cache), Arc::clone(&self.sizes));
         self.decide(move |tx| {
             let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
-            let limits = &shared.turns.config();
-            requests_left(&open, limits)?;
+            let limits = shared.turns.config();
+            requests_left(&open, &limits)?;
             let agent = store::agent_of(tx, session)?;
             let own: Vec<ItemId> = turn::messages_of(tx, turn)?.into_iter().map(|message| message.item()).collect();
-            let bytes_max = limits.context_bytes_max;
             let cache = &mut *cache.lock();
-            if open.model_calls == 0 {
-                cache.forget_positions(&own);
-            }
-            let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { &own };
-            let (checked, warnings) =
-                context::check(tx, session, required, &refs, agent.mode, bytes_max, &shared.record().sealer, cache)?;
-            if purpose == Purpose::Compact {
-                context::summary::check(tx, &open, &own, &checked)?;
-            }
-            for warning in warnings {
-                note_unsealed(tx, session, agent.mode, &warning)?;
-            }
+            let sealer = &shared.record().sealer;
+            let asked = Asked { session, open: &open, agent: &agent, own: &own, purpose };
+            let checked = asked.check(tx, &refs, limits.context_bytes_max, sealer, cache)?;
             // The next request can name all of them by ranges.
             let named = context::items(&checked);
+            let is_shrinkable = can_shrink(purpose, &open, &own, &checked);
             let origin = store::find(tx, session)?.map(|session| session.origin);
             let checked = context::seen(tx, turn, origin.as_ref(), checked)?;
             let (count, labels) = (checked.len(), labels(tx, &open, origin.as_ref(), &checked)?);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
+            let reads = context::reading::bytes_max(tx, &chain, 0)?;
+            let limits = limits.reading(reads);
             let policy = &shared.settings.now().host_policy;
-            let (loopback, room) = (policy.egress.loopback(), shared.room(&agent));
+            let own = chain.first().and_then(|first| first.spec.settings.tool_definitions_bytes_max);
+            let (loopback, room) = (policy.egress.loopback(), limits.room(own));
             let reader =
                 Reader { agent: &agent, turn: &open, is_script, zone: policy.zone.zone.rules(), loopback, room };
-            let (prompt, covers) = compose(tx, &reader, purpose, checked, bytes_max, &key, cache)?;
+            let (prompt, covers) = compose(tx, &reader, purpose, checked, limits.context_bytes_max, &key, cache)?;
+            let size = Size::new(&prompt, is_shrinkable, reads, &open, &limits);
+            if let Some(refused) = sizes.check(tx, turn, &chain, &prompt, size)? {
+                return Ok(Ready::TooLong(refused));
+            }
             turn::count_model_call(tx, turn)?;
             let request =
                 earlier_answer::Request { turn: &open, prompt: &prompt, chain: &chain, named: &named, own: &own };
@@ -140,7 +152,8 @@ impl Server {
             let working = shared.turns.partial_outputs.begin(session, turn);
             let facts = facts::for_turn(tx, &shared.settings, &open, &agent, &labels, &key)?;
             let request = None;
-            let prepared = Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds, request };
+            let prepared =
+                Prepared { agent, prompt, named, chain, labels, facts, covers, booked, bounds, size, request };
             Ok(Ready::Asks(Box::new(prepared), working))
         })
         .await
@@ -193,7 +206,8 @@ impl Server {
         let (bytes, count) = (output.text.len() + calls, output.calls.len());
         let too_much = |words: String| {
             let words = format!("the model endpoint `{}` gave {words}", answered.endpoint);
-            Failed { code: "too_large", words, model: answered.endpoint.clone(), took: answered.usage }
+            let (model, took) = (answered.endpoint.clone(), answered.usage);
+            Failed { code: "too_large", words, model, took, too_long: None }
         };
         if bytes > BODY_BYTES_MAX {
             return Err(too_much(format!("an output of {bytes} bytes, over the limit of {BODY_BYTES_MAX}")));
@@ -221,7 +235,7 @@ impl Server {
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
                 let Prepared { agent, labels, facts, request, .. } = prepared;
-                let Answered { output, endpoint, usage } = answered;
+                let Answered { output, endpoint, usage, .. } = answered;
                 let of_output = labels.clone();
                 let limits = shared.turns.config();
                 let room = limits.tool_calls_max.saturating_sub(open.tool_calls) as usize;
@@ -282,10 +296,10 @@ impl Server {
 
     /// Seals a summary and replaces its items by it.
     async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
-        let bytes_max = context::summary::bytes_max(self.shared.turns.config().context_bytes_max);
-        let Some(text) = context::summary::text(&answered.output, bytes_max) else {
+        let Some(text) = context::summary::text(&answered.output, covers.bytes_max) else {
             let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
-            let failed = Failed { code: "empty", words, model: answered.endpoint, took: answered.usage };
+            let (model, took) = (answered.endpoint, answered.usage);
+            let failed = Failed { code: "empty", words, model, took, too_long: None };
             return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
         };
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
@@ -354,6 +368,40 @@ fn recorded_text(output: &Output) -> String {
         text.truncate(text.floor_char_boundary(BODY_BYTES_MAX - marks));
     }
     text
+/// A request before its refs are checked.
+struct Asked<'a> {
+    session: SessionId,
+    open: &'a Turn,
+    agent: &'a Agent,
+    /// The messages of the turn.
+    own: &'a [ItemId],
+    purpose: Purpose,
+}
+
+impl Asked<'_> {
+    /// Checks the refs of the request, and records the warnings of a mode that weakens the guard.
+    fn check(
+        &self,
+        tx: &mut WriteTx<'_>,
+        refs: &[Context],
+        bytes_max: u64,
+        sealer: &Sealer,
+        cache: &mut context::ItemCache,
+    ) -> Result<Vec<context::Checked>, Unanswered<Error>> {
+        let Self { session, open, agent, own, purpose } = *self;
+        if open.model_calls == 0 {
+            cache.forget_positions(own);
+        }
+        let required: &[ItemId] = if purpose == Purpose::Compact { &[] } else { own };
+        let (checked, warnings) = context::check(tx, session, required, refs, agent.mode, bytes_max, sealer, cache)?;
+        if purpose == Purpose::Compact {
+            context::summary::check(tx, open, own, &checked)?;
+        }
+        for warning in warnings {
+            note_unsealed(tx, session, agent.mode, &warning)?;
+        }
+        Ok(checked)
+    }
 }
 
 /// Returns the end of the time of a turn's model.
@@ -423,5 +471,5 @@ fn compose(
     let items = context::item_numbers(&checked);
     let bytes_max = context::summary::bytes_max(bytes_max);
     let (prompt, ordinal) = context::summary::compose(tx, reader, checked, bytes_max, key, cache)?;
-    Ok((prompt, Some(Covers { items, ordinal })))
+    Ok((prompt, Some(Covers { items, ordinal, bytes_max })))
 }

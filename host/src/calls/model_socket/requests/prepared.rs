@@ -1,5 +1,6 @@
 //! A request to a model between its check and its output.
 
+use crate::calls::model_socket::request_sizes::Size;
 use crate::registry::Agent;
 use crate::turns::budget::book::Booked;
 use crate::turns::calls::TurnFacts;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 /// A checked and counted request, which needs a model or has its answer.
 pub(super) enum Ready {
     Asks(Box<Prepared>, ActiveRequest),
+    /// The refusal of a request that is longer than its model reads.
+    TooLong(Response),
     /// The answer, and the items of the request for the cache.
     Answered(Response, Vec<Arc<context::Item>>),
 }
@@ -37,6 +40,7 @@ pub(super) struct Prepared {
     pub(super) booked: Booked,
     /// Its time limit, which ends before the turn by a monotonic clock, and the rest of the ceilings.
     pub(super) bounds: Bounds,
+    pub(super) size: Size,
     /// The digest of the request, once it is sent.
     pub(super) request: Option<Digest>,
 }
@@ -46,4 +50,6 @@ pub(super) struct Prepared {
 pub(super) struct Covers {
     pub(super) items: Vec<(ItemId, u64)>,
     pub(super) ordinal: i64,
+    /// Bytes of the summary.
+    pub(super) bytes_max: usize,
 }

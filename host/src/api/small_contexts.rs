@@ -1,0 +1,29 @@
+//! The model endpoints that read less than the host would send, for the status.
+
+use super::handler::Api;
+use crate::turns::context::reading;
+use ironclaw_contract::operator::SmallContext;
+use ironclaw_store::error::Error;
+use std::sync::Arc;
+
+/// Returns what the host learned about the contexts of the open endpoints, by name, and adds a warning about each.
+pub async fn all(api: &Api, warnings: &mut Vec<String>) -> Result<Vec<SmallContext>, Error> {
+    let models = Arc::clone(&api.models);
+    let found = api.record.state.read(move |tx| {
+        let (mut found, endpoints) = (Vec::new(), models.current());
+        for spec in endpoints.names().filter_map(|name| endpoints.get(name)).map(|endpoint| &endpoint.spec) {
+            if let Some(size) = reading::learned(tx, spec)? {
+                found.push(SmallContext {
+                    model: spec.name.clone(),
+                    tokens: size.tokens,
+                    sentence: reading::sentence(spec, &size),
+                    learned_at: ironclaw_ledger::rfc3339(size.learned_at),
+                });
+            }
+        }
+        Ok::<_, Error>(found)
+    });
+    let found = found.await?;
+    warnings.extend(found.iter().map(|small| small.sentence.clone()));
+    Ok(found)
+}
