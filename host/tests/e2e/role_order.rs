@@ -13,7 +13,7 @@ use std::time::Duration;
 const SETTINGS: &str = "[model]\nbackoff_ms = 1\n";
 
 /// Returns the refusal of a strict server, if the conversation breaks its order of roles.
-fn refused(seen: &Seen) -> Option<Act> {
+pub(super) fn refused(seen: &Seen) -> Option<Act> {
     let messages = seen.body["messages"].as_array().expect("messages");
     let breaks = |pair: &[serde_json::Value]| {
         let (first, second) = (&pair[0], &pair[1]);

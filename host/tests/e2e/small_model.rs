@@ -4,7 +4,7 @@
 //! directory. See `streaming`.
 #![allow(clippy::print_stdout)] // the table of the turns
 
-use super::mcp_many;
+use super::{mcp_many, role_order};
 use crate::ops::stops::text;
 use crate::support::client::Raw;
 use crate::support::host_fixture::{Build, TestHost, wait_for};
@@ -95,15 +95,18 @@ impl Model {
     /// Returns the requests for one run. An acted model needs no more than its repertoire.
     fn asks(&self) -> &'static [&'static str] {
         match self {
-            Self::Acted(_) => &ASKS[..8],
+            Self::Acted(_) => &ASKS[..10],
             Self::Real { .. } => &ASKS,
         }
     }
 }
 
 /// Answers in the ways of small models: code in place of a call, no end, no words, malformed and unknown calls, a loop of calls, and a
-/// server that fails.
+/// server that fails behind a result, and checks the order of roles as a template does.
 fn act_small(seen: &Seen) -> Act {
+    if let Some(refused) = role_order::refused(seen) {
+        return refused;
+    }
     let call = |tool: &str, arguments: Value| Act::Call(String::new(), vec![(tool.to_owned(), arguments)]);
     match ASKS.iter().position(|ask| *ask == seen.asked()) {
         Some(0) => Act::Say("Hello! How can I help?".to_owned()),
@@ -113,6 +116,8 @@ fn act_small(seen: &Seen) -> Act {
         Some(4) if seen.results().is_empty() => call("open_file", json!({ "path": "notes.txt" })),
         Some(5) => call("list_dir", json!({})),
         Some(6) => Act::Say(String::new()),
+        // A turn with a tool that fails, and another one after it.
+        Some(7 | 9) if seen.results().is_empty() => call("list_dir", json!({})),
         Some(7) => Act::Status(500, Vec::new(), "{}".to_owned()),
         Some(_) | None => Act::Say("Done.".to_owned()),
     }
@@ -208,6 +213,9 @@ fn turns_with_a_small_model_end_in_answers_or_notices() {
         assert!(!is_late, "turn {number}: {:?}", row.failure);
     }
     assert!(rows.iter().any(|row| row.failure.is_none()), "no turn has an answer");
+    if let Model::Acted(_) = model {
+        assert_eq!(rows[9].failure, None, "a turn with a tool after a failed one: {}", rows[9].words);
+    }
     let session = text(&host.session(), "id");
     let (status, shown) = Raw::of(&host).get(&format!("/v1/sessions/{session}"));
     assert_eq!((status, &shown["failures"]), (200, &json!(0)), "the sandbox survived every answer: {shown}");
