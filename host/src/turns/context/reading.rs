@@ -116,7 +116,9 @@ pub fn sentence(spec: &Spec, size: &ContextSize) -> String {
             "the model of endpoint {name} reads only about {tokens} tokens: its server drops the rest of a longer prompt without an error"
         ),
         SizeSource::Refused => {
-            format!("model endpoint {name} refused a prompt of about {tokens} tokens as too long for its model")
+            format!(
+                "model endpoint {name} could not answer a prompt of {tokens} tokens, which is too long for its model"
+            )
         }
     };
     format!(

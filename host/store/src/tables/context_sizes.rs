@@ -13,7 +13,7 @@ ironclaw_contract::words! {
         Stated = "stated",
         /// The counts of the server stay the same while the prompt grows.
         Counted = "counted",
-        /// The server refused a prompt because of its size, and named no number. The model reads fewer.
+        /// The server refused a prompt because of its size, or ended the answer there, and named no number. The model reads at most these.
         Refused = "refused",
     }
 }

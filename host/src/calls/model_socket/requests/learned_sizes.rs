@@ -47,11 +47,8 @@ impl Server {
     ) -> Result<Option<Answer>, Error> {
         let TooLong { endpoint, tokens, is_stated } = too_long;
         let sent = tokens_estimated(prepared.prompt.bytes());
-        let sign = match (tokens, is_stated) {
-            (Some(tokens), true) => Sign { tokens, source: SizeSource::Stated },
-            (Some(tokens), false) => Sign { tokens, source: SizeSource::Counted },
-            (None, _) => Sign { tokens: sent, source: SizeSource::Refused },
-        };
+        let source = if is_stated { SizeSource::Stated } else { SizeSource::Refused };
+        let sign = Sign { tokens: tokens.unwrap_or(sent), source };
         if let Some(spec) = spec(&prepared.chain, &endpoint) {
             self.learn(turn, spec, sign).await?;
         }
