@@ -129,8 +129,8 @@ impl Server {
             let reads = context::reading::bytes_max(tx, &chain, 0)?;
             let limits = limits.reading(reads);
             let policy = &shared.settings.now().host_policy;
-            let own = chain.first().and_then(|first| first.spec.settings.tool_definitions_bytes_max);
-            let (loopback, room) = (policy.egress.loopback(), limits.room(own));
+            let bound = chain.first().and_then(|first| first.spec.settings.tool_definitions_bytes_max);
+            let (loopback, room) = (policy.egress.loopback(), limits.room(bound));
             let reader =
                 Reader { agent: &agent, turn: &open, is_script, zone: policy.zone.zone.rules(), loopback, room };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, limits.context_bytes_max, &key, cache)?;
@@ -368,6 +368,8 @@ fn recorded_text(output: &Output) -> String {
         text.truncate(text.floor_char_boundary(BODY_BYTES_MAX - marks));
     }
     text
+}
+
 /// A request before its refs are checked.
 struct Asked<'a> {
     session: SessionId,
