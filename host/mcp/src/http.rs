@@ -25,6 +25,8 @@ use url::Url;
 const NOTE: Duration = Duration::from_secs(5);
 /// Bytes of a header `WWW-Authenticate`.
 const CHALLENGE_BYTES_MAX: usize = 1024;
+/// Characters of a content type in an error.
+const CONTENT_TYPE_CHARS_MAX: usize = 64;
 /// The code of JSON-RPC for a request that the server does not take.
 const INVALID_REQUEST: i64 = -32600;
 
@@ -38,6 +40,16 @@ pub(crate) fn connect(url: Url, headers: HeaderMap, http: reqwest::Client, bytes
     // It ends when the wire is dropped, after it deleted the session.
     drop(tokio::spawn(dispatch(link, to_send)));
     Wire { outgoing, incoming, traffic, tasks: JoinSet::new() }
+}
+
+/// The outcome of reading an answer to its end.
+enum Read {
+    /// It had the answer to the request.
+    Answered,
+    /// It had other messages, or nothing.
+    Unanswered,
+    /// It had no message.
+    Foreign,
 }
 
 struct Link {
@@ -113,35 +125,44 @@ impl Link {
         if method == "initialize" {
             self.sender.keep_session(response.headers())?;
         }
-        let is_events = has_type(&response, "text/event-stream");
-        if !is_events && !has_type(&response, "application/json") {
-            return Err(Error::Protocol(format!("an answer with HTTP status {status} is neither JSON nor events")));
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("none");
+        let kind = kind.chars().filter(|letter| !letter.is_control()).take(CONTENT_TYPE_CHARS_MAX).collect::<String>();
+        match self.read_events(response, id).await? {
+            Read::Answered => Ok(()),
+            Read::Unanswered => Err(Error::protocol("an exchange ended without the answer to its request")),
+            Read::Foreign => Err(Error::Protocol(format!(
+                "an answer with HTTP status {status} and content type {kind} is neither JSON nor events"
+            ))),
         }
-        let is_answered = if is_events {
-            self.read_events(response, id).await?
-        } else {
-            self.pass(self.body(response).await?, id).await?
-        };
-        if is_answered { Ok(()) } else { Err(Error::protocol("an exchange ended without the answer to its request")) }
     }
 
-    async fn read_events(&self, mut response: Response, id: i64) -> Result<bool, Error> {
+    /// Reads an answer: a stream of events or JSON, as its body says.
+    async fn read_events(&self, mut response: Response, id: i64) -> Result<Read, Error> {
         let too_large = || Error::TooLarge { bytes_max: self.bytes_max };
         let mut events = Events::new(self.bytes_max);
-        let mut bytes = 0;
-        while let Some(piece) = response.chunk().await.map_err(|_| Error::Gone)? {
-            bytes += piece.len();
-            if bytes > self.bytes_max {
-                return Err(too_large());
+        let (mut bytes, mut has_message, mut is_over) = (0, false, false);
+        while !is_over {
+            match response.chunk().await.map_err(|_| Error::Gone)? {
+                Some(piece) => {
+                    bytes += piece.len();
+                    if bytes > self.bytes_max {
+                        return Err(too_large());
+                    }
+                    events.push(&piece).map_err(|_| too_large())?;
+                }
+                None if events.finish() => return Err(Error::Gone),
+                None => is_over = true,
             }
-            events.push(&piece).map_err(|_| too_large())?;
             while let Some(event) = events.pop() {
+                has_message = has_message || event.data.trim_ascii_start().starts_with(b"{");
                 if !event.data.is_empty() && self.pass(event.data, id).await? {
-                    return Ok(true);
+                    return Ok(Read::Answered);
                 }
             }
         }
-        Ok(false)
+        self.traffic.drop_bytes(events.skipped().len());
+        let is_foreign = !has_message && events.skipped_lines() > 0;
+        Ok(if is_foreign { Read::Foreign } else { Read::Unanswered })
     }
 
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, Error> {

@@ -155,3 +155,24 @@ async fn stateless_requests_repeat_the_body_in_headers() {
     let (head, _) = &seen[2];
     assert!(head.contains("mcp-name: t") && head.contains("mcp-param-region: =?base64?w"), "{head}");
 }
+
+#[tokio::test]
+async fn answer_is_read_as_its_body_says() {
+    let result = r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[]}}"#;
+    let bodies = [
+        result.to_owned(),
+        format!(" \r\n\n{result}\n"),
+        format!("data: {result}"),
+        format!(": hello\n\ndata:\n\ndata: ping\n\nping\n\ndata: {result}\n"),
+        format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}}\ndata: {result}\n"),
+        format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}}\n{result}\n"),
+    ];
+    let kinds = ["application/json", "text/event-stream", "text/plain", "application/octet-stream"];
+    for (body, kind) in bodies.iter().flat_map(|body| kinds.map(|kind| (body, kind))) {
+        let mut answers = handshake();
+        answers.push(format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: {kind}\r\n\r\n{body}"));
+        let (url, _served) = serve(answers).await;
+        let client = over(url, None).await.unwrap();
+        assert!(call(&client).await.is_ok(), "{kind}: {body}");
+    }
+}
