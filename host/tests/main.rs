@@ -63,6 +63,7 @@ mod e2e {
     mod mcp_progress;
     mod memory;
     mod model_answers;
+    mod model_recordings;
     mod model_retries;
     pub(crate) mod models;
     mod modes;

@@ -5,8 +5,8 @@
 
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::breaker::Availability;
-use super::endpoint_quirks::{Change, InUse, Observation};
 use super::context_size;
+use super::endpoint_quirks::{Change, InUse, Observation};
 use super::fault::{Detail, Failed, Failure, Fault};
 use super::http::Connections;
 use super::quirks::Values;
@@ -407,7 +407,8 @@ pub async fn generate(
         match candidate.ask(prompt, &mut budget, limits).await {
             Ok(output) => {
                 let endpoint = candidate.endpoint.spec.name.clone();
-                return Ok(Answered { output, endpoint, usage: budget.usage, counted: budget.counted });
+                let usage = budget.usage;
+                return Ok(Answered { output, endpoint, failures, usage, counted: budget.counted });
             }
             Err(failure) => failures.push(failure),
         }

@@ -1,7 +1,7 @@
 //! The failures of an endpoint, with a sentence for people about each.
 //!
-//! Never puts a provider's words into a sentence, because sentences reach logs and the ledger. An operator who tests an endpoint
-//! sees the words separately, without the key. See [`crate::remote`].
+//! Never puts a provider's words into a sentence, because sentences reach logs and the ledger. An operator sees the words
+//! separately, without the key: in a test, and as the last words of an endpoint. See [`crate::remote`].
 
 use super::Usage;
 use std::fmt;
@@ -68,6 +68,10 @@ pub enum Fault {
         /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
+    /// The server had an internal error at each attempt with this conversation, and none with a shorter one or with another.
+    ConversationFails { status: u16 },
+    /// The server refused a call that its own model made, also at the second attempt.
+    BadCall,
     /// The server redirected the request (3xx); the host never follows redirects.
     Redirected,
     /// The server does not know the model, or does not have the API at this address (404).
@@ -118,6 +122,8 @@ impl Fault {
             Self::RateLimited { .. } => "rate_limited",
             Self::Overloaded { .. } => "overloaded",
             Self::ServerError { .. } => "server_error",
+            Self::ConversationFails { .. } => "conversation_fails",
+            Self::BadCall => "bad_call",
             Self::Redirected => "redirected",
             Self::ModelUnknown => "model_unknown",
             Self::NoTools => "no_tools",
@@ -156,6 +162,8 @@ impl Fault {
             | Self::KeyWanted
             | Self::KeyRefused
             | Self::NoCredit
+            | Self::ConversationFails { .. }
+            | Self::BadCall
             | Self::Redirected
             | Self::ModelUnknown
             | Self::NoTools
@@ -184,6 +192,7 @@ impl Fault {
             | Self::Stalled
             | Self::Late
             | Self::Cut
+            | Self::BadCall
             | Self::Malformed
             | Self::UnclearCalls
             | Self::TooLarge
@@ -204,6 +213,7 @@ impl Fault {
             | Self::RateLimited { .. }
             | Self::Overloaded { .. }
             | Self::ServerError { .. }
+            | Self::ConversationFails { .. }
             | Self::Redirected
             | Self::ModelUnknown
             | Self::NoTools
@@ -244,7 +254,7 @@ impl Detail {
         Self(kept)
     }
 
-    /// Returns the words, only for an operator who tests the endpoint.
+    /// Returns the words, only for an operator.
     pub fn for_operator(&self) -> Option<&str> {
         (!self.0.is_empty()).then_some(self.0.as_str())
     }
@@ -317,14 +327,15 @@ impl Failure {
             Fault::RateLimited { retry_after } => format!("has reached its rate limit{}", when_again(retry_after)),
             Fault::Overloaded { retry_after } => format!("is overloaded{}", when_again(retry_after)),
             Fault::ServerError { status, .. } => format!("had an internal error (status {status}): try again later"),
+            Fault::ConversationFails { .. } | Fault::BadCall => self.failed_conversation(),
             Fault::Redirected => {
                 "answered with a redirect, which is never followed: give it the new base URL".to_owned()
             }
             Fault::ModelUnknown => format!("does not know the model `{}`, or its base URL is wrong", self.model),
             Fault::NoTools => format!("has a model without support for tools (`{}`): give it another model", self.model),
             Fault::ContextTooLong => self.too_long(),
-            Fault::BadRequest(status) => format!("refused the request (status {status}): {test} shows what it says"),
-            Fault::Malformed => format!("gave an answer that cannot be read: try {test}"),
+            Fault::BadRequest(status) => format!("refused the request (status {status}): {}", self.shows_words()),
+            Fault::Malformed => format!("gave an answer that cannot be read: {}", self.shows_words()),
             Fault::UnclearCalls => UNCLEAR_CALLS.to_owned(),
             Fault::TooLarge => "gave an answer over the limit, which was discarded".to_owned(),
             Fault::Truncated => {
@@ -346,6 +357,32 @@ impl Failure {
              llama.cpp, `--max-model-len` at vLLM), or run `ironctl model set {} --context TOKENS` with the tokens that its model reads",
             self.endpoint
         )
+    }
+
+    /// Returns the command that shows the words of the server. Its test is a small request, so it says nothing about a refusal that
+    /// depends on the conversation.
+    fn shows_words(&self) -> String {
+        let name = &self.endpoint;
+        match self.detail.for_operator() {
+            Some(_) => format!("`ironctl model show {name}` shows what it said"),
+            None => format!("try `ironctl model test {name}`"),
+        }
+    }
+
+    /// Returns the failure of one conversation, and what helps.
+    fn failed_conversation(&self) -> String {
+        let (name, shows) = (&self.endpoint, self.shows_words());
+        match self.fault {
+            Fault::BadCall => {
+                format!(
+                    "refused a call that its own model made, twice: ask in other words, or give it another model; {shows}"
+                )
+            }
+            _ => format!(
+                "fails with this conversation, and answers a shorter one or another: begin a new conversation with `/new`, or set \
+                 what its model reads with `ironctl model set {name} --context TOKENS`; {shows}"
+            ),
+        }
     }
 
     /// Returns the problem with the key, and the remedy if the name of the key is known.
@@ -417,7 +454,7 @@ mod tests {
             key: Some("openai-key".into()),
             fault,
             tries: 1,
-            detail: Detail::new("what it said", None),
+            detail: Detail::new("words of its server", None),
         }
     }
 
@@ -429,15 +466,22 @@ mod tests {
         let unanswered = [F::Closed, F::Silent, F::Stalled, F::Late, F::Cut];
         let of_keys = [F::NoKey, F::KeyUnreadable, F::KeyUnusable, F::KeyWanted, F::KeyRefused, F::NoCredit];
         let busy = [F::RateLimited { retry_after: second }, F::Overloaded { retry_after: None }];
-        let refused = [F::ServerError { status: 500, retry_after: None }, F::Redirected, F::ModelUnknown, F::NoTools];
+        let refused = [
+            F::ServerError { status: 500, retry_after: None },
+            F::ConversationFails { status: 500 },
+            F::BadCall,
+            F::Redirected,
+            F::ModelUnknown,
+            F::NoTools,
+        ];
         let unfit = [F::ContextTooLong, F::BadRequest(400), F::Malformed, F::TooLarge, F::Truncated, F::Withheld];
         let own = [F::Script, F::OverCeiling];
         for fault in [&unreached[..], &unanswered, &of_keys, &busy, &refused, &unfit, &own].concat() {
             let failed = Failed { failures: vec![failure(fault)], usage: Usage::default() };
             let sentence = failed.sentence();
-            assert!(sentence.contains("`local`") && !sentence.contains("what it said"), "{sentence}");
+            assert!(sentence.contains("`local`") && !sentence.contains("words of its server"), "{sentence}");
             assert!(!sentence.ends_with('.'), "{sentence}");
-            assert!(!format!("{failed:?}").contains("what it said"));
+            assert!(!format!("{failed:?}").contains("words of its server"));
             assert!(fault.code().bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'));
         }
         let key = failure(Fault::KeyRefused).sentence();

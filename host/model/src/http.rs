@@ -136,12 +136,6 @@ impl Answer {
         self.response.headers()
     }
 
-    /// Returns whether the content type is a stream of events.
-    pub fn is_stream(&self) -> bool {
-        let kind = self.headers().get("content-type").and_then(|kind| kind.to_str().ok());
-        kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
-    }
-
     /// Sets the longest pause between two bytes for the rest of the body.
     pub const fn wait_at_most(&mut self, idle: Duration) {
         self.timeouts.idle = idle;

@@ -12,6 +12,7 @@ mod assembly;
 mod attached;
 mod attempt;
 pub mod backoff;
+mod bad_call;
 mod breaker;
 mod call_pieces;
 pub mod context_size;
@@ -29,12 +30,14 @@ mod prices;
 pub mod profile;
 pub mod quirks;
 pub mod reach;
+mod reading;
 mod reasoning;
 mod remote;
 mod render;
 mod request_digest;
 mod role_order;
 pub mod scripted;
+mod server_errors;
 mod size;
 mod spec;
 pub mod stated_context;
@@ -253,6 +256,8 @@ pub struct Answered {
     pub output: Output,
     /// Name of the endpoint that answered: the first of the chain that could.
     pub endpoint: String,
+    /// The failures of the endpoints before it.
+    pub failures: Vec<fault::Failure>,
     /// Usage, failed attempts included.
     pub usage: Usage,
     /// The tokens of the prompt, as the provider counted them for this output.

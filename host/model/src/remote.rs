@@ -7,26 +7,30 @@ use super::assembly::{Assembly, TokenCounts};
 use super::attached::endpoint_digest;
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::backoff::{Backoff, Jitter};
+use super::bad_call;
 use super::breaker::Breaker;
-use super::endpoint_quirks::EndpointQuirks;
 use super::context_size::is_end_of_context;
+use super::endpoint_quirks::EndpointQuirks;
 use super::error_body::{Complaint, ErrorBody, retry_after};
 use super::fault::{Detail, Failure, Fault};
-use super::http::{Answer, Connections, EVENT_BYTES_MAX, HttpRequest, STREAM_BYTES_MAX, Timeouts};
-use super::openai::{self, RequestOptions, Step};
+use super::http::{Answer, Connections, HttpRequest, Timeouts};
+use super::openai::{self, RequestOptions};
 use super::prices::Prices;
 use super::quirks::{KeyHeader, Values};
+use super::reading::{self, Protocol};
+use super::server_errors::{self, Meaning, ServerErrors};
 use super::spec::{Kind, Spec};
 use super::stated_context::Question;
 use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated, written_calls};
 use ironclaw_contract::seam::socket::Purpose;
-use ironclaw_text::events::{Events, TooLarge};
 use ironclaw_text::secret::SecretText;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use url::Url;
 
 /// The longest backoff between two attempts.
@@ -35,10 +39,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(20);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 /// The longest requested wait that the host obeys if it can ask another endpoint instead.
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(2);
-/// Longest wait for the usage after the end of an answer, for servers that do not close the stream.
-const USAGE_WAIT: Duration = Duration::from_secs(2);
-/// Longest wait for the end of the body after the last event; after it, the connection is not reused.
-const CLOSE_WAIT: Duration = Duration::from_millis(100);
 /// Highest count of tokens for one request that the host accepts.
 const TOKENS_MAX: u64 = 1_000_000_000;
 /// Models in a listing.
@@ -51,15 +51,12 @@ pub struct Remote {
     url: Url,
     models: Url,
     pub quirks: EndpointQuirks,
+    server_errors: ServerErrors,
+    /// Lines of its answers that were no part of them.
+    skipped_lines: AtomicU64,
     connections: Arc<Connections>,
     config: Arc<Config>,
     pub breaker: Breaker,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Protocol {
-    Chat,
-    Messages,
 }
 
 struct Completed {
@@ -98,6 +95,8 @@ impl Remote {
             url: api_url(base, protocol, action),
             models: api_url(base, protocol, "models"),
             quirks: EndpointQuirks::new(spec),
+            server_errors: ServerErrors::default(),
+            skipped_lines: AtomicU64::new(0),
             connections,
             breaker: Breaker::new(config.failures_max, rest),
             config,
@@ -113,21 +112,20 @@ impl Remote {
         budget: &mut AttemptBudget<'_>,
         limits: AttemptLimits,
     ) -> Result<Output, Failure> {
+        let request = server_errors::Request::new(prompt);
         let (mut tries, mut output_tokens_max, mut turned) = (0, limits.output_tokens_max, Values::default());
+        let (mut prompt, mut internal_errors) = (Cow::Borrowed(prompt), 0);
         loop {
             tries += 1;
             budget.tries_left = budget.tries_left.saturating_sub(1);
             budget.draft.begin();
             let asked = self.quirks.options(spec, turned, output_tokens_max);
-            let broken = match self.attempt(spec, key, prompt, budget, limits, asked).await {
-                Ok(Completed { output, took, counted, is_whole }) => {
-                    // An output that reached the deadline does not prove that the endpoint works.
-                    if is_whole {
-                        self.breaker.succeeded();
+            let broken = match self.attempt(spec, key, &prompt, budget, limits, asked).await {
+                Ok(completed) => {
+                    if completed.is_whole {
                         self.quirks.answered(&turned);
                     }
-                    (budget.usage, budget.counted) = (budget.usage.plus(took), counted);
-                    return Ok(output);
+                    return Ok(self.completed(completed, request, budget));
                 }
                 Err(broken) => broken,
             };
@@ -138,18 +136,58 @@ impl Remote {
                 (tries, budget.tries_left) = (tries - 1, budget.tries_left + 1);
                 continue;
             }
-            let fault = broken.fault;
+            internal_errors += u32::from(is_internal(broken.fault));
+            let (fault, is_repeated) = self.meaning(broken.fault, internal_errors, request);
             if fault.is_endpoint_failure() {
                 self.breaker.failed(Instant::now());
             }
-            let wait = self.wait(fault, self.pause(tries), budget, limits).filter(|_| tries < limits.tries);
+            let detail = Detail::new(&broken.words, key.map(SecretText::expose));
+            let is_first_bad_call = fault == Fault::BadCall && matches!(prompt, Cow::Borrowed(_));
+            let wait = match is_first_bad_call {
+                true => Some(Duration::ZERO).filter(|_| budget.tries_left > 0 && Instant::now() < budget.until),
+                false => self.wait(fault, self.pause(tries), budget, limits),
+            };
+            let wait = wait.filter(|_| tries < limits.tries && !is_repeated);
             // Each attempt is a request that may cost money.
-            let wait = wait.filter(|_| budget.has_room(spec.estimate(prompt)));
+            let wait = wait.filter(|_| budget.has_room(spec.estimate(&prompt)));
             let Some(wait) = wait else {
-                let detail = Detail::new(&broken.words, key.map(SecretText::expose));
+                if is_internal(broken.fault) {
+                    self.server_errors.failed(request);
+                }
                 return Err(failure(spec, fault, tries, detail));
             };
+            if is_first_bad_call {
+                prompt = Cow::Owned(bad_call::with_reason(&prompt, &detail));
+            }
             sleep(wait).await;
+        }
+    }
+
+    fn completed(
+        &self,
+        completed: Completed,
+        request: server_errors::Request,
+        budget: &mut AttemptBudget<'_>,
+    ) -> Output {
+        let Completed { output, took, counted, is_whole } = completed;
+        // An output that reached the deadline does not prove that the endpoint works.
+        if is_whole {
+            self.breaker.succeeded();
+            self.server_errors.passed(request);
+        }
+        (budget.usage, budget.counted) = (budget.usage.plus(took), counted);
+        output
+    }
+
+    /// Returns the fault after this number of internal errors in one request, and whether more attempts are of no use.
+    fn meaning(&self, fault: Fault, internal_errors: u32, request: server_errors::Request) -> (Fault, bool) {
+        if !is_internal(fault) || internal_errors < 2 {
+            return (fault, false);
+        }
+        match self.server_errors.meaning(request) {
+            Meaning::Server => (fault, false),
+            Meaning::Repeated => (fault, true),
+            Meaning::Conversation => (Fault::ConversationFails { status: server_errors::INTERNAL }, true),
         }
     }
 
@@ -226,11 +264,9 @@ impl Remote {
     ) -> Result<Completed, FailedAttempt> {
         let (answer, sent) = self.request(spec, key, prompt, budget, limits, options).await?;
         let mut assembly = Assembly::new(budget.draft).bound_to(spec);
-        let read = if answer.is_stream() {
-            self.read_stream(answer, &mut assembly, key.is_some()).await
-        } else {
-            self.read_whole(answer, &mut assembly, key.is_some()).await
-        };
+        let mut skipped = 0;
+        let read = reading::read(answer, self.protocol, &mut assembly, key.is_some(), &mut skipped).await;
+        self.note_skipped(&spec.name, skipped);
         let (has_begun, counted, received) = (assembly.has_begun(), assembly.counted, assembly.bytes());
         let has_ended = assembly.has_ended();
         let took = usage(spec.prices, counted, sent, received);
@@ -262,6 +298,17 @@ impl Remote {
         })?;
         output.has_written_call = output.calls.is_empty() && written_calls::is_in(&output.text, &prompt.tools);
         Ok(Completed { output, took, counted: counted.input, is_whole: true })
+    }
+
+    /// Counts skipped lines, and logs the first ones. The log has no word of them.
+    fn note_skipped(&self, name: &str, lines: u64) {
+        if lines > 0 && self.skipped_lines.fetch_add(lines, Ordering::Relaxed) == 0 {
+            tracing::info!(
+                model = name,
+                lines,
+                "an answer of a model had lines that are no part of it; this is logged once"
+            );
+        }
     }
 
     /// Sends one request. Returns its successful answer before the body is read, and the number of bytes for an estimate of the tokens sent.
@@ -304,85 +351,6 @@ impl Remote {
         Err(broken)
     }
 
-    async fn read_whole(
-        &self,
-        mut answer: Answer,
-        assembly: &mut Assembly<'_>,
-        has_key: bool,
-    ) -> Result<(), (Fault, String)> {
-        let without_words = |fault| (fault, String::new());
-        let body = answer.whole().await.map_err(without_words)?;
-        let json::Parsed { value: body, has_doubled_key } = json::read_answer(body).await?;
-        if let Some(error) = ErrorBody::in_answer(&body) {
-            return Err((error.fault_inside(has_key), error.words));
-        }
-        let read = match self.protocol {
-            Protocol::Chat => openai::whole(&body, assembly),
-            Protocol::Messages => anthropic::whole(&body, assembly),
-        };
-        assembly.end_event(has_doubled_key);
-        read.map_err(without_words)
-    }
-
-    async fn read_stream(
-        &self,
-        mut answer: Answer,
-        assembly: &mut Assembly<'_>,
-        has_key: bool,
-    ) -> Result<(), (Fault, String)> {
-        let without_words = |fault| (fault, String::new());
-        let mut events = Events::new(EVENT_BYTES_MAX);
-        loop {
-            while let Some(event) = events.pop() {
-                let data = match str::from_utf8(&event.data) {
-                    Ok(data) => data,
-                    Err(_) if assembly.has_ended() => return Ok(()),
-                    Err(_) => return Err(without_words(Fault::Malformed)),
-                };
-                if self.take_event(data, assembly, has_key)? == Step::Done {
-                    // A connection is reusable only after its body is read to the end.
-                    let _ = timeout(CLOSE_WAIT, answer.piece(STREAM_BYTES_MAX)).await;
-                    return Ok(());
-                }
-            }
-            if assembly.has_ended() {
-                answer.wait_at_most(USAGE_WAIT);
-            }
-            let taken = match answer.piece(STREAM_BYTES_MAX).await {
-                Ok(Some(piece)) => events.push(&piece).map_err(|TooLarge| Fault::TooLarge),
-                Ok(None) => return Ok(()),
-                Err(fault) => Err(fault),
-            };
-            match taken {
-                Ok(()) => {}
-                // The answer is whole; only the usage is missing.
-                Err(_) if assembly.has_ended() => return Ok(()),
-                Err(fault) => return Err(without_words(fault)),
-            }
-        }
-    }
-
-    /// Reads one event and parses it once: it is an error or the next piece of the answer.
-    fn take_event(&self, data: &str, assembly: &mut Assembly<'_>, has_key: bool) -> Result<Step, (Fault, String)> {
-        let without_words = |fault| (fault, String::new());
-        if let Protocol::Chat = self.protocol
-            && openai::is_last(data, assembly)
-        {
-            return Ok(Step::Done);
-        }
-        let read = json::read_event(data.as_bytes());
-        let json::Parsed { value: body, has_doubled_key } = read.map_err(|(fault, _)| without_words(fault))?;
-        if let Some(error) = ErrorBody::in_answer(&body) {
-            return Err((error.fault_inside(has_key), error.words));
-        }
-        let step = match self.protocol {
-            Protocol::Chat => openai::event(&body, assembly),
-            Protocol::Messages => anthropic::event(&body, assembly),
-        };
-        assembly.end_event(has_doubled_key);
-        step.map_err(without_words)
-    }
-
     fn idle(&self) -> Duration {
         Duration::from_millis(u64::from(self.config.idle_ms))
     }
@@ -419,6 +387,11 @@ impl Remote {
         headers.insert(name, value);
         Ok(headers)
     }
+}
+
+/// Returns whether the server had an internal error without a better name, and requested no wait.
+fn is_internal(fault: Fault) -> bool {
+    fault == Fault::ServerError { status: server_errors::INTERNAL, retry_after: None }
 }
 
 fn without_detail(fault: Fault) -> FailedAttempt {

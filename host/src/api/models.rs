@@ -400,10 +400,14 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
         | Fault::PublicPlain
         | Fault::Untrusted
         | Fault::Redirected => format!("check the address {place}, and that a server for this API listens there"),
-        Fault::ModelUnknown | Fault::NoTools | Fault::ContextTooLong => {
+        Fault::ModelUnknown | Fault::NoTools | Fault::BadCall | Fault::ContextTooLong => {
             format!("check the model {model:?} and the address {place}")
         }
-        Fault::NoCredit | Fault::RateLimited { .. } | Fault::Overloaded { .. } | Fault::ServerError { .. } => {
+        Fault::NoCredit
+        | Fault::RateLimited { .. }
+        | Fault::Overloaded { .. }
+        | Fault::ServerError { .. }
+        | Fault::ConversationFails { .. } => {
             format!("the server at {place} cannot answer now: try again later")
         }
         Fault::Absent

@@ -5,21 +5,24 @@ use regex::Regex;
 use std::sync::LazyLock;
 
 /// Words of a refusal because of the size, in lower case.
-const REFUSALS: [&str; 27] = [
+const REFUSALS: [&str; 35] = [
     "cannot exceed max context",
     "context length exceeded",
     "context length of only",
     "context limit",
     "context window",
     "context_length_exceeded",
+    "contextwindowexceeded",
     "current length is",
+    "exceed context limit",
     "exceed_context_size",
+    "exceeded model token limit",
     "exceeds context length",
     "exceeds the available context size",
-    "exceeds the context length",
-    "exceeds the maximum number of tokens allowed",
-    "exceeded model token limit",
+    "exceeds the context",
+    "exceeds the maximum number of tokens",
     "input is too long",
+    "input length and `max_tokens` exceed",
     "input length exceeds",
     "longer than the model's context length",
     "max_new_tokens` must be <=",
@@ -33,7 +36,12 @@ const REFUSALS: [&str; 27] = [
     "prompt is too long",
     "range of input length should be",
     "reached context length",
+    "request too large",
+    "request_too_large",
+    "string_above_max_length",
     "tokens in the prompt cannot exceed",
+    "too many tokens in the prompt",
+    "too many total text bytes",
 ];
 
 /// The places of the number of tokens that a model reads, in words in lower case. The first that is found counts.

@@ -1,0 +1,209 @@
+//! The words by which servers name a fault, in lower case.
+//!
+//! Each text is so narrow that no other fault has it. See [`super`].
+
+/// The model, or its server, takes no tools.
+pub(super) const NO_TOOLS: &[&str] = &[
+    "does not support tools",
+    "does not support function calling",
+    "does not support tool",
+    "support tool use",
+    "requires --jinja",
+    "requires --enable-auto-tool-choice",
+    "tool use is not supported",
+];
+
+/// The server cannot read a call that its own model made.
+pub(super) const BAD_CALL: &[&str] = &[
+    "tool_use_failed",
+    "failed_generation",
+    "failed to call a function",
+    "error parsing tool call",
+    "failed to parse tool call",
+    "failed to parse tool_call",
+    "error in extracting tool call",
+    "error extracting tool call",
+    "invalid tool call generated",
+    "tool call parsing failed",
+    "tool call validation failed",
+    "failed to parse input at pos",
+    "malformed_function_call",
+    "malformed_tool_call",
+    "malformed function call",
+    "malformed tool call",
+    "model produced invalid",
+    "model generated invalid",
+    "failed to generate tool call",
+    "failed to generate a tool call",
+    "hermes tool parser",
+];
+
+/// A call of a model.
+pub(super) const CALL: &[&str] = &["tool call", "tool_call", "toolcall", "function call", "function_call"];
+/// What a server does with a call that it cannot read.
+pub(super) const UNREAD: &[&str] = &["parse", "parsing", "malformed", "invalid json", "valid json", "unterminated"];
+/// The conversation that was sent: a complaint about it is none about a new call.
+pub(super) const SENT: &[&str] = &["messages[", "messages.", "in messages", "\"messages\"", "tool_call_id"];
+
+/// The account is used up.
+pub(super) const CREDIT: &[&str] = &[
+    "insufficient_quota",
+    "credit balance is too low",
+    "insufficient balance",
+    "insufficient_balance",
+    "insufficient credit",
+    "insufficient_credit",
+    "insufficient funds",
+    "not enough credit",
+    "requires more credits",
+    "out of credits",
+    "no credits",
+    "used all available credits",
+    "spending limit",
+    "billing_hard_limit",
+    "billing hard limit",
+    "billing_not_active",
+    "billing_error",
+    "payment required",
+    "arrearage",
+    "exceeded_current_quota",
+];
+
+/// The provider's filter refused the prompt or the answer.
+pub(super) const FILTER: &[&str] = &[
+    "content_filter",
+    "content filter",
+    "content_policy",
+    "content policy",
+    "content management policy",
+    "responsibleaipolicy",
+    "contentpolicyviolation",
+    "prohibited_content",
+    "blocked by safety",
+    "safety system",
+    "content_moderation",
+    "requires moderation",
+    "data_inspection_failed",
+    "guardrail",
+];
+
+/// The key is refused or missing.
+pub(super) const KEY: &[&str] = &[
+    "invalid api key",
+    "invalid api-key",
+    "invalid_api_key",
+    "invalidapikey",
+    "incorrect api key",
+    "incorrect_api_key",
+    "api key not valid",
+    "api_key_invalid",
+    "api key expired",
+    "api_key_expired",
+    "api key is invalid",
+    "api key provided",
+    "provide an api key",
+    "no api key",
+    "missing api key",
+    "invalid x-api-key",
+    "invalid subscription key",
+    "no auth credentials",
+    "no cookie auth credentials",
+    "authentication_error",
+    "authenticationerror",
+    "authentication fails",
+    "unauthenticated",
+    "unrecognizedclientexception",
+    "invalidsignatureexception",
+    "expiredtokenexception",
+    "invalid api token",
+    "invalid bearer token",
+    "security token included in the request is invalid",
+];
+
+/// The rate limit is reached.
+pub(super) const RATE: &[&str] = &[
+    "rate_limit",
+    "rate limit",
+    "rate-limit",
+    "ratelimit",
+    "call volume quota",
+    "too many requests",
+    "too_many_requests",
+    "throttlingexception",
+    "throttled",
+    "resource_exhausted",
+    "resource exhausted",
+    "requests per minute",
+    "tokens per minute",
+    "quota exceeded",
+];
+
+/// The server has too much to do, or its model is not loaded yet.
+pub(super) const OVERLOAD: &[&str] = &[
+    "overloaded",
+    "at capacity",
+    "over capacity",
+    "no capacity",
+    "capacity exceeded",
+    "server is busy",
+    "server busy",
+    "model is busy",
+    "engine is busy",
+    "temporarily unavailable",
+    "loading model",
+    "model is loading",
+    "currently loading",
+    "no healthy upstream",
+    "no available server",
+    "no instances available",
+    "modelnotreadyexception",
+    "serviceunavailableexception",
+    "high demand",
+];
+
+/// The model does not exist.
+pub(super) const MODEL: &[&str] = &[
+    "model_not_found",
+    "modelnotfound",
+    "is not a valid model",
+    "invalid model",
+    "invalid_model",
+    "model not found",
+    "model not exist",
+    "deploymentnotfound",
+    "unknown model",
+    "unknown_model",
+    "model identifier is invalid",
+    "no models loaded",
+];
+
+/// Types and codes that mean a status, for bodies that came with status 200.
+const STATUSES: [(&str, u16); 20] = [
+    ("invalid_request_error", 400),
+    ("invalid_argument", 400),
+    ("failed_precondition", 400),
+    ("validationexception", 400),
+    ("badrequesterror", 400),
+    ("authentication_error", 401),
+    ("unauthenticated", 401),
+    ("permission_error", 403),
+    ("permission_denied", 403),
+    ("accessdeniedexception", 403),
+    ("not_found_error", 404),
+    ("not_found", 404),
+    ("resourcenotfoundexception", 404),
+    ("modeltimeoutexception", 408),
+    ("request_too_large", 413),
+    ("rate_limit_error", 429),
+    ("service_unavailable", 503),
+    ("unavailable", 503),
+    ("overloaded_error", 529),
+    ("api_error", 500),
+];
+
+/// Returns the status that a type or a code of an error means.
+pub(super) fn status(recognised: &str) -> Option<u16> {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words: Vec<&str> = recognised.split(|letter: char| !is_word(letter)).collect();
+    STATUSES.iter().find(|(word, _)| words.contains(word)).map(|(_, status)| *status)
+}
