@@ -444,6 +444,9 @@ pub struct Why {
     /// The failure of the last request to a model, if it is the reason why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<ModelFailure>,
+    /// The words of the endpoints that gave no answer in its turn, newest first; for owners and admins only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<EndpointWords>,
     /// The occurrence of a schedule that sent the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub occurrence: Option<OccurrenceOf>,

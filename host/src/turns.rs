@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod calls;
 pub mod context;
+pub mod endpoint_words;
 pub mod items;
 pub mod memories;
 pub mod open_turns;

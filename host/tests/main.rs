@@ -65,6 +65,7 @@ mod e2e {
     mod model_answers;
     mod model_recordings;
     mod model_retries;
+    mod model_words;
     pub(crate) mod models;
     mod modes;
     mod mounts;

@@ -3,6 +3,7 @@
 //! Never holds a stored key: an endpoint names the secret. See [`crate::operator::Secret`].
 
 use super::secret::SecretValue;
+use crate::ids::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -108,6 +109,12 @@ pub struct ModelDetails {
     /// Its quirks.
     #[serde(default)]
     pub quirks: Vec<ModelQuirk>,
+    /// What the host learned about the size of its context; absent if that is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub small_context: Option<SmallContext>,
+    /// Its last words when it gave no answer, newest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_words: Vec<EndpointWords>,
 }
 
 /// A model endpoint.
@@ -150,6 +157,25 @@ pub struct Model {
     /// The time of its addition, RFC 3339; absent for the built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
+}
+
+/// The words of an endpoint that gave no answer: of its provider, or of the connection to it. They are not the host's, and they have no
+/// key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct EndpointWords {
+    /// Name of the endpoint.
+    pub endpoint: String,
+    /// RFC 3339.
+    pub at: String,
+    /// The code of its fault: `bad_request`, `key_refused` …
+    pub code: String,
+    /// The session of the request.
+    pub session_id: SessionId,
+    /// The turn of the request.
+    pub turn_id: TurnId,
+    /// At most 500 characters, without those that control a terminal.
+    pub words: String,
 }
 
 /// `POST /v1/models`: a new endpoint. The host tests it before it keeps it.

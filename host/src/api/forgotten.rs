@@ -57,6 +57,7 @@ pub async fn why(api: &Api, person: &Person, message: &str) -> Result<Option<Why
         stages: found.stages,
         progress: Vec::new(),
         failure: None,
+        words: Vec::new(),
         occurrence: None,
         chain: Vec::new(),
         summary,

@@ -3,6 +3,8 @@
 use super::handler::Api;
 use crate::turns::context::reading;
 use ironclaw_contract::operator::SmallContext;
+use ironclaw_model::endpoint::Spec;
+use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
 use std::sync::Arc;
 
@@ -12,18 +14,22 @@ pub async fn all(api: &Api, warnings: &mut Vec<String>) -> Result<Vec<SmallConte
     let found = api.record.state.read(move |tx| {
         let (mut found, endpoints) = (Vec::new(), models.current());
         for spec in endpoints.names().filter_map(|name| endpoints.get(name)).map(|endpoint| &endpoint.spec) {
-            if let Some(size) = reading::learned(tx, spec)? {
-                found.push(SmallContext {
-                    model: spec.name.clone(),
-                    tokens: size.tokens,
-                    sentence: reading::sentence(spec, &size),
-                    learned_at: ironclaw_ledger::rfc3339(size.learned_at),
-                });
-            }
+            found.extend(learned(tx, spec)?);
         }
         Ok::<_, Error>(found)
     });
     let found = found.await?;
     warnings.extend(found.iter().map(|small| small.sentence.clone()));
     Ok(found)
+}
+
+/// Returns what the host learned about the context of an endpoint.
+pub fn learned(tx: &ReadTx<'_>, spec: &Spec) -> Result<Option<SmallContext>, Error> {
+    let size = reading::learned(tx, spec)?;
+    Ok(size.map(|size| SmallContext {
+        model: spec.name.clone(),
+        tokens: size.tokens,
+        sentence: reading::sentence(spec, &size),
+        learned_at: ironclaw_ledger::rfc3339(size.learned_at),
+    }))
 }

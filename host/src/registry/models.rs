@@ -15,6 +15,7 @@ use ironclaw_model::endpoint::{EndpointSettings, Kind, Prices, Spec};
 use ironclaw_model::{check_url, scripted};
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::endpoint_words;
 use ironclaw_store::tables::facts::{self, Fact};
 use ironclaw_store::tables::models::{self as table, Model};
 use ironclaw_text::excerpt::{quoted, start};
@@ -328,6 +329,7 @@ pub fn remove(tx: &mut WriteTx<'_>, name: &str, by: PersonId) -> Result<(), Deni
         return in_use(format!("model endpoint {name} is the fallback of {}", behind.join(", ")), hint);
     }
     table::delete(tx, name)?;
+    endpoint_words::delete_of_endpoint(tx, name)?;
     Entry::new(LedgerEvent::ModelRemoved).with("name", name).with("by", by).append(tx)?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::sessions::NewSession;
-use ironclaw_store::tables::{deliveries, items, messages, questions, requests, sessions, turns};
+use ironclaw_store::tables::{deliveries, endpoint_words, items, messages, questions, requests, sessions, turns};
 use ironclaw_text::excerpt::quoted;
 use std::fmt::Display;
 
@@ -172,6 +172,7 @@ pub fn erase(tx: &mut WriteTx<'_>, id: SessionId, by: PersonId) -> Result<Vec<St
     let questions = questions::delete_of_session(tx, id)?.into_iter().map(|question| question.to_string());
     sessions::delete_outbound_rows_of(tx, id)?;
     deliveries::delete_of(tx, id)?;
+    endpoint_words::delete_of_session(tx, id)?;
     // The ids of its events stay, so that a repeated event makes no new session. The digests of their text do not.
     sessions::delete_event_digests_of(tx, id)?;
     Ok(requests.chain(questions).collect())

@@ -47,3 +47,17 @@ CREATE TABLE context_sizes (
   answers INTEGER NOT NULL,          -- that agree
   learned_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+-- The last words of model endpoints that gave no answer, sealed with the content key of the session. A few for each endpoint.
+CREATE TABLE endpoint_words (
+  ordinal INTEGER PRIMARY KEY,
+  id TEXT NOT NULL,
+  endpoint TEXT NOT NULL,
+  session_id TEXT NOT NULL REFERENCES sessions (id),
+  turn_id TEXT NOT NULL,
+  at INTEGER NOT NULL,      -- milliseconds since the epoch
+  code TEXT NOT NULL,       -- the code of the fault
+  sealed BLOB NOT NULL
+);
+CREATE INDEX endpoint_words_by_endpoint ON endpoint_words (endpoint, ordinal);
+CREATE INDEX endpoint_words_by_turn ON endpoint_words (turn_id);
+CREATE INDEX endpoint_words_by_session ON endpoint_words (session_id);

@@ -12,6 +12,7 @@ pub mod channels;
 pub mod context_sizes;
 pub mod deliveries;
 pub mod destinations;
+pub mod endpoint_words;
 pub mod facts;
 pub mod groups;
 pub mod items;

@@ -86,7 +86,17 @@ fn rows(db: &Connection) -> String {
 fn check_nothing_left(home: &Path, session: SessionId, needles: &[Needle]) {
     assert!(!home.join("sessions").join(session.to_string()).exists(), "the directory of the session is gone");
     let db = record::open(home);
-    for table in ["items", "summaries", "memories", "messages", "turns", "calls", "outbound_rows", "deliveries"] {
+    for table in [
+        "items",
+        "summaries",
+        "memories",
+        "messages",
+        "turns",
+        "calls",
+        "outbound_rows",
+        "deliveries",
+        "endpoint_words",
+    ] {
         let left = record::count(&db, &format!("SELECT count(*) FROM {table} WHERE session_id = '{session}'"));
         assert_eq!(left, 0, "{table}");
     }

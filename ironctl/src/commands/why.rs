@@ -10,7 +10,9 @@ use crate::at::At;
 use crate::clock;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallRequest, CallStage, ChainLink, QuestionWhy, RequestReason, Why, routes};
+use ironclaw_contract::operator::{
+    CallRequest, CallStage, ChainLink, EndpointWords, QuestionWhy, RequestReason, Why, routes,
+};
 
 /// The host's alias for the newest message of the caller.
 pub const LAST: &str = "last";
@@ -137,6 +139,16 @@ pub fn stage_rows(stages: Vec<CallStage>) -> impl Iterator<Item = [String; 4]> {
     stages.into_iter().map(row)
 }
 
+/// Prints what endpoints said when they gave no answer, each as a quotation of the provider.
+pub fn endpoint_words(out: Output, all: &[EndpointWords]) -> Result<(), Error> {
+    for EndpointWords { endpoint, at, code, words, .. } in all {
+        let at = clock::date_and_time(at);
+        out.line(format!("words of the model endpoint {endpoint} at {at} ({code}), not of the host:"))?;
+        quotation(out, words).into_iter().try_for_each(|line| out.line(line))?;
+    }
+    Ok(())
+}
+
 /// Prints the stages as a table, then the notes of the agent's process and the summary.
 pub fn print(out: Output, why: Why) -> Result<(), Error> {
     let message = &why.message;
@@ -151,6 +163,7 @@ pub fn print(out: Output, why: Why) -> Result<(), Error> {
             |link: ChainLink| [link.hop.to_string(), link.agent, link.session.to_string(), link.message.to_string()];
         out.table(["HOP", "AGENT", "SESSION", "MESSAGE"], why.chain.into_iter().map(link))?;
     }
+    endpoint_words(out, &why.words)?;
     for note in &why.progress {
         out.prose(format!("note of the agent's process: {note}"))?;
     }

@@ -1,9 +1,12 @@
 //! One sample of every shape about secrets and model endpoints. Every value is fixed. See `operator`.
 
+use super::operator::session_id;
+use super::seam::id;
 use super::{Shape, shape, shape_by_bytes};
+use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::{
-    AgentModel, EndpointSettings, KeptModel, Model, ModelDetails, ModelKind, ModelPreset, ModelQuirk, NewModel,
-    NewSecret, NewSecretValue, Secret, SecretSource, SecretValue, SettingsOfModel, TestedModel,
+    AgentModel, EndpointSettings, EndpointWords, KeptModel, Model, ModelDetails, ModelKind, ModelPreset, ModelQuirk,
+    NewModel, NewSecret, NewSecretValue, Secret, SecretSource, SecretValue, SettingsOfModel, TestedModel,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -168,4 +171,16 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.tested_model", tested),
         shape("operator.agent_model", AgentModel { model: "openai".to_owned() }),
     ]
+}
+
+/// The words of an endpoint that gave no answer.
+pub(super) fn endpoint_words() -> EndpointWords {
+    EndpointWords {
+        endpoint: "openai".to_owned(),
+        at: AT.to_owned(),
+        code: "bad_request".to_owned(),
+        session_id: session_id(),
+        turn_id: id::<TurnId>("trn", 1),
+        words: "body.messages: field required".to_owned(),
+    }
 }

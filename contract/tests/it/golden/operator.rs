@@ -365,6 +365,7 @@ fn messages() -> Vec<Shape> {
         stages: vec![stage()],
         progress: vec!["msg_01ka0000000000000000000000 processing at 2026-11-21T10:00:00.000Z".to_owned()],
         failure: None,
+        words: vec![],
         chain: vec![link()],
         summary: "it was answered and the answer arrived".to_owned(),
     };
@@ -405,6 +406,7 @@ fn messages() -> Vec<Shape> {
                     code: "late".to_owned(),
                     message: "the model endpoint `m` did not finish its answer in time".to_owned(),
                 }),
+                words: vec![super::models::endpoint_words()],
                 ..why.clone()
             },
         ),

@@ -12,13 +12,15 @@ use crate::api::handler::{Answer, Api, Caller, Reply};
 use crate::api::schedules;
 use crate::api::status;
 use crate::channels::agent_messages::chain;
-use crate::turns::turn;
+use crate::registry::{Person, Role};
+use crate::turns::{endpoint_words, turn};
 use axum::Json;
 use axum::extract::Path;
 use ironclaw_contract::ids::MessageId;
-use ironclaw_contract::operator::{ChainLink, MessageView, ModelFailure, Receipt, Stage, Why};
+use ironclaw_contract::operator::{ChainLink, EndpointWords, MessageView, ModelFailure, Receipt, Stage, Why};
 use ironclaw_contract::seam::message::Status;
 use ironclaw_contract::seam::outbound::Progress;
+use std::sync::Arc;
 
 /// The sentence about an answer with a call as text.
 const WRITTEN_CALL: &str = "The model wrote a call of a tool as text, so nothing ran: give the agent another model, or let the server \
@@ -34,6 +36,7 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
     let stages = stages(&api, id, None).await?;
     let failure = failure(&api, &view).await?;
     let has_written_call = reasoning::has_written_call(&api, id).await?;
+    let words = words(&api, &person, &view).await?;
     let in_line = status::queue_position(&api, view.session_id);
     let summary = match in_line.filter(|_| view.status == Status::Queued) {
         Some(in_line) => format!("Its session is waiting {in_line}."),
@@ -49,7 +52,7 @@ pub async fn why(Caller { api, person, .. }: Caller, Path(message): Path<String>
     let occurrence = occurrence.map_err(|error: ironclaw_state::Error| Answer::from(error))?;
     let chain = api.state().read(move |tx| chain::links(tx, id)).await;
     let chain = chain.map_err(|error: ironclaw_state::Error| Answer::from(error))?.into_iter().map(link).collect();
-    Ok(Json(Why { message: view, stages, progress, failure, occurrence, chain, has_written_call, summary }))
+    Ok(Json(Why { message: view, stages, progress, failure, words, occurrence, chain, has_written_call, summary }))
 }
 
 fn link(link: chain::Link) -> ChainLink {
@@ -61,6 +64,13 @@ async fn failure(api: &Api, view: &MessageView) -> Result<Option<ModelFailure>, 
     let Some(turn) = view.turn_id.filter(|_| view.notice) else { return Ok(None) };
     let found = api.state().read(move |tx| turn::coded_failure(tx, turn)).await?;
     Ok(found.map(|failure| ModelFailure { code: failure.code, message: failure.words }))
+}
+
+/// Returns the words of the endpoints that gave no answer in the turn of a message; none for a member.
+async fn words(api: &Api, person: &Person, view: &MessageView) -> Result<Vec<EndpointWords>, Answer> {
+    let Some(turn) = view.turn_id.filter(|_| person.role.covers(Role::Admin)) else { return Ok(Vec::new()) };
+    let record = Arc::clone(&api.record);
+    Ok(api.state().read(move |tx| endpoint_words::for_turn(tx, &record.wrapping, turn)).await?)
 }
 
 /// Returns the progress notes of the sandbox about this message and its turn, verbatim.

@@ -4,8 +4,10 @@
 
 use super::{REFUSED, add_faults, change, check_may_set, one};
 use crate::api::handler::{Api, Body, Caller, Reply};
+use crate::api::small_contexts;
 use crate::registry::models::{self, settings};
 use crate::registry::people::note_refusal;
+use crate::turns::endpoint_words;
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::{Model, ModelDetails, ModelQuirk, SettingsOfModel};
@@ -13,17 +15,25 @@ use ironclaw_model::endpoint::Endpoints;
 use ironclaw_model::endpoint_quirks::InUse;
 use ironclaw_model::profile;
 use ironclaw_state::ReadTx;
+use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Denied;
 use std::sync::Arc;
 
 /// `GET /v1/models/{model}`
 pub async fn show(State(api): State<Api>, Path(model): Path<String>) -> Reply<ModelDetails> {
-    let show = move |tx: &ReadTx<'_>| {
-        models::known(tx, &model)?;
-        Ok::<_, Denied>(one(tx, &model)?)
+    Ok(Json(look(&api, model).await?))
+}
+
+async fn look(api: &Api, model: String) -> Result<ModelDetails, Denied<Error>> {
+    let (record, endpoints) = (Arc::clone(&api.record), api.models.current());
+    let look = move |tx: &ReadTx<'_>| {
+        models::known(tx, &model).map_err(Denied::<Error>::from)?;
+        let shown = details(one(tx, &model).map_err(Error::from)?, &endpoints);
+        let small_context = endpoints.get(&model).map(|open| small_contexts::learned(tx, &open.spec)).transpose()?;
+        let last_words = endpoint_words::for_endpoint(tx, &record.wrapping, &model)?;
+        Ok(ModelDetails { small_context: small_context.flatten(), last_words, ..shown })
     };
-    let model = api.state().read(show).await?;
-    Ok(Json(details(model, &api.models.current())))
+    api.state().read(look).await
 }
 
 /// Returns all of one endpoint of the record, as it is open.
@@ -39,7 +49,7 @@ fn details(mut model: Model, endpoints: &Endpoints) -> ModelDetails {
         expires_at: quirk.expires_at().map(ironclaw_ledger::rfc3339),
     };
     let quirks = open.map(|open| open.quirks()).unwrap_or_default().into_iter().map(quirk).collect();
-    ModelDetails { model, profile, quirks }
+    ModelDetails { model, profile, quirks, small_context: None, last_words: Vec::new() }
 }
 
 /// `PATCH /v1/models/{model}`: sets or clears settings of an endpoint, which apply from the next request on.
@@ -48,15 +58,14 @@ pub async fn set(
     Path(model): Path<String>,
     Body(wanted): Body<SettingsOfModel>,
 ) -> Reply<ModelDetails> {
-    let changes = Arc::clone(&api.changes);
+    let (changes, named) = (Arc::clone(&api.changes), model.clone());
     let set = change(&api, move |tx| {
         let set = models::known(tx, &model).and_then(|()| {
             check_may_set(tx, &changes.settings().policy, &by, &model, true, false)?;
-            settings::set(tx, &model, wanted, by.id)?;
-            Ok(one(tx, &model)?)
+            settings::set(tx, &model, wanted, by.id)
         });
         set.map_err(|denied| denied.noted(|refusal| note_refusal(tx, REFUSED, by.id, refusal)).widen())
     });
-    let model = set.await?;
-    Ok(Json(details(model, &api.models.current())))
+    set.await?;
+    Ok(Json(look(&api, named).await?))
 }

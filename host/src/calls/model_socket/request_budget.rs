@@ -8,13 +8,14 @@ use crate::calls::model_socket::requests::{Answer, refuse};
 use crate::registry::Agent;
 use crate::turns::budget::{self, book};
 use crate::turns::context::Unanswered;
-use crate::turns::turn;
+use crate::turns::{endpoint_words, turn};
 use ironclaw_contract::ids::{SessionId, TurnId};
 use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::socket::RefusalCode;
 use ironclaw_ledger::Entry;
 use ironclaw_model::context_size::TooLong;
 use ironclaw_model::endpoint::Endpoint;
+use ironclaw_model::fault::Failure;
 use ironclaw_model::{Allowance, Answered, Prompt, Usage};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
@@ -32,23 +33,34 @@ pub(crate) struct Failed {
     pub(crate) took: Usage,
     /// The refusal because of its size, if that was the reason.
     pub(crate) too_long: Option<TooLong>,
+    /// The failure of each endpoint, with its words.
+    pub(crate) failures: Vec<Failure>,
 }
 
 impl Failed {
     /// Returns the failure of a request that was never sent and cost nothing.
     pub(crate) fn unasked(words: String, model: &str) -> Self {
-        Self { code: "unasked", words, model: model.to_owned(), took: Usage::default(), too_long: None }
+        Self::new("unasked", words, model.to_owned(), Usage::default())
+    }
+
+    /// Returns a failure without one of an endpoint.
+    pub(crate) const fn new(code: &'static str, words: String, model: String, took: Usage) -> Self {
+        Self { code, words, model, took, too_long: None, failures: Vec::new() }
     }
 
     /// Returns the failure of a request that every endpoint failed, with the use of attempts that may have begun an output.
     pub(crate) fn from_error(error: &ironclaw_model::Error, model: &str) -> Self {
-        let (code, took, too_long) = match error {
-            ironclaw_model::Error::Failed(failed) => (failed.code(), failed.usage, failed.too_long()),
+        let model = model.to_owned();
+        match error {
+            ironclaw_model::Error::Failed(failed) => Self {
+                too_long: failed.too_long(),
+                failures: failed.failures.clone(),
+                ..Self::new(failed.code(), error.sentence(), model, failed.usage)
+            },
             ironclaw_model::Error::Unreadable { .. }
             | ironclaw_model::Error::Script { .. }
-            | ironclaw_model::Error::Spec { .. } => ("unusable", Usage::default(), None),
-        };
-        Self { code, words: error.sentence(), model: model.to_owned(), took, too_long }
+            | ironclaw_model::Error::Spec { .. } => Self::new("unusable", error.sentence(), model, Usage::default()),
+        }
     }
 }
 
@@ -100,11 +112,12 @@ impl Server {
         // The cause may quote the request, so neither the log nor the ledger has it.
         tracing::warn!(session = %self.session, model = agent.model, why = failed.words, "a model gave no output");
         let (session, model) = (self.session, agent.model.clone());
-        let Failed { code, words, model: asked, took, .. } = failed;
-        let message = words.clone();
+        let Failed { code, words, model: asked, took, failures, .. } = failed;
+        let (message, key) = (words.clone(), Arc::clone(&self.key));
         let note = self.state().write(move |tx| {
             book::settle(tx, &booked, &asked, took)?;
             turn::note_failure(tx, turn, code, &words)?;
+            endpoint_words::note(tx, session, turn, &failures, &key)?;
             let entry = Entry::new(LedgerEvent::ModelFailed).session(session).turn(turn).with("model", model);
             entry.with("code", code).reason(&words).append(tx)?;
             Ok::<_, Error>(())

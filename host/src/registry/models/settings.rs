@@ -12,6 +12,7 @@ use ironclaw_model::quirks::{Quirk, Values};
 use ironclaw_model::scripted;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::context_sizes;
 use ironclaw_store::tables::models::{self as table, ObservedQuirk};
 use ironclaw_text::excerpt::quoted;
 use std::collections::BTreeMap;
@@ -127,6 +128,7 @@ pub fn set(tx: &mut WriteTx<'_>, name: &str, change: SettingsOfModel, by: Person
     table::set_settings(tx, name, &settings)?;
     if forgot {
         table::delete_observed(tx, name, None)?;
+        context_sizes::delete(tx, name)?;
     }
     Entry::new(LedgerEvent::ModelSettingsSet)
         .with("name", name)

@@ -5,7 +5,7 @@
 use crate::at::At;
 use crate::client::Client;
 use crate::clock;
-use crate::commands::usage;
+use crate::commands::{usage, why};
 use crate::failure::Error;
 use ironclaw_contract::operator::{Model, ModelDetails, ModelQuirk, routes};
 
@@ -17,11 +17,14 @@ pub async fn run(at: &At, client: &Client, name: &str) -> Result<(), Error> {
 pub fn print(at: &At, details: &ModelDetails) -> Result<(), Error> {
     at.out.json(details)?;
     at.out.table(["ENDPOINT", &details.model.name], rows(details))?;
-    if details.quirks.is_empty() {
-        return Ok(());
+    if !details.quirks.is_empty() {
+        at.out.line("")?;
+        at.out.table(["QUIRK", "VALUE", "FROM"], details.quirks.iter().map(quirk))?;
     }
-    at.out.line("")?;
-    at.out.table(["QUIRK", "VALUE", "FROM"], details.quirks.iter().map(quirk))
+    if let Some(small) = &details.small_context {
+        at.out.prose(&small.sentence)?;
+    }
+    why::endpoint_words(at.out, &details.last_words)
 }
 
 fn quirk(quirk: &ModelQuirk) -> [String; 3] {

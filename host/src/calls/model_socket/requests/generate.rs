@@ -14,6 +14,7 @@ use crate::registry::Agent;
 use crate::sessions::store::{self, Origin, ScheduleRuns};
 use crate::turns::calls::{self, LeftOut, ResultTarget};
 use crate::turns::context::{self, OutputBody, Reader, Unanswered};
+use crate::turns::endpoint_words;
 use crate::turns::items::{self, NewItem};
 use crate::turns::memories::{self, Found};
 use crate::turns::open_turns::OpenTurns;
@@ -206,8 +207,7 @@ impl Server {
         let (bytes, count) = (output.text.len() + calls, output.calls.len());
         let too_much = |words: String| {
             let words = format!("the model endpoint `{}` gave {words}", answered.endpoint);
-            let (model, took) = (answered.endpoint.clone(), answered.usage);
-            Failed { code: "too_large", words, model, took, too_long: None }
+            Failed::new("too_large", words, answered.endpoint.clone(), answered.usage)
         };
         if bytes > BODY_BYTES_MAX {
             return Err(too_much(format!("an output of {bytes} bytes, over the limit of {BODY_BYTES_MAX}")));
@@ -235,6 +235,7 @@ impl Server {
                 let open = open_turn(tx, &shared.turns.deadlines, session, turn)?;
                 turn::clear_failure(tx, turn)?;
                 let Prepared { agent, labels, facts, request, .. } = prepared;
+                endpoint_words::note(tx, session, turn, &answered.failures, &key)?;
                 let Answered { output, endpoint, usage, .. } = answered;
                 let of_output = labels.clone();
                 let limits = shared.turns.config();
@@ -298,14 +299,14 @@ impl Server {
     async fn record_summary(&self, turn: TurnId, prepared: Prepared, covers: Covers, answered: Answered) -> Answer {
         let Some(text) = context::summary::text(&answered.output, covers.bytes_max) else {
             let words = format!("the model endpoint `{}` gave no summary", answered.endpoint);
-            let (model, took) = (answered.endpoint, answered.usage);
-            let failed = Failed { code: "empty", words, model, took, too_long: None };
+            let failed = Failed::new("empty", words, answered.endpoint, answered.usage);
             return self.record_failure(turn, &prepared.agent, prepared.booked, failed).await;
         };
         let (shared, session, key) = (Arc::clone(&self.shared), self.session, Arc::clone(&self.key));
         self.decide(move |tx| {
             request_budget::settle(tx, &prepared.booked, &answered)?;
             open_turn(tx, &shared.turns.deadlines, session, turn)?;
+            endpoint_words::note(tx, session, turn, &answered.failures, &key)?;
             // Another request may have summarised them in the meantime.
             context::summary::check_uncovered(tx, session, &covers.items)?;
             let Prepared { labels, .. } = prepared;
