@@ -20,6 +20,7 @@ mod sockets;
 mod startup;
 mod supervise;
 mod workers;
+mod zone_sources;
 
 pub use error::Error;
 pub use file_system::refuse_home as refuse_file_system;

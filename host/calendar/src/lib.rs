@@ -1,7 +1,7 @@
 //! Time zones, recurrences, and the instants at which a schedule is due.
 //!
 //! Never reads a clock and never waits: each function gets its instants, in milliseconds since the Unix epoch. It reads
-//! the time zone data of the machine and the name of its zone, and data in the program for zones that the machine lacks. See
+//! the time zone data of the machine, and data in the program for zones that the machine lacks. See
 //! [`Series::next_after`].
 
 #![forbid(unsafe_code)]

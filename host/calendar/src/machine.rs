@@ -1,6 +1,6 @@
 //! The time zone of a machine, from the places where a machine can name one, and a doubt if they do not agree.
 //!
-//! [`Sources::read`] alone reads the machine; the rest is a function of what it found.
+//! Reads nothing: the host reads the environment and the files of the machine. See [`MachineZone::find`].
 
 use crate::zone::Zone;
 use ironclaw_text::excerpt::quoted;
@@ -11,14 +11,10 @@ use std::path::{Path, PathBuf};
 
 /// The file with the zone of the machine.
 const LOCALTIME: &str = "/etc/localtime";
-/// The file with the name of the zone, on machines of the Debian family.
-const NAME_FILE: &str = "/etc/timezone";
 /// The directory, by any prefix, below which a file is named after its zone.
 const DATABASE: &str = "zoneinfo";
 /// Directories of the database with other kinds of the same zones.
 const VARIANTS: [&str; 2] = ["posix", "right"];
-/// Bytes of the file with the zone of the machine. Real ones have a few thousand.
-const FILE_BYTES_MAX: u64 = 256 * 1024;
 /// Instants at which two zones are compared: every tenth day of six years.
 const COMPARED: i64 = 219;
 /// The first of them, and the time between two, in seconds: from 2025 on.
@@ -44,23 +40,6 @@ pub enum Localtime {
     Link(PathBuf),
     /// A file of its own, with its bytes.
     Copy(Vec<u8>),
-}
-
-impl Sources {
-    /// Reads the environment of this process and the files of this machine.
-    pub fn read() -> Self {
-        let path = Path::new(LOCALTIME);
-        let localtime = match (std::fs::read_link(path), std::fs::metadata(path)) {
-            // A link to a file that is missing names no rules.
-            (Ok(target), Ok(_)) => Localtime::Link(target),
-            (Err(_), Ok(found)) if found.is_file() && found.len() <= FILE_BYTES_MAX => {
-                std::fs::read(path).map_or(Localtime::Missing, Localtime::Copy)
-            }
-            (_, _) => Localtime::Missing,
-        };
-        let name_file = std::fs::read_to_string(NAME_FILE).ok();
-        Self { variable: std::env::var("TZ").ok(), localtime, name_file }
-    }
 }
 
 /// The reason why the zone of a machine is not sure.

@@ -2,11 +2,11 @@
 //!
 //! Read once at a start: a later caller holds the record, and a disk that hangs would block the record too. See [`crate::gateway`].
 
+use super::zone_sources;
 use crate::daemon::config::Config;
 use crate::reach::packages;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::live_settings::time::HostZone;
-use ironclaw_calendar::Sources;
 use ironclaw_jail as jail;
 use ironclaw_jail::mount_table::{Mounts, canonical};
 use ironclaw_ledger::sink::Sink;
@@ -72,7 +72,7 @@ pub(super) fn look(config: &Config, home: &Home, runtime: &Path, socket: &Path) 
         packages: config.packages.clone(),
         budget: config.budget.clone(),
         egress: config.egress.clone(),
-        zone: HostZone::choose(&config.time, &Sources::read()),
+        zone: HostZone::choose(&config.time, &zone_sources::read()),
     })
 }
 

@@ -6,6 +6,7 @@ use super::error::{Error, io};
 use super::file_system;
 use super::mount_policy;
 use super::startup::{backup_maker, open_state};
+use super::zone_sources;
 use crate::channels::notifications::head_not_kept;
 use crate::daemon::config;
 use crate::registry::latch;
@@ -14,7 +15,6 @@ use crate::registry::policy;
 use crate::registry::{self, FreshToken};
 use crate::upkeep::key_rotation;
 use crate::upkeep::maintenance::HeadPublisher;
-use ironclaw_calendar::Sources;
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::operator::{Backup, LedgerEvent, Rotated};
 use ironclaw_ledger::sink::Sink;
@@ -67,7 +67,7 @@ pub fn init(path: &Path) -> Result<Made, Error> {
 /// Returns the time zone of a home on this machine.
 pub fn zone(path: &Path) -> Result<HostZone, Error> {
     let (config, _) = config::load(&Home::open(path)?)?;
-    Ok(HostZone::choose(&config.time, &Sources::read()))
+    Ok(HostZone::choose(&config.time, &zone_sources::read()))
 }
 
 /// The part of a home that [`init`] created.
