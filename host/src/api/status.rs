@@ -37,8 +37,6 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     let sessions = sessions(&api).await?;
     let entries = api.record.state.read(chain::next_seq).await?;
     let mut warnings = shortage_warnings(&api);
-    let zone = api.changes.settings().host_policy.zone.clone();
-    warnings.extend(zone.warning());
     let agents = api.record.state.read(|tx| Ok::<_, Error>(registry::agents(tx)?)).await?;
     let lowered: Vec<_> =
         agents.into_iter().filter_map(|agent| Some((registry::mode_warning(agent.mode)?, lowered(&agent)))).collect();
@@ -66,7 +64,7 @@ pub async fn status(Caller { api, person, .. }: Caller) -> Reply<Status> {
     api.read_replies.record().await?;
     let (stopped, bounds) = (stopped(&api).await?, near_bounds(&api, person.clone()).await?);
     let (replies_unread, without_place) = api.record.state.read(move |tx| told(tx, &person)).await?;
-    let room = api.sessions.occupancy();
+    let (room, zone) = (api.sessions.occupancy(), api.changes.settings().host_policy.zone.clone());
     Ok(Json(Status {
         host: HostStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -139,6 +137,7 @@ fn lowered(agent: &registry::Agent) -> LoweredGuard {
 fn shortage_warnings(api: &Api) -> Vec<String> {
     let mut said = api.about.warnings.clone();
     said.extend(api.about.head_publisher.warnings());
+    said.extend(api.changes.settings().host_policy.zone.warning());
     if api.record.state.metrics().failing_commits() > 0 {
         said.push(format!("the record cannot be written: {}", Error::UNWRITTEN_HINT));
     }

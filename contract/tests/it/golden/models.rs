@@ -6,7 +6,7 @@ use super::{Shape, shape, shape_by_bytes};
 use ironclaw_contract::ids::TurnId;
 use ironclaw_contract::operator::{
     AgentModel, EndpointSettings, EndpointWords, KeptModel, Model, ModelDetails, ModelKind, ModelPreset, ModelQuirk,
-    NewModel, NewSecret, NewSecretValue, Secret, SecretSource, SecretValue, SettingsOfModel, TestedModel,
+    NewModel, NewSecret, NewSecretValue, Secret, SecretSource, SecretValue, SettingsOfModel, SmallContext, TestedModel,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -50,7 +50,19 @@ fn details(model: Model) -> ModelDetails {
         learned_at: None,
         expires_at: None,
     };
-    ModelDetails { model, profile: Some("openai".to_owned()), quirks: vec![learned, usual] }
+    let small = SmallContext {
+        model: "openai".to_owned(),
+        tokens: 4096,
+        sentence: "it reads less than it gets".to_owned(),
+        learned_at: AT.to_owned(),
+    };
+    ModelDetails {
+        model,
+        profile: Some("openai".to_owned()),
+        quirks: vec![learned, usual],
+        small_context: Some(small),
+        last_words: vec![endpoint_words()],
+    }
 }
 
 pub(super) fn shapes() -> Vec<Shape> {

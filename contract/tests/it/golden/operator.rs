@@ -367,6 +367,7 @@ fn messages() -> Vec<Shape> {
         failure: None,
         words: vec![],
         chain: vec![link()],
+        has_written_call: false,
         summary: "it was answered and the answer arrived".to_owned(),
     };
     let refused = Stage { outcome: StageOutcome::Refused, reason: "it belongs to no open turn".to_owned(), ..stage() };

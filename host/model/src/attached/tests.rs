@@ -17,6 +17,7 @@ const OPTIONS: RequestOptions = RequestOptions {
     takes_images: false,
     limit_field: "max_tokens",
     output_tokens_max: 9,
+    system_role: None,
 };
 
 fn spec(kind: Kind, url: &str, model: &str) -> Spec {

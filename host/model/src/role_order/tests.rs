@@ -180,7 +180,7 @@ fn step() -> impl Strategy<Value = (String, Vec<(bool, String)>, bool)> {
 
 /// An end of a turn: an answer, an empty answer, a notice, a failed model, an end without words, or a cut answer.
 fn ending() -> impl Strategy<Value = Vec<Part>> {
-    let answer = |text: &str| Part::Assistant { text: text.into(), calls: Vec::new() };
+    let answer = |text: &str| Part::Assistant { text: text.into(), calls: Vec::new(), attached: None };
     prop_oneof![
         2 => Just(vec![answer("done")]),
         1 => Just(vec![answer(" ")]),
@@ -217,7 +217,7 @@ fn parts(turns: Vec<(Vec<Part>, Vec<(String, Vec<(bool, String)>, bool)>, Vec<Pa
             if is_reversed {
                 found.reverse();
             }
-            parts.push(Part::Assistant { text, calls });
+            parts.push(Part::Assistant { text, calls, attached: None });
             parts.extend(found);
         }
         parts.extend(ending);

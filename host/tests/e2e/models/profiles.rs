@@ -103,11 +103,11 @@ async fn two_turns_with_a_tool_work_with_each_profile() {
                     tool: "read_file".into(),
                     arguments: output.calls[0].arguments.clone(),
                 };
-                parts.push(Part::Assistant { text: output.text, calls: vec![call] });
+                parts.push(Part::Assistant { text: output.text, calls: vec![call], attached: output.attached });
                 parts.push(Part::Result { call_id, tool: "read_file".into(), ok: true, text: "words".into() });
                 let output = ask(&candidates(&endpoints, "local"), parts.clone()).await.expect("an answer").output;
                 assert_eq!(output.text, "done", "{rules:?}");
-                parts.push(Part::Assistant { text: output.text, calls: Vec::new() });
+                parts.push(Part::Assistant { text: output.text, calls: Vec::new(), attached: output.attached });
             }
             assert_eq!(server.seen().len(), 4, "{rules:?}: the profile needs no second try");
             assert!(kind == Kind::Anthropic || server.seen().iter().all(|seen| seen.api == Api::Chat));
