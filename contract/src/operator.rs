@@ -36,7 +36,6 @@ mod stops;
 mod tokens;
 mod transcript;
 mod usage;
-mod why;
 
 pub use agents::*;
 pub use allowances::*;
@@ -70,7 +69,6 @@ pub use stops::*;
 pub use tokens::*;
 pub use transcript::*;
 pub use usage::*;
-pub use why::*;
 
 pub use crate::seam::message::Status as MessageStatus;
 
@@ -430,6 +428,36 @@ pub struct Stage {
     /// A reason or a detail; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+/// `GET /v1/messages/{id}/why`; the id `last` means the newest message of the caller.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Why {
+    /// Its present status.
+    pub message: MessageView,
+    /// Its stages, oldest first.
+    pub stages: Vec<Stage>,
+    /// Statements of the agent's own process about its progress, without authority.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<String>,
+    /// The failure of the last request to a model, if it is the reason why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ModelFailure>,
+    /// The words of the endpoints that gave no answer in its turn, newest first; for owners and admins only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<EndpointWords>,
+    /// The occurrence of a schedule that sent the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occurrence: Option<OccurrenceOf>,
+    /// The messages of its chain between agents, in order; empty if no agent sent one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<ChainLink>,
+    /// True if the answer is, or ends with, a call of a tool that the model wrote as text; nothing ran.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_written_call: bool,
+    /// A summary in one sentence.
+    pub summary: String,
 }
 
 /// `GET /v1/agents/{agent}/history?limit=N`.

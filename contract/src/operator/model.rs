@@ -3,7 +3,7 @@
 //! Never holds a stored key: an endpoint names the secret. See [`crate::operator::Secret`].
 
 use super::secret::SecretValue;
-use crate::ids::{SessionId, TurnId};
+use crate::ids::{MessageId, SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -304,4 +304,24 @@ pub struct ModelPreset {
     /// A model for a first use; absent if the server has no fixed models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+}
+
+/// `GET /v1/messages/{id}/reasoning`; the id `last` means the newest message of the caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Reasoning {
+    /// The message.
+    pub message_id: MessageId,
+    /// The thoughts of the model beside each output of its turn, oldest first. They are no part of the answer.
+    pub thoughts: Vec<String>,
+}
+
+/// The reason why a request to a model failed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ModelFailure {
+    /// A stable word: `late`, `unreachable`, `key_refused`, `budget` …
+    pub code: String,
+    /// The failure and the remedy, in the host's words.
+    pub message: String,
 }

@@ -33,9 +33,8 @@ pub fn output_tokens_max(tokens: u64, bound: u32) -> u32 {
 }
 
 /// Returns the bytes of a conversation that fit beside `fixed` bytes of instructions and tools, and beside the output.
-pub fn conversation_bytes_max(tokens: u64, bound: u32, fixed: usize) -> u64 {
-    let output = u64::from(output_tokens_max(tokens, bound));
-    let left = tokens.saturating_sub(output).saturating_sub(tokens_estimated(fixed));
+pub fn conversation_bytes_max(tokens: u64, output: u32, fixed: usize) -> u64 {
+    let left = tokens.saturating_sub(u64::from(output)).saturating_sub(tokens_estimated(fixed));
     left.saturating_mul(BYTES_PER_TOKEN).max(CONVERSATION_BYTES_MIN)
 }
 
@@ -89,14 +88,14 @@ mod tests {
 
     #[test]
     fn conversation_gets_what_output_and_tools_leave() {
-        for (tokens, bound, fixed, bytes) in [
-            (8192, 8192, 8000, (8192 - 2048 - 2000) * 3),
+        for (tokens, output, fixed, bytes) in [
+            (8192, 2048, 8000, (8192 - 2048 - 2000) * 3),
             (8192, 96, 8000, (8192 - 96 - 2000) * 3),
             (4096, 8192, 20_000, CONVERSATION_BYTES_MIN),
             (0, 8192, 0, CONVERSATION_BYTES_MIN),
             (u64::MAX, 8192, 0, u64::MAX),
         ] {
-            assert_eq!(conversation_bytes_max(tokens, bound, fixed), bytes, "{tokens} {bound} {fixed}");
+            assert_eq!(conversation_bytes_max(tokens, output, fixed), bytes, "{tokens} {output} {fixed}");
         }
         assert_eq!(
             (output_tokens_max(4096, 8192), output_tokens_max(0, 8192), output_tokens_max(4096, 96)),

@@ -287,10 +287,13 @@ impl Endpoint {
         self.remote().map(|remote| remote.quirks.take_changes()).unwrap_or_default()
     }
 
-    /// Returns the most tokens of one output: a part of what its model reads, if that is set.
+    /// Returns the most tokens of one output: its own bound, or the one of the host and at most a part of what its model reads.
     pub fn output_tokens_max(&self) -> u32 {
-        let bound = self.output_tokens_max;
-        self.spec.settings.context_tokens.map_or(bound, |tokens| context_size::output_tokens_max(tokens, bound))
+        let (bound, settings) = (self.output_tokens_max, &self.spec.settings);
+        match (settings.output_tokens_max, settings.context_tokens) {
+            (None, Some(tokens)) => context_size::output_tokens_max(tokens, bound),
+            (Some(_), _) | (None, None) => bound,
+        }
     }
 
     /// Returns whether the host asks the others of a chain first, after repeated failures.

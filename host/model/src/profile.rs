@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(names.len(), all().len());
         for profile in all() {
             assert_eq!(find(&profile.name), Some(profile));
-            assert!(profile.kind != Kind::Scripted && (profile.port.is_some() != !profile.hosts.is_empty()));
+            assert!(profile.kind != Kind::Scripted && profile.port.is_some() == profile.hosts.is_empty());
             for host in &profile.hosts {
                 let near = Url::parse(&format!("https://{host}/v1")).expect(host);
                 let below = Url::parse(&format!("https://eu.{host}/v1")).expect(host);

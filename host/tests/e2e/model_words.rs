@@ -106,11 +106,6 @@ fn refusals_are_named_and_an_admin_reads_the_words() {
             "withheld",
             "filtered",
         ),
-        (
-            refusal(400, &json!({ "error": { "message": "maximum context length is 4096 tokens" } })),
-            "context_too_long",
-            "4096",
-        ),
     ];
     for (at, (act, code, words)) in rows.into_iter().enumerate() {
         let before = server.seen().len();
@@ -122,22 +117,22 @@ fn refusals_are_named_and_an_admin_reads_the_words() {
     }
     let owner = Raw::of(&host);
     let words = last_words(&owner, "m");
-    assert_eq!(words.len(), 7);
-    assert_eq!((&words[0]["code"], &words[0]["endpoint"]), (&json!("context_too_long"), &json!("m")));
+    assert_eq!(words.len(), 6);
+    assert_eq!((&words[0]["code"], &words[0]["endpoint"]), (&json!("withheld"), &json!("m")));
     // The sentence for the person has no words of the provider, and names the command that shows them.
     let shown = host.ctl(&["why"]).ok().stdout;
-    assert!(shown.contains("maximum context length is 4096"), "{shown}");
+    assert!(shown.contains("filtered"), "{shown}");
     // A member reads the code, and no words.
     let bob = Raw::add_person(&host, "bob", &[]);
     let message = bob.send("a", "hello");
     crate::support::host_fixture::wait_for("an outcome", || {
-        bob.get(&format!("/v1/messages/{message}/why")).1["failure"]["code"] == "context_too_long"
+        bob.get(&format!("/v1/messages/{message}/why")).1["failure"]["code"] == "withheld"
     });
     assert_eq!(bob.get(&format!("/v1/messages/{message}/why")).1["words"], Value::Null);
     assert_eq!(bob.get("/v1/models/m").0, 403);
     // The ledger has none.
     let ledger = format!("{:?}", host.ledger());
-    assert!(!ledger.contains("4096") && !ledger.contains("API key not valid"), "no words of a provider");
+    assert!(!ledger.contains("filtered") && !ledger.contains("API key not valid"), "no words of a provider");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use regex::Regex;
 use std::sync::LazyLock;
 
 /// Words of a refusal because of the size, in lower case.
-const REFUSALS: [&str; 35] = [
+const REFUSALS: [&str; 34] = [
     "cannot exceed max context",
     "context length exceeded",
     "context length of only",
@@ -36,7 +36,6 @@ const REFUSALS: [&str; 35] = [
     "prompt is too long",
     "range of input length should be",
     "reached context length",
-    "request too large",
     "request_too_large",
     "string_above_max_length",
     "tokens in the prompt cannot exceed",

@@ -118,8 +118,7 @@ fn holds(rule: Rule, messages: &[Value]) -> bool {
         Rule::Objects => {
             let all = messages.iter().flat_map(|message| message["tool_calls"].as_array().into_iter().flatten());
             let text = |call: &Value| call["function"]["arguments"].as_str().unwrap_or_default().to_owned();
-            all.map(|call| text(call))
-                .all(|text| serde_json::from_str::<Value>(&text).is_ok_and(|read| read.is_object()))
+            all.map(text).all(|text| serde_json::from_str::<Value>(&text).is_ok_and(|read| read.is_object()))
         }
     }
 }
@@ -172,8 +171,13 @@ fn beginning() -> impl Strategy<Value = Vec<Part>> {
     })
 }
 
-/// One output with calls, and its results: some of them missing, and in any order.
-fn step() -> impl Strategy<Value = (String, Vec<(bool, String)>, bool)> {
+/// One output with calls: its words, its results, some of them missing, and whether these are in the other order.
+type Step = (String, Vec<(bool, String)>, bool);
+
+/// The beginning of a turn, its outputs with calls, and its end.
+type Turn = (Vec<Part>, Vec<Step>, Vec<Part>);
+
+fn step() -> impl Strategy<Value = Step> {
     let result = (any::<bool>(), prop_oneof![Just(String::new()), "[a-z]{1,8}"]);
     (prop_oneof![Just(String::new()), "[a-z ]{1,12}"], prop::collection::vec(result, 1..4), any::<bool>())
 }
@@ -194,12 +198,12 @@ fn ending() -> impl Strategy<Value = Vec<Part>> {
     ]
 }
 
-fn turn() -> impl Strategy<Value = (Vec<Part>, Vec<(String, Vec<(bool, String)>, bool)>, Vec<Part>)> {
+fn turn() -> impl Strategy<Value = Turn> {
     (beginning(), prop::collection::vec(step(), 0..3), ending())
 }
 
 /// Returns the parts of these turns. Each call has an id of its own.
-fn parts(turns: Vec<(Vec<Part>, Vec<(String, Vec<(bool, String)>, bool)>, Vec<Part>)>) -> Vec<Part> {
+fn parts(turns: Vec<Turn>) -> Vec<Part> {
     let (mut parts, mut number) = (Vec::new(), 0);
     for (beginning, steps, ending) in turns {
         parts.extend(beginning);

@@ -19,7 +19,7 @@ fn fill_schedules(tx: &mut WriteTx<'_>, scene: &Scene, count: usize) {
             agent: scene.clerk.id,
             creator: scene.owner,
             change: ChangeId::new(),
-            name: format!("s{number}"),
+            name: format!("s{number}of{count}"),
             prompt: "p".to_owned(),
             written_by: WrittenBy::Person,
             kind: "every".to_owned(),
