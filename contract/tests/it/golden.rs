@@ -211,13 +211,15 @@ const INSIDE: &[&str] = &[
     "ChannelKind",     // Channel
     "CreateAgent",     // Action, in its payload
     "DenialCode",      // Failure, its `code`
+    "Egress",          // Action, in its payload
     "EnabledTools",    // Action, in its payload
+    "EndpointWords",   // Why, ModelDetails
     "Envelope",        // Action
     "FailureBody",     // Failure
+    "Feature",         // Preflight
     "Grant",           // Action, in its payload
     "HostStatus",      // Status
     "McpAccess",       // Action, in its payload
-    "Egress",          // Action, in its payload
     "McpHeader",       // Action, in its payload
     "McpHolder",       // McpServer
     "McpOauth",        // Action, in its payload
@@ -236,16 +238,18 @@ const INSIDE: &[&str] = &[
     "Permissions",     // Action, in its payload
     "Persona",         // Action, in its payload
     "ReaderStatus",    // SessionStatus
+    "RefusedRequests", // Channel
     "RequesterId",     // Change
     "ScheduleTask",    // Action
     "SecretValue",     // NewModel
     "SentFile",        // CallWhy, MessageCall
     "SkillInstall",    // Action
-    "Written",         // Part, which is its form
+    "SmallContext",    // Status, ModelDetails
     "ToolDifference",  // Action, in its payload
     "Untrusted",       // adds nothing to what it wraps
     "WaitingSender",   // Channel
     "Wiring",          // Action, in its payload
+    "Written",         // Part, which is its form
 ];
 
 #[test]

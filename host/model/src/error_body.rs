@@ -128,7 +128,7 @@ impl ErrorBody {
         if self.has(known::CREDIT) {
             return Some(Fault::NoCredit);
         }
-        if context_size::is_refusal(&self.recognised) {
+        if context_size::is_refusal(&self.recognised) || self.has(known::TOO_LARGE) {
             return Some(Fault::ContextTooLong);
         }
         let named = [

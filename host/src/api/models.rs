@@ -88,7 +88,7 @@ pub async fn add(
     }
     let tested = if test { Some(test_first(&api, &by, &wanted_endpoint).await?) } else { None };
     // After the test, because a local server states the size of a loaded model only.
-    let context_stated_at = ask_for_context(&api, &mut wanted_endpoint).await?;
+    let context_stated_at = ask_for_context(&api, &mut wanted_endpoint).await;
     let (record, changes) = (Arc::clone(&api.record), Arc::clone(&api.changes));
     let giver = Giver { person: by.id, token: Some(current) };
     let kept = change(&api, move |tx| {
@@ -120,20 +120,18 @@ impl NewEndpoint {
 }
 
 /// Asks the server how many tokens its model reads, unless the operator said it. Returns the place of the answer. The setting of a server
-/// that does not say it, or says a number outside of the bounds, stays absent.
-async fn ask_for_context(api: &Api, wanted_endpoint: &mut NewEndpoint) -> Result<Option<String>, Answer> {
+/// that does not say it, or says a number outside of the bounds, stays absent, and so does the one of a server whose key cannot be read.
+async fn ask_for_context(api: &Api, wanted_endpoint: &mut NewEndpoint) -> Option<String> {
     let NewEndpoint { spec, .. } = &*wanted_endpoint;
     if spec.settings.context_tokens.is_some() {
-        return Ok(None);
+        return None;
     }
-    let key = wanted_endpoint.key_to_send(api).await?;
-    let Some(stated) = api.models.stated_context(spec.clone(), key).await else { return Ok(None) };
+    let key = wanted_endpoint.key_to_send(api).await.ok()?;
+    let stated = api.models.stated_context(spec.clone(), key).await?;
     let stated_settings = EndpointSettings { context_tokens: Some(stated.tokens), ..spec.settings.clone() };
-    if settings::check(&spec.name, spec.kind, &stated_settings).is_err() {
-        return Ok(None);
-    }
+    settings::check(&spec.name, spec.kind, &stated_settings).ok()?;
     wanted_endpoint.spec.settings = stated_settings;
-    Ok(Some(stated.path))
+    Some(stated.path)
 }
 
 /// Sends one small request to an endpoint that is not kept yet.

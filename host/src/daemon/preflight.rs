@@ -52,8 +52,8 @@ fn tried(machine: &Machine, failed: Option<&Failure>) -> Vec<Feature> {
         Some(failure) if failure.part < part => None,
         Some(_) | None => Some(FeatureState::Present),
     };
-    let feature = |(name, part): (&str, Part)| Some(Feature { name: name.to_owned(), state: state(part)? });
-    [("user namespaces", Part::Namespaces), ("seccomp", Part::Seccomp)].into_iter().filter_map(feature).collect()
+    let feature = |name: &str, part| Some(Feature { name: name.to_owned(), state: state(part)? });
+    [feature("user namespaces", Part::Namespaces), feature("seccomp", Part::Seccomp)].into_iter().flatten().collect()
 }
 
 /// The parts of the trial, each with its name and the result of a success.

@@ -212,8 +212,7 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
                WHERE m.type = 'table' AND m.name NOT LIKE 'memories_text_%' AND c.type = 'BLOB'";
     let mut statement = db.prepare(sql).expect("a statement");
     let found: BTreeSet<String> = statement.query_map([], |row| row.get(0)).expect("rows").flatten().collect();
-    // `items.body`, `messages.images`, `requests.arguments`, `questions.body` and `sent_files.content` are encrypted with the content key of their session. The
-    // full-text tables, which hold words, have the key of the record.
+    // From `items.body` on, the content key of a session encrypts them. The full-text tables, which hold words, have the key of the record.
     let known = [
         "sessions.queue_key",
         "sessions.content_key",
@@ -222,6 +221,8 @@ fn every_blob_is_rewrapped_or_under_a_rewrapped_key() {
         "channels.wrapped",
         "mcp_logins.wrapped",
         "items.body",
+        "items.reasoning",
+        "endpoint_words.sealed",
         "messages.images",
         "requests.arguments",
         "questions.body",

@@ -3,10 +3,11 @@
 use super::operator::session_id;
 use super::seam::id;
 use super::{Shape, shape, shape_by_bytes};
-use ironclaw_contract::ids::TurnId;
+use ironclaw_contract::ids::{MessageId, TurnId};
 use ironclaw_contract::operator::{
     AgentModel, EndpointSettings, EndpointWords, KeptModel, Model, ModelDetails, ModelKind, ModelPreset, ModelQuirk,
-    NewModel, NewSecret, NewSecretValue, Secret, SecretSource, SecretValue, SettingsOfModel, SmallContext, TestedModel,
+    NewModel, NewSecret, NewSecretValue, Reasoning, Secret, SecretSource, SecretValue, SettingsOfModel, SmallContext,
+    TestedModel,
 };
 
 const AT: &str = "2026-11-18T11:06:40.123Z";
@@ -147,6 +148,8 @@ pub(super) fn shapes() -> Vec<Shape> {
         context_stated_at: Some("/api/ps".to_owned()),
         moved: vec!["assistant".to_owned()],
     };
+    let reasoning =
+        Reasoning { message_id: id::<MessageId>("msg", 1), thoughts: vec!["The notes are in two files.".to_owned()] };
     let (details, change) = (
         details(model.clone()),
         SettingsOfModel { set: settings, clear: vec!["profile".to_owned(), "call_ids".to_owned()], forget: true },
@@ -171,6 +174,7 @@ pub(super) fn shapes() -> Vec<Shape> {
         shape("operator.model_quirk", details.quirks[1].clone()),
         shape("operator.model_quirk.learned", details.quirks[0].clone()),
         shape("operator.model_details", details),
+        shape("operator.reasoning", reasoning),
         shape("operator.endpoint_settings", change.set.clone()),
         shape("operator.settings_of_model", change),
         shape_by_bytes("operator.new_model", &new),

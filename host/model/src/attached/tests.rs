@@ -50,12 +50,11 @@ fn output(kind: Kind, events: &[String], is_stream: bool) -> Output {
 
 /// Returns the message of the model in a request to an endpoint.
 fn message(output: &Output, to: &Spec) -> Value {
-    let call = |(n, call): (usize, &super::super::WantedCall)| PastCall {
-        call_id: format!("call_{n}"),
-        tool: call.tool.clone(),
-        arguments: call.arguments.clone(),
-    };
-    let calls = output.calls.iter().enumerate().map(call).collect();
+    let mut calls = Vec::new();
+    for (n, call) in output.calls.iter().enumerate() {
+        let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+        calls.push(PastCall { call_id: format!("call_{n}"), tool, arguments });
+    }
     let person = || Part::Person { text: "go".to_owned() };
     let said = Part::Assistant { text: output.text.clone(), calls, attached: output.attached.clone() };
     let parts = vec![person(), said, person()];

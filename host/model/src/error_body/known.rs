@@ -69,6 +69,9 @@ pub(super) const CREDIT: &[&str] = &[
     "exceeded_current_quota",
 ];
 
+/// The request is longer than the server takes at once; a number in the words is none of the model.
+pub(super) const TOO_LARGE: &[&str] = &["request too large", "request_too_large"];
+
 /// The provider's filter refused the prompt or the answer.
 pub(super) const FILTER: &[&str] = &[
     "content_filter",
