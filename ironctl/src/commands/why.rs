@@ -143,7 +143,7 @@ pub fn stage_rows(stages: Vec<CallStage>) -> impl Iterator<Item = [String; 4]> {
 pub fn endpoint_words(out: Output, all: &[EndpointWords]) -> Result<(), Error> {
     for EndpointWords { endpoint, at, code, words, .. } in all {
         let at = clock::date_and_time(at);
-        out.line(format!("words of the model endpoint {endpoint} at {at} ({code}), not of the host:"))?;
+        out.prose(format!("words of the model endpoint {endpoint} at {at} ({code}), not of the host:"))?;
         quotation(out, words).into_iter().try_for_each(|line| out.line(line))?;
     }
     Ok(())
