@@ -37,7 +37,7 @@ const PAGES: [(&[&str], usize); 2] = [(&["agent", "show", "a"], 40), (&["mcp", "
 
 /// The most lines of a row, and of all that is not a row. A column that became unreadable makes more.
 const LINES_OF_A_ROW: usize = 4;
-const OTHER_LINES: usize = 24;
+const OTHER_LINES: usize = 26;
 
 /// Reads every list, and checks that each line fits the terminal and that no row takes a screen.
 pub(super) fn read(host: &TestHost) {
