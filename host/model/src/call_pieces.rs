@@ -44,6 +44,14 @@ enum Place {
     Known(usize),
 }
 
+/// A call with all its pieces.
+struct Whole {
+    /// Its position.
+    at: usize,
+    call: Growing,
+    arguments: String,
+}
+
 impl CallPieces {
     pub const fn is_empty(&self) -> bool {
         self.calls.is_empty()
@@ -98,7 +106,7 @@ impl CallPieces {
     /// [`Fault::Malformed`] for a call without a tool. [`Fault::UnclearCalls`] if a call that the server did not mark by index or id
     /// alone has no whole arguments.
     pub fn finish(self) -> Result<Vec<(usize, WantedCall)>, Fault> {
-        let mut kept: Vec<(usize, Growing, String)> = Vec::new();
+        let mut kept: Vec<Whole> = Vec::new();
         for (at, call) in self.calls.into_iter().enumerate() {
             if call.tool.is_empty() {
                 return Err(Fault::Malformed);
@@ -111,14 +119,15 @@ impl CallPieces {
                 return Err(Fault::UnclearCalls);
             }
             let arguments = whole.unwrap_or_else(|| call.as_sent());
-            let is_repetition = |(_, earlier, sent): &(usize, Growing, String)| {
-                earlier.has_identity_of(&call) && growing::are_equal(sent, &arguments)
+            let is_repetition = |earlier: &Whole| {
+                earlier.call.has_identity_of(&call) && growing::are_equal(&earlier.arguments, &arguments)
             };
             if !kept.iter().any(is_repetition) {
-                kept.push((at, call, arguments));
+                kept.push(Whole { at, call, arguments });
             }
         }
-        Ok(kept.into_iter().map(|(at, call, arguments)| (at, WantedCall { tool: call.tool, arguments })).collect())
+        let wanted = |whole: Whole| (whole.at, WantedCall { tool: whole.call.tool, arguments: whole.arguments });
+        Ok(kept.into_iter().map(wanted).collect())
     }
 
     /// Returns the place of a piece.

@@ -10,10 +10,13 @@ pub(crate) use counts::is_end_of_context;
 pub use words::{is_refusal, stated};
 
 use super::fault::{Failed, Fault};
+use super::profile;
 use super::size::tokens_estimated;
 use super::spec::Spec;
-use super::{Prompt, ToolSchema};
-use url::Url;
+
+/// The setting of a server that no profile names.
+const CONTEXT_SETTING: &str =
+    "the context length of its server (`num_ctx` at Ollama, `-c` at llama.cpp, `--max-model-len` at vLLM)";
 
 /// Fewest and most tokens that are a size of a context; other numbers in the words of a server are something else.
 const TOKENS: std::ops::RangeInclusive<u64> = 256..=100_000_000;
@@ -36,12 +39,6 @@ pub fn output_tokens_max(tokens: u64, bound: u32) -> u32 {
 pub fn conversation_bytes_max(tokens: u64, output: u32, fixed: usize) -> u64 {
     let left = tokens.saturating_sub(u64::from(output)).saturating_sub(tokens_estimated(fixed));
     left.saturating_mul(BYTES_PER_TOKEN).max(CONVERSATION_BYTES_MIN)
-}
-
-/// Returns the bytes of the instructions and tools of a prompt, which no shorter conversation changes.
-pub fn fixed_bytes(prompt: &Prompt) -> usize {
-    let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
-    prompt.system.len() + prompt.tools.iter().map(tool).sum::<usize>()
 }
 
 /// A refusal of a prompt because of its size.
@@ -68,15 +65,9 @@ impl Failed {
 }
 
 impl Spec {
-    /// Returns the setting of its server that says how many tokens the model reads. A local server has a usual port.
+    /// Returns the setting of its server that says how many tokens the model reads.
     pub fn context_setting(&self) -> &'static str {
-        match self.base_url.as_ref().and_then(Url::port_or_known_default) {
-            Some(11434) => "`num_ctx` of the model, or OLLAMA_CONTEXT_LENGTH of Ollama",
-            Some(1234) => "the context length with which LM Studio loads the model",
-            Some(8000) => "`--max-model-len` of vLLM",
-            Some(8080) => "`-c` of the server of llama.cpp",
-            _ => "the context length of its server (`num_ctx` at Ollama, `-c` at llama.cpp, `--max-model-len` at vLLM)",
-        }
+        profile::used_by(self).and_then(|profile| profile.context_setting.as_deref()).unwrap_or(CONTEXT_SETTING)
     }
 }
 
@@ -85,6 +76,7 @@ mod tests {
     use super::super::Usage;
     use super::super::fault::{Detail, Failure};
     use super::*;
+    use url::Url;
 
     #[test]
     fn conversation_gets_what_output_and_tools_leave() {

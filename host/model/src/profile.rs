@@ -1,7 +1,7 @@
 //! The profiles of providers and local servers: presets, known quirks, and the place where a server states the size of a context.
 //!
 //! Never has a price, because prices change, and never a key. The profiles are data: `data/providers.toml`. See [`crate::quirks`] for the
-//! names and values of quirks, and [`crate::context_size`] for the question to a server.
+//! names and values of quirks, and [`crate::stated_context`] for the question to a server.
 
 use super::address;
 use super::quirks::Values;
@@ -38,6 +38,9 @@ pub struct Profile {
     /// The places where its server states the size of a context, in the order of the questions.
     #[serde(default)]
     pub context: Vec<ContextPlace>,
+    /// The setting of a local server that bounds the context, in words.
+    #[serde(default)]
+    pub context_setting: Option<String>,
 }
 
 /// A place where a server states the tokens that a model reads.

@@ -45,9 +45,19 @@ impl Prompt {
         body_bytes.saturating_sub(encoded) + counted
     }
 
+    /// Returns the size of the instructions and the tools in bytes, which no shorter conversation changes.
+    pub fn fixed_bytes(&self) -> usize {
+        let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
+        self.system.len() + self.tools.iter().map(tool).sum::<usize>()
+    }
+
     /// Returns the size of the texts of the prompt in bytes.
     pub fn bytes(&self) -> usize {
-        let tool = |tool: &ToolSchema| tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
+        self.fixed_bytes() + self.conversation_bytes()
+    }
+
+    /// Returns the size of the conversation in bytes.
+    pub fn conversation_bytes(&self) -> usize {
         let call = |call: &PastCall| call.call_id.len() + call.tool.len() + call.arguments.len();
         let part = |part: &Part| match part {
             Part::Person { text }
@@ -65,7 +75,7 @@ impl Prompt {
             }
             Part::Result { call_id, text, .. } => call_id.len() + text.len(),
         };
-        self.system.len() + self.tools.iter().map(tool).sum::<usize>() + self.parts.iter().map(part).sum::<usize>()
+        self.parts.iter().map(part).sum()
     }
 }
 

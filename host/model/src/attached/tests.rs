@@ -105,11 +105,12 @@ fn chat_state_comes_back_unchanged_at_its_place_to_it_alone() {
         let mut dice = Dice(seed);
         let states: Vec<[Value; 2]> = (0..=dice.below(3)).map(|_| [dice.value(4), dice.value(4)]).collect();
         let of_message = dice.value(4);
-        let call = |(n, [beside, inside]): (usize, &[Value; 2])| {
+        let call = |n: usize, beside: &Value, inside: &Value| {
             let function = json!({ "name": "w", "arguments": json!({ "n": n }).to_string(), "inner_state": inside });
             json!({ "index": n, "id": format!("c{n}"), "type": "function", "function": function, "extra_content": beside })
         };
-        let calls: Vec<Value> = states.iter().enumerate().map(call).collect();
+        let calls: Vec<Value> =
+            states.iter().enumerate().map(|(n, [beside, inside])| call(n, beside, inside)).collect();
         let whole = json!({ "role": "assistant", "content": "a", "tool_calls": calls, "thought_state": of_message });
         let mut events = vec![chat(&json!({ "role": "assistant", "content": "a" }))];
         events.extend(calls.iter().map(|call| chat(&json!({ "tool_calls": [call] }))));

@@ -51,13 +51,15 @@ impl RefusedHooks {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<_> = all.get(channel).into_iter().flatten().collect();
         found.sort_by_key(|((code, _), counted)| (-counted.last_at, *code));
-        let view = |((code, rule), counted): (&Rule, &Counted)| RefusedRequests {
-            code: *code,
-            rule: *rule,
-            count: counted.count,
-            last_at: ironclaw_ledger::rfc3339(counted.last_at),
-        };
-        found.into_iter().map(view).collect()
+        found
+            .into_iter()
+            .map(|((code, rule), counted)| RefusedRequests {
+                code: *code,
+                rule: *rule,
+                count: counted.count,
+                last_at: ironclaw_ledger::rfc3339(counted.last_at),
+            })
+            .collect()
     }
 }
 

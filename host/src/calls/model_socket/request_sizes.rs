@@ -2,19 +2,17 @@
 //!
 //! Never shortens a prompt: the sandbox names fewer items after a refusal. See [`crate::turns::context::reading`].
 
-use crate::turns::context::reading;
+use crate::turns::context::reading::Reads;
 use crate::turns::context::{Checked, Refused, Unanswered};
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::{ItemId, TurnId};
 use ironclaw_contract::seam::seal::ItemKind;
 use ironclaw_contract::seam::socket::{Purpose, RefusalCode, Response};
 use ironclaw_model::Prompt;
-use ironclaw_model::context_size::{Counts, fixed_bytes};
-use ironclaw_model::endpoint::Endpoint;
-use ironclaw_state::ReadTx;
+use ironclaw_model::context_size::Counts;
 use ironclaw_store::error::Error;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Requests of one turn that are refused because of their size, until they count against the sandbox. Each one is a quarter shorter.
 const REFUSALS_MAX: u32 = 32;
@@ -39,9 +37,9 @@ struct State {
 pub(crate) struct Size {
     /// Bytes of the conversation.
     bytes: u64,
+    /// Bytes of the conversation that the model reads, if that is known.
+    pub(crate) bytes_max: Option<u64>,
     can_shrink: bool,
-    /// True if the host knows how much the model reads.
-    pub(crate) is_bounded: bool,
     /// True if the turn may ask for a summary and an answer after this request.
     has_calls_left: bool,
 }
@@ -51,14 +49,14 @@ impl Size {
     pub(crate) fn new(
         prompt: &Prompt,
         can_shrink: bool,
-        reads: Option<u64>,
+        reads: Option<Reads>,
         turn: &Turn,
         limits: &turn::Config,
     ) -> Self {
         Self {
-            bytes: prompt.bytes().saturating_sub(fixed_bytes(prompt)) as u64,
+            bytes: prompt.conversation_bytes() as u64,
+            bytes_max: reads.map(|reads| reads.bytes_max(prompt.fixed_bytes())),
             can_shrink,
-            is_bounded: reads.is_some(),
             has_calls_left: turn.model_calls + 2 < limits.model_calls_max,
         }
     }
@@ -89,17 +87,9 @@ impl Sizes {
     ///
     /// # Errors
     /// Refuses a sandbox that does not name fewer items.
-    pub(crate) fn check(
-        &self,
-        tx: &ReadTx<'_>,
-        turn: TurnId,
-        chain: &[Arc<Endpoint>],
-        prompt: &Prompt,
-        size: Size,
-    ) -> Result<Option<Response>, Unanswered<Error>> {
-        let reads = reading::bytes_max(tx, chain, fixed_bytes(prompt))?;
+    pub(crate) fn check(&self, turn: TurnId, size: Size) -> Result<Option<Response>, Unanswered<Error>> {
         let mut state = self.at(turn);
-        let bytes_max = reads.into_iter().chain(state.bytes_max).min();
+        let bytes_max = size.bytes_max.into_iter().chain(state.bytes_max).min();
         let Some(bytes_max) = bytes_max.filter(|max| size.can_shrink && size.bytes > *max) else { return Ok(None) };
         state.refusals += 1;
         let message = format!("the conversation has {} bytes, and the model reads {bytes_max}", size.bytes);

@@ -26,17 +26,32 @@ pub struct Sign {
     pub source: SizeSource,
 }
 
+/// The part of a prompt that a model reads.
+#[derive(Debug, Clone, Copy)]
+pub struct Reads {
+    /// Tokens of prompt and output together.
+    tokens: u64,
+    /// Most tokens of the output.
+    output: u32,
+}
+
+impl Reads {
+    /// Returns the bytes of a conversation beside `fixed` bytes of instructions and tools.
+    pub fn bytes_max(self, fixed: usize) -> u64 {
+        conversation_bytes_max(self.tokens, self.output, fixed)
+    }
+}
+
 /// Returns the endpoint of a chain that the host asks first.
-pub fn first(chain: &[Arc<Endpoint>]) -> Option<&Arc<Endpoint>> {
+fn first(chain: &[Arc<Endpoint>]) -> Option<&Arc<Endpoint>> {
     chain.iter().find(|endpoint| !endpoint.is_resting()).or(chain.first())
 }
 
-/// Returns the bytes of a conversation that the first endpoint reads beside `fixed` bytes of instructions and tools; `None` if nothing
-/// says so.
-pub fn bytes_max(tx: &ReadTx<'_>, chain: &[Arc<Endpoint>], fixed: usize) -> Result<Option<u64>, Error> {
+/// Returns what the first endpoint of a chain reads; `None` if nothing says so.
+pub fn by_first(tx: &ReadTx<'_>, chain: &[Arc<Endpoint>]) -> Result<Option<Reads>, Error> {
     let Some(endpoint) = first(chain) else { return Ok(None) };
     let tokens = tokens(tx, &endpoint.spec)?;
-    Ok(tokens.map(|tokens| conversation_bytes_max(tokens, endpoint.output_tokens_max(), fixed)))
+    Ok(tokens.map(|tokens| Reads { tokens, output: endpoint.output_tokens_max() }))
 }
 
 /// Returns the tokens that the model of an endpoint reads, if the operator or an answer says so.
@@ -69,10 +84,15 @@ pub fn note(tx: &mut WriteTx<'_>, spec: &Spec, sign: Sign) -> Result<Option<Cont
     Ok((is_new && is_said).then_some(size))
 }
 
-/// Forgets what was learned about an endpoint if its server counts more tokens than that.
-pub fn note_count(tx: &mut WriteTx<'_>, spec: &Spec, tokens: u64) -> Result<(), Error> {
+/// Returns whether a server counts more tokens than the host learned about its endpoint.
+pub fn is_refuted(tx: &ReadTx<'_>, spec: &Spec, tokens: u64) -> Result<bool, Error> {
     let size = table::find(tx, &spec.name)?;
-    if size.is_some_and(|size| tokens > size.tokens + size.tokens / AGREES_WITHIN) {
+    Ok(size.is_some_and(|size| tokens > size.tokens + size.tokens / AGREES_WITHIN))
+}
+
+/// Forgets what was learned about an endpoint if its server counts more tokens than that.
+pub fn forget_refuted(tx: &mut WriteTx<'_>, spec: &Spec, tokens: u64) -> Result<(), Error> {
+    if is_refuted(tx, spec, tokens)? {
         table::delete(tx, &spec.name)?;
     }
     Ok(())

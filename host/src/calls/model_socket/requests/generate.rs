@@ -127,8 +127,8 @@ impl Server {
             let (count, labels) = (checked.len(), labels(tx, &open, origin.as_ref(), &checked)?);
             let chain = shared.models.current().chain(&agent.model);
             let is_script = chain.first().is_some_and(|first| first.spec.kind == endpoint::Kind::Scripted);
-            let reads = context::reading::bytes_max(tx, &chain, 0)?;
-            let limits = limits.reading(reads);
+            let reads = context::reading::by_first(tx, &chain)?;
+            let limits = limits.reading(reads.map(|reads| reads.bytes_max(0)));
             let policy = &shared.settings.now().host_policy;
             let bound = chain.first().and_then(|first| first.spec.settings.tool_definitions_bytes_max);
             let (loopback, room) = (policy.egress.loopback(), limits.room(bound));
@@ -136,7 +136,7 @@ impl Server {
                 Reader { agent: &agent, turn: &open, is_script, zone: policy.zone.zone.rules(), loopback, room };
             let (prompt, covers) = compose(tx, &reader, purpose, checked, limits.context_bytes_max, &key, cache)?;
             let size = Size::new(&prompt, is_shrinkable, reads, &open, &limits);
-            if let Some(refused) = sizes.check(tx, turn, &chain, &prompt, size)? {
+            if let Some(refused) = sizes.check(turn, size)? {
                 return Ok(Ready::TooLong(refused));
             }
             turn::count_model_call(tx, turn)?;

@@ -31,8 +31,13 @@ impl Server {
         if let Some(tokens) = self.sizes.count(turn, &spec.name, bytes, tokens) {
             return self.learn(turn, spec, Sign { tokens, source: SizeSource::Counted }).await;
         }
-        if prepared.size.is_bounded {
-            self.state().write(move |tx| Ok::<_, Error>(reading::note_count(tx, &spec, tokens)?)).await?;
+        if prepared.size.bytes_max.is_none() {
+            return Ok(());
+        }
+        // Most answers agree with what was learned, so they write nothing.
+        let looked_at = spec.clone();
+        if self.state().read(move |tx| reading::is_refuted(tx, &looked_at, tokens)).await? {
+            self.state().write(move |tx| Ok::<_, Error>(reading::forget_refuted(tx, &spec, tokens)?)).await?;
         }
         Ok(())
     }
