@@ -312,10 +312,16 @@ fn two_deciders_at_once_have_one_outcome() {
 
 #[test]
 fn equal_call_that_ran_withdraws_an_approved_request() {
-    let (site, host, raw) = host_with(&["POST"], &["/notes"]);
+    let (site, mut host) = failing_host();
+    host.down();
+    host.shift_clock(3_600_000);
+    host.up();
+    let raw = Raw::of(&host);
     let text = format!("post tulips at {}", site.url("/notes"));
     post(&raw, "tulips", &site.url("/notes"));
     let entry = waiting(&raw);
+    // The later turn has an earlier time.
+    host.shift_clock(0);
     host.say("a", &format!("/allow send\n{text}"));
     assert_eq!(site.lines().len(), 1);
     assert_eq!(approve(&raw, &entry).0, 200);

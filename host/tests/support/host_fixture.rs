@@ -123,7 +123,10 @@ impl TestHost {
     /// shift keeps its time.
     pub(crate) fn shift_clock(&mut self, ms: i64) {
         let file = self.home.with_file_name("shift");
-        std::fs::write(&file, ms.to_string()).expect("written");
+        // The host reads it at any moment, and an empty file would set its clock back.
+        let next = file.with_extension("next");
+        std::fs::write(&next, ms.to_string()).expect("written");
+        std::fs::rename(&next, &file).expect("replaced");
         self.set_env("IRONCLAW_CLOCK_SHIFT_FILE", file.to_str());
     }
 

@@ -91,7 +91,7 @@ pub fn insert(
     let opened_at = tx.wall();
     tx.execute(
         "INSERT INTO turns (id, session_id, principal, scope, state, opened_at, deadline, model_calls, tool_calls, result_bytes, \
-         principal_kind) VALUES (?1,?2,?3,?6,'open',?4,?5,0,0,0,?7)",
+         principal_kind, first_seq) VALUES (?1,?2,?3,?6,'open',?4,?5,0,0,0,?7,(SELECT last_seq FROM sessions WHERE id = ?2))",
         params![id, session, principal, opened_at, deadline, scope.to_string(), kind.name()],
     )?;
     sessions::open_turn(tx, session, id)
@@ -319,15 +319,17 @@ pub fn calls_of(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<(CallRow, CallJudge
 }
 
 /// Returns whether an equal call with an effect outside may have happened in another turn since the messages of this call's turn were
-/// sent. If the record no longer has them, the message counts that its approval request names.
+/// sent. If the record no longer has them, the message counts that its approval request names, and without it every turn.
 pub fn may_have_happened(tx: &ReadTx<'_>, call: &CallRow) -> Result<bool, Error> {
+    // Turns from before the numbers have the one at their end.
     let sql = "SELECT EXISTS (SELECT 1 FROM calls c JOIN turns t ON t.id = c.turn_id \
                WHERE c.session_id = ?1 AND c.digest = ?2 AND c.turn_id <> ?3 AND c.runs = 'await' AND c.class <> 'read' \
                AND c.state IN ('running', 'unknown', 'done', 'failed', 'queued') \
-               AND t.opened_at >= (SELECT coalesce(\
-               (SELECT min(i.issued_at) FROM messages m JOIN items i ON i.session_id = m.session_id AND i.seq = m.seq \
-               WHERE m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?3)), \
-               (SELECT min(m.received_at) FROM requests r JOIN messages m ON m.id = r.root WHERE r.call_id = ?4))))";
+               AND coalesce(t.first_seq, t.last_seq) >= coalesce(\
+               (SELECT min(m.seq) FROM messages m \
+               WHERE m.session_id = ?1 AND m.id IN (SELECT value FROM turns, json_each(message_ids) WHERE turns.id = ?3)), \
+               (SELECT min(m.seq) FROM requests r JOIN messages m ON m.id = r.root WHERE m.session_id = ?1 AND r.call_id = ?4), \
+               0))";
     tx.get(sql, params![call.session, call.digest, call.turn, call.id], |row| row.get(0))
 }
 
