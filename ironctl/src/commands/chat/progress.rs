@@ -7,7 +7,7 @@ use super::live_answer::LiveAnswer;
 use crate::client::Client;
 use crate::failure::Error;
 use crate::output::Output;
-use ironclaw_contract::operator::{CallProgress, Draft, LedgerEvent, MessageView, Stage, StageOutcome};
+use ironclaw_contract::operator::{CallProgress, DenialCode, Draft, LedgerEvent, MessageView, Stage, StageOutcome};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -76,7 +76,7 @@ impl LiveTurn {
                 self.line(format!("  {}: {}", tool(stage), stage.outcome))
             }
             Ok(LedgerEvent::CallRefused | LedgerEvent::ActionRefused) => {
-                self.line(format!("  {}: refused: {}", tool(stage), words(stage)))
+                self.line(format!("  {}: refused: {}", tool(stage), refusal(words(stage))))
             }
             Ok(event) => self.show(progress(event, stage)),
             Err(_) => self.show(stage.stage.clone()),
@@ -183,6 +183,14 @@ fn tool(stage: &Stage) -> &str {
     stage.reason.split(", ").find_map(|part| part.strip_prefix("tool ")).unwrap_or("a tool")
 }
 
+/// Returns the reason of a refusal: the sentence of its code, or its own words.
+fn refusal(words: &str) -> String {
+    match words.parse::<DenialCode>() {
+        Ok(code) => format!("{} ({code})", code.meaning().trim_end_matches('.')),
+        Err(_) => words.to_owned(),
+    }
+}
+
 /// Returns the reason of a stage without the names of its objects.
 fn words(stage: &Stage) -> &str {
     let mut rest = stage.reason.as_str();
@@ -220,6 +228,16 @@ mod tests {
         assert_eq!(words(&stage("tool recall, call call_1")), "");
         let similar = stage("tool recall, call call_1, tool recall is not enabled");
         assert_eq!(words(&similar), "tool recall is not enabled");
+    }
+
+    #[test]
+    fn refusal_has_the_sentence_of_its_code() {
+        let said = refusal("call_repeated");
+        assert!(
+            said.starts_with(&DenialCode::CallRepeated.meaning()[..20]) && said.ends_with(" (call_repeated)"),
+            "{said}"
+        );
+        assert_eq!(refusal("it is not enabled"), "it is not enabled");
     }
 
     #[test]
