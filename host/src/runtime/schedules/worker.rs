@@ -11,7 +11,7 @@ use crate::registry::schedules::next_time::ATTENDED_RECORDED_EVERY_MS;
 use crate::registry::schedules::{self, OccurrenceState, next_time};
 use crate::runtime::pipeline::Inbound;
 use ironclaw_contract::ids::{ScheduleId, SessionId};
-use ironclaw_contract::operator::LedgerEvent;
+use ironclaw_contract::operator::{LedgerEvent, Topic};
 use ironclaw_state::{Committed, EventsOf, ReadTx, WriteTx, failpoint, wall_clock};
 use ironclaw_store::error::Error;
 use ironclaw_store::shutdown::Shutdown;
@@ -327,8 +327,9 @@ impl Due for ScheduleWorker {
 
 /// Returns whether an entry may change the work.
 fn concerns(entry: &Committed, has_open: bool) -> bool {
-    let (event, name) = (entry.event, entry.event.name());
-    let ends_runs =
-        event == LedgerEvent::TurnClosed || ["delivery.", "session."].iter().any(|start| name.starts_with(start));
-    name.starts_with("schedule.") || (has_open && ends_runs)
+    match entry.event.topic() {
+        Topic::Schedule => true,
+        Topic::Delivery | Topic::Session => has_open,
+        _ => has_open && entry.event == LedgerEvent::TurnClosed,
+    }
 }
