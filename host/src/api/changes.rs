@@ -17,10 +17,11 @@ use ironclaw_contract::ids::{AgentId, ChangeId, PersonId};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::operator::{
     Approvals, Change, ChangeOrigin, ChangeSummary, ChangedAgent, Changes, Decision, EntryId, EntryType, InboxEntry,
-    NewChange, Rejection, Requester as Asker, RequesterId, RequesterKind, SubmittedChange,
+    NewChange, Rejection, Requester as Asker, RequesterId, RequesterKind, SubmittedChange, Topic,
 };
 use ironclaw_state::ReadTx;
 use ironclaw_store::error::Error;
+use ironclaw_store::tables::requests::ApprovalState;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +140,7 @@ pub async fn show(
         }
         loop {
             match tokio::time::timeout_at(until, events.recv()).await {
-                Ok(Ok(event)) if !event.event.name().starts_with("change.") => {}
+                Ok(Ok(event)) if event.event.topic() != Topic::Change => {}
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
                 // The host is stopping: no further events.
                 Ok(Err(RecvError::Closed)) => return Ok(Json(found)),
@@ -274,13 +275,13 @@ fn view(tx: &ReadTx<'_>, shown: Shown, needed: u32) -> Result<Change, Error> {
 fn summary(tx: &ReadTx<'_>, row: &Row, needed: u32) -> Result<ChangeSummary, ironclaw_state::Error> {
     let given = store::approvals(tx, row.id)?;
     // While the change waits, valid approvals count; afterwards those that decided it, whatever the policy says by now.
-    let counts = |state: &str| match row.status {
-        Status::Pending | Status::Unknown | Status::Approved => state == "live",
-        Status::Applied => state == "used",
+    let counts = |state: ApprovalState| match row.status {
+        Status::Pending | Status::Unknown | Status::Approved => state == ApprovalState::Live,
+        Status::Applied => state == ApprovalState::Used,
         Status::Failed => true,
         Status::Rejected | Status::Expired | Status::Withdrawn => false,
     };
-    let by: Vec<PersonId> = given.iter().filter(|given| counts(&given.state)).map(|given| given.person).collect();
+    let by: Vec<PersonId> = given.iter().filter(|given| counts(given.state)).map(|given| given.person).collect();
     let needed = match row.status {
         Status::Applied | Status::Approved | Status::Failed => u32::try_from(by.len()).unwrap_or(needed).max(1),
         Status::Pending | Status::Unknown | Status::Rejected | Status::Expired | Status::Withdrawn => needed,

@@ -36,6 +36,7 @@ use ironclaw_state::ReadTx;
 use ironclaw_state::keys::WrappingKey;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables::deliveries::DeliveryState;
 use ironclaw_text::excerpt::quoted;
 use std::sync::Arc;
 
@@ -207,14 +208,14 @@ fn view(tx: &ReadTx<'_>, wrapping: &WrappingKey, id: MessageId) -> Result<Option
     let delivery = delivery.filter(|_| matches!(message.status, Status::Completed | Status::Delivered));
     let (mut reply, mut notice) = (None, false);
     if let Some(delivery) = &delivery
-        && delivery.state == "received"
+        && delivery.state == DeliveryState::Received
         && let Some(item) = items::find(tx, delivery.item)?
     {
         let key = session.keys(wrapping)?.content;
         notice = item.tuple.kind == ItemKind::Notice;
         reply = Some(delivery::text_of(tx, &item, &key)?);
     }
-    let receipt = delivery.as_ref().map_or(Receipt::Pending, |delivery| delivery::shown(&delivery.state));
+    let receipt = delivery.as_ref().map_or(Receipt::Pending, |delivery| delivery::shown(delivery.state));
     let halted = match session.standing {
         // A notice that is on its way is more precise than the state, and arrives soon.
         SessionState::Parked | SessionState::Quarantined if delivery.is_none() => {

@@ -80,7 +80,7 @@ fn view(lost: Lost) -> DeadLetter {
         channel: lost.delivery.channel,
         recipient: lost.delivery.recipient,
         thread: lost.delivery.thread,
-        receipt: delivery::shown(&lost.delivery.state),
+        receipt: delivery::shown(lost.delivery.state),
         reason: lost.reason,
         attempts: lost.attempts,
         created_at: ironclaw_ledger::rfc3339(lost.delivery.created_at),

@@ -173,7 +173,7 @@ fn fill(tx: &ReadTx<'_>, item: &Recorded, body: String, shown: &mut TranscriptIt
 
 fn receipt(tx: &ReadTx<'_>, item: &Recorded) -> Result<Receipt, ironclaw_state::Error> {
     let state = tables::items::delivery_state(tx, item.tuple.item)?;
-    Ok(state.as_deref().map_or(Receipt::Unsaid, delivery::shown))
+    Ok(state.map_or(Receipt::Unsaid, delivery::shown))
 }
 
 /// Returns an author in words.

@@ -19,6 +19,7 @@ use crate::registry::policy::{Policy, Rule};
 use crate::registry::{self, Giver, Person, Role, roles};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
+use ironclaw_store::tables::requests::ApprovalState;
 use ironclaw_store::times::HOUR_MS;
 pub use undecided::Undecided;
 
@@ -431,7 +432,7 @@ pub fn still_approved(
         return refuse(DenialCode::ChangeStale, why);
     }
     let (_, shown) = show(tx, context.policy, &row)?;
-    let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == "live").count();
+    let before = store::approvals(tx, row.id)?.iter().filter(|given| given.state == ApprovalState::Live).count();
     let approvals = count(tx, context, &row, shown)?;
     let needed = store::rule(&row, context.policy).approvals;
     if approvals.len() < needed as usize {

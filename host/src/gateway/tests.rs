@@ -19,6 +19,7 @@ use ironclaw_contract::seam::change::ChangeKind;
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::Refusal;
+use ironclaw_store::tables::requests::ApprovalState;
 use rusqlite::params;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -427,8 +428,9 @@ fn approval_under_an_older_policy_is_void_after_a_start() {
     fixture.set_policy("");
     let policy = Arc::clone(&fixture.policy);
     fixture.write(move |tx| decide::recount(tx, &context(&policy, 1, &host_policy())));
-    let live = fixture
-        .write(move |tx| Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == "live").count()));
+    let live = fixture.write(move |tx| {
+        Ok(store::approvals(tx, id)?.into_iter().filter(|given| given.state == ApprovalState::Live).count())
+    });
     assert_eq!(
         (live, fixture.status(id)),
         (0, Status::Pending),

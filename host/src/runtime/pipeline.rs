@@ -29,6 +29,7 @@ use ironclaw_state::{WriteTx, failpoint};
 use ironclaw_store::error::Error;
 use ironclaw_store::record::Record;
 use ironclaw_store::refusal::{Decide, Denied};
+use ironclaw_store::tables::deliveries::DeliveryState;
 use std::sync::Arc;
 
 /// The path of a message from a channel to its session.
@@ -282,6 +283,10 @@ fn receive_here(tx: &mut WriteTx<'_>, delivery: &Delivery, receives_here: bool) 
     for point in ["accept", "intent", "send"] {
         failpoint::reach(point);
     }
-    if delivery.state == "received" { delivery::note_receipt(tx, delivery) } else { delivery::receive(tx, delivery) }?;
+    if delivery.state == DeliveryState::Received {
+        delivery::note_receipt(tx, delivery)
+    } else {
+        delivery::receive(tx, delivery)
+    }?;
     Ok(true)
 }

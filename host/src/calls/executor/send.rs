@@ -15,7 +15,7 @@ use ironclaw_contract::ids::{AgentId, CallId, DeliveryId, ItemId, MessageId};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
-use ironclaw_store::tables::deliveries;
+use ironclaw_store::tables::deliveries::{self, DeliveryState};
 use serde_json::Value;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
@@ -106,7 +106,7 @@ impl Order {
 
 /// The state of a message after the wait.
 struct Progress {
-    state: String,
+    state: DeliveryState,
     has_attempts: bool,
     reason: String,
 }
@@ -139,10 +139,12 @@ impl Executor {
                 state: read.state,
                 reason: read.reason.unwrap_or_default(),
             });
-            let waits = progress.as_ref().is_some_and(|now| match now.state.as_str() {
-                "sending" => true,
-                "intent" => !now.has_attempts,
-                _ => false,
+            let waits = progress.as_ref().is_some_and(|now| match now.state {
+                DeliveryState::Sending => true,
+                DeliveryState::Intent => !now.has_attempts,
+                DeliveryState::Received | DeliveryState::Unknown | DeliveryState::Dead | DeliveryState::Dropped => {
+                    false
+                }
             });
             if !waits {
                 return Ok(progress);
@@ -162,24 +164,19 @@ fn told(order: &Order, progress: Option<Progress>) -> ResultBody {
         Intent::Delivery(id) => format!(" ({id})"),
         Intent::None | Intent::Message(_) | Intent::Refused(_) => String::new(),
     };
-    let because = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    let (outcome, text) = match progress {
-        Some(Progress { state, .. }) if state == "received" => (CallOutcome::Done, format!("delivered to {to}{id}")),
-        Some(Progress { state, reason, .. }) if state == "intent" || state == "sending" => {
-            let why = because(&reason);
-            (
-                CallOutcome::Queued,
-                format!("not delivered to {to} yet{id}{why}; the host tries again by itself, so do not send it again"),
-            )
-        }
-        Some(Progress { state, reason, .. }) if state == "dead" => {
-            (CallOutcome::Failed, format!("not delivered to {to}{id}{}", because(&reason)))
-        }
-        Some(Progress { reason, .. }) => {
-            let because = because(&reason);
-            (CallOutcome::Unknown, format!("it is unknown whether it reached {to}{id}{because}; do not send it again"))
-        }
-        None => (CallOutcome::Unknown, format!("it is unknown whether it reached {to}{id}; do not send it again")),
+    let unknown = |because: &str| format!("it is unknown whether it reached {to}{id}{because}; do not send it again");
+    let Some(Progress { state, reason, .. }) = progress else {
+        return ResultBody { outcome: CallOutcome::Unknown, text: unknown("") };
+    };
+    let because = if reason.is_empty() { reason } else { format!(": {reason}") };
+    let (outcome, text) = match state {
+        DeliveryState::Received => (CallOutcome::Done, format!("delivered to {to}{id}")),
+        DeliveryState::Intent | DeliveryState::Sending => (
+            CallOutcome::Queued,
+            format!("not delivered to {to} yet{id}{because}; the host tries again by itself, so do not send it again"),
+        ),
+        DeliveryState::Dead => (CallOutcome::Failed, format!("not delivered to {to}{id}{because}")),
+        DeliveryState::Unknown | DeliveryState::Dropped => (CallOutcome::Unknown, unknown(&because)),
     };
     ResultBody { outcome, text }
 }
@@ -211,20 +208,20 @@ mod tests {
             text: "hi".to_owned(),
             intent: Intent::Delivery(DeliveryId::new()),
         };
-        let of = |state: &str| {
-            Some(Progress { state: state.to_owned(), has_attempts: true, reason: "it answered 503".to_owned() })
-        };
-        let told = |progress| {
+        for (state, outcome) in [
+            (Some(DeliveryState::Received), CallOutcome::Done),
+            (Some(DeliveryState::Intent), CallOutcome::Queued),
+            (Some(DeliveryState::Sending), CallOutcome::Queued),
+            (Some(DeliveryState::Dead), CallOutcome::Failed),
+            (Some(DeliveryState::Unknown), CallOutcome::Unknown),
+            (Some(DeliveryState::Dropped), CallOutcome::Unknown),
+            (None, CallOutcome::Unknown),
+        ] {
+            let progress =
+                state.map(|state| Progress { state, has_attempts: true, reason: "it answered 503".to_owned() });
             let told = told(&order, progress);
-            (told.outcome, told.text.starts_with("delivered"))
-        };
-        assert_eq!(told(of("received")), (CallOutcome::Done, true));
-        for state in ["intent", "sending"] {
-            assert_eq!(told(of(state)), (CallOutcome::Queued, false), "{state}");
-        }
-        assert_eq!(told(of("dead")), (CallOutcome::Failed, false));
-        for progress in [of("unknown"), of("dropped"), None] {
-            assert_eq!(told(progress), (CallOutcome::Unknown, false));
+            assert_eq!(told.outcome, outcome, "{state:?}");
+            assert_eq!(told.text.starts_with("delivered"), outcome == CallOutcome::Done, "{state:?}");
         }
     }
 }

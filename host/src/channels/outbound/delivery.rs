@@ -28,7 +28,7 @@ use ironclaw_state::seal::Sealer;
 use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::tables::agent_messages::{self, AgentMessageKind};
-use ironclaw_store::tables::deliveries::{self, NewDelivery};
+use ironclaw_store::tables::deliveries::{self, DeliveryState, NewDelivery};
 use ironclaw_store::tables::destinations::{self, ReplyAddress};
 use ironclaw_store::tables::messages;
 
@@ -167,14 +167,14 @@ pub fn intend_message(
 }
 
 /// Returns the receipt of a delivery in this state.
-pub fn shown(state: &str) -> Receipt {
+pub const fn shown(state: DeliveryState) -> Receipt {
     match state {
-        "intent" => Receipt::Pending,
-        "sending" => Receipt::Sent,
-        "received" => Receipt::Received,
-        "dead" => Receipt::Dead,
-        "dropped" => Receipt::Dropped,
-        _ => Receipt::Unknown,
+        DeliveryState::Intent => Receipt::Pending,
+        DeliveryState::Sending => Receipt::Sent,
+        DeliveryState::Received => Receipt::Received,
+        DeliveryState::Unknown => Receipt::Unknown,
+        DeliveryState::Dead => Receipt::Dead,
+        DeliveryState::Dropped => Receipt::Dropped,
     }
 }
 
@@ -200,16 +200,16 @@ pub fn note_receipt(tx: &mut WriteTx<'_>, delivery: &Delivery) -> Result<(), iro
 /// Returns the outcome of a settled delivery in the words of the contract, with its time; `None` while it is open.
 pub fn receipt(tx: &ReadTx<'_>, id: DeliveryId) -> Result<Option<(&'static str, i64)>, ironclaw_state::Error> {
     let found = deliveries::progress(tx, id)?;
-    Ok(found.and_then(|progress| Some((contract_status(&progress.state)?, progress.settled_at?))))
+    Ok(found.and_then(|progress| Some((contract_status(progress.state)?, progress.settled_at?))))
 }
 
 /// Returns the contract's word for a settled delivery in this state.
-fn contract_status(state: &str) -> Option<&'static str> {
+const fn contract_status(state: DeliveryState) -> Option<&'static str> {
     match state {
-        "received" => Some("delivered"),
-        "unknown" => Some("unknown"),
-        "dead" | "dropped" => Some("failed"),
-        _ => None,
+        DeliveryState::Received => Some("delivered"),
+        DeliveryState::Unknown => Some("unknown"),
+        DeliveryState::Dead | DeliveryState::Dropped => Some("failed"),
+        DeliveryState::Intent | DeliveryState::Sending => None,
     }
 }
 
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn only_settled_deliveries_have_a_receipt() {
-        let words = ["intent", "sending", "received", "unknown", "dead", "dropped"].map(contract_status);
+        let words = DeliveryState::ALL.map(contract_status);
         assert_eq!(words, [None, None, Some("delivered"), Some("unknown"), Some("failed"), Some("failed")]);
     }
 

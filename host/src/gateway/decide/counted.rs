@@ -13,6 +13,7 @@ use ironclaw_contract::operator::{DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::ApprovalRoot;
 use ironclaw_state::{ReadTx, WriteTx};
+use ironclaw_store::tables::requests::ApprovalState;
 use std::collections::BTreeSet;
 
 /// A valid approval with its backers.
@@ -108,7 +109,7 @@ pub fn count(
     let now = tx.wall();
     let mut valid: Vec<ValidApproval> = Vec::new();
     for given in store::approvals(tx, &ballot.subject.id)? {
-        if given.state != "live" {
+        if given.state != ApprovalState::Live {
             continue;
         }
         let found = Token::from_json(&given.token).and_then(|token| {

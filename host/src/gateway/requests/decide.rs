@@ -25,7 +25,7 @@ use ironclaw_state::{ReadTx, WriteTx};
 use ironclaw_store::error::Error;
 use ironclaw_store::refusal::{Denied, Refusal};
 use ironclaw_store::tables::facts;
-use ironclaw_store::tables::requests::{self, Row, Status};
+use ironclaw_store::tables::requests::{self, ApprovalState, Row, Status};
 use std::collections::BTreeSet;
 
 /// Milliseconds for which the approvals of a request are valid before the call runs.
@@ -136,7 +136,7 @@ impl Open {
             // A token that is not authentic, or of another request, is no approval of this one.
             let token = Token::from_json(&given.token);
             let found = token.and_then(|token| approval::facts_of_token(all.root(), &token, &id));
-            given.state == "live" && found.is_ok_and(|found| found != Some(facts))
+            given.state == ApprovalState::Live && found.is_ok_and(|found| found != Some(facts))
         };
         Ok(given.iter().any(is_other))
     }

@@ -38,6 +38,25 @@ const WHOSE: &str = "CASE WHEN call_id IS NULL THEN \
                      ELSE (SELECT turns.principal FROM calls JOIN turns ON turns.id = calls.turn_id \
                      WHERE calls.id = deliveries.call_id) END";
 
+ironclaw_contract::words! {
+    /// The state of a delivery.
+    pub enum DeliveryState {
+        /// It waits for an attempt.
+        Intent = "intent",
+        /// An attempt runs.
+        Sending = "sending",
+        Received = "received",
+        /// It may have arrived.
+        Unknown = "unknown",
+        /// It did not arrive, and the host makes no further attempt.
+        Dead = "dead",
+        /// A person ended it after that.
+        Dropped = "dropped",
+    }
+}
+
+ironclaw_contract::stored_as_text!(DeliveryState);
+
 rows! {
     #[derive(Debug, Clone)]
     pub struct Delivery {
@@ -62,8 +81,7 @@ rows! {
         pub over_network: bool,
         /// The generation of that channel, which tells channels of the same name apart.
         pub generation: Option<i64>,
-        /// `intent sending received unknown dead dropped`.
-        pub state: String,
+        pub state: DeliveryState,
         /// Milliseconds since the epoch.
         pub created_at: i64,
     }
@@ -110,8 +128,7 @@ rows! {
     /// The state of a delivery, and the time when it was settled.
     #[derive(Debug, Clone)]
     pub struct Progress {
-        /// The same as [`Delivery::state`].
-        pub state: String,
+        pub state: DeliveryState,
         /// Its number of attempts.
         pub attempts: u32,
         /// The reason of the last attempt that failed.
@@ -273,23 +290,23 @@ pub fn mark_received(tx: &mut WriteTx<'_>, id: DeliveryId, settled_at: i64) -> R
 
 /// Schedules the next attempt of an open delivery, and returns whether it was open.
 pub fn postpone(tx: &mut WriteTx<'_>, id: DeliveryId, next_at: i64, reason: &str) -> Result<bool, Error> {
-    settle(tx, id, "intent", Some(next_at), reason, None)
+    settle(tx, id, DeliveryState::Intent, Some(next_at), reason, None)
 }
 
 /// Marks the outcome of an open delivery as unknown, and returns whether it was open.
 pub fn mark_unknown(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
-    settle(tx, id, "unknown", None, reason, Some(settled_at))
+    settle(tx, id, DeliveryState::Unknown, None, reason, Some(settled_at))
 }
 
 /// Marks an open delivery as failed without a further attempt, and returns whether it was open.
 pub fn mark_dead(tx: &mut WriteTx<'_>, id: DeliveryId, reason: &str, settled_at: i64) -> Result<bool, Error> {
-    settle(tx, id, "dead", None, reason, Some(settled_at))
+    settle(tx, id, DeliveryState::Dead, None, reason, Some(settled_at))
 }
 
 fn settle(
     tx: &mut WriteTx<'_>,
     id: DeliveryId,
-    state: &str,
+    state: DeliveryState,
     next_at: Option<i64>,
     reason: &str,
     settled_at: Option<i64>,

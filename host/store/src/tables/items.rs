@@ -1,5 +1,6 @@
 //! Items of conversations, and summaries. Tables: `items`, `summaries`.
 
+use super::deliveries::DeliveryState;
 use crate::rows::rows;
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::ids::{ItemId, SessionId, TurnId};
@@ -284,7 +285,7 @@ pub fn covered(tx: &ReadTx<'_>, summary: ItemId) -> Result<Option<Covered>, Erro
 }
 
 /// Returns the state of an item's delivery; `None` if the item was not meant for a person.
-pub fn delivery_state(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<String>, Error> {
+pub fn delivery_state(tx: &ReadTx<'_>, item: ItemId) -> Result<Option<DeliveryState>, Error> {
     let sql = "SELECT deliveries.state FROM items JOIN deliveries ON deliveries.turn_id IS items.turn_id AND deliveries.item = items.id \
                WHERE items.id = ?1";
     tx.find(sql, [item], |row| row.get(0))

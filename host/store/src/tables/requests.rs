@@ -297,6 +297,18 @@ pub fn delete_approvals(tx: &mut WriteTx<'_>, subject: impl ToSql) -> Result<(),
     tx.execute("DELETE FROM approvals WHERE subject = ?1", [subject]).map(drop)
 }
 
+ironclaw_contract::words! {
+    /// The state of an approval.
+    pub enum ApprovalState {
+        Live = "live",
+        Used = "used",
+        /// Its change or request ended, or its person may not approve any more.
+        Void = "void",
+    }
+}
+
+ironclaw_contract::stored_as_text!(ApprovalState);
+
 rows! {
     /// An approval of a change or a request.
     #[derive(Debug, Clone)]
@@ -306,8 +318,7 @@ rows! {
         pub person: PersonId = "person_id",
         /// The stored token, not verified yet.
         pub token: String,
-        /// `live used void`.
-        pub state: String,
+        pub state: ApprovalState,
     }
 
     /// The token of an unused approval.
