@@ -4,6 +4,7 @@
 //! places of the words.
 
 mod known;
+mod wait;
 mod words;
 
 use super::context_size;
@@ -37,6 +38,8 @@ pub struct ErrorBody {
     pub words: String,
     /// The status in the body itself.
     status: Option<u16>,
+    /// The wait that the words request.
+    wait: Option<Duration>,
 }
 
 impl ErrorBody {
@@ -83,7 +86,8 @@ impl ErrorBody {
     fn new(found: Found) -> Self {
         let Found { words, recognised, status } = found;
         let status = status.or_else(|| known::status(&recognised));
-        Self { recognised, words, status }
+        let wait = wait::requested(&recognised);
+        Self { recognised, words, status, wait }
     }
 
     /// Returns the fault of an error answer with status 200.
@@ -91,8 +95,9 @@ impl ErrorBody {
         self.fault(self.status.unwrap_or(500), None, has_key)
     }
 
-    /// Returns the fault of an error answer with this status.
+    /// Returns the fault of an error answer with this status. The wait of its header precedes the one of its words.
     pub fn fault(&self, status: u16, retry_after: Option<Duration>, has_key: bool) -> Fault {
+        let retry_after = retry_after.or(self.wait);
         if let Some(fault) = self.named_fault(status, retry_after, has_key) {
             return fault;
         }
@@ -142,7 +147,7 @@ impl ErrorBody {
 
     /// Returns the fault that the words of a page name, which came in place of an answer with status 200.
     pub fn fault_of_page(&self, has_key: bool) -> Option<Fault> {
-        self.named_fault(200, None, has_key)
+        self.named_fault(200, self.wait, has_key)
     }
 
     /// Returns whether the error is about the option for the usage of a stream, which older servers do not know.

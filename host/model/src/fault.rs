@@ -12,6 +12,9 @@ const DETAIL_CHARS_MAX: usize = 500;
 /// The failure of an endpoint whose calls have two readings.
 const UNCLEAR_CALLS: &str = "sent calls of tools whose parts cannot be told apart, so nothing ran: add it again with `--no-stream`, or \
      update its server";
+/// The failure of an endpoint that was added with the wrong kind.
+const OTHER_API: &str = "answers in the format of the other API: add it again with the other `--kind`, openai for Chat Completions or \
+     anthropic for Messages";
 /// Endpoints that a sentence names; it counts the others.
 const NAMED_MAX: usize = 3;
 
@@ -82,6 +85,8 @@ pub enum Fault {
     ContextTooLong,
     /// The server refused the request for another reason, with this status.
     BadRequest(u16),
+    /// The answer has the format of the other API.
+    OtherApi,
     /// The answer cannot be parsed.
     Malformed,
     /// The parts of the calls in the answer cannot be told apart.
@@ -129,6 +134,7 @@ impl Fault {
             Self::NoTools => "no_tools",
             Self::ContextTooLong => "context_too_long",
             Self::BadRequest(_) => "bad_request",
+            Self::OtherApi => "other_api",
             Self::Malformed => "malformed",
             Self::UnclearCalls => "unclear_calls",
             Self::TooLarge => "too_large",
@@ -169,6 +175,7 @@ impl Fault {
             | Self::NoTools
             | Self::ContextTooLong
             | Self::BadRequest(_)
+            | Self::OtherApi
             | Self::Malformed
             | Self::UnclearCalls
             | Self::TooLarge
@@ -181,7 +188,9 @@ impl Fault {
 
     /// Returns whether the failure is due to the endpoint and not to this request.
     pub const fn is_endpoint_failure(self) -> bool {
-        self.is_transient() || matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::Malformed)
+        let is_unfit =
+            matches!(self, Self::Untrusted | Self::Silent | Self::Stalled | Self::OtherApi | Self::Malformed);
+        self.is_transient() || is_unfit
     }
 
     /// Returns whether the endpoint may have made a part of an output, which has its price.
@@ -193,6 +202,7 @@ impl Fault {
             | Self::Late
             | Self::Cut
             | Self::BadCall
+            | Self::OtherApi
             | Self::Malformed
             | Self::UnclearCalls
             | Self::TooLarge
@@ -328,13 +338,12 @@ impl Failure {
             Fault::Overloaded { retry_after } => format!("is overloaded{}", when_again(retry_after)),
             Fault::ServerError { status, .. } => format!("had an internal error (status {status}): try again later"),
             Fault::ConversationFails { .. } | Fault::BadCall => self.failed_conversation(),
-            Fault::Redirected => {
-                "answered with a redirect, which is never followed: give it the new base URL".to_owned()
-            }
+            Fault::Redirected => "answered with a redirect, which is never followed: give it the new base URL".to_owned(),
             Fault::ModelUnknown => format!("does not know the model `{}`, or its base URL is wrong", self.model),
             Fault::NoTools => format!("has a model without support for tools (`{}`): give it another model", self.model),
             Fault::ContextTooLong => self.too_long(),
             Fault::BadRequest(status) => format!("refused the request (status {status}): {}", self.shows_words()),
+            Fault::OtherApi => OTHER_API.to_owned(),
             Fault::Malformed => format!("gave an answer that cannot be read: {}", self.shows_words()),
             Fault::UnclearCalls => UNCLEAR_CALLS.to_owned(),
             Fault::TooLarge => "gave an answer over the limit, which was discarded".to_owned(),

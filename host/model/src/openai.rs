@@ -267,7 +267,12 @@ fn take(message: &Value, assembly: &mut Assembly<'_>, is_whole: bool) -> Result<
     if let Some(fields) = message.as_object() {
         assembly.attach_to_message(fields);
     }
-    for call in message["tool_calls"].as_array().into_iter().flatten() {
+    let calls = message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    // The one call of a message had this field before there was a list. Servers that fill both repeat the call.
+    if calls.is_empty() && message["function_call"].is_object() {
+        let _ = assembly.call_json(Some(0), &Value::Null, &message["function_call"], is_whole)?;
+    }
+    for call in calls {
         let at = assembly.call_json(call["index"].as_u64(), call, &call["function"], is_whole)?;
         assembly.attach_to_call(at, Place::Beside, call);
         assembly.attach_to_call(at, Place::Function, &call["function"]);

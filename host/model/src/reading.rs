@@ -160,6 +160,7 @@ impl Reading<'_, '_> {
         }
         let without_words = |fault| (fault, String::new());
         match (self.protocol, form(self.protocol, &value)) {
+            (_, Form::OtherApi) => Err(without_words(Fault::OtherApi)),
             (_, Form::Foreign) => {
                 self.skip(&value.to_string());
                 Ok(Step::More)
@@ -225,18 +226,26 @@ enum Form {
     Whole,
     /// An event of a stream.
     Event,
+    /// A part of an answer of the other API.
+    OtherApi,
     /// No part of an answer.
     Foreign,
 }
+
+/// The types of the events and answers of the Messages API that have words, calls or a beginning.
+const TYPES_OF_MESSAGES: [&str; 4] = ["message", "message_start", "content_block_start", "content_block_delta"];
 
 fn form(protocol: Protocol, value: &Value) -> Form {
     match protocol {
         Protocol::Chat => match value["choices"].get(0) {
             Some(choice) if choice["message"].is_object() && !choice["delta"].is_object() => Form::Whole,
             Some(_) => Form::Event,
-            None if value["usage"].is_object() || value["choices"].is_array() => Form::Event,
+            None if value["choices"].is_array() => Form::Event,
+            None if value["type"].as_str().is_some_and(|kind| TYPES_OF_MESSAGES.contains(&kind)) => Form::OtherApi,
+            None if value["usage"].is_object() => Form::Event,
             None => Form::Foreign,
         },
+        Protocol::Messages if value["choices"].get(0).is_some() && !value["content"].is_array() => Form::OtherApi,
         Protocol::Messages => match value["type"].as_str() {
             Some("message") => Form::Whole,
             None if value["content"].is_array() => Form::Whole,

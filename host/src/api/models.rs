@@ -398,6 +398,7 @@ fn remedy(fault: Option<Fault>, spec: &Spec, kept: bool) -> String {
         | Fault::PublicPlain
         | Fault::Untrusted
         | Fault::Redirected => format!("check the address {place}, and that a server for this API listens there"),
+        Fault::OtherApi => format!("add it with the other `--kind`: the server at {place} has the format of the other API"),
         Fault::ModelUnknown | Fault::NoTools | Fault::BadCall | Fault::ContextTooLong => {
             format!("check the model {model:?} and the address {place}")
         }

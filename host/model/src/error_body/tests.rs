@@ -77,6 +77,19 @@ fn requested_wait_is_read_as_seconds_or_a_date() {
     }
 }
 
+#[test]
+fn wait_of_a_body_counts_where_no_header_has_one() {
+    let google = r#"[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]}}]"#;
+    let fields = r#"{"error":{"message":"Too many requests","metadata":{"retry_after":2}}}"#;
+    let text = r#"{"error":{"message":"The service is overloaded, try again in 250ms"}}"#;
+    for (status, body, ms) in [(429, google, 34_000), (429, fields, 2000), (503, text, 250), (500, text, 250)] {
+        let error = ErrorBody::read(body.as_bytes());
+        let wait = |header| error.fault(status, header, true).retry_after();
+        assert_eq!(wait(None), Some(Duration::from_millis(ms)), "{body}");
+        assert_eq!(wait(Some(Duration::from_secs(1))), Some(Duration::from_secs(1)), "{body}");
+    }
+}
+
 /// Status, body, fault, and a part of the words.
 type Shape = (u16, &'static str, Fault, &'static str);
 

@@ -3,6 +3,7 @@
 //! Takes the first text for people, and every type, code and message to recognise the fault. Reads a bounded part of the error. See
 //! [`super`].
 
+use super::wait;
 use serde_json::{Map, Value};
 
 /// Objects, lists and texts within each other that are read.
@@ -259,6 +260,9 @@ fn gather(value: &Value, depth: usize, all: &mut String) {
             for (field, value) in object {
                 if field == "failed_generation" {
                     all.push_str("failed_generation ");
+                }
+                if let Some(sentence) = wait::sentence(field, value) {
+                    all.push_str(&sentence);
                 }
                 if !ECHOES.contains(&field.as_str()) {
                     gather(value, depth + 1, all);

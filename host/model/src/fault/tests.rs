@@ -29,7 +29,8 @@ fn every_fault_has_a_sentence_without_the_providers_words() {
         F::ModelUnknown,
         F::NoTools,
     ];
-    let unfit = [F::ContextTooLong, F::BadRequest(400), F::Malformed, F::TooLarge, F::Truncated, F::Withheld];
+    let unfit =
+        [F::ContextTooLong, F::BadRequest(400), F::OtherApi, F::Malformed, F::TooLarge, F::Truncated, F::Withheld];
     let own = [F::Script, F::OverCeiling];
     for fault in [&unreached[..], &unanswered, &of_keys, &busy, &refused, &unfit, &own].concat() {
         let failed = Failed { failures: vec![failure(fault)], usage: Usage::default() };
