@@ -346,7 +346,9 @@ fn on_refusal(code: RefusalCode, request: &Request) -> Leave {
         RefusalCode::Model => EndReason::Model.into(),
         RefusalCode::Budget => match request {
             Request::Generate { .. } => EndReason::ModelCalls.into(),
-            Request::Report { .. } | Request::Result { .. } | Request::Items { .. } => EndReason::ToolCalls.into(),
+            Request::Report { .. } | Request::Result { .. } => EndReason::Bytes.into(),
+            // It asked too often.
+            Request::Items { .. } => EndReason::Failed.into(),
         },
         RefusalCode::Frame
         | RefusalCode::Seal
