@@ -62,6 +62,9 @@ pub async fn grant(at: &At, client: &Client, args: Grant) -> Result<(), Error> {
     if decided.as_ref().is_err_and(|refused| is_not_allowed(refused, &source)) {
         check_existing(at, &source)?;
         let is_offered = allow || !yes && review::is_possible(at.out);
+        if !is_offered {
+            check_allowable(client, &source).await?;
+        }
         if is_offered && allow_directory(at, client, &source, allow, yes).await? {
             decided = propose::decide(at, client, ChangeKind::Mounts, Some(&id), payload, yes).await;
         }
@@ -81,6 +84,26 @@ fn check_existing(at: &At, source: &str) -> Result<(), Error> {
         true => Err(Error::failed("directory_unknown", format!("there is no directory {source} on this machine"))
             .hinting(format!("check its name, or make it first: mkdir -p {source}"))),
         false => Ok(()),
+    }
+}
+
+/// Refuses a directory that no setting would make usable, such as a file or the home of the host, with the reason.
+async fn check_allowable(client: &Client, source: &str) -> Result<(), Error> {
+    let new = NewAllowed { directory: source.to_owned(), shown: None };
+    let is_of_directory = |error: &Error| {
+        let Error::Refused(failure) = error else { return false };
+        let codes = [
+            DenialCode::MountSource,
+            DenialCode::MountSystem,
+            DenialCode::MountPrivate,
+            DenialCode::MountNetwork,
+            DenialCode::MountLink,
+        ];
+        codes.iter().any(|code| failure.error.code == code.name())
+    };
+    match client.post(routes::REVIEW_ALLOWED, [], &new).await {
+        Err(error) if is_of_directory(&error) => Err(error),
+        _ => Ok(()),
     }
 }
 

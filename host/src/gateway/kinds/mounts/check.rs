@@ -66,11 +66,13 @@ pub fn complete(mounts: Vec<Mount>, host_policy: &HostPolicy) -> Result<Vec<Moun
     }
     let mut completed: Vec<Mount> = Vec::with_capacity(mounts.len());
     for mount in mounts {
-        let source = source(&mount.source, host_policy)?;
-        let target = match mount.target {
-            Some(target) => target,
-            None => format!("/{}", source.file_name().and_then(|name| name.to_str()).unwrap_or_default()),
-        };
+        let name = Path::new(&mount.source).file_name().and_then(|name| name.to_str());
+        let target = mount.target.unwrap_or_else(|| format!("/{}", name.unwrap_or_default()));
+        source(&mount.source, host_policy).map_err(|refusal| match (refusal.code, check_target(&target)) {
+            // Whoever allows the directory first would allow it for nothing.
+            (DenialCode::MountNotAllowed, Err(of_target)) => of_target,
+            _ => refusal,
+        })?;
         check_target(&target)?;
         if completed.iter().any(|other| other.source == mount.source) {
             return Err(Refusal::new(DenialCode::MountTwice, format!("{:?} is mounted twice", short(&mount.source))));
