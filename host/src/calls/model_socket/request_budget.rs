@@ -15,7 +15,7 @@ use ironclaw_contract::seam::socket::RefusalCode;
 use ironclaw_ledger::Entry;
 use ironclaw_model::context_size::TooLong;
 use ironclaw_model::endpoint::Endpoint;
-use ironclaw_model::fault::Failure;
+use ironclaw_model::fault::{Failure, Fault};
 use ironclaw_model::{Allowance, Answered, Prompt, Usage};
 use ironclaw_state::WriteTx;
 use ironclaw_store::error::Error;
@@ -46,6 +46,12 @@ impl Failed {
     /// Returns a failure without one of an endpoint.
     pub(crate) const fn new(code: &'static str, words: String, model: String, took: Usage) -> Self {
         Self { code, words, model, took, too_long: None, failures: Vec::new() }
+    }
+
+    /// Returns whether the last endpoint gave no whole answer in time.
+    pub(crate) fn is_slow(&self) -> bool {
+        let last = self.failures.last().map(|failure| failure.fault);
+        matches!(last, Some(Fault::Silent | Fault::Stalled | Fault::Late))
     }
 
     /// Returns the failure of a request that every endpoint failed, with the use of attempts that may have begun an output.

@@ -87,6 +87,9 @@ impl Server {
             // The turn was closed during the request. No party is at fault, so the ledger gets no refusal.
             (Ok(None), _) => Ok(Response::Refused { code: RefusalCode::Turn, message: format!("{turn} is closed") }),
             (Err(mut failed), _) => {
+                if failed.is_slow() && is_time_of_model_over(&self.shared.turns, self.session, turn) {
+                    failed.words = late_words(&failed.model, self.shared.turns.config().seconds_max);
+                }
                 let again = match failed.too_long.take() {
                     Some(too_long) => self.note_too_long(turn, &prepared, too_long).await?,
                     None => None,
@@ -411,6 +414,19 @@ impl Asked<'_> {
 fn time_of_model(turns: &OpenTurns, session: SessionId, turn: TurnId) -> Instant {
     let kept = after_model(turns.config().seconds_max);
     Instant::now() + turns.deadlines.left(session, turn).saturating_sub(kept)
+}
+
+/// Returns whether the time of a turn's model is over.
+fn is_time_of_model_over(turns: &OpenTurns, session: SessionId, turn: TurnId) -> bool {
+    turns.deadlines.left(session, turn) <= after_model(turns.config().seconds_max)
+}
+
+/// Returns the words about a model that was still at work when the time of its turn was over.
+fn late_words(endpoint: &str, seconds_max: u32) -> String {
+    format!(
+        "the model endpoint `{endpoint}` had not answered when the {seconds_max} seconds of this turn were over: raise turn.seconds_max \
+         in config.toml, or use a faster model"
+    )
 }
 
 /// Returns the time between the end of the model's time and the end of a turn of this length.
