@@ -67,6 +67,11 @@ impl Bound {
         Self { needs_restart: true, ..self.setting(setting) }
     }
 
+    /// Returns whether the bound is used up.
+    pub const fn is_reached(&self) -> bool {
+        self.count >= self.max
+    }
+
     /// Returns whether at least four fifths of the bound are used.
     pub const fn is_near(&self) -> bool {
         self.count.saturating_mul(5) >= self.max.saturating_mul(4)

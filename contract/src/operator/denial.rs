@@ -222,7 +222,7 @@ denial_codes! {
     CallGroup = "call_group", 403, Operator, "The two agents share no trust group.";
     CallRootPerson = "call_root_person", 403, Operator, "The person at the start of the chain may not talk to that agent.";
     CallHops = "call_hops", 403, Operator, "The chain of messages between agents has reached its most hops.";
-    CallSends = "call_sends", 429, Operator, "The agent has sent its most messages of this minute.";
+    CallSends = "call_sends", 429, Operator, "The agent has sent its most messages of this minute, or of this run of a schedule.";
     CallFile = "call_file", 403, Sandbox, "The file that an agent wants to send cannot be copied.";
     CallSchedule = "call_schedule", 403, Operator, "The call is not in the list that was approved with its schedule.";
     CallScope = "call_scope", 403, Sender, "The request that the agent works on did not ask for calls of this class.";

@@ -11,6 +11,7 @@ use crate::turns::calls::{self, CallRow, CallState, OpenFlow};
 use crate::turns::items::Recorded;
 use crate::turns::turn::{self, Turn};
 use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::operator::Bound;
 use ironclaw_contract::seam::change::Flow;
 use ironclaw_contract::seam::message::Author;
 use ironclaw_contract::seam::seal::{ItemKind, Label};
@@ -42,7 +43,13 @@ struct Sources {
 impl Sources {
     fn are_of(&self, flow: &Flow) -> bool {
         let is_listed = |directory: &String| flow.from.iter().any(|source| source.directory == *directory);
-        !self.has_other && self.sent < SENT_MAX && self.directories.iter().all(is_listed)
+        !self.has_other && self.directories.iter().all(is_listed)
+    }
+
+    /// Returns the bound on the messages of a run, once it is reached.
+    fn bound(&self) -> Option<Bound> {
+        let remedy = "go on without it, and say so; the next run begins a new count";
+        Some(Bound::new("messages of one run of a schedule", SENT_MAX, self.sent, remedy)).filter(Bound::is_reached)
     }
 }
 
@@ -62,7 +69,10 @@ pub(super) fn open(
         return Ok(open);
     }
     let sources = sources(tx, turn, &mounts::list_for_agent(tx, agent)?, key)?;
-    open.iter_mut().for_each(|open| open.is_covering = sources.are_of(&open.flow));
+    let bound = sources.bound();
+    for open in &mut open {
+        (open.is_covering, open.bound) = (sources.are_of(&open.flow), bound.clone());
+    }
     Ok(open)
 }
 
@@ -77,7 +87,7 @@ pub(super) fn held(
     // A flow is for the prompt of its person.
     for flow in of_schedule.flows.iter().filter(|_| of_schedule.is_typed) {
         if flows::lost(tx, agent, creator, flow)?.is_none() {
-            open.push(OpenFlow { flow: flow.clone(), is_covering: true });
+            open.push(OpenFlow { flow: flow.clone(), is_covering: true, bound: None });
         }
     }
     Ok(open)

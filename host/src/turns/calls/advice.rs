@@ -86,7 +86,7 @@ const fn request_advice(code: DenialCode) -> Option<&'static str> {
         DenialCode::CallRootPerson => "the person you work for may not talk to that agent; say so in your answer",
         DenialCode::CallHops => "the chain of messages between agents ends here; answer with what you have",
         DenialCode::CallSends => {
-            "you have sent too many messages in this minute; go on without it, and say so in your answer"
+            "you have sent too many messages in this minute or this run; go on without it, and say so in your answer"
         }
         DenialCode::CallAskedTooOften => {
             "too many of your calls wait for people already, or were asked about today; go on without it, and say so in your answer"

@@ -120,6 +120,7 @@ pub fn judge(agent: &Agent, turn: &TurnFacts, wanted: &WantedCall, has_room: boo
     let looked = request.as_ref().and_then(|request| request.as_ref().ok());
     let looked = looked.map(|(request, _)| http::look(request, &turn.network));
     let flow = arguments.and_then(|arguments| send::flow(&wanted.tool, arguments, &turn.flows));
+    let missing = missing.or(flow.and_then(|flow| flow.bound.as_ref()).map(|_| DenialCode::CallSends));
     let listed = listed(turn, &wanted.tool, flow.is_some());
     let judged = call::judge(&CallContext {
         manifest: manifest_of(turn, &wanted.tool, arguments),
@@ -244,10 +245,13 @@ pub fn needs_person(reasons: &[Reason], detail: &str) -> Judgement {
     refused(code, words.collect::<Vec<_>>().join(", "))
 }
 
-/// Refuses a call with its detail, and with the bound of its destination if that is the reason.
+/// Refuses a call with its detail, and with the bound of its destination or its flow if that is the reason.
 fn denied(code: DenialCode, turn: &TurnFacts, tool: &str, arguments: Option<&Map<String, Value>>) -> Judgement {
     let of_bound = arguments.filter(|_| code.is_of_bound());
-    let bound = of_bound.and_then(|arguments| send::bound(arguments, &turn.destinations)).cloned();
+    let of_flow = |arguments| send::flow(tool, arguments, &turn.flows).and_then(|flow| flow.bound.as_ref());
+    let bound =
+        of_bound.and_then(|arguments| send::bound(arguments, &turn.destinations).or_else(|| of_flow(arguments)));
+    let bound = bound.cloned();
     Judgement::Refused { code, detail: detail_of(code, turn, tool, arguments), bound: bound.map(Box::new) }
 }
 
@@ -413,6 +417,7 @@ mod tests {
                 ..Flow::default()
             },
             is_covering,
+            bound: None,
         };
         let (open, schedule) = (flow("desk:ana@home.example", true), Principal::Schedule);
         assert_eq!(sent(std::slice::from_ref(&open), schedule, "ana"), None);
@@ -425,6 +430,8 @@ mod tests {
         ] {
             assert_eq!(sent(&flows, principal, to), Some(code), "{flows:?} {to}");
         }
+        let full = send::OpenFlow { bound: Some(Bound::new("messages of the run", 8, 8, "wait")), ..open.clone() };
+        assert_eq!(sent(&[full], schedule, "ana"), Some(DenialCode::CallSends));
         let other = send::OpenFlow { flow: Flow { tool: Some("send_file".to_owned()), ..open.flow }, ..open };
         assert_eq!(sent(&[other], schedule, "ana"), Some(DenialCode::CallSchedule), "it is of another tool");
     }

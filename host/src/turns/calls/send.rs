@@ -39,6 +39,8 @@ pub struct OpenFlow {
     pub flow: Flow,
     /// True if each text of others in the run comes from the directories of the flow.
     pub is_covering: bool,
+    /// The bound on the messages of the run, once it is reached.
+    pub bound: Option<Bound>,
 }
 
 /// Returns the flow of a call whose address the host added.
