@@ -8,7 +8,7 @@ use super::host_requests::Requests;
 use super::reasons::{has_grant_reason, is_for_grant};
 use crate::registry::live_settings::ApprovalConfig;
 use crate::registry::{self, Agent, Person, Role};
-use ironclaw_contract::ids::{AgentId, PersonId};
+use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_ledger::Entry;
 use ironclaw_state::ReadTx;
@@ -17,9 +17,6 @@ use ironclaw_store::refusal::{Decide, Denied, Refusal};
 use ironclaw_store::tables::requests::{self, Counted, Status};
 use ironclaw_store::times::DAY_MS;
 use std::collections::BTreeSet;
-
-/// Waiting requests whose agents and people [`near`] looks at.
-const REQUESTS_READ_MAX: usize = 1000;
 
 /// Returns the bound that keeps an agent from asking once more on behalf of this person; `None` if there is room.
 pub(super) fn reached(
@@ -34,24 +31,31 @@ pub(super) fn reached(
     let is_for_grant = needing.reasons.iter().any(|reason| is_for_grant(reason.code));
     let of_pair = format!("agent {} for {}", agent.name, person.name);
     Ok(waiting_bound(&waiting, is_for_grant, &of_pair, config)
-        .or_else(|| rejection_bound(&of_day, &needing.calling.call.tool, &of_pair, config))
-        .or_else(|| day_bound(&of_day, &of_pair, config))
+        .or_else(|| Some(rejections(&of_day, &needing.calling.call.tool, &of_pair, config)).filter(Bound::is_reached))
+        .or_else(|| Some(without_yes(&of_day, &of_pair, config)).filter(Bound::is_reached))
         .map(|bound| with_reset(bound, agent)))
 }
 
-/// Returns the bounds on waiting requests of which most is used.
+/// Returns the bounds on requests of which most is used.
 pub fn near(tx: &ReadTx<'_>, config: &ApprovalConfig) -> Result<Vec<Bound>, ironclaw_state::Error> {
-    let waiting = requests::list(tx, &[Status::Pending], REQUESTS_READ_MAX)?;
-    let pairs: BTreeSet<(AgentId, PersonId)> = waiting.iter().map(|row| (row.agent, row.principal)).collect();
+    let since = tx.wall() - DAY_MS;
     let mut near = Vec::new();
-    for (agent, person) in pairs {
+    for requests::Pair { agent, person } in requests::counted_pairs(tx, since)? {
         let Some(agent) = registry::agent_by_id(tx, agent)? else { continue };
-        let count = requests::counted_waiting(tx, agent.id, person)?.len();
-        let name = format!("requests of agent {} for {} wait", agent.name, registry::person_name(tx, person)?);
-        let bound = Bound::new(name, config.requests_waiting_max, count, "decide on them: `ironctl inbox`");
-        near.push(with_reset(bound.setting("approval.requests_waiting_max"), &agent));
+        let of_pair = format!("agent {} for {}", agent.name, registry::person_name(tx, person)?);
+        let waiting = requests::counted_waiting(tx, agent.id, person)?.len();
+        let bound = Bound::new(
+            format!("requests of {of_pair} wait"),
+            config.requests_waiting_max,
+            waiting,
+            "decide on them: `ironctl inbox`",
+        );
+        let of_day = requests::counted_since(tx, agent.id, person, since)?;
+        let tools: BTreeSet<&str> = of_day.iter().map(|row| row.tool.as_str()).collect();
+        let mut bounds = vec![bound.setting("approval.requests_waiting_max"), without_yes(&of_day, &of_pair, config)];
+        bounds.extend(tools.into_iter().map(|tool| rejections(&of_day, tool, &of_pair, config)));
+        near.extend(bounds.into_iter().filter(Bound::is_near).map(|bound| with_reset(bound, &agent)));
     }
-    near.retain(Bound::is_near);
     Ok(near)
 }
 
@@ -82,33 +86,27 @@ fn waiting_bound(waiting: &[Counted], is_for_grant: bool, of_pair: &str, config:
 }
 
 /// Returns the bound on rejections of one tool since its last approval: an agent that varies a rejected call does not go on for ever.
-fn rejection_bound(of_day: &[Counted], tool: &str, of_pair: &str, config: &ApprovalConfig) -> Option<Bound> {
+fn rejections(of_day: &[Counted], tool: &str, of_pair: &str, config: &ApprovalConfig) -> Bound {
     let of_tool = of_day.iter().rev().filter(|row| row.tool == tool);
     let in_a_row = of_tool.take_while(|row| !is_approved(row.status)).filter(|row| row.status == Status::Rejected);
     let mut times: Vec<i64> = in_a_row.map(|row| row.created_at + DAY_MS).collect();
     times.reverse();
     let max = config.rejected_in_a_row_max;
-    if times.len() < max as usize {
-        return None;
-    }
     let name = format!("calls of {tool} by {of_pair} were rejected in a row");
     let bound = Bound::new(name, max, times.len(), "do it yourself, or go on without it");
     let bound = Bound { ends_at: ends_at(&times, max), ..bound };
-    Some(bound.setting("approval.rejected_in_a_row_max"))
+    bound.setting("approval.rejected_in_a_row_max")
 }
 
 /// Returns the bound on the requests of a day that got no yes.
-fn day_bound(of_day: &[Counted], of_pair: &str, config: &ApprovalConfig) -> Option<Bound> {
+fn without_yes(of_day: &[Counted], of_pair: &str, config: &ApprovalConfig) -> Bound {
     let counts = |row: &&Counted| matches!(row.status, Status::Pending | Status::Expired | Status::Rejected);
     let times: Vec<i64> = of_day.iter().filter(counts).map(|row| row.created_at + DAY_MS).collect();
     let max = config.requests_unapproved_per_day;
-    if times.len() < max as usize {
-        return None;
-    }
     let name = format!("requests of {of_pair} in 24 hours got no yes");
     let bound = Bound::new(name, max, times.len(), "decide on those that wait: `ironctl inbox`");
     let bound = Bound { ends_at: ends_at(&times, max), ..bound };
-    Some(bound.setting("approval.requests_unapproved_per_day"))
+    bound.setting("approval.requests_unapproved_per_day")
 }
 
 /// Returns the time at which fewer than `max` of these are left, of the times at which each one leaves, in order.
@@ -178,9 +176,9 @@ mod tests {
             (vec![Done, Pending, Expired, Rejected], true),
         ] {
             let rows: Vec<Counted> = statuses.iter().zip(1..).map(|(status, hour)| row(*status, "t", hour)).collect();
-            let bound = day_bound(&rows, "agent a for ada", &config);
-            assert_eq!(bound.is_some(), is_reached, "{statuses:?}");
-            if let Some(bound) = bound {
+            let bound = without_yes(&rows, "agent a for ada", &config);
+            assert_eq!(bound.is_reached(), is_reached, "{statuses:?}");
+            if is_reached {
                 // The first that counts is of hour 2, and leaves a day later.
                 assert_eq!((bound.count, bound.max), (3, 3));
                 assert_eq!(bound.ends_at, Some(ironclaw_ledger::rfc3339(2 * 3_600_000 + DAY_MS)));
@@ -199,8 +197,8 @@ mod tests {
             (vec![(Rejected, "t"), (Rejected, "u")], false),
         ] {
             let counted: Vec<Counted> = rows.iter().map(|(status, tool)| row(*status, tool, 1)).collect();
-            let bound = rejection_bound(&counted, "t", "agent a for ada", &config);
-            assert_eq!(bound.is_some(), is_reached, "{rows:?}");
+            let bound = rejections(&counted, "t", "agent a for ada", &config);
+            assert_eq!(bound.is_reached(), is_reached, "{rows:?}");
         }
     }
 

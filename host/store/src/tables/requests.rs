@@ -81,6 +81,15 @@ rows! {
     }
 }
 
+rows! {
+    /// An agent, and the person for whom it asks.
+    #[derive(Debug, Clone)]
+    pub struct Pair {
+        pub agent: AgentId = "agent_id",
+        pub person: PersonId = "principal",
+    }
+}
+
 /// Inserts an approval request.
 pub fn insert(tx: &mut WriteTx<'_>, new: &Row) -> Result<(), Error> {
     new.insert(tx)
@@ -193,9 +202,18 @@ pub fn counted_since(tx: &ReadTx<'_>, agent: AgentId, person: PersonId, since: i
     tx.list(sql, params![agent, person, since], Counted::read)
 }
 
-/// Takes the requests of an agent out of the counts, on behalf of one person or of all; returns the number of those that counted.
+/// Returns the agents and people with requests that may count against a bound: those that wait, and those since a time.
+pub fn counted_pairs(tx: &ReadTx<'_>, since: i64) -> Result<Vec<Pair>, Error> {
+    let sql = "SELECT agent_id, principal FROM requests WHERE counts = 1 AND status = 'pending' \
+               UNION SELECT agent_id, principal FROM requests WHERE counts = 1 AND created_at >= ?1";
+    tx.list(sql, [since], Pair::read)
+}
+
+/// Takes the requests of an agent out of the counts, on behalf of one person or of all; returns the number of those that counted
+/// against a bound. Approved requests count against none.
 pub fn reset_counts(tx: &mut WriteTx<'_>, agent: AgentId, person: Option<PersonId>) -> Result<u64, Error> {
-    let sql = "UPDATE requests SET counts = 0 WHERE agent_id = ?1 AND counts = 1 AND (?2 IS NULL OR principal = ?2)";
+    let sql = "UPDATE requests SET counts = 0 WHERE agent_id = ?1 AND counts = 1 \
+               AND status IN ('pending','rejected','expired') AND (?2 IS NULL OR principal = ?2)";
     Ok(tx.execute(sql, params![agent, person])? as u64)
 }
 
