@@ -2,6 +2,7 @@
 //!
 //! Plain data. A decision names the digest of the page that the person was shown: [`Decision`](super::changes::Decision).
 
+use super::bound::Bound;
 use super::calls::CallState;
 use super::files::SentFile;
 use crate::canonical::Digest;
@@ -342,6 +343,9 @@ pub struct MessageCall {
     pub status: CallState,
     /// The code of a refused call, or of the first reason of one that waits.
     pub code: Option<String>,
+    /// The bound by which it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// The approval request of a call that waits or waited for a person.
     pub request: Option<RequestId>,
     /// The file of a call of `send_file`, as long as the host has its copy.

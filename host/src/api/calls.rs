@@ -66,8 +66,7 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
         CallState::Asked => summary_of_asked(request.as_ref().map(|request| request.status)),
         state => summary(state, &judged.code),
     };
-    let bound = judged.bound.as_deref().map(serde_json::from_str::<Bound>).transpose();
-    let bound = bound.map_err(|_| ironclaw_state::Error::Stored(format!("the bound of {call} is damaged")))?;
+    let bound = bound_of(call, &judged)?;
     let summary = match &bound {
         Some(bound) => format!("{summary} {}.", calls::in_words(bound)),
         None => summary,
@@ -88,6 +87,12 @@ fn look(tx: &ReadTx<'_>, wrapping: &WrappingKey, person: &Person, call: CallId) 
         result,
         file: sent_files::find(tx, call)?,
     }))
+}
+
+/// Returns the bound by which a call was refused.
+fn bound_of(call: CallId, judged: &calls::CallJudgement) -> Result<Option<Bound>, ironclaw_state::Error> {
+    let bound = judged.bound.as_deref().map(serde_json::from_str::<Bound>).transpose();
+    bound.map_err(|_| ironclaw_state::Error::Stored(format!("the bound of {call} is damaged")))
 }
 
 /// Returns the beginning of the text of a call's result; `None` if the record no longer has it.
@@ -321,6 +326,7 @@ fn for_turn(tx: &ReadTx<'_>, turn: TurnId) -> Result<Vec<MessageCall>, Error> {
         // An equal call of a later attempt took over its request.
         let state = if call.state == CallState::Asked && request.is_none() { CallState::Void } else { call.state };
         all.push(MessageCall {
+            bound: bound_of(call.id, &judgement)?,
             id: call.id,
             tool: call.tool,
             class: Some(judgement.class).filter(|class| !class.is_empty()),

@@ -25,11 +25,12 @@ use crate::output::Output;
 use attach::TEXT_BYTES_MAX;
 use conversation::{new_thread, remark_thread};
 use final_answer::{answer, answer_json, print_reply};
-use ironclaw_contract::operator::{CallState, MessageView, NewMessage, Recorded, routes};
+use ironclaw_contract::operator::{CallState, MessageCall, MessageView, NewMessage, Recorded, routes};
 use ironclaw_text::visible;
 use jiff::SignedDuration;
 use progress::LiveTurn;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Read};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -190,6 +191,7 @@ async fn wait_and_show(
             _ => print_reply(out, &view)?,
         }
         tell_files(out, &view)?;
+        tell_refusals(out, &view, |_| true)?;
         return check_calls(&view);
     }
     let view = follow::follow(client, recorded, wait, &mut turn, false).await?;
@@ -201,6 +203,8 @@ async fn wait_and_show(
         Some(_) | None => turn.finish(client, &view, wait).await,
     }?;
     tell_files(out, &view)?;
+    // The codes of the others are lines of the turn already.
+    tell_refusals(out, &view, |call| call.bound.is_some())?;
     if review::is_possible(out) { Ok(()) } else { check_calls(&view) }
 }
 
@@ -211,6 +215,24 @@ fn tell_files(out: Output, view: &MessageView) -> Result<(), Error> {
         let name = visible::name(&file.name);
         let (kind, bytes, id) = (&file.media_type, file.bytes, call.id);
         out.remark(format!("the agent sent {name} ({bytes} bytes, {kind}); get it: ironctl file sent {id} -o FILE"))?;
+    }
+    Ok(())
+}
+
+/// Says which calls of the turn the host refused, and why: each reason once for a tool.
+fn tell_refusals(out: Output, view: &MessageView, is_told: impl Fn(&MessageCall) -> bool) -> Result<(), Error> {
+    let mut told = BTreeSet::new();
+    for call in view.calls.iter().filter(|call| call.status == CallState::Refused && is_told(call)) {
+        let code = call.code.as_deref().unwrap_or_default();
+        if !told.insert((&call.tool, code)) {
+            continue;
+        }
+        let tool = visible::name(&call.tool);
+        let why = match &call.bound {
+            Some(bound) => format!("{bound} ({code}); {}", bound.advice()),
+            None => format!("{}; ironctl why {}", progress::refusal(code), call.id),
+        };
+        out.remark(format!("a call of {tool} was refused: {why}"))?;
     }
     Ok(())
 }

@@ -19,6 +19,7 @@ pub(super) fn bound() -> Bound {
 
 pub(super) fn call() -> MessageCall {
     MessageCall {
+        bound: None,
         id: id::<CallId>("call", 1),
         tool: "http_fetch".to_owned(),
         class: Some("send".to_owned()),

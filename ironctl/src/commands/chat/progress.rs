@@ -184,7 +184,7 @@ fn tool(stage: &Stage) -> &str {
 }
 
 /// Returns the reason of a refusal: the sentence of its code, or its own words.
-fn refusal(words: &str) -> String {
+pub fn refusal(words: &str) -> String {
     match words.parse::<DenialCode>() {
         Ok(code) => format!("{} ({code})", code.meaning().trim_end_matches('.')),
         Err(_) => words.to_owned(),
