@@ -7,6 +7,7 @@ use crate::calls::executor::facts::{self, SupposedTurn};
 use crate::gateway::requests::allowance::Calling;
 use crate::gateway::requests::{self, Asked, Needing};
 use crate::registry::live_settings::LiveSettings;
+use crate::registry::tools::GIT_PUSH;
 use crate::registry::{Agent, Person, groups};
 use crate::turns::calls::{self, Judged, Judgement};
 use ironclaw_contract::operator::Supposition;
@@ -118,7 +119,9 @@ pub fn judge_in(
     turn: SupposedTurn,
 ) -> Result<Outcome, Error> {
     let of_person = turn.principal == Principal::Person;
-    let facts = facts::for_supposed(tx, settings, call.agent, turn)?;
+    let mut facts = facts::for_supposed(tx, settings, call.agent, turn)?;
+    // A push has files of the workspace, which the host reads before the judgement.
+    facts.has_external |= call.tool == GIT_PUSH;
     let mut wanted = WantedCall { tool: call.tool.to_owned(), arguments: call.arguments.to_owned() };
     calls::host_arguments::remove(&mut wanted);
     let judged = calls::judge(call.agent, &facts, &wanted, true);

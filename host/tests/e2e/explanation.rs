@@ -149,3 +149,28 @@ fn command_of_an_explanation_changes_the_judgement() {
     let explained = explain(&host, &["a", "http_fetch", &sent, "--as", "Bob"]);
     assert_eq!(judged(&explained)["person_does_not_ask"], "asked:call_scope");
 }
+
+#[test]
+fn explanation_promises_no_push_without_a_person() {
+    let (_, host, _) = host_with(&["POST"], &["/notes"]);
+    host.ctl(&["agent", "set", "a", "--add-tool", "run_command", "--yes"]).ok();
+    let grant = ["egress", "grant", "a", "git.example", "--commands", "git", "--push", "--path", "/you/site", "--yes"];
+    host.ctl(&grant).ok();
+    let push = json!({ "url": "https://git.example/you/site", "branch": "main" }).to_string();
+    let explained = explain(&host, &["a", "git_push", &push]);
+    let judged = judged(&explained);
+    assert!(judged["person_asks"].starts_with("asked:") && judged["schedule"].starts_with("refused:"), "{judged:?}");
+    let offered = commands(&explained);
+    let is_promise = |command: &String| command.contains("allowance") || command.contains("--may");
+    assert!(!offered.iter().any(is_promise), "{offered:?}");
+    let field = ["--field", "url=https://git.example/you/site", "--count", "3", "--until", "7d", "--yes"];
+    let allowance = [&["allowance", "add", "a", "git_push"][..], &field].concat();
+    assert_eq!(host.ctl_error(&allowance)["code"], "allowance_tool");
+    let schedule = ["schedule", "add", "a", "push it", "--every", "1d", "--may", "git_push", "--yes"];
+    assert_eq!(host.ctl_error(&schedule)["code"], "schedule_may");
+    // A command with network needs both classes.
+    let explained = explain(&host, &["a", "network_command"]);
+    assert_eq!(explained["missing"], Value::Null, "{explained}");
+    let offered = commands(&explained);
+    assert!(offered.iter().any(|command| command.ends_with("--may exec --may send")), "{offered:?}");
+}

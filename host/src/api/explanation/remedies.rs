@@ -42,7 +42,10 @@ pub fn list(
         let class = outcome.judged.by_stages.class;
         let found = match &outcome.judged.judgement {
             Judgement::Permitted { .. } => Vec::new(),
-            Judgement::Refused { code, .. } => refused(*code, request.kind, agent, call.tool, class, schedule),
+            Judgement::Refused { code, .. } => {
+                let classes = class.map(|class| classes(class, catalogue, call.tool)).unwrap_or_default();
+                refused(*code, request.kind, agent, call.tool, &classes, schedule)
+            }
             Judgement::NeedsPerson { class, reasons, detail } => {
                 let made = &outcome.judged.call;
                 asked(*class, reasons, detail, agent, catalogue, made)
@@ -67,28 +70,24 @@ fn missing(code: DenialCode, agent: &Agent, catalogue: &Catalogue, tool: &str) -
     if let (DenialCode::CallServerChanged, Some(Source::Server(found))) = (code, catalogue.find(tool)) {
         return vec![remedy("confirm the tool as it is now", format!("ironctl mcp confirm {}", found.server))];
     }
-    if catalogue.find(tool).is_none() {
+    if catalogue.find(tool).is_none() && server::is_name_for_model(tool) {
         let server = tool.split_once("__").map_or("SERVER", |(server, _)| server);
         return vec![remedy("give the agent the tools of the server", format!("ironctl mcp grant {name} {server}"))];
     }
-    let commands = || remedy("let it run commands", format!("ironctl agent set {name} --add-tool {RUN_COMMAND}"));
+    let has_commands = catalogue.missing(RUN_COMMAND).is_none();
+    let commands = remedy("let it run commands", format!("ironctl agent set {name} --add-tool {RUN_COMMAND}"));
+    let commands = Some(commands).filter(|_| !has_commands).into_iter();
     match tool {
         SEND_MESSAGE => vec![destination(name)],
         READ_SKILL => vec![remedy("an agent with a skill has it", format!("ironctl skill add SKILL --agent {name}"))],
-        NETWORK_COMMAND => vec![
-            commands(),
-            remedy(
-                "grant a host to commands",
-                format!("ironctl egress grant {name} {A_HOST} --commands other --path /PATH"),
-            ),
-        ],
-        GIT_PUSH => vec![
-            commands(),
-            remedy(
-                "grant a repository with pushes",
-                format!("ironctl egress grant {name} {A_HOST} --commands git --push --path /OWNER/REPOSITORY"),
-            ),
-        ],
+        NETWORK_COMMAND => {
+            let grant = format!("ironctl egress grant {name} {A_HOST} --commands other --path /PATH");
+            commands.chain([remedy("grant a host to commands", grant)]).collect()
+        }
+        GIT_PUSH => {
+            let grant = format!("ironctl egress grant {name} {A_HOST} --commands git --push --path /OWNER/REPOSITORY");
+            commands.chain([remedy("grant a repository with pushes", grant)]).collect()
+        }
         FIND_TOOLS => Vec::new(),
         _ => vec![remedy("give the agent the tool", format!("ironctl agent set {name} --add-tool {tool}"))],
     }
@@ -98,29 +97,42 @@ fn destination(agent: &str) -> Remedy {
     remedy("add a destination", format!("ironctl destination add {agent} NAME --channel CHANNEL --to ADDRESS"))
 }
 
+/// Returns the classes that a call of a tool needs: its class, and those that its manifest adds.
+fn classes(class: Class, catalogue: &Catalogue, tool: &str) -> Vec<Class> {
+    let also = catalogue.manifest(tool).map(|manifest| manifest.also.clone()).unwrap_or_default();
+    std::iter::once(class).chain(also).collect()
+}
+
+/// Returns an option of a command, once for each class.
+fn options(option: &str, classes: &[Class]) -> String {
+    classes.iter().map(|class| format!(" {option} {}", class.name())).collect()
+}
+
 /// Returns the commands for a refused call.
 fn refused(
     code: DenialCode,
     request: Supposition,
     agent: &Agent,
     tool: &str,
-    class: Option<Class>,
+    classes: &[Class],
     schedule: Option<&str>,
 ) -> Vec<Remedy> {
     let name = &agent.name;
-    match (code, request, class) {
-        (DenialCode::CallSchedule, _, Some(class)) => {
+    match (code, request) {
+        // Nobody is asked in a run, and each push asks.
+        (DenialCode::CallSchedule, _) if tool != GIT_PUSH && !classes.is_empty() => {
+            let may = options("--may", classes);
             let command = match schedule {
-                Some(id) => format!("ironctl schedule set {id} --may {}", class.name()),
-                None => format!("ironctl schedule add {name} PROMPT --every 1d --may {}", class.name()),
+                Some(id) => format!("ironctl schedule set {id}{may}"),
+                None => format!("ironctl schedule add {name} PROMPT --every 1d{may}"),
             };
             vec![remedy("let a schedule make such calls", command)]
         }
-        (DenialCode::CallPrincipal, Supposition::Agent, _) => {
+        (DenialCode::CallPrincipal, Supposition::Agent) => {
             let command = format!("ironctl group add GROUP {name} OTHER --tools {tool}");
             vec![remedy("let agents of a trust group ask for it", command)]
         }
-        (DenialCode::CallDestination | DenialCode::CallDestinationEnded, ..) => vec![destination(name)],
+        (DenialCode::CallDestination | DenialCode::CallDestinationEnded, _) => vec![destination(name)],
         _ => Vec::new(),
     }
 }
@@ -136,7 +148,8 @@ fn asked(
 ) -> Vec<Remedy> {
     let mut all = Vec::new();
     if reasons.iter().any(|reason| reason.code == DenialCode::CallScope) {
-        let command = format!("ironctl chat {} --allow {}", agent.name, class.name());
+        let allow = options("--allow", &classes(class, catalogue, &made.tool));
+        let command = format!("ironctl chat {}{allow}", agent.name);
         all.push(remedy("ask for the class in the message", command));
     }
     // A request without a grant quotes the command that grants it.

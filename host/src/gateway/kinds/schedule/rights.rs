@@ -5,6 +5,7 @@
 use crate::gateway::{Proposed, Requester};
 use crate::registry::policy::Policy;
 use crate::registry::schedules::flows;
+use crate::registry::tools::GIT_PUSH;
 use crate::registry::{self, Agent, Person, mcp, roles};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_contract::seam::change::{Change, Schedule};
@@ -32,6 +33,9 @@ pub(super) fn completed(tx: &ReadTx<'_>, agent: &Agent, may: &[String]) -> Resul
                 let (name, shown) = (&agent.name, quoted(entry));
                 let message = format!("agent {name} has no tool {shown}, and no class has this name");
                 return Err(refuse(message).into());
+            }
+            Err(_) if entry == GIT_PUSH => {
+                return Err(refuse("each push waits for a person, and nobody is asked in a run".to_owned()).into());
             }
             Err(_) => list.push(entry.clone()),
         }

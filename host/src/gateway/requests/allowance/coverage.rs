@@ -8,7 +8,7 @@ mod tests;
 use crate::gateway::requests::facts::standing::Standing;
 use crate::registry::allowances::{self, Allowance};
 use crate::registry::tools::catalogue::{Catalogue, Terms};
-use crate::registry::tools::{self, Runs};
+use crate::registry::tools::{self, GIT_PUSH, Runs};
 use crate::registry::{Agent, mcp};
 use crate::turns::calls::Call;
 use crate::turns::calls::http::{self, Network};
@@ -187,7 +187,7 @@ pub struct New {
 pub fn refused_tool(manifest: &Manifest) -> Option<&'static str> {
     if matches!(manifest.class, Class::Exec | Class::Trade) {
         Some("its calls run code or buy something")
-    } else if manifest.always_ask {
+    } else if manifest.always_ask || manifest.name == GIT_PUSH {
         Some("each of its calls needs a person")
     } else if manifest.is_contained() || manifest.reach == Reach::Action {
         Some("its calls need no allowance")
