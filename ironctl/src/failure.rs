@@ -117,6 +117,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Returns the sentence with its causes, without the remedy.
+    pub fn reason(&self) -> String {
+        with_causes(self)
+    }
+}
+
 /// Returns the sentence followed by its causes: `cannot read /x: permission denied`.
 fn with_causes(error: &dyn StdError) -> String {
     let mut sentence = error.to_string();

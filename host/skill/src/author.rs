@@ -8,7 +8,7 @@ pub mod lint;
 pub mod pack;
 pub mod sign;
 
-pub use foreign::import;
+pub use foreign::{Imported, Source, import};
 pub use lint::{Finding, Level, lint};
 pub use pack::pack;
 pub use sign::{KeyPair, SecretKey, generate_key, sign};

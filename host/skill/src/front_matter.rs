@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 mod scalar;
 
 /// Characters of `license`, `compatibility`, `allowed-tools` and of a value of `metadata`.
-const VALUE_CHARACTERS_MAX: usize = 1_024;
+pub(crate) const VALUE_CHARACTERS_MAX: usize = 1_024;
 /// Entries of `metadata`.
-const METADATA_MAX: usize = 16;
+pub(crate) const METADATA_MAX: usize = 16;
 /// The line before and after the front matter.
 const FENCE: &str = "---";
 
@@ -42,6 +42,30 @@ impl FrontMatter {
         fields.read(yaml).map_err(|(line, what)| Error::manifest(INSTRUCTIONS, format!("line {line}: {what}")))?;
         let matter = fields.finish().map_err(|what| Error::manifest(INSTRUCTIONS, what))?;
         Ok((matter, body))
+    }
+
+    /// Returns its text with the fences, in a form that [`FrontMatter::parse`] reads back.
+    #[cfg(feature = "author")]
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = format!("{FENCE}\n");
+        let mut add = |indent: &str, key: &str, value: &str| {
+            text.push_str(&format!("{indent}{key}: {}\n", scalar::written(value)));
+        };
+        add("", "name", self.name.as_ref());
+        add("", "description", &self.description);
+        for (key, value) in
+            [("license", &self.license), ("compatibility", &self.compatibility), ("allowed-tools", &self.allowed_tools)]
+        {
+            value.iter().for_each(|value| add("", key, value));
+        }
+        if !self.metadata.is_empty() {
+            text.push_str("metadata:\n");
+        }
+        for (key, value) in &self.metadata {
+            text.push_str(&format!("  {key}: {}\n", scalar::written(value)));
+        }
+        text.push_str(&format!("{FENCE}\n"));
+        text
     }
 }
 

@@ -86,6 +86,17 @@ impl Paths {
         self.add_part(path, path, true)
     }
 
+    /// Adds the path of a file if [`Paths::add`] would, and changes nothing otherwise. Returns whether it did.
+    #[cfg(feature = "author")]
+    pub(crate) fn try_add(&mut self, path: &str) -> bool {
+        let is_free = |part: &str| match self.seen.get(&folded(part)) {
+            Some((other, is_file)) => other == part && !is_file && part.len() < path.len(),
+            None => true,
+        };
+        let is_apart = path.match_indices('/').all(|(end, _)| is_free(&path[..end])) && is_free(path);
+        is_apart && self.add(path).is_ok()
+    }
+
     fn add_part(&mut self, path: &str, part: &str, is_file: bool) -> Result<(), Error> {
         let Some((other, is_other_file)) = self.seen.insert(folded(part), (part.to_owned(), is_file)) else {
             return Ok(());

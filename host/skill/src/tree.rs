@@ -93,9 +93,10 @@ impl Scan {
         }
         let kind = entry.file_type().map_err(|error| Error::io(&entry.path(), error))?;
         if kind.is_dir() {
-            // The path of a directory is checked with a file in it, which an empty one does not have.
-            crate::path::check(&format!("{path}/x"))?;
-            return Ok(true);
+            return match crate::path::check(&format!("{path}/x")) {
+                Ok(()) => Ok(true),
+                Err(error) => Err(first_refusal(&entry.path(), path)?.unwrap_or(error)),
+            };
         }
         if !kind.is_file() {
             return Err(refused(path, "it is a link, a device, a pipe or a socket"));
@@ -104,6 +105,23 @@ impl Scan {
         self.files.insert(path.to_owned());
         Ok(false)
     }
+}
+
+/// Returns the refusal of the first file in a directory that no package has; that of the directory itself if it is empty.
+fn first_refusal(directory: &Path, path: &str) -> Result<Option<Error>, Error> {
+    let (mut directory, mut path) = (directory.to_owned(), path.to_owned());
+    // Deeper than a path may be, the directory itself is named.
+    for _ in 0..crate::path::PARTS_MAX {
+        let entries = fs::read_dir(&directory).map_err(|error| Error::io(&directory, error))?;
+        let entries = entries.collect::<Result<Vec<_>, _>>().map_err(|error| Error::io(&directory, error))?;
+        let Some(first) = entries.into_iter().min_by_key(fs::DirEntry::file_name) else { break };
+        path = format!("{path}/{}", first.file_name().to_string_lossy());
+        if !first.file_type().map_err(|error| Error::io(&first.path(), error))?.is_dir() {
+            return Ok(crate::path::check(&path).err());
+        }
+        directory = first.path();
+    }
+    Ok(Some(refused(&path, "the empty directory is not in scripts/, references/ or assets/")))
 }
 
 fn read_manifest(path: &Path) -> Result<Manifest, Error> {

@@ -92,7 +92,7 @@ pub enum Action {
         #[arg(long, value_name = "PUB")]
         key: Option<String>,
     },
-    /// Take over a skill from a directory or a tar archive: check, pack and sign it as your own
+    /// Take over skills of others from a directory, a clone or an archive: pack and sign them as your own
     Import(import::Args),
     /// Make a key to sign skills with
     #[command(after_help = "Example:\n  ironctl skill keygen\n  ironctl skill keygen --out work.key --no-password")]

@@ -115,9 +115,55 @@ fn foreign_skill_is_shown_and_signed_as_the_operators_own() {
     desk.done(&["verify", bundled["file"].as_str().expect("a file"), "--key", PUBLIC]);
     assert_eq!(desk.failed(&["import", "foreign", "--key", "none.key"]), (1, "skill_key_missing".to_owned()));
     assert_eq!(desk.run(&["import"]).0, 2);
-    fs::write(desk.path().join("foreign.tar.gz"), b"\x1f\x8b\x08").expect("written");
-    let (code, _, err) = desk.run(&["import", "foreign.tar.gz"]);
+    fs::write(desk.path().join("foreign.tar.xz"), b"\xfd7zXZ\0\0\0").expect("written");
+    let (code, _, err) = desk.run(&["import", "foreign.tar.xz"]);
     assert!(code == 1 && err.contains("unpack it first"), "{err}");
+    assert_eq!(desk.failed(&["import", "foreign", "--out", "foreign-0.2.0.skill"]), (2, "usage".to_owned()));
+    assert_eq!(desk.failed(&["import", "foreign", "--out", "other-0.1.0.skill"]), (2, "usage".to_owned()));
+    assert!(!desk.path().join("foreign-0.2.0.skill").exists());
+}
+
+#[test]
+fn many_skills_are_checked_and_imported_and_faults_are_named() {
+    let desk = Desk::new();
+    desk.write(
+        "src/skills/One/SKILL.md",
+        "---\nname: One\ndescription: use it: always\nversion: 1.2\n---\nSee [f](forms.md).\n",
+    );
+    desk.write("src/skills/One/forms.md", "text\n");
+    desk.write("src/skills/two/SKILL.md", "---\nname: two\ndescription: d\n---\nSee [gone](gone.md).\n");
+    let checked = desk.done(&["import", "--check", "src"]);
+    let counts = ["imported", "refused", "moved", "edits", "dead", "absent"].map(|count| checked[count].as_u64());
+    assert_eq!(counts, [2, 0, 1, 1, 0, 1].map(Some));
+    assert_eq!(checked["skills"][0]["edits"][0]["after"], "See [f](references/forms.md).");
+    assert_eq!(desk.failed(&["import", "src", "--out", "one.skill"]), (2, "usage".to_owned()));
+    let imported = desk.done(&["import", "src"]);
+    assert_eq!(imported["skills"][0]["file"], "one-1.2.0.skill");
+    desk.done(&["verify", "two-0.1.0.skill", "--key", PUBLIC]);
+    fs::create_dir(desk.path().join("out")).expect("made");
+    let one = desk.done(&["import", "src", "--skill", "One", "--out", "out"]);
+    assert_eq!(one["file"], "out/one-1.2.0.skill");
+    assert_eq!(desk.failed(&["import", "src", "--skill", "three"]), (1, "skill_unknown".to_owned()));
+    // One fault is the fault of one skill.
+    desk.write("src/skills/bad/SKILL.md", "---\nname: &a bad\ndescription: d\n---\n");
+    let (code, out, _) = desk.run(&["import", "--check", "src"]);
+    assert!(code == 1 && out.contains("refused: src/skills/bad: ") && out.contains("an anchor"), "{out}");
+    fs::remove_dir_all(desk.path().join("out")).expect("removed");
+    fs::create_dir(desk.path().join("out")).expect("made");
+    assert_eq!(desk.failed(&["import", "src", "--out", "out"]), (1, "skill_import".to_owned()));
+    assert_eq!(fs::read_dir(desk.path().join("out")).expect("a directory").count(), 4, "two packages, two signatures");
+}
+
+#[test]
+fn import_into_a_closed_pipe_writes_its_package() {
+    let desk = Desk::new();
+    desk.write("foreign/SKILL.md", "---\nname: foreign\ndescription: d\n---\n");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let mut command = ironctl(desk.path());
+    command.current_dir(desk.path()).env("HOME", desk.path()).env_remove("XDG_CONFIG_HOME").stdout(writer);
+    command.args(["skill", "import", "foreign"]).output().expect("ironctl runs");
+    desk.done(&["verify", "foreign-0.1.0.skill", "--key", PUBLIC]);
 }
 
 #[test]

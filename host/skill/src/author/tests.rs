@@ -180,7 +180,7 @@ fn lint_names_the_file_the_line_and_the_remedy() {
     fs::write(source.directory().join("references/nested"), b"PK\x03\x04").expect("written");
     let found = source.findings();
     for expected in [
-        "error: bin/x: the file is not in scripts/, references/ or assets/",
+        "error: bin/a: the file is not in scripts/, references/ or assets/",
         "error: references/a.md:3: a hidden character: U+200B; write it visibly or remove it",
         "error: references/wrapper.md:1: a mark that looks like one of the host or of a model",
         "warning: assets: it is empty: a package has no empty directory",
@@ -264,7 +264,8 @@ fn foreign_skill_is_taken_over_with_the_least_grants() {
         for (number, from) in [source.directory(), tar.clone()].into_iter().enumerate() {
             let into = source.root.path().join(format!("into{number}{format:?}"));
             let imported = import(&from, &into).expect("taken over");
-            assert_eq!(imported.moved, [("LICENSE.txt".to_owned(), "references/LICENSE.txt".to_owned())]);
+            let moved: Vec<_> = imported.moved.iter().map(|moved| [moved.from.as_str(), &moved.to]).collect();
+            assert_eq!(moved, [["LICENSE.txt", "references/LICENSE.txt"]]);
             assert_eq!((imported.left_out.len(), imported.is_new_manifest), (1, true));
             let packed = pack(&into).expect("packed");
             let package = Package::read_from(packed.as_slice()).expect("a package");
@@ -272,9 +273,13 @@ fn foreign_skill_is_taken_over_with_the_least_grants() {
             assert_eq!(package.manifest.files.len(), 4);
         }
     }
-    let gzip = source.beside("notes.tgz", b"\x1f\x8b\x08\0");
-    let error = import(&gzip, Path::new("unused")).expect_err("compressed").to_string();
-    assert!(error.contains("unpack it first"), "{error}");
+    for (name, bytes) in
+        [("notes.txz", b"\xfd7zXZ\0".as_slice()), ("notes.7z", b"7z\xbc\xaf\x27"), ("notes.rar", b"Rar!\x1a")]
+    {
+        let archive = source.beside(name, bytes);
+        let error = import(&archive, Path::new("unused")).expect_err("compressed").to_string();
+        assert!(error.contains("unpack it first"), "{error}");
+    }
 }
 
 #[test]

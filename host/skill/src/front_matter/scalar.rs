@@ -1,6 +1,6 @@
 //! One pair of a front matter, and the texts that a value may be.
 
-const KEY_CHARACTERS_MAX: usize = 64;
+pub(crate) const KEY_CHARACTERS_MAX: usize = 64;
 
 /// Splits a line with this many spaces at its beginning into key and value.
 pub(super) fn pair(line: &str, indent: usize) -> Result<(&str, &str), String> {
@@ -68,6 +68,17 @@ fn plain(value: &str) -> Result<&str, String> {
         _ => return Ok(value),
     };
     Err(format!("{feature}; quote the text"))
+}
+
+/// Returns a value as a plain text, or between double quotes if it is none.
+#[cfg(feature = "author")]
+pub(super) fn written(value: &str) -> String {
+    let is_plain = !value.is_empty() && value.trim() == value && !value.starts_with(['"', '\'', '>', '|']);
+    if is_plain && !value.contains(['\n', '\t', '\r']) && plain(value).is_ok() {
+        return value.to_owned();
+    }
+    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\t', " ").replace('\r', "");
+    format!("\"{}\"", escaped.replace('\n', "\\n"))
 }
 
 fn single_quoted(value: &str) -> Result<String, String> {

@@ -34,18 +34,29 @@ pub async fn run(at: &At, Demo { agent, yes }: Demo) -> Result<(), Error> {
     let public = own_key(at, &base)?;
     let id = PublicKey::parse(&public).map_err(|cause| failure::about(Path::new("the public key"), cause))?.id;
     let (name, directory) = publish(at, &base)?;
-    if !client.call(routes::SKILL_KEYS, []).await?.iter().any(|key| key.id == id) {
-        client
-            .post(routes::ADD_SKILL_KEY, [], &NewSkillKey { name: OWN.to_owned(), key: public, skills: Vec::new() })
-            .await?;
-        at.out.remark(format!("signatures of the key {id} count at this host, as {OWN}"))?;
+    let keys = client.call(routes::SKILL_KEYS, []).await?;
+    if !keys.iter().any(|key| key.id == id) {
+        let name = free_name(keys.iter().map(|key| key.name.as_str()));
+        let key = NewSkillKey { name: name.clone(), key: public, skills: Vec::new() };
+        client.post(routes::ADD_SKILL_KEY, [], &key).await?;
+        at.out.remark(format!("signatures of the key {id} count at this host, as {name}"))?;
     }
     let location = directory.to_string_lossy().into_owned();
-    if !client.call(routes::SKILL_SOURCES, []).await?.iter().any(|source| source.location == location) {
-        client.post(routes::ADD_SKILL_SOURCE, [], &SkillSource { name: OWN.to_owned(), location }).await?;
-        at.out.remark(format!("{} is a source of skills, as {OWN}", directory.display()))?;
+    let sources = client.call(routes::SKILL_SOURCES, []).await?;
+    if !sources.iter().any(|source| source.location == location) {
+        let name = free_name(sources.iter().map(|source| source.name.as_str()));
+        client.post(routes::ADD_SKILL_SOURCE, [], &SkillSource { name: name.clone(), location }).await?;
+        at.out.remark(format!("{} is a source of skills, as {name}", directory.display()))?;
     }
     installed::add(at, installed::Add::newest(name, agent, yes)).await
+}
+
+/// Returns the name for what is added, with a number if the operator has used it for something else.
+fn free_name<'a>(taken: impl Iterator<Item = &'a str>) -> String {
+    let taken: Vec<&str> = taken.collect();
+    let numbered = (2..).map(|number| format!("{OWN}-{number}"));
+    let mut names = std::iter::once(OWN.to_owned()).chain(numbered);
+    names.find(|name| !taken.contains(&name.as_str())).expect("a list of names ends")
 }
 
 fn base() -> Result<BaseDirs, Error> {

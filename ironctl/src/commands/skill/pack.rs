@@ -4,8 +4,8 @@ use super::failure;
 use crate::at::At;
 use crate::failure::Error;
 use crate::new_file::NewFile;
-use ironclaw_skill::Package;
 use ironclaw_skill::author::{self, Finding, Level};
+use ironclaw_skill::{Package, Version};
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -47,6 +47,8 @@ pub fn run(at: &At, directory: &Path, out: &Path, force: bool) -> Result<(), Err
     findings.iter().try_for_each(|finding| at.out.remark(finding.to_string()))?;
     refuse_errors(directory, &findings)?;
     let packed = author::pack(directory).map_err(|cause| failure::about(directory, cause))?;
+    let manifest = author::pack::manifest(directory).map_err(|cause| failure::about(directory, cause))?;
+    refuse_other_name(out, manifest.name.as_ref(), &manifest.version)?;
     write(out, &packed, force).map_err(|error| error.hinting("--force replaces the file"))?;
     let package = Package::read_from(packed.as_slice()).map_err(|cause| failure::about(out, cause))?;
     at.out.json(&json!({
@@ -64,6 +66,22 @@ pub fn run(at: &At, directory: &Path, out: &Path, force: bool) -> Result<(), Err
         package.manifest.files.len(),
         out.display()
     ))
+}
+
+/// Refuses a file whose name says another version or another skill: a source names packages `NAME-VERSION.skill`.
+pub fn refuse_other_name(out: &Path, name: &str, version: &Version) -> Result<(), Error> {
+    let own = out.file_name().map(|own| own.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some(stem) = own.strip_suffix(".skill") else { return Ok(()) };
+    let said = stem.match_indices('-').find_map(|(at, _)| Some((&stem[..at], stem[at + 1..].parse::<Version>().ok()?)));
+    match said {
+        Some((said, other)) if said != name || other != *version => {
+            let message =
+                format!("{own} is the name of version {other} of {said}, and this is version {version} of {name}");
+            let hint = format!("name it {name}-{version}.skill, or give the skill another version");
+            Err(Error::usage(message, hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes a new file that its owner alone can read.

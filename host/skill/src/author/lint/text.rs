@@ -100,7 +100,9 @@ fn look_at_line(file: &str, line: &str, number: usize, is_script: bool, found: &
         found.push(error(file, at, &what));
     }
     if matches!(ironclaw_text::lookalike::neutralise(line), Cow::Owned(_)) {
-        found.push(error(file, at, "a mark that looks like one of the host or of a model"));
+        // The host writes the marks in a result of a command as text.
+        let found_as = if is_script { warning } else { error };
+        found.push(found_as(file, at, "a mark that looks like one of the host or of a model"));
     }
     if has_voice_of_host(line) {
         found.push(warning(file, at, "a line that looks like one of the host"));
