@@ -1,6 +1,7 @@
 //! Skills from the package to their use, with the real daemon, the sandbox and `ironctl`: added, asked for in the chat, upgraded, taken
 //! back, removed, and the same after kills.
 
+mod foreign;
 mod hostile;
 mod killed;
 mod network;
@@ -304,6 +305,8 @@ fn bundled_skill_is_installed_in_one_command() {
     }
     host.up();
     host.agent("a");
+    // The name that the manual uses for a directory of the operator.
+    host.ctl(&["skill", "source", "add", "own", directory.path().to_str().expect("UTF-8")]).ok();
     host.ctl(&["skill", "demo", "--agent", "a", "--yes"]).ok();
     let list = || host.ctl(&["--json", "skill", "list", "--agent", "a"]).ok().json();
     assert_eq!(list()[0]["name"], "meeting-notes");

@@ -8,6 +8,7 @@ mod command_line;
 mod everyday;
 mod fake_host;
 mod files;
+mod foreign_skills;
 mod golden;
 mod host;
 mod inbox;

@@ -13,6 +13,7 @@ mod place;
 mod program;
 mod reference;
 mod rewrite;
+mod split;
 mod tree;
 mod unpack;
 mod yaml;
@@ -199,8 +200,15 @@ impl Taken {
         let text = package::as_text(INSTRUCTIONS, text)?;
         let matter = matter::read(&text, called, &mut notes)?;
         files.get_mut(INSTRUCTIONS).expect("it is there").bytes = matter.text.clone().into_bytes();
-        let manifest = match files.get(MANIFEST) {
-            Some(file) => Some(package::as_text(MANIFEST, file.bytes.clone()).and_then(|text| Manifest::parse(&text))?),
+        let own = files.get(MANIFEST).map(|file| package::as_text(MANIFEST, file.bytes.clone())).transpose()?;
+        let manifest = match own {
+            Some(text) if is_of_a_package(&text) => Some(Manifest::parse(&text)?),
+            Some(_) => {
+                let file = files.remove(MANIFEST).expect("it was read");
+                files.insert(OTHER_MANIFEST.to_owned(), file);
+                notes.add(MANIFEST, None, format!("it is of another program: it is called {OTHER_MANIFEST}"));
+                None
+            }
             None => None,
         };
         Ok(Self { files, matter, manifest, called: called.to_owned(), notes })
@@ -223,6 +231,7 @@ impl Taken {
         }
         let old: BTreeMap<String, String> = places.iter().map(|(from, to)| (to.clone(), from.clone())).collect();
         let found = audit::audit(&files, &old, &layout);
+        split::split(&mut files, &mut self.notes);
         let is_new_manifest = self.manifest.is_none();
         let manifest = match self.manifest {
             Some(manifest) => manifest,
@@ -261,6 +270,15 @@ impl Taken {
             files,
         })
     }
+}
+
+/// The place of a `skill.toml` that another program reads.
+const OTHER_MANIFEST: &str = "references/skill.toml";
+
+/// Returns whether a `skill.toml` is one of this project: it has a name and a version.
+fn is_of_a_package(text: &str) -> bool {
+    let table = text.parse::<toml::Table>();
+    table.is_ok_and(|table| ["name", "version"].iter().all(|key| table.contains_key(*key)))
 }
 
 /// Checks what every package has to be, before a file is written.

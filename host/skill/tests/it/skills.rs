@@ -149,3 +149,32 @@ fn signature_of_another_version_or_skill_is_refused() {
     let signature = author::sign(packed.as_slice(), &stranger, "skill letter 1.0.0", false).expect("signed");
     assert!(matches!(Package::read_signed(&file, &signature, &public), Err(Error::Signature(_))));
 }
+
+#[test]
+fn page_of_imports_names_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/operate/skills.md")).expect("the page of skills");
+    let (_, section) = page.split_once("### Take over skills of others").expect("the section");
+    let section = section.split("\n## ").next().expect("its text");
+    let files = [
+        "host/skill/src/author/foreign/tests.rs",
+        "host/skill/src/author/foreign/tests/sources.rs",
+        "host/skill/src/author/foreign/rewrite/tests.rs",
+        "host/skill/src/author/foreign/yaml/tests.rs",
+        "host/tests/e2e/skills/foreign.rs",
+        "ironctl/tests/it/skills.rs",
+    ];
+    let sources: String = files.iter().map(|file| fs::read_to_string(root.join(file)).expect(file)).collect();
+    let rows = section
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| what") && !line.starts_with("| **"));
+    let mut count = 0;
+    for row in rows {
+        let tests = row.rsplit(" | ").next().expect("a cell").trim_end_matches(" |");
+        for test in tests.split(", ") {
+            assert!(sources.contains(&format!("fn {}()", test.trim_matches('`'))), "{row}");
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count}");
+}

@@ -71,13 +71,14 @@ impl Unpacked {
         Ok(Self { package, manifest_text, tree, _incoming: incoming })
     }
 
-    /// Returns the texts that an agent may read with `read_skill`: `SKILL.md`, and the files of `references` that are short texts.
+    /// Returns the texts that an agent may read with `read_skill`: `SKILL.md`, the files of `references`, and documents beside programs,
+    /// as far as they are short.
     ///
     /// # Errors
     /// Fails if a file cannot be read.
     pub fn texts(&self) -> Result<Vec<(String, String)>, Error> {
         let (mut texts, mut left) = (Vec::new(), TEXTS_BYTES_MAX);
-        let is_text = |path: &&String| path.as_str() == "SKILL.md" || path.starts_with("references/");
+        let is_text = |path: &&String| path.starts_with("references/") || path.ends_with(".md");
         for path in self.package.manifest.files.keys().filter(is_text) {
             let file = self.tree.join(path);
             let bytes = file.metadata().map_err(|source| io_error(&file, source))?.len();

@@ -5,18 +5,16 @@
 mod check;
 mod shown;
 mod taken;
+mod wanted;
 
 use super::{failure, key};
 use crate::at::At;
 use crate::failure::Error;
-use ironclaw_skill::author::{SecretKey, Source, bundled};
+use ironclaw_skill::author::{SecretKey, bundled};
 use serde_json::{Value, json};
-use std::fs;
 use std::path::{Path, PathBuf};
 use taken::{Scratch, Taken};
-
-/// Endings of archives that are looked at in a directory.
-const ARCHIVES: [&str; 5] = [".skill", ".zip", ".tar", ".tgz", ".tar.gz"];
+use wanted::Wanted;
 
 /// The arguments of `ironctl skill import`.
 #[derive(Debug, clap::Args)]
@@ -43,32 +41,10 @@ pub struct Args {
     key: key::Secret,
 }
 
-/// One skill of a source.
-struct Wanted<'a> {
-    source: &'a Source,
-    /// The directory or archive, and the directory in it.
-    object: PathBuf,
-    directory: &'a str,
-}
-
 pub fn run(at: &At, args: &Args) -> Result<(), Error> {
-    if args.check {
-        return with_wanted(args, &mut Scratch::new()?, |wanted, scratch| check::run(at, wanted, scratch));
-    }
     // Before the pages of scripts, so that a missing key is not below them.
-    let key = args.key.read()?;
-    with_wanted(args, &mut Scratch::new()?, |wanted, scratch| match wanted {
-        [one] => import_one(at, one, args, &key, scratch),
-        many => import_many(at, many, args, &key, scratch),
-    })
-}
-
-/// Looks for the skills that the arguments name, and passes them on.
-fn with_wanted(
-    args: &Args,
-    scratch: &mut Scratch,
-    then: impl FnOnce(&[Wanted<'_>], &mut Scratch) -> Result<(), Error>,
-) -> Result<(), Error> {
+    let key = if args.check { None } else { Some(args.key.read()?) };
+    let mut scratch = Scratch::new()?;
     let from = match &args.from {
         Some(from) => from.clone(),
         None => {
@@ -77,48 +53,13 @@ fn with_wanted(
             own
         }
     };
-    let places = places(&from)?;
-    let mut sources = Vec::new();
-    for place in &places {
-        sources.push(Source::open(place).map_err(|cause| failure::about(place, cause))?);
+    let opened = wanted::open(&from)?;
+    let wanted = wanted::wanted(&opened, args.skill.as_deref())?;
+    match (key, wanted.as_slice()) {
+        (None, wanted) => check::run(at, wanted, &mut scratch),
+        (Some(key), [one]) => import_one(at, one, args, &key, &mut scratch),
+        (Some(key), many) => import_many(at, many, args, &key, &mut scratch),
     }
-    let mut wanted = Vec::new();
-    for (place, source) in places.iter().zip(&sources) {
-        for directory in source.skills() {
-            let object = if directory.is_empty() { place.clone() } else { place.join(directory.trim_end_matches('/')) };
-            let is_named = |name: &String| object.file_stem().is_some_and(|own| own == name.as_str());
-            if args.skill.as_ref().is_none_or(is_named) {
-                wanted.push(Wanted { source, object, directory });
-            }
-        }
-    }
-    if wanted.is_empty() {
-        let name = args.skill.as_deref().unwrap_or_default();
-        let message = format!("{} has no skill in a directory {name}", from.display());
-        return Err(Error::failed("skill_unknown", message).hinting("without --skill, --check lists its skills"));
-    }
-    then(&wanted, scratch)
-}
-
-/// Returns a directory or archive, and the archives in a directory without instructions of its own.
-fn places(from: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut places = Vec::new();
-    let unreadable = |cause| Error::failed("skill_file", format!("cannot read {}", from.display())).because(cause);
-    if from.is_dir() && !from.join(ironclaw_skill::INSTRUCTIONS).exists() {
-        for entry in fs::read_dir(from).map_err(unreadable)? {
-            let path = entry.map_err(unreadable)?.path();
-            let name = path.to_string_lossy().to_lowercase();
-            if path.is_file() && ARCHIVES.iter().any(|ending| name.ends_with(ending)) {
-                places.push(path);
-            }
-        }
-        places.sort();
-    }
-    // A directory of archives alone is no source itself.
-    if places.is_empty() || Source::open(from).is_ok() {
-        places.insert(0, from.to_owned());
-    }
-    Ok(places)
 }
 
 fn import_one(at: &At, wanted: &Wanted<'_>, args: &Args, key: &SecretKey, scratch: &mut Scratch) -> Result<(), Error> {

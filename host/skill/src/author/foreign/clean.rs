@@ -89,7 +89,8 @@ enum Escape {
 fn escape_of(path: &str) -> Option<Escape> {
     match ending(path).as_str() {
         "py" => Some(Escape::Python),
-        "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "jsx" | "tsx" => Some(Escape::Script),
+        "go" | "java" | "kts" => Some(Escape::Python),
+        "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "jsx" | "tsx" | "rb" => Some(Escape::Script),
         _ => None,
     }
 }

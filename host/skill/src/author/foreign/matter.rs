@@ -7,6 +7,8 @@ use super::yaml::{self, Field, Value};
 use crate::front_matter::{METADATA_MAX, VALUE_CHARACTERS_MAX};
 use crate::plain::{check_lines, is_hidden};
 use crate::{DESCRIPTION_CHARACTERS_MAX, Error, FrontMatter, INSTRUCTIONS, Name, Version};
+use ironclaw_text::lookalike::{CLOSE, OPEN, neutralise};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 const FENCE: &str = "---";
@@ -173,6 +175,10 @@ impl Gathered {
         let mut clean: String = text.chars().filter(|c| !is_hidden(*c)).collect();
         if clean != text {
             notes.add(INSTRUCTIONS, Some(line), format!("{key}: hidden characters are left out"));
+        }
+        if clean.contains([OPEN, CLOSE]) || matches!(neutralise(&clean), Cow::Owned(_)) {
+            clean = clean.replace(['<', '[', OPEN], "(").replace(['>', ']', CLOSE], ")");
+            notes.add(INSTRUCTIONS, Some(line), format!("{key}: brackets that look like a mark of the host are round"));
         }
         let is_long = clean.chars().count() > VALUE_CHARACTERS_MAX && key != "description";
         if is_long {

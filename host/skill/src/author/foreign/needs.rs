@@ -72,13 +72,15 @@ pub(super) fn needs(files: &Files, notes: &mut Notes) -> Asked {
             let lines = text.lines().enumerate().filter(|(_, line)| REQUESTS.iter().any(|word| line.contains(word)));
             lines.for_each(|(number, line)| address::add(&mut egress, line, path, number + 1, notes));
         } else if is_document(path) {
+            let mut installs = false;
             for command in commands(text) {
                 if !runs {
                     notes.add(path, Some(command.line), "its commands need the tool run_command");
                 }
                 runs = true;
                 programs.extend(program(command.text));
-                if INSTALLERS.iter().any(|installer| command.text.contains(installer)) {
+                if !installs && INSTALLERS.iter().any(|installer| command.text.contains(installer)) {
+                    installs = true;
                     let what = "a command installs software: give the agent its packages with `ironctl agent install`";
                     notes.add(path, Some(command.line), what);
                 }

@@ -29,6 +29,8 @@ const ORDERS: [&str; 8] = [
     "do not ask",
     "already approved",
 ];
+/// Endings of texts that a model reads.
+const DOCUMENTS: [&str; 4] = [".md", ".txt", ".markdown", ".rst"];
 /// Variation selectors and joiners of emoji, which authors type without knowing.
 const OF_EMOJI: [char; 3] = ['\u{fe0e}', '\u{fe0f}', '\u{200d}'];
 
@@ -100,8 +102,9 @@ fn look_at_line(file: &str, line: &str, number: usize, is_script: bool, found: &
         found.push(error(file, at, &what));
     }
     if matches!(ironclaw_text::lookalike::neutralise(line), Cow::Owned(_)) {
-        // The host writes the marks in a result of a command as text.
-        let found_as = if is_script { warning } else { error };
+        // Programs and data may need them, and the host writes the marks in the result of a call as text.
+        let is_for_readers = DOCUMENTS.iter().any(|ending| file.ends_with(ending));
+        let found_as = if is_for_readers { error } else { warning };
         found.push(found_as(file, at, "a mark that looks like one of the host or of a model"));
     }
     if has_voice_of_host(line) {

@@ -1,7 +1,8 @@
 //! `ironctl skill import --check`: counts, and writes no package.
 
+use super::shown;
 use super::taken::{Scratch, Taken};
-use super::{Wanted, shown};
+use super::wanted::Wanted;
 use crate::at::At;
 use crate::failure::Error;
 use serde_json::{Value, json};

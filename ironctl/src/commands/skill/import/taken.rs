@@ -1,12 +1,12 @@
 //! One skill between its source and its signed package.
 
-use super::Wanted;
+use super::wanted::Wanted;
 use crate::commands::skill::{failure, pack, verify};
 use crate::failure::Error;
 use crate::local_file;
 use ironclaw_skill::Package;
 use ironclaw_skill::author::lint::{Finding, Reference};
-use ironclaw_skill::author::{self, Imported, SecretKey, lint};
+use ironclaw_skill::author::{self, Imported, SecretKey, Source, lint};
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,11 @@ impl Taken {
     pub(super) fn new(wanted: &Wanted<'_>, scratch: &mut Scratch) -> Result<Self, Error> {
         let about = |cause| failure::about(&wanted.object, cause);
         let copy = scratch.next();
-        let imported = wanted.source.import(wanted.directory).map_err(about)?;
+        let imported = match wanted.source {
+            Some(source) => source.import(wanted.directory),
+            None => Source::open(&wanted.object).and_then(|source| source.import(wanted.directory)),
+        };
+        let imported = imported.map_err(about)?;
         imported.write(&copy).map_err(about)?;
         let findings = author::lint(&copy).map_err(about)?;
         let references = lint::outward_references(&copy).map_err(about)?;

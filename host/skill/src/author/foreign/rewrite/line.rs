@@ -159,7 +159,7 @@ fn runs(line: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Returns the begin of a variable for the directory of a skill that stands before a path: `$NAME`, `${NAME}`, `{name}` or `<name>`.
+/// Returns the begin of a variable for the directory of a skill, directly before a path: `$NAME`, `${NAME}`, `{name}` or `<name>`.
 fn variable(before: &str, text: &str) -> Option<usize> {
     let is_directory = |name: &str| {
         let name = name.to_lowercase();
