@@ -1,6 +1,6 @@
 //! The skills of a source, in any layout: one in its root, some in subdirectories, many in `skills/`.
 
-use super::tree::Tree;
+use super::tree::{Content, Entry, Tree};
 use crate::INSTRUCTIONS;
 
 /// The directory of many skills, also within a skill.
@@ -10,7 +10,8 @@ const OF_MANY: &str = "skills";
 ///
 /// A directory below a skill is a part of it, except in `skills/`.
 pub(super) fn skills(tree: &Tree) -> Vec<String> {
-    let mut directories: Vec<String> = tree.entries.keys().filter_map(|path| directory(path)).collect();
+    let mut directories: Vec<String> =
+        tree.entries.keys().filter(|path| is_own(tree, path)).filter_map(|path| directory(path)).collect();
     directories.sort_by_key(|directory| (directory.matches('/').count(), directory.clone()));
     directories.dedup();
     let mut found: Vec<String> = Vec::new();
@@ -29,6 +30,13 @@ fn directory(path: &str) -> Option<String> {
     let (directory, name) = path.rsplit_once('/').map_or(("", path), |(directory, name)| (directory, name));
     let directory = if directory.is_empty() { String::new() } else { format!("{directory}/") };
     name.eq_ignore_ascii_case(INSTRUCTIONS).then_some(directory)
+}
+
+/// Returns whether instructions are no link to those of another skill, and no link that leads nowhere.
+fn is_own(tree: &Tree, path: &str) -> bool {
+    let Some(Entry { content: Content::Link(_), .. }) = tree.entries.get(path) else { return true };
+    let end = tree.end_of_link(path);
+    end.is_some_and(|end| tree.entries.contains_key(&end) && directory(&end).is_none())
 }
 
 fn is_one_of_many(directory: &str) -> bool {

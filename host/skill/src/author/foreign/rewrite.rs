@@ -21,7 +21,8 @@ pub struct Edit {
 }
 
 /// Names of files that every project has: a text that names one alone rarely means that of the skill.
-const OF_EVERY_PROJECT: [&str; 12] = [
+const OF_EVERY_PROJECT: [&str; 13] = [
+    "skill.md",
     "readme.md",
     "package.json",
     "requirements.txt",
@@ -196,6 +197,7 @@ fn is_reference(named: &Named, word: &Word<'_>) -> bool {
     let is_common = is_common(word.text);
     match word.context {
         Context::Link => true,
+        Context::Command if is_common => line::is_runner(word.before) || ["cat", "-r"].contains(&word.before),
         Context::Command => word.text.contains('.') || line::is_runner(word.before),
         Context::Mark => !is_common,
         Context::Prose => !is_common && word.text.contains('.'),

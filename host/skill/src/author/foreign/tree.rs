@@ -187,26 +187,29 @@ impl Tree {
 
     /// Returns the files to which a link leads: one without a rest of its path, or those of a directory.
     fn followed(&self, link: &str) -> Vec<(String, &Entry)> {
+        let Some(end) = self.end_of_link(link) else { return Vec::new() };
+        if let Some(entry) = self.entries.get(&end) {
+            return vec![(String::new(), entry)];
+        }
+        let prefix = if end.is_empty() { end } else { format!("{end}/") };
+        // A directory around the link would hold itself.
+        if link.starts_with(&prefix) {
+            return Vec::new();
+        }
+        let inside = self.below(&prefix).into_iter();
+        let inside = inside.filter(|(_, entry)| !matches!(entry.content, Content::Link(_)));
+        inside.map(|(path, entry)| (format!("/{}", &path[prefix.len()..]), entry)).collect()
+    }
+
+    /// Returns the path at which a link ends, over other links; `None` if it leaves the source.
+    pub(super) fn end_of_link(&self, link: &str) -> Option<String> {
         let mut at = link.to_owned();
         for _ in 0..HOPS_MAX {
-            let Some(entry) = self.entries.get(&at) else {
-                let prefix = if at.is_empty() { at } else { format!("{at}/") };
-                // A directory around the link would hold itself.
-                if link.starts_with(&prefix) {
-                    return Vec::new();
-                }
-                let inside = self.below(&prefix).into_iter();
-                let inside = inside.filter(|(_, entry)| !matches!(entry.content, Content::Link(_)));
-                return inside.map(|(path, entry)| (format!("/{}", &path[prefix.len()..]), entry)).collect();
-            };
-            let Content::Link(target) = &entry.content else { return vec![(String::new(), entry)] };
+            let Some(Entry { content: Content::Link(target), .. }) = self.entries.get(&at) else { return Some(at) };
             let parent = at.rsplit_once('/').map_or("", |(parent, _)| parent);
-            match joined(parent, target) {
-                Some(next) if !target.starts_with('/') => at = next,
-                _ => return Vec::new(),
-            }
+            at = joined(parent, target).filter(|_| !target.starts_with('/'))?;
         }
-        Vec::new()
+        None
     }
 }
 

@@ -41,6 +41,8 @@ fn paths_of_instructions_lead_to_the_new_places() {
         ("All of `guide/` and guide/*.md", "All of `references/guide/` and references/guide/*.md"),
         ("license: Terms in forms.md", "license: Terms in references/forms.md"),
         ("Write a `README.md` and https://x.example/forms.md", "Write a `README.md` and https://x.example/forms.md"),
+        ("Edit SKILL.md, `{\"path\": \"README.md\"}`", "Edit SKILL.md, `{\"path\": \"README.md\"}`"),
+        ("`pip install -r README.md`", "`pip install -r /skills/pdf/references/README.md`"),
         ("core and/or guide, forms", "core and/or guide, forms"),
         ("`references/api.md` stays", "`references/api.md` stays"),
         // Commands run in the workspace.

@@ -139,7 +139,14 @@ fn links_are_followed_within_the_source_alone() {
     ] {
         std::os::unix::fs::symlink(target, root.join(link)).expect("linked");
     }
+    // Links to the instructions of another skill, to nowhere, and to a text.
+    for (link, target) in [("b", "../a/SKILL.md"), ("c", "../gone/SKILL.md"), ("d", "../../shared/rules.md")] {
+        fs::create_dir(desk.root().join("skills").join(link)).expect("made");
+        std::os::unix::fs::symlink(target, desk.root().join("skills").join(link).join("SKILL.md")).expect("linked");
+    }
     let source = Source::open(&desk.root()).expect("a source");
+    assert_eq!(source.skills(), ["skills/a/", "skills/d/"]);
+    assert_eq!(source.import("skills/d/").expect("taken over").name.as_ref(), "d");
     let imported = source.import("skills/a/").expect("taken over");
     let paths: Vec<&str> = imported.files.keys().map(String::as_str).collect();
     let expected = [
