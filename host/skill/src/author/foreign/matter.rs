@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 const FENCE: &str = "---";
 const NAME_CHARACTERS_MAX: usize = 64;
 const KEY_CHARACTERS_MAX: usize = 64;
+/// The field for the texts of a list in place of metadata.
+const ITEMS: &str = "items";
 /// The field that sets the version of the package.
 const VERSION: &str = "version";
 
@@ -127,7 +129,7 @@ impl Gathered {
                 Value::Map(fields) => fields.into_iter().for_each(|inner| self.nested("", inner, notes)),
                 Value::List(items) => items.into_iter().for_each(|item| match item {
                     Value::Map(fields) => fields.into_iter().for_each(|inner| self.nested("", inner, notes)),
-                    other => self.note_metadata("items", &other, line, notes),
+                    other => self.note_metadata(ITEMS, &other, line, notes),
                 }),
                 Value::Empty => {}
                 other => self.note_metadata("text", &other, line, notes),
@@ -165,7 +167,9 @@ impl Gathered {
             return;
         }
         match self.metadata.iter_mut().find(|known| known.key == own) {
-            Some(known) => known.value = format!("{}, {value}", known.value),
+            Some(known) if own == ITEMS => known.value = format!("{}, {value}", known.value),
+            Some(known) if known.value == value => {}
+            Some(_) => notes.add(INSTRUCTIONS, Some(line), format!("{own} is there twice; the first one counts")),
             None => self.metadata.push(Metadata { key: own, value, line }),
         }
     }
@@ -177,7 +181,7 @@ impl Gathered {
             notes.add(INSTRUCTIONS, Some(line), format!("{key}: hidden characters are left out"));
         }
         if clean.contains([OPEN, CLOSE]) || matches!(neutralise(&clean), Cow::Owned(_)) {
-            clean = clean.replace(['<', '[', OPEN], "(").replace(['>', ']', CLOSE], ")");
+            clean = clean.replace([OPEN, CLOSE], "").replace(['<', '['], "(").replace(['>', ']'], ")");
             notes.add(INSTRUCTIONS, Some(line), format!("{key}: brackets that look like a mark of the host are round"));
         }
         let is_long = clean.chars().count() > VALUE_CHARACTERS_MAX && key != "description";

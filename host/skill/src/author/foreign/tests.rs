@@ -148,6 +148,7 @@ fn version_of_the_author_is_that_of_the_package() {
         ("metadata:\n  version: 1.0.0-rc.1+build", "1.0.0-rc.1"),
         ("version: 2024-01-05", "0.1.0"),
         ("version: latest", "0.1.0"),
+        ("version: 1.0\nmetadata:\n  version: 1.0", "1.0.0"),
         ("author: x", "0.1.0"),
     ] {
         let desk = Desk::new(&[("SKILL.md", &format!("---\nname: notes\ndescription: d\n{field}\n---\n"))]);
