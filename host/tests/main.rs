@@ -57,6 +57,7 @@ mod e2e {
     mod mcp_demo;
     mod mcp_hosts;
     mod mcp_login;
+    mod mcp_login_forms;
     mod mcp_login_published;
     mod mcp_many;
     mod mcp_packages;

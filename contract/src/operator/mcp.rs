@@ -9,6 +9,10 @@ use std::fmt;
 /// The effect of a tool in the strictest manifest. No word of the server is part of it.
 pub const MCP_EFFECT: &str = "gives the server every argument below";
 
+/// The end of the name of an issuer in a registration that accepts an issuer which does not announce S256. The name of an issuer has no
+/// fragment (RFC 8414, section 2), so this end is part of no name.
+pub const UNANNOUNCED_S256: &str = "#s256-unannounced";
+
 crate::words! {
     /// The way to an MCP server.
     pub enum McpTransport {
@@ -173,6 +177,9 @@ pub struct McpServerHost {
 pub struct McpServerLogin {
     /// The issuer that people approved.
     pub issuer: String,
+    /// True if people accepted that the issuer does not announce S256.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_unannounced_s256: bool,
     /// The scopes that a login asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
@@ -184,7 +191,7 @@ pub struct McpServerLogin {
     pub client_secret: Option<String>,
     /// `active`: the host has a token. `needed`: a person has to log in.
     pub state: McpLoginState,
-    /// The reason why the last login ended.
+    /// The reason why the last login ended, or why the last renewal of its token failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The end of the present token, RFC 3339; absent if the issuer names none.

@@ -48,11 +48,7 @@ impl Servers {
     pub async fn look(&self, name: &str) -> Result<(), Denied> {
         let registration = self.registration(name).await?;
         let described = &registration.described;
-        if described.oauth.is_some() && self.login(name).await?.is_none() {
-            let refusal =
-                Refusal::new(DenialCode::McpLoginNeeded, format!("a person has to log in at MCP server {name}"));
-            return Err(refusal.hint(format!("log in: ironctl mcp login {name}")).into());
-        }
+        self.check_login(described).await?;
         let slot = self.slot(&Key { server: name.to_owned(), agent: None });
         let mut slot = slot.lock().await;
         slot.end().await;
@@ -68,6 +64,8 @@ impl Servers {
                 Ok(())
             }
             Err(words) => {
+                // The server refused the token, and the issuer its renewal.
+                self.check_login(described).await?;
                 let message = format!("MCP server {name} cannot be used: {words}");
                 let refusal = Refusal::new(DenialCode::McpUnreachable, message);
                 Err(refusal
@@ -100,6 +98,10 @@ impl Servers {
             // Over the same connection, because a second process would have the same directory.
             Some(open) => match self.list_again(&open).await {
                 Ok(()) => return Ok(open),
+                Err(failed) if failed.is_unauthorized => {
+                    self.logins.refused(name).await.map_err(|error| Failed::from(error).to_string())?;
+                    slot.end().await;
+                }
                 Err(failed) => {
                     slot.end().await;
                     return note(&mut slot, Err(failed));
@@ -177,6 +179,16 @@ impl Servers {
         Ok(found.filter(|login| login.wrapped.is_some()).map(|login| login.made_at))
     }
 
+    /// Refuses a server that needs a login and has none.
+    async fn check_login(&self, described: &McpRegister) -> Result<(), Denied> {
+        let name = &described.name;
+        if described.oauth.is_none() || self.login(name).await?.is_some() {
+            return Ok(());
+        }
+        let refusal = Refusal::new(DenialCode::McpLoginNeeded, format!("a person has to log in at MCP server {name}"));
+        Err(refusal.hint(format!("log in: ironctl mcp login {name}")).into())
+    }
+
     /// Returns the time of the tokens for a server that needs a login; `None` for another server.
     async fn needed_login(&self, described: &McpRegister) -> Result<Option<i64>, Failed> {
         if described.oauth.is_none() {
@@ -191,13 +203,23 @@ impl Servers {
         Arc::clone(all.entry(key.clone()).or_default())
     }
 
-    /// Connects, lists, and records the listing.
+    /// Connects, lists, and records the listing. A refused token is renewed once before it fails.
     async fn open(&self, registration: &Registration, agent: Option<AgentId>) -> Result<Open, Failed> {
         if self.latch.is_shut() {
             return Err(Failed::words("the emergency stop is active".to_owned()));
         }
-        let login = self.needed_login(&registration.described).await?;
-        let (connected, listing) = connect::connect(self, &registration.described, agent).await?;
+        let described = &registration.described;
+        let mut login = self.needed_login(described).await?;
+        let mut connected = connect::connect(self, described, agent).await;
+        if connected.as_ref().is_err_and(|failed| failed.is_unauthorized) {
+            self.logins.refused(&described.name).await?;
+            let renewed = self.needed_login(described).await?;
+            if renewed != login {
+                login = renewed;
+                connected = connect::connect(self, described, agent).await;
+            }
+        }
+        let (connected, listing) = connected?;
         let open = Open {
             connected,
             registration: registration.clone(),
@@ -210,7 +232,7 @@ impl Servers {
     }
 
     async fn list_again(&self, open: &Open) -> Result<(), Failed> {
-        let listing = open.connected.list(self, &open.registration.described).await?;
+        let listing = open.connected.list(&open.registration.described).await?;
         self.note_listing(open, listing).await
     }
 
@@ -245,6 +267,16 @@ impl Open {
         !self.connected.client.is_closed() && self.is_with(registration) && self.login == login
     }
 
+    /// Returns whether the server refused the token of this connection.
+    pub fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether another connection has another token.
+    pub fn has_another_token(&self, other: &Self) -> bool {
+        self.login != other.login
+    }
+
     /// Returns whether it was made to a server with this registration, with the credentials that the server has in it.
     pub fn is_with(&self, registration: &Registration) -> bool {
         self.registration == *registration
@@ -276,10 +308,11 @@ impl Open {
                 (CallOutcome::by_success(ok), words)
             }
             Err(failed) => {
-                if self.login.is_some() && connect::is_unauthorized(&failed.error) {
-                    self.is_refused.store(true, Ordering::Relaxed);
-                }
-                answer::no_answer(&self.registration.described.name, &failed, secrets)
+                let is_refused = self.login.is_some() && connect::is_unauthorized(&failed.error);
+                self.is_refused.fetch_or(is_refused, Ordering::Relaxed);
+                let server = &self.registration.described.name;
+                let (outcome, words) = answer::no_answer(server, &failed, secrets);
+                (outcome, if is_refused { words + &connect::log_in_again(server) } else { words })
             }
         };
         let mut result = answer::body(outcome, &words);

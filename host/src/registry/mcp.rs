@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod hosts;
+pub mod issuer;
 pub mod login;
 mod registration;
 mod tools;
@@ -12,11 +13,12 @@ mod tools;
 use super::{Agent, destinations, egress, skills};
 use crate::registry::secrets::SecretName;
 use crate::registry::tools::RUN_COMMAND;
-use crate::registry::tools::catalogue::{Catalogue, CommandReach, Terms};
+use crate::registry::tools::catalogue::{Catalogue, CommandReach, ServerTool, Terms};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::ids::AgentId;
 use ironclaw_contract::operator::{Bound, DenialCode, LedgerEvent};
 use ironclaw_contract::seam::change::{McpConfirm, McpRegister};
+use ironclaw_judge::Class;
 use ironclaw_judge::manifest::{Manifest, server};
 use ironclaw_ledger::Entry;
 use ironclaw_state::{ReadTx, WriteTx};
@@ -88,6 +90,13 @@ pub fn terms(tx: &ReadTx<'_>, agent: AgentId, tool: &str) -> Result<Option<Terms
         Some(terms) => Ok(Some(terms)),
         None => Ok(Catalogue::new(&[], CommandReach::Jail, tools::tools_of(tx, agent)?).terms(tool)),
     }
+}
+
+/// Returns whether an agent may call a tool with this pin now, and people confirmed that the tool only reads.
+pub fn only_reads(tx: &ReadTx<'_>, agent: AgentId, tool: &str, pin: &Digest) -> Result<bool, ironclaw_state::Error> {
+    let catalogue = Catalogue::new(&[], CommandReach::Jail, tools::tools_of(tx, agent)?);
+    let is_it = |known: &&ServerTool| known.manifest.name == tool && known.pin == *pin;
+    Ok(catalogue.server_tools().into_iter().any(|known| is_it(&known) && known.manifest.class == Class::Read))
 }
 
 /// Returns the tools that remain of a grant after its server is registered again: none if anything but the offered tools differs, because

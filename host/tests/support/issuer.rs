@@ -43,6 +43,43 @@ pub(crate) struct Behaviour {
     pub(crate) keeps_tokens: bool,
     /// The scopes that the server names.
     pub(crate) scopes: &'static [&'static str],
+    /// The names of the issuer.
+    pub(crate) names: Names,
+    /// Fields in place of those of its document.
+    pub(crate) document: Option<Value>,
+    /// Fields in place of those of its answer with tokens; null removes one.
+    pub(crate) tokens: Option<Value>,
+    /// Its answers with tokens are forms.
+    pub(crate) answers_forms: bool,
+    /// The access tokens are JWTs, which end after the lifetime.
+    pub(crate) makes_jwts: bool,
+    /// Answers each renewal in this way.
+    pub(crate) renewal: Option<Renewal>,
+}
+
+/// An answer to a renewal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Renewal {
+    pub(crate) status: u16,
+    pub(crate) media_type: &'static str,
+    pub(crate) body: &'static str,
+}
+
+/// The names of an issuer: each makes one from its origin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names {
+    /// In the document of the server.
+    pub(crate) server: fn(&str) -> String,
+    /// In its own document.
+    pub(crate) document: fn(&str) -> String,
+    /// In the address for the browser.
+    pub(crate) browser: fn(&str) -> String,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { server: str::to_owned, document: str::to_owned, browser: str::to_owned }
+    }
 }
 
 /// The secret of a client, with characters that a form encodes.
@@ -58,6 +95,7 @@ struct Book {
     renewals: u32,
     revocations: u32,
     acts: u32,
+    reads: u32,
 }
 
 #[derive(Clone)]
@@ -125,6 +163,11 @@ impl Issuer {
         self.shared.book().access.is_some()
     }
 
+    /// Returns the number of calls of `peek` that the server answered.
+    pub(crate) fn reads(&self) -> u32 {
+        self.shared.book().reads
+    }
+
     /// Returns the number of calls on which the server acted.
     pub(crate) fn acts(&self) -> u32 {
         self.shared.book().acts
@@ -140,7 +183,8 @@ impl Shared {
 async fn resource(State(shared): State<Shared>) -> Json<Value> {
     let Shared { origin, behaviour, .. } = shared;
     let resource = format!("{origin}/mcp");
-    Json(json!({ "resource": resource, "authorization_servers": [origin], "scopes_supported": behaviour.scopes }))
+    let issuer = (behaviour.names.server)(&origin);
+    Json(json!({ "resource": resource, "authorization_servers": [issuer], "scopes_supported": behaviour.scopes }))
 }
 
 async fn about(State(shared): State<Shared>) -> Response {
@@ -149,8 +193,8 @@ async fn about(State(shared): State<Shared>) -> Response {
         return (StatusCode::FOUND, [(header::LOCATION, format!("{origin}/moved"))]).into_response();
     }
     let challenges = if behaviour.plain_challenges { "plain" } else { "S256" };
-    Json(json!({
-        "issuer": origin,
+    let document = json!({
+        "issuer": (behaviour.names.document)(&origin),
         "authorization_endpoint": format!("{origin}/authorize"),
         "token_endpoint": format!("{origin}/token"),
         "registration_endpoint": format!("{origin}/register"),
@@ -158,8 +202,16 @@ async fn about(State(shared): State<Shared>) -> Response {
         "code_challenge_methods_supported": [challenges],
         "token_endpoint_auth_methods_supported": [behaviour.client_method.unwrap_or("none")],
         "authorization_response_iss_parameter_supported": true,
-    }))
-    .into_response()
+    });
+    Json(with_fields(document, behaviour.document.as_ref())).into_response()
+}
+
+/// Returns an object with other fields in place of its own.
+fn with_fields(mut object: Value, fields: Option<&Value>) -> Value {
+    for (name, value) in fields.and_then(Value::as_object).into_iter().flatten() {
+        object[name] = value.clone();
+    }
+    object
 }
 
 async fn register(State(shared): State<Shared>, Json(client): Json<Value>) -> Response {
@@ -198,7 +250,8 @@ fn agree(shared: &Shared, asked: &HashMap<String, String>) -> String {
     book.made += 1;
     let code = format!("code-{}", book.made);
     book.codes.insert(code.clone(), (field("code_challenge"), field("redirect_uri")));
-    let issuer = if shared.behaviour.names_other { "https://other.example" } else { &shared.origin };
+    let own = (shared.behaviour.names.browser)(&shared.origin);
+    let issuer = if shared.behaviour.names_other { "https://other.example" } else { &own };
     let mut address: Url = field("redirect_uri").parse().expect("a URL");
     address
         .query_pairs_mut()
@@ -229,6 +282,10 @@ fn issue(shared: &Shared, headers: &HeaderMap, form: &HashMap<String, String>) -
         }),
         "refresh_token" => {
             book.renewals += 1;
+            if let Some(Renewal { status, media_type, body }) = shared.behaviour.renewal {
+                let status = StatusCode::from_u16(status).expect("a status");
+                return (status, [(header::CONTENT_TYPE, media_type)], body).into_response();
+            }
             !shared.behaviour.refuses_renewals && book.refresh.as_deref() == Some(&field("refresh_token"))
         }
         _ => false,
@@ -237,15 +294,32 @@ fn issue(shared: &Shared, headers: &HeaderMap, form: &HashMap<String, String>) -
         return refused();
     }
     book.made += 1;
-    let (access, refresh) = (format!("zinnober-{}", book.made), format!("karmin-{}", book.made));
+    let lifetime = shared.behaviour.lifetime.unwrap_or(3600);
+    let access = match shared.behaviour.makes_jwts {
+        false => format!("zinnober-{}", book.made),
+        true => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+            let claims = json!({ "exp": now.as_secs() + lifetime, "jti": book.made }).to_string();
+            format!("e30.{}.zinnober", URL_SAFE_NO_PAD.encode(claims))
+        }
+    };
+    let refresh = format!("karmin-{}", book.made);
     let answer = json!({
         "access_token": access,
         "refresh_token": refresh,
         "token_type": "Bearer",
-        "expires_in": shared.behaviour.lifetime.unwrap_or(3600),
+        "expires_in": lifetime,
     });
+    let answer = with_fields(answer, shared.behaviour.tokens.as_ref());
     (book.access, book.refresh) = (Some(access), Some(refresh));
-    Json(answer).into_response()
+    if !shared.behaviour.answers_forms {
+        return Json(answer).into_response();
+    }
+    let fields = answer.as_object().expect("an object").iter().filter(|(_, value)| !value.is_null());
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let pairs = fields.map(|(name, value)| (name.clone(), text(value)));
+    let form = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    ([(header::CONTENT_TYPE, "application/x-www-form-urlencoded; charset=utf-8")], form).into_response()
 }
 
 async fn revoke(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> StatusCode {
@@ -261,7 +335,8 @@ async fn revoke(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -
     StatusCode::OK
 }
 
-/// The MCP server: `echo` gives a text back, `leak` the header with the token, `fail` an error with it, and `count` acts.
+/// The MCP server: `echo` gives a text back, `leak` the header with the token, `fail` an error with it, `count` acts,
+/// and `peek` reads.
 async fn mcp(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let refused = || {
@@ -285,9 +360,13 @@ async fn mcp(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> R
                 "serverInfo": { "name": "stand-in", "version": "1" },
             }),
             ("tools/list", _) if !shared.behaviour.lists_nothing => {
-                json!({ "tools": [tool("leak"), tool("fail"), tool("count")] })
+                json!({ "tools": [tool("leak"), tool("fail"), tool("count"), tool("peek")] })
             }
             ("tools/call", "leak") => text(&format!("you sent {given}")),
+            ("tools/call", "peek") => {
+                shared.book().reads += 1;
+                text("seen")
+            }
             ("tools/call", "count") => {
                 shared.book().acts += 1;
                 if shared.behaviour.acts_and_refuses {

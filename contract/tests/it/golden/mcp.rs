@@ -60,6 +60,7 @@ fn with_login() -> McpServer {
     McpServer {
         headers: Vec::new(),
         login: Some(McpServerLogin {
+            accepts_unannounced_s256: true,
             issuer: "https://login.example".to_owned(),
             scopes: vec!["files".to_owned()],
             client_id: Some("ironclaw".to_owned()),

@@ -2,6 +2,7 @@
 //!
 //! No answer has a field for a token. See [`crate::reach::mcp::oauth`].
 
+use crate::registry::mcp::issuer::name_in;
 use crate::registry::mcp::{Server, login};
 use ironclaw_contract::operator::{McpLoginState, McpServerLogin};
 use ironclaw_contract::seam::change::McpOauth;
@@ -13,8 +14,10 @@ pub(super) fn view(tx: &ReadTx<'_>, server: &Server) -> Result<Option<McpServerL
     let McpOauth { issuer, scopes, client_id, client_secret } = *oauth;
     let login = login::find(tx, server.name())?;
     let active = login.as_ref().filter(|login| login.wrapped.is_some());
+    let name = name_in(&issuer);
     Ok(Some(McpServerLogin {
-        issuer,
+        issuer: name.to_owned(),
+        accepts_unannounced_s256: name != issuer,
         scopes,
         client_id,
         client_secret,

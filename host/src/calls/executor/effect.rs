@@ -28,7 +28,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// A call that is marked as running.
 pub(super) enum Effect {
@@ -50,6 +50,8 @@ pub(super) struct ServerCall {
     /// The name of the tool for the agent.
     name: String,
     arguments: Map<String, Value>,
+    /// Whether the tool only reads, as people confirmed it.
+    only_reads: bool,
 }
 
 /// A request over the network with its secret.
@@ -138,6 +140,7 @@ impl Effect {
                 tool: ServerTool::clone(tool),
                 name: facts.tool().to_owned(),
                 arguments: facts.arguments().clone(),
+                only_reads: catalogue::only_reads(tx, agent, facts.tool(), &tool.pin)?,
             })),
             Reach::Nowhere => return Err(changed().into()),
         })
@@ -188,7 +191,7 @@ impl Executor {
         connection: Connection,
         left: Duration,
     ) -> ResultBody {
-        let ServerCall { tool: ServerTool { server, tool, registration, .. }, name, arguments } = call;
+        let ServerCall { tool: ServerTool { server, tool, registration, .. }, name, arguments, .. } = call;
         let open = match connection {
             Some(Ok(open)) if open.is_with(registration) => open,
             Some(Ok(_)) => {
@@ -199,12 +202,39 @@ impl Executor {
             None => return mcp::not_reached(server, "it has no connection"),
         };
         let running = self.turns.running_calls.begin(place.turn, place.call, name);
-        let (result, traffic) = open.call(tool, arguments.clone(), left, &running).await;
+        let begun = Instant::now();
+        let (mut result, traffic) = open.call(tool, arguments.clone(), left, &running).await;
+        // A server at a URL, which has a login, has no gateway with traffic.
+        let left = left.saturating_sub(begun.elapsed());
+        if let Some(renewed) = self.renewed(place, call, &open, left).await {
+            let left = left.saturating_sub(begun.elapsed());
+            (result, _) = renewed.call(tool, arguments.clone(), left, &running).await;
+        }
         drop(running);
         if let Some(traffic) = traffic {
             self.note_traffic(place, traffic).await;
         }
         result
+    }
+
+    /// Returns a connection with a new token for a call that only reads, whose server refused the token of `refused`. A call that may act
+    /// is sent once.
+    async fn renewed(&self, place: &Place, call: &ServerCall, refused: &Open, left: Duration) -> Option<Arc<Open>> {
+        if !call.only_reads || !refused.is_refused() {
+            return None;
+        }
+        let renewed = self.connection(place, left).await.ok()??.ok()?;
+        let ServerTool { pin, registration, .. } = &call.tool;
+        if !renewed.is_with(registration) || !refused.has_another_token(&renewed) {
+            return None;
+        }
+        // The server may list something else now.
+        let (session, name, pin) = (place.session, call.name.clone(), *pin);
+        let look = self.record.state.read(move |tx| match store::find(tx, session)? {
+            Some(session) => catalogue::only_reads(tx, session.agent, &name, &pin),
+            None => Ok(false),
+        });
+        look.await.ok()?.then_some(renewed)
     }
 
     async fn run_command(&self, place: &Place, order: &Order, left: Duration) -> ResultBody {

@@ -345,6 +345,7 @@ fn login_at_an_unsafe_issuer_is_refused() {
             (far, issuer("https://169.254.169.254")),
             (far, issuer("https://user:word@login.example")),
             (far, issuer("https://login.example?tenant=1")),
+            (far, issuer("https://login.example#tenant")),
             (far, issuer("login.example")),
             (far, json!({ "issuer": "https://login.example", "scopes": ["read write"] })),
             (far, json!({ "issuer": "https://login.example", "client_id": "a\u{202e}b" })),
@@ -363,6 +364,14 @@ fn login_at_an_unsafe_issuer_is_refused() {
         let checked = scene.looked(tx, server(far, json!({ "issuer": "https://login.example", "scopes": ["b", "a"] })));
         let payload: Value = checked.expect("good").proposed.change.payload().into();
         assert_eq!(payload["oauth"], json!({ "issuer": "https://login.example", "scopes": ["a", "b"] }));
+        for (given, stored) in [
+            ("HTTPS://Login.example:443/", "https://login.example"),
+            ("https://login.example/Tenant/", "https://login.example/Tenant/"),
+            ("https://login.example/#s256-unannounced", "https://login.example#s256-unannounced"),
+        ] {
+            let checked = scene.looked(tx, server(far, issuer(given))).expect("good");
+            assert_eq!(Value::from(checked.proposed.change.payload())["oauth"], issuer(stored), "one form of each");
+        }
     });
 }
 

@@ -73,7 +73,7 @@ impl Check for McpAccess {
             "headers": server.described.headers,
         });
         if let Some(oauth) = &server.described.oauth {
-            facts["issuer"] = json!(oauth.issuer);
+            facts["issuer"] = json!(mcp::issuer::name_in(&oauth.issuer));
         }
         Ok(json!({ "servers": { self.server.as_str(): facts } }))
     }

@@ -32,26 +32,42 @@ const SHOWN_CHARACTERS_MAX: usize = 300;
 
 impl Connected {
     /// Asks the server for its tools.
-    pub(super) async fn list(&self, servers: &Servers, described: &McpRegister) -> Result<Listing, Failed> {
+    pub(super) async fn list(&self, described: &McpRegister) -> Result<Listing, Failed> {
         match self.client.list().await {
             Ok(listed) => listing_of(described, listed, &self.secrets),
-            Err(error) => Err(refused(servers, described, &error, &self.secrets).await),
+            Err(error) => Err(Failed::after_request(described, &error, &self.secrets)),
         }
     }
 }
 
 /// The reason why a server cannot be used, in words without a secret.
-pub(super) struct Failed(String);
+pub(super) struct Failed {
+    words: String,
+    /// Whether the server refused the token of its login.
+    pub(super) is_unauthorized: bool,
+}
 
 impl Failed {
     /// Wraps words of this host.
     pub(super) fn words(words: String) -> Self {
-        Self(words)
+        Self { words, is_unauthorized: false }
     }
 
     pub(super) fn login_needed(server: &str) -> Self {
-        Self(format!("a person has to log in at it: ironctl mcp login {server}"))
+        Self::words(format!("a person has to log in at it: ironctl mcp login {server}"))
     }
+
+    /// Returns the failure of a request without the secrets of the connection.
+    fn after_request(described: &McpRegister, error: &ironclaw_mcp::Error, secrets: &[SecretText]) -> Self {
+        let is_unauthorized = described.oauth.is_some() && is_unauthorized(error);
+        let remedy = if is_unauthorized { log_in_again(&described.name) } else { String::new() };
+        Self { words: shown(error, secrets) + &remedy, is_unauthorized }
+    }
+}
+
+/// Returns the remedy for a token that a server refused.
+pub(super) fn log_in_again(server: &str) -> String {
+    format!("; if it refuses the next token too, log in again: ironctl mcp login {server}")
 }
 
 /// Removes the secrets that a server got from its words.
@@ -70,14 +86,14 @@ pub(super) fn shown(words: &impl fmt::Display, secrets: &[SecretText]) -> String
 
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.words)
     }
 }
 
 impl From<ironclaw_state::Error> for Failed {
     fn from(error: ironclaw_state::Error) -> Self {
         tracing::error!(%error, "the record of an MCP server cannot be read or written");
-        Self("the host could not read or write its record".to_owned())
+        Self::words("the host could not read or write its record".to_owned())
     }
 }
 
@@ -138,29 +154,13 @@ pub(super) async fn connect(
             Connected { client, secrets: jail.secrets, gateway, jailed: Some(jailed) }
         }
     };
-    let listing = connected.list(servers, described).await?;
+    let listing = connected.list(described).await?;
     Ok((connected, listing))
 }
 
 /// Returns whether a server refused a request for want of a login.
 pub(super) fn is_unauthorized(error: &ironclaw_mcp::Error) -> bool {
     matches!(error, ironclaw_mcp::Error::Refused { code: 401, .. })
-}
-
-/// Returns the failure of a request without the secrets of the connection. A refused token is renewed before the next attempt.
-async fn refused(
-    servers: &Servers,
-    described: &McpRegister,
-    error: &ironclaw_mcp::Error,
-    secrets: &[SecretText],
-) -> Failed {
-    if described.oauth.is_some()
-        && is_unauthorized(error)
-        && let Err(error) = servers.logins.refused(&described.name).await
-    {
-        return error.into();
-    }
-    Failed::words(shown(error, secrets))
 }
 
 /// Starts the process of a server and connects to it. A failure says whether the server ended by itself.
@@ -211,7 +211,7 @@ async fn over_http(
     let (headers, secrets) = read.await?;
     match Client::over_http(url, headers, http, limits).await {
         Ok(client) => Ok((client, secrets)),
-        Err(error) => Err(refused(servers, described, &error, &secrets).await),
+        Err(error) => Err(Failed::after_request(described, &error, &secrets)),
     }
 }
 

@@ -1,33 +1,36 @@
 //! Logins at MCP servers with OAuth: a person logs in at the issuer that people approved, and the host keeps and renews the tokens.
 //!
-//! Never follows a redirect, never contacts another issuer, and accepts only logins with S256. An address that a server or an issuer names
+//! Never follows a redirect, never contacts another issuer, and sends S256 with each login. An address that a server or an issuer names
 //! is reached under the rules of requests for agents. See [`crate::registry::mcp::login`] for the tokens, and [`attempt`] for the answer of
 //! a browser.
 
 mod attempt;
 mod client;
+mod command;
 mod discovery;
 pub mod renewal;
 mod token;
 
 use crate::reach::jail_network::Fetchers;
 use crate::registry::latch::Latch;
+use crate::registry::mcp::issuer::{ApprovedIssuer, IssuerName};
 use crate::registry::mcp::login::{ClientSecret, ClientSecretValue, IssuerClient};
 use crate::registry::mcp::{self, address, login};
 use crate::registry::secrets::{self, SecretName};
 use attempt::{Attempt, Pair, failed};
 use axum::http::HeaderMap;
 use client::Proof;
-use discovery::{Http, Named, SHOWN_CHARACTERS_MAX, shown};
+use discovery::{Http, Named, Unfit, shown};
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::{DenialCode, LedgerEvent};
-use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_contract::seam::change::{McpOauth, McpRegister};
 use ironclaw_judge::egress::Loopback;
 use ironclaw_ledger::Entry;
 use ironclaw_mcp::{Client, Limits};
 use ironclaw_state::keys::SecretText;
 use ironclaw_store::record::Record;
 use ironclaw_store::refusal::{Decide, Denied, Refusal};
+use renewal::Unanswered;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use token::{Failed, Issued};
@@ -62,6 +65,8 @@ pub struct Logins {
     attempts: Mutex<HashMap<String, Attempt>>,
     /// The locks of tokens, by server: one request for tokens at a time.
     token_locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+    /// The issuers that did not answer, by server. A restart forgets them.
+    unanswered: Mutex<HashMap<String, Unanswered>>,
     fetchers: Arc<Fetchers>,
     /// Wakes the renewal after a login.
     bell: Notify,
@@ -69,14 +74,14 @@ pub struct Logins {
 
 impl Logins {
     pub fn new(record: Arc<Record>, latch: Arc<Latch>, fetchers: Arc<Fetchers>) -> Self {
-        let (attempts, token_locks, bell) = (Mutex::default(), Mutex::default(), Notify::new());
-        Self { record, latch, attempts, token_locks, fetchers, bell }
+        let (attempts, token_locks, unanswered) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { record, latch, attempts, token_locks, unanswered, fetchers, bell: Notify::new() }
     }
 
     /// Begins a login at a server. It replaces a login there that waits.
     ///
     /// # Errors
-    /// Refuses a server without an approved issuer, another issuer than the approved one, and an issuer without S256.
+    /// Refuses a server without an approved issuer, another issuer than the approved one, and one that does not announce S256.
     pub async fn begin(&self, server: &str, redirect_uri: &str, by: PersonId) -> Result<Begun, Denied> {
         attempt::check_redirect(redirect_uri)?;
         let described = self.described(server).await?;
@@ -84,22 +89,26 @@ impl Logins {
         let challenge = challenge(&url).await;
         let resource = discovery::resource(&http, &url, challenge.as_deref()).await;
         let Some(oauth) = described.oauth.clone() else {
-            return Err(unapproved(server, &url, resource).into());
+            return Err(unapproved(&described, resource).into());
         };
         let secret = oauth.client_secret.as_deref().map(secrets::named).transpose()?;
         if let Some(name) = &secret {
             self.secret(name).await.map_err(|why| failed(server, &why))?;
         }
         let Named { issuers, .. } = resource.map_err(|why| failed(server, &why))?;
-        if !issuers.contains(&oauth.issuer) {
-            return Err(other_issuer(server, &oauth.issuer, &issuers).into());
+        let issuer = ApprovedIssuer::parse(&oauth.issuer).map_err(|why| unsupported(&oauth.issuer, why))?;
+        if !issuers.iter().any(|named| IssuerName::parse(named).as_ref() == Ok(&issuer.name)) {
+            return Err(other_issuer(server, &issuer.name, &issuers).into());
         }
-        let found = discovery::issuer(&http, &oauth.issuer).await.map_err(|why| unsupported(&oauth.issuer, &why))?;
+        let found = discovery::issuer(&http, &issuer).await.map_err(|unfit| match unfit {
+            Unfit::Unannounced => unannounced(&described, &issuer),
+            Unfit::Other(why) => unsupported(issuer.name.as_str(), &why),
+        })?;
         let client = match oauth.client_id {
             Some(id) => client::approved(&found, id, secret),
             None => client::register(&http, &found, redirect_uri).await,
         };
-        let client = client.map_err(|why| unsupported(&oauth.issuer, &why))?;
+        let client = client.map_err(|why| unsupported(issuer.name.as_str(), &why))?;
         let Pair { verifier, challenge } = Pair::new();
         let until = ironclaw_state::wall_clock().saturating_add(ATTEMPT_MS_MAX);
         let attempt = Attempt {
@@ -114,7 +123,7 @@ impl Logins {
         };
         let page = attempt.page(found.authorization, &oauth.scopes, &url, &challenge);
         self.waiting().insert(server.to_owned(), attempt);
-        Ok(Begun { issuer: oauth.issuer, url: page, until })
+        Ok(Begun { issuer: issuer.name.to_string(), url: page, until })
     }
 
     /// Completes a login with the address to which the issuer sent the browser. A code is used once.
@@ -144,7 +153,8 @@ impl Logins {
             let (tokens, times) = issued.tokens(None, client);
             let begun_at = tx.now();
             login::put(tx, &record.wrapping, &server, &tokens, times, begun_at)?;
-            let issuer = described.oauth.map(|oauth| oauth.issuer).unwrap_or_default();
+            let issuer = ApprovedIssuer::for_login(described.oauth.as_deref());
+            let issuer = issuer.map(|issuer| issuer.name.to_string()).unwrap_or_default();
             let entry = Entry::new(LedgerEvent::McpLoggedIn).with("server", server).with("issuer", issuer);
             entry.with("by", by).append(tx)?;
             Ok::<_, Denied>(())
@@ -284,8 +294,28 @@ fn unsupported(issuer: &str, why: &str) -> Refusal {
     Refusal::new(DenialCode::McpOauth, format!("the issuer {} cannot be used: {why}", shown(issuer)))
 }
 
-fn unapproved(server: &str, url: &Url, named: Result<Named, String>) -> Refusal {
-    let message = format!("people approved no issuer for MCP server {server}");
+/// Refuses an issuer that does not announce S256. The hint accepts it, on the page of the registration.
+fn unannounced(described: &McpRegister, issuer: &ApprovedIssuer) -> Refusal {
+    let message = format!(
+        "the issuer {} cannot be used: it does not announce S256, which keeps a stolen code from being used by another program",
+        issuer.name
+    );
+    let refusal = Refusal::new(DenialCode::McpOauth, message);
+    let accepted = ApprovedIssuer { accepts_unannounced: true, ..issuer.clone() };
+    let mut accepting = described.clone();
+    if let Some(oauth) = &mut accepting.oauth {
+        oauth.issuer = accepted.to_string();
+    }
+    let ask = "ask the operator of the issuer to announce it";
+    refusal.hint(match command::adding(&accepting) {
+        Some(command) => format!("{ask}; if you accept that it does not: {command}"),
+        None => format!("{ask}; if you accept that it does not, add the server again with --accept-unannounced-s256"),
+    })
+}
+
+/// Refuses a login without an approved issuer. The hint adds the one that the server names.
+fn unapproved(described: &McpRegister, named: Result<Named, String>) -> Refusal {
+    let message = format!("people approved no issuer for MCP server {}", described.name);
     let refusal = Refusal::new(DenialCode::McpOauth, message);
     let (issuers, scopes) = match named {
         Ok(Named { issuers, scopes }) => (issuers, scopes),
@@ -294,27 +324,19 @@ fn unapproved(server: &str, url: &Url, named: Result<Named, String>) -> Refusal 
     let Some(issuer) = issuers.first() else {
         return refusal.hint("the server names no issuer either; it may take a secret in a header");
     };
-    if !scopes.iter().chain([issuer]).all(|word| is_plain(word)) {
-        return refusal.hint(format!("the server names {}, and no command can have its words", shown(issuer)));
+    let oauth = McpOauth { issuer: issuer.clone(), scopes, ..McpOauth::default() };
+    let with_login = McpRegister { oauth: Some(Box::new(oauth)), ..described.clone() };
+    match command::adding(&with_login).filter(|_| IssuerName::parse(issuer).is_ok()) {
+        Some(command) => refusal.hint(format!("the server names {issuer}; if you trust it: {command}")),
+        None => refusal.hint(format!("the server names {}, and no command can have its words", shown(issuer))),
     }
-    let scopes: String = scopes.iter().map(|scope| format!(" --scope {scope}")).collect();
-    refusal.hint(format!(
-        "the server names {issuer}; if you trust it: ironctl mcp add {server} --url {url} --oauth {issuer}{scopes}"
-    ))
 }
 
-/// Returns whether a shell reads a text of a server as one word without a meaning of its own.
-fn is_plain(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@%+=,".contains(&byte);
-    (1..=SHOWN_CHARACTERS_MAX).contains(&text.len()) && text.bytes().all(plain)
-}
-
-fn other_issuer(server: &str, approved: &str, issuers: &[String]) -> Refusal {
+fn other_issuer(server: &str, approved: &IssuerName, issuers: &[String]) -> Refusal {
     let named: Vec<String> = issuers.iter().map(|issuer| shown(issuer)).collect();
     let message = format!(
-        "MCP server {server} names the issuer {}, and people approved {}",
+        "MCP server {server} names the issuer {}, and people approved {approved}",
         if named.is_empty() { "of no login".to_owned() } else { named.join(", ") },
-        shown(approved)
     );
     Refusal::new(DenialCode::McpIssuer, message)
         .hint("ask the operator of the server; if the new issuer is right, add the server again with --oauth")

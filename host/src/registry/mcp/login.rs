@@ -2,10 +2,11 @@
 //!
 //! Never contacts an issuer, and gives tokens only to the code that sends them. See [`crate::reach::mcp::oauth`].
 
+use crate::registry::mcp::issuer::ApprovedIssuer;
 use crate::registry::secrets::SecretName;
 use ironclaw_contract::ids::PersonId;
 use ironclaw_contract::operator::LedgerEvent;
-use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_contract::seam::change::{McpOauth, McpRegister};
 use ironclaw_ledger::Entry;
 use ironclaw_state::keys::{self, SecretText, WrappingKey};
 use ironclaw_state::{Error, WriteTx};
@@ -153,6 +154,11 @@ pub fn renew_at(tx: &mut WriteTx<'_>, login: Login, at: i64) -> Result<(), Error
     table::put_login(tx, &Login { renew_at: Some(at), ..login })
 }
 
+/// Notes that a renewal got no answer of use, and sets the time of the next one. The login stays.
+pub fn unrenewed(tx: &mut WriteTx<'_>, login: Login, reason: &str, next_at: i64) -> Result<(), Error> {
+    table::put_login(tx, &Login { reason: Some(reason.to_owned()), renew_at: Some(next_at), ..login })
+}
+
 /// Ends a login by itself. A person has to log in again.
 pub fn end(tx: &mut WriteTx<'_>, login: Login, reason: &str) -> Result<(), Error> {
     Entry::new(LedgerEvent::McpLoginEnded)
@@ -170,10 +176,18 @@ pub fn remove(tx: &mut WriteTx<'_>, login: Login, by: PersonId) -> Result<(), Er
 
 /// Removes the login at a server that is registered with another address or another issuer, because people approved the old ones.
 pub fn remove_unless_same(tx: &mut WriteTx<'_>, was: &McpRegister, becomes: &McpRegister) -> Result<(), Error> {
-    if (&was.url, &was.oauth) == (&becomes.url, &becomes.oauth) {
-        return Ok(());
+    match was.url == becomes.url && is_same(was.oauth.as_deref(), becomes.oauth.as_deref()) {
+        true => Ok(()),
+        false => table::delete_login(tx, &was.name),
     }
-    table::delete_login(tx, &was.name)
+}
+
+/// Returns whether two registrations have the same login, with the issuer in any form of its name.
+fn is_same(was: Option<&McpOauth>, becomes: Option<&McpOauth>) -> bool {
+    let (Some(was), Some(becomes)) = (was, becomes) else { return was.is_none() && becomes.is_none() };
+    let issuers = [was, becomes].map(|oauth| ApprovedIssuer::parse(&oauth.issuer).ok());
+    let rest = |oauth: &McpOauth| McpOauth { issuer: String::new(), ..oauth.clone() };
+    issuers[0].is_some() && issuers[0] == issuers[1] && rest(was) == rest(becomes)
 }
 
 /// Wraps the tokens of each login under another key.

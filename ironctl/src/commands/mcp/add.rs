@@ -11,7 +11,9 @@ use crate::commands::propose;
 use crate::commands::review;
 use crate::failure::Error;
 use crate::own_command::quoted;
-use ironclaw_contract::operator::{ChangeKind, ChangeStatus, McpLook, McpServer, McpServerState, routes};
+use ironclaw_contract::operator::{
+    ChangeKind, ChangeStatus, McpLook, McpServer, McpServerState, UNANNOUNCED_S256, routes,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -57,6 +59,9 @@ pub struct Args {
     /// Secret of this client, as secret:NAME; the issuer alone gets it
     #[arg(long, value_name = "NAME", requires = "client_id")]
     client_secret: Option<String>,
+    /// Log in although the issuer does not announce S256; the page has a line about it, and the host sends S256 all the same
+    #[arg(long, requires = "oauth")]
+    accept_unannounced_s256: bool,
     /// Package of npm for the command, as NAME or NAME@VERSION; repeatable
     #[arg(long, value_name = "PACKAGE")]
     npm: Vec<String>,
@@ -229,7 +234,8 @@ fn payload(args: &Args) -> Result<Value, Error> {
 }
 
 fn oauth(issuer: &str, args: &Args) -> Result<Value, Error> {
-    let mut oauth = json!({ "issuer": issuer });
+    let accepted = if args.accept_unannounced_s256 { UNANNOUNCED_S256 } else { "" };
+    let mut oauth = json!({ "issuer": format!("{issuer}{accepted}") });
     if !args.scope.is_empty() {
         oauth["scopes"] = json!(args.scope);
     }

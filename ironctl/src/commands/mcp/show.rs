@@ -126,17 +126,20 @@ fn rows(server: &McpServer) -> Vec<[String; 2]> {
 
 /// Returns the rows about the login at a server.
 fn login(server: &McpServer) -> Vec<(&'static str, String)> {
-    let Some(McpServerLogin { issuer, scopes, client_id, client_secret, expires_at, .. }) = &server.login else {
-        return Vec::new();
-    };
+    let Some(login) = &server.login else { return Vec::new() };
+    let McpServerLogin { issuer, scopes, client_id, client_secret, expires_at, reason, .. } = login;
     let mut rows = vec![("issuer", wording::prose(issuer))];
+    if login.accepts_unannounced_s256 {
+        rows.push(("S256", "people accepted that the issuer does not announce it; the host sends it".to_owned()));
+    }
     if !scopes.is_empty() {
         rows.push(("scopes", scopes.join(" ")));
     }
     rows.extend(client_id.clone().map(|client_id| ("client", client_id)));
     rows.extend(client_secret.as_ref().map(|secret| ("client secret", format!("secret:{secret}"))));
     let until = expires_at.as_ref().map(|at| format!("; its token ends at {}", clock::date_and_time(at)));
-    let active = || format!("active{}", until.unwrap_or_default());
+    let trouble = reason.as_ref().map(|why| format!("; its last renewal failed: {}", wording::prose(why)));
+    let active = || format!("active{}{}", until.unwrap_or_default(), trouble.unwrap_or_default());
     rows.push(("login", wording::login_needed(server).unwrap_or_else(active)));
     rows
 }

@@ -10,6 +10,7 @@ use crate::reach::mcp_jail::{self, Process};
 use crate::reach::packages;
 use crate::registry::live_settings::HostPolicy;
 use crate::registry::mcp::address;
+use crate::registry::mcp::issuer::ApprovedIssuer;
 use crate::registry::secrets::{self, SecretName};
 use crate::registry::{Agent, mcp};
 use axum::http::HeaderName;
@@ -132,7 +133,7 @@ fn bad_host(name: &str, error: &GrantError) -> Refusal {
         .hint("name each host of the network that it may reach: HOST or HOST:PORT")
 }
 
-/// Checks the issuer of a login, and returns it with sorted scopes. Its text stays, because it is compared exactly.
+/// Checks the issuer of a login, and returns it in its one form, with sorted scopes.
 fn complete_oauth(
     tx: &ReadTx<'_>,
     mut oauth: Box<McpOauth>,
@@ -141,11 +142,9 @@ fn complete_oauth(
     is_near: bool,
 ) -> Result<Box<McpOauth>, Denied> {
     let refuse = |why: &str| Refusal::new(DenialCode::McpOauth, format!("the login at MCP server {server}: {why}"));
-    let issuer = address::parse(&oauth.issuer).map_err(|why| refuse(&format!("the issuer cannot be used: {why}")))?;
-    if issuer.query().is_some() {
-        return Err(refuse("the issuer has a ?").into());
-    }
-    if issuer.scheme() == "http" && !is_near {
+    let issuer = ApprovedIssuer::parse(&oauth.issuer);
+    let issuer = issuer.map_err(|why| refuse(&format!("the issuer cannot be used: {why}")))?;
+    if issuer.name.as_str().starts_with("http:") && !is_near {
         return Err(refuse("the issuer of a server on another machine needs https").into());
     }
     if headers.iter().any(|header| header.name == "authorization") {
@@ -161,6 +160,7 @@ fn complete_oauth(
     }
     oauth.client_secret = oauth.client_secret.map(|secret| known_secret(tx, &secret)).transpose()?;
     oauth.scopes.sort();
+    oauth.issuer = issuer.to_string();
     Ok(oauth)
 }
 

@@ -4,6 +4,7 @@ use super::super::kind::Page;
 use super::super::packages::{put_clients, put_names, put_publishers};
 use crate::gateway::review_page::effects::Effects;
 use crate::registry::mcp;
+use crate::registry::mcp::issuer::name_in;
 use ironclaw_contract::seam::change::{McpHeader, McpRegister, Packages};
 use serde_json::{Value, json};
 
@@ -110,22 +111,30 @@ fn put_hosts(page: &mut Effects<'_>, server: &McpRegister) {
 
 /// Describes the login of a server at a URL.
 fn put_login(page: &mut Effects<'_>, server: &McpRegister) {
-    let had = page.before["oauth"]["issuer"].as_str().unwrap_or_default();
+    let before = page.before["oauth"]["issuer"].as_str().unwrap_or_default();
+    let had = name_in(before);
     let Some(oauth) = &server.oauth else {
         if !had.is_empty() {
             page.add(format!("Its login at {} ends.", page.show(had)));
         }
         return;
     };
-    let issuer = page.show(&oauth.issuer);
+    let name = name_in(&oauth.issuer);
+    let issuer = page.show(name);
     page.add("A person logs in at its issuer. Each request then carries the token of that login.".to_owned());
     page.warn(match had {
         "" => format!("LOGIN at {issuer}: check that this page may ask people for a password."),
-        had if had == oauth.issuer => format!("As now, people log in at {issuer}."),
+        had if had == name => format!("As now, people log in at {issuer}."),
         had => {
             format!("The LOGIN moves from {} to {issuer}: check that this page may ask for a password.", page.show(had))
         }
     });
+    if name != oauth.issuer {
+        let known = if before == oauth.issuer { "As now, the" } else { "The" };
+        page.warn(format!(
+            "{known} host logs in although {issuer} does NOT ANNOUNCE S256: an issuer that ignores it lets another program of this machine use a stolen code. The host sends S256 all the same."
+        ));
+    }
     if !oauth.scopes.is_empty() {
         let scopes = page.list(oauth.scopes.iter().map(String::as_str).collect::<Vec<_>>());
         page.add(format!("The login asks for these scopes: {scopes}."));
@@ -133,8 +142,7 @@ fn put_login(page: &mut Effects<'_>, server: &McpRegister) {
     if let Some(client_id) = &oauth.client_id {
         page.add(format!("The host is the client {} of the issuer.", page.show(client_id)));
     }
-    let had = &page.before["oauth"];
-    let is_same = had["client_secret"] == json!(oauth.client_secret) && had["issuer"] == oauth.issuer;
+    let is_same = page.before["oauth"]["client_secret"] == json!(oauth.client_secret) && had == name;
     if let Some(secret) = &oauth.client_secret {
         let secret = page.show(secret);
         page.warn(match is_same {

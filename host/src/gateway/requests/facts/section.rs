@@ -6,7 +6,7 @@
 use super::standing::Standing;
 use super::{Facts, Message, Reach, Reached, RegisteredChannel, SentRequest, ServerTool};
 use crate::gateway::review_page::Page;
-use crate::registry::mcp::{Credential, Login, Place, Registration};
+use crate::registry::mcp::{Credential, Login, Place, Registration, issuer};
 use crate::registry::secrets::{Version, Versioned};
 use ironclaw_contract::canonical::{self, Digest};
 use ironclaw_contract::seam::change::McpVariable;
@@ -198,7 +198,10 @@ impl Section<'_> {
                 Login::None => "no person is logged in".to_owned(),
                 Login::Since { begun_at } => format!("login of {}", ironclaw_ledger::rfc3339(begun_at)),
             };
-            self.line(&format!("account at {}: {login}", visible::name(&oauth.issuer)));
+            self.line(&format!("account at {}: {login}", visible::name(issuer::name_in(&oauth.issuer))));
+            if issuer::name_in(&oauth.issuer) != oauth.issuer {
+                self.line("people accepted that this issuer does not announce S256");
+            }
         }
     }
 }

@@ -60,6 +60,13 @@ fn login_is_named_with_its_issuer_and_a_move_of_it() {
     again.assert_shows(&["  !! As now, people log in at \"https://login.example\"."]);
     let moved = of(server(issuer("https://old.example")), issuer("https://login.example"));
     moved.assert_shows(&["  !! The LOGIN moves from \"https://old.example\" to"]);
+    let accepted = issuer("https://login.example#s256-unannounced");
+    let first = of(server(issuer("https://login.example")), accepted.clone());
+    first.assert_shows(&[
+        "  !! As now, people log in at \"https://login.example\".",
+        "  !! The host logs in although \"https://login.example\" does NOT ANNOUNCE S256",
+    ]);
+    of(server(accepted.clone()), accepted).assert_shows(&["  !! As now, the host logs in although"]);
     let client = |issuer: &str| json!({"issuer": issuer, "client_id": "ironclaw", "client_secret": "client"});
     let (old, new) = (client("https://old.example"), client("https://login.example"));
     let first = of(server(old), new.clone());

@@ -4,6 +4,7 @@
 
 use super::discovery::shown;
 use super::token::known;
+use crate::registry::mcp::issuer::{ApprovedIssuer, IssuerName};
 use crate::registry::mcp::login::IssuerClient;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -132,13 +133,15 @@ impl Attempt {
                 (value, None) => Ok(value),
             }
         };
-        let approved = self.described.oauth.as_ref().map(|oauth| oauth.issuer.as_str()).unwrap_or_default();
-        match once("iss")? {
-            Some(issuer) if issuer == approved => {}
+        let approved = ApprovedIssuer::for_login(self.described.oauth.as_deref()).map(|issuer| issuer.name);
+        let is_approved = |named: &str| approved.is_some() && IssuerName::parse(named).ok() == approved;
+        match once("iss")?.filter(|named| !named.is_empty()) {
+            Some(issuer) if is_approved(&issuer) => {}
             None if !self.names_issuer => {}
             named => {
                 let named = named.map_or_else(|| "no issuer".to_owned(), |named| shown(&named));
-                let message = format!("the address names {named}, and the login is of {}", shown(approved));
+                let approved = approved.map_or_else(|| "no issuer".to_owned(), |approved| approved.to_string());
+                let message = format!("the address names {named}, and the login is of {approved}");
                 return Err(Refusal::new(DenialCode::McpIssuer, message));
             }
         }
@@ -183,10 +186,17 @@ mod tests {
         let at = |rest: &str| format!("http://127.0.0.1:5000/callback?{rest}");
         let good = at(&format!("code=abc&state=right&{iss}"));
         assert_eq!(attempt().code(&good, 999).expect("a code"), "abc");
+        for same in ["https%3A%2F%2Flogin.example%2F", "HTTPS%3A%2F%2FLogin.example%3A443"] {
+            let address = at(&format!("code=abc&state=right&iss={same}"));
+            assert_eq!(attempt().code(&address, 0).expect("a code"), "abc", "{same}");
+        }
         for (address, now, code) in [
             (good.clone(), 1000, DenialCode::McpLoginUnknown),
             (at("code=abc&state=right"), 0, DenialCode::McpIssuer),
             (at("code=abc&state=right&iss=https%3A%2F%2Fevil.example"), 0, DenialCode::McpIssuer),
+            (at("code=abc&state=right&iss=https%3A%2F%2Flogin.example%2Fx"), 0, DenialCode::McpIssuer),
+            (at("code=abc&state=right&iss=https%3A%2F%2Flogin.example%3A444"), 0, DenialCode::McpIssuer),
+            (at("code=abc&state=right&iss="), 0, DenialCode::McpIssuer),
             (at("code=abc&state=wrong&iss=https%3A%2F%2Fevil.example"), 0, DenialCode::McpIssuer),
             (at(&format!("code=abc&state=wrong&{iss}")), 0, DenialCode::McpLoginAddress),
             (at(&format!("code=abc&{iss}")), 0, DenialCode::McpLoginAddress),

@@ -3,6 +3,7 @@
 //! Never follows a redirect. Every address in a document is https, or on this machine if the server is. See [`super::Logins`].
 
 use crate::registry::mcp::address;
+use crate::registry::mcp::issuer::{ApprovedIssuer, IssuerName};
 use ironclaw_model::fetch::{Credential, End, Fetched, Fetcher, Limits, Request};
 use ironclaw_text::excerpt::start;
 use ironclaw_text::json;
@@ -54,18 +55,20 @@ impl Http<'_> {
         }
     }
 
-    /// Returns a document, or `None` if it does not exist.
+    /// Returns a document, or `None` if there is none at this place. Many servers have a page of HTML at each address.
     async fn get(&self, url: &Url) -> Result<Option<Value>, String> {
         match self.send(Method::GET, url, None, None).await? {
-            Fetched { status: 200, body, end: End::Whole, .. } => json::read(&body, DOCUMENT_VALUES_MAX)
-                .map(Some)
-                .map_err(|unread| format!("{url} cannot be read: {unread}")),
-            Fetched { status: 404 | 405 | 410, .. } => Ok(None),
+            Fetched { status: 200, body, end: End::Whole, .. } if is_object(&body) => {
+                json::read(&body, DOCUMENT_VALUES_MAX)
+                    .map(Some)
+                    .map_err(|unread| format!("{url} cannot be read: {unread}"))
+            }
+            Fetched { status: 200 | 400..=428 | 430..=499, end: End::Whole, .. } => Ok(None),
             Fetched { status, .. } => Err(format!("{url} has HTTP status {status}")),
         }
     }
 
-    /// Sends a body, and returns the status with the answer; null if it is not JSON.
+    /// Sends a body, and returns the status with the answer: an object, or the fields of a form; null if it is neither.
     pub(super) async fn post(
         &self,
         url: &Url,
@@ -75,7 +78,7 @@ impl Http<'_> {
     ) -> Result<(u16, Value), String> {
         let answer = self.send(Method::POST, url, Some((media_type, body)), credential).await?;
         match answer.end {
-            End::Whole => Ok((answer.status, json::read(&answer.body, DOCUMENT_VALUES_MAX).unwrap_or_default())),
+            End::Whole => Ok((answer.status, fields(&answer.body))),
             _ => Err("its answer is too long or ends early".to_owned()),
         }
     }
@@ -135,40 +138,73 @@ pub(super) async fn resource(http: &Http<'_>, server: &Url, challenge: Option<&s
     Err("it names no issuer".to_owned())
 }
 
-/// Returns the addresses of an issuer, which supports S256.
-pub(super) async fn issuer(http: &Http<'_>, issuer: &str) -> Result<Found, String> {
-    let url = http.address(issuer)?;
+/// The reason why an issuer cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It does not announce S256, and people did not accept that.
+    Unannounced,
+    Other(String),
+}
+
+impl From<String> for Unfit {
+    fn from(why: String) -> Self {
+        Self::Other(why)
+    }
+}
+
+/// Returns the addresses of an issuer, which announces S256 unless people accepted that it does not.
+pub(super) async fn issuer(http: &Http<'_>, issuer: &ApprovedIssuer) -> Result<Found, Unfit> {
+    let url = http.address(issuer.name.as_str())?;
     let mut below = url.clone();
     below.set_path(&format!("{}/.well-known/openid-configuration", url.path().trim_end_matches('/')));
     for place in [well_known(&url, "oauth-authorization-server"), well_known(&url, "openid-configuration"), below] {
         let Some(document) = http.get(&place).await? else { continue };
         return read(http, issuer, &document);
     }
-    Err("it has no document about itself".to_owned())
+    Err(Unfit::Other("it has no document about itself".to_owned()))
 }
 
-fn read(http: &Http<'_>, issuer: &str, document: &Value) -> Result<Found, String> {
-    if document["issuer"].as_str() != Some(issuer) {
-        let named = shown(document["issuer"].as_str().unwrap_or_default());
-        return Err(format!("its document is of the issuer {named:?}"));
+fn read(http: &Http<'_>, issuer: &ApprovedIssuer, document: &Value) -> Result<Found, Unfit> {
+    let named = text(document, "issuer").unwrap_or_default();
+    if IssuerName::parse(named).as_ref() != Ok(&issuer.name) {
+        return Err(Unfit::Other(format!("its document is of the issuer {:?}", shown(named))));
     }
-    let challenges = texts(&document["code_challenge_methods_supported"]);
-    if !challenges.is_some_and(|list| list.iter().any(|one| one == "S256")) {
-        return Err("it does not support S256".to_owned());
+    let challenges = texts(&document["code_challenge_methods_supported"]).unwrap_or_default();
+    if !issuer.accepts_unannounced && !challenges.iter().any(|one| one == "S256") {
+        return Err(Unfit::Unannounced);
     }
-    let wanted = |field: &str| {
-        let text = document[field].as_str().ok_or_else(|| format!("its document has no {field}"))?;
-        http.address(text)
-    };
-    let optional = |field: &str| document.get(field).map(|_| wanted(field)).transpose();
+    let optional = |field: &str| text(document, field).map(|text| http.address(text)).transpose();
+    let wanted = |field: &str| optional(field)?.ok_or_else(|| format!("its document has no {field}"));
     Ok(Found {
         authorization: wanted("authorization_endpoint")?,
         token: wanted("token_endpoint")?,
         registration: optional("registration_endpoint")?,
         revocation: optional("revocation_endpoint")?,
-        client_methods: texts(&document["token_endpoint_auth_methods_supported"]),
+        client_methods: texts(&document["token_endpoint_auth_methods_supported"]).filter(|list| !list.is_empty()),
         names_issuer: document["authorization_response_iss_parameter_supported"] == true,
     })
+}
+
+/// Returns a text of a document; `None` if it is absent, null or empty, which issuers write for one meaning.
+pub(super) fn text<'a>(document: &'a Value, field: &str) -> Option<&'a str> {
+    document[field].as_str().filter(|text| !text.is_empty())
+}
+
+/// Returns the fields of an answer: an object of JSON, or a form, which some issuers send whatever the host accepts. Null if it is neither.
+fn fields(body: &[u8]) -> Value {
+    let is_form = || !body.is_empty() && body.iter().all(|byte| byte.is_ascii_graphic()) && body.contains(&b'=');
+    match json::read(body, DOCUMENT_VALUES_MAX) {
+        Ok(read) => read,
+        Err(_) if is_form() && !body.starts_with(b"<") => {
+            let pairs = url::form_urlencoded::parse(body).take(ENTRIES_MAX);
+            pairs.map(|(name, value)| (name.into_owned(), Value::String(value.into_owned()))).collect()
+        }
+        Err(_) => Value::Null,
+    }
+}
+
+fn is_object(body: &[u8]) -> bool {
+    body.trim_ascii_start().first() == Some(&b'{')
 }
 
 /// Returns a text of an issuer on one line.
@@ -178,7 +214,7 @@ pub(super) fn shown(text: &str) -> String {
 
 /// Returns the texts of a list; `None` if it is not a list.
 fn texts(list: &Value) -> Option<Vec<String>> {
-    let texts = list.as_array()?.iter().filter_map(Value::as_str);
+    let texts = list.as_array()?.iter().filter_map(Value::as_str).filter(|text| !text.is_empty());
     Some(texts.map(str::to_owned).take(ENTRIES_MAX).collect())
 }
 
@@ -198,10 +234,11 @@ fn covers(resource: &str, server: &Url) -> bool {
     resource.origin() == server.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the quoted value of a parameter of a challenge.
+/// Returns the quoted value of a parameter of a challenge; `None` if it is empty.
 fn parameter(challenge: &str, name: &str) -> Option<String> {
     let (_, rest) = challenge.split_once(&format!("{name}=\""))?;
-    Some(rest.split_once('"')?.0.to_owned())
+    let (value, _) = rest.split_once('"')?;
+    (!value.is_empty()).then(|| value.to_owned())
 }
 
 #[cfg(test)]
@@ -218,27 +255,75 @@ mod tests {
         })
     }
 
+    fn approved(text: &str) -> ApprovedIssuer {
+        ApprovedIssuer::parse(text).expect("an issuer")
+    }
+
     #[test]
     fn document_of_an_issuer_is_refused_unless_safe() {
         let fetcher = Fetcher::new();
         let http = Http { fetcher: &fetcher, is_near: false };
-        let issuer = "https://login.example";
-        assert!(read(&http, issuer, &document()).is_ok());
+        let issuer = approved("https://login.example");
+        assert!(read(&http, &issuer, &document()).is_ok());
         for (field, value, words) in [
-            ("issuer", json!("https://login.example/"), "is of the issuer"),
-            ("code_challenge_methods_supported", json!(["plain"]), "S256"),
-            ("code_challenge_methods_supported", Value::Null, "S256"),
+            ("issuer", json!("https://login.example/tenant"), "is of the issuer"),
+            ("issuer", json!("https://login.example//"), "is of the issuer"),
+            ("issuer", json!("https://login.example:444"), "is of the issuer"),
+            ("issuer", json!("http://login.example"), "is of the issuer"),
+            ("issuer", json!("https://login.example/{tenantid}/v2.0"), "is of the issuer"),
+            ("issuer", Value::Null, "is of the issuer"),
             ("token_endpoint", json!("http://login.example/token"), "plain http"),
             ("token_endpoint", json!("http://127.0.0.1/token"), "plain http"),
             ("token_endpoint", json!("https://169.254.169.254/token"), "metadata"),
+            ("token_endpoint", json!(""), "token_endpoint"),
             ("authorization_endpoint", Value::Null, "authorization_endpoint"),
             ("registration_endpoint", json!("ftp://login.example/x"), "neither http nor https"),
             ("revocation_endpoint", json!("http://login.example/revoke"), "plain http"),
         ] {
             let mut document = document();
             document[field] = value;
-            let why = read(&http, issuer, &document).expect_err(field);
-            assert!(why.contains(words), "{field}: {why}");
+            match read(&http, &issuer, &document) {
+                Err(Unfit::Other(why)) => assert!(why.contains(words), "{field}: {why}"),
+                other => panic!("{field}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn absent_field_of_an_issuer_has_any_usual_form() {
+        let fetcher = Fetcher::new();
+        let http = Http { fetcher: &fetcher, is_near: false };
+        let mut document = document();
+        document["issuer"] = json!("https://LOGIN.example:443/");
+        for absent in [Value::Null, json!(""), json!([])] {
+            for field in ["registration_endpoint", "revocation_endpoint", "token_endpoint_auth_methods_supported"] {
+                document[field] = absent.clone();
+            }
+            let found = read(&http, &approved("https://login.example"), &document).expect("usable");
+            assert_eq!((found.registration, found.revocation, found.client_methods), (None, None, None), "{absent}");
+        }
+    }
+
+    #[test]
+    fn issuer_without_s256_needs_its_acceptance() {
+        let fetcher = Fetcher::new();
+        let http = Http { fetcher: &fetcher, is_near: false };
+        for methods in [json!(["plain"]), json!([]), json!(""), Value::Null] {
+            let mut document = document();
+            document["code_challenge_methods_supported"] = methods;
+            let refused = read(&http, &approved("https://login.example"), &document).err();
+            assert_eq!(refused, Some(Unfit::Unannounced), "{document}");
+            assert!(read(&http, &approved("https://login.example#s256-unannounced"), &document).is_ok(), "{document}");
+        }
+    }
+
+    #[test]
+    fn answer_of_an_issuer_is_json_or_a_form() {
+        let wanted = json!({ "access_token": "a b", "error": "" });
+        assert_eq!(fields(b"access_token=a+b&error="), wanted);
+        assert_eq!(fields(wanted.to_string().as_bytes()), wanted);
+        for text in ["<html a=b>", "", "no", "a = b", "<p>sorry</p>"] {
+            assert_eq!(fields(text.as_bytes()), Value::Null, "{text}");
         }
     }
 

@@ -9,6 +9,7 @@ use crate::channels::notifications::{self, About, Notification};
 use crate::registry::mcp::login::{Login, Tokens};
 use crate::registry::mcp::{self, login};
 use ironclaw_contract::seam::change::McpRegister;
+use ironclaw_model::backoff::Backoff;
 use ironclaw_store::error::Error;
 use ironclaw_store::shutdown::Shutdown;
 use ironclaw_store::worker::{self, Due, Wait};
@@ -16,11 +17,22 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// The pause after an issuer that does not answer.
-const RETRY_MS: i64 = 60_000;
+/// The greatest step of the clock of the machine that moves no renewal.
+const CLOCK_STEP_MS: i64 = 60_000;
+
+/// The pauses after an issuer that does not answer, or not as an issuer.
+const RETRY: Backoff = Backoff { first: Duration::from_secs(60), factor: 2, longest: Duration::from_secs(3600) };
 
 /// The longest pause of the worker.
 const PAUSE_MAX: Duration = Duration::from_secs(3600);
+
+/// The renewals in a row that an issuer did not answer.
+#[derive(Default)]
+pub(super) struct Unanswered {
+    failures: u32,
+    /// The time before which the host does not ask again, in milliseconds since the epoch.
+    next_at: i64,
+}
 
 impl Logins {
     pub(super) fn token_lock(&self, server: &str) -> Arc<Mutex<()>> {
@@ -79,6 +91,7 @@ impl Logins {
             }
             None => Err(Failed::Expired),
         };
+        let next_at = self.note_renewal(server, outcome.as_ref().err());
         let (record, named) = (Arc::clone(&self.record), server.to_owned());
         let settle = move |tx: &mut ironclaw_state::WriteTx<'_>| {
             let Some(login) = login::find(tx, &named)?.filter(|login| login.made_at == made_at) else { return Ok(()) };
@@ -92,17 +105,42 @@ impl Logins {
                     let now = tx.wall();
                     notifications::add_for_operators(tx, &Notification::new(About::LoginEnded, &named), now)
                 }
-                Err(Failed::Broken(why) | Failed::Unasked(why)) => {
-                    tracing::warn!(server = named, why, "the login at an MCP server was not renewed");
-                    login::renew_at(tx, login, ironclaw_state::wall_clock().saturating_add(RETRY_MS))
+                Err(failed @ (Failed::Broken(_) | Failed::Unasked(_))) => {
+                    tracing::warn!(server = named, %failed, "the login at an MCP server was not renewed");
+                    login::unrenewed(tx, login, &failed.to_string(), next_at)
                 }
             }
         };
         self.record.state.write(settle).await
     }
 
-    /// Makes a renewal due, because the server refused the token.
+    /// Notes the end of a renewal, and returns the time of the next one after a failure that may pass.
+    fn note_renewal(&self, server: &str, failed: Option<&Failed>) -> i64 {
+        let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = |failures: u32| {
+            let pause_ms = i64::try_from(RETRY.pause(failures).as_millis()).unwrap_or(i64::MAX);
+            ironclaw_state::wall_clock().saturating_add(pause_ms)
+        };
+        if !matches!(failed, Some(Failed::Broken(_))) {
+            unanswered.remove(server);
+            return after(0);
+        }
+        let Unanswered { failures, next_at } = unanswered.entry(server.to_owned()).or_default();
+        *failures = failures.saturating_add(1);
+        *next_at = after(*failures);
+        *next_at
+    }
+
+    /// Makes a renewal due, because the server refused the token. An issuer that did not answer gets its pause.
     pub async fn refused(&self, server: &str) -> Result<(), ironclaw_state::Error> {
+        let now = ironclaw_state::wall_clock();
+        let waits = |server: &str| {
+            let unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
+            unanswered.get(server).is_some_and(|one| one.next_at > now)
+        };
+        if waits(server) {
+            return Ok(());
+        }
         let named = server.to_owned();
         let due = self.record.state.write(move |tx| match login::find(tx, &named)? {
             Some(login) if login.wrapped.is_some() => login::renew_at(tx, login, ironclaw_state::wall_clock()),
@@ -116,7 +154,7 @@ impl Logins {
 
 /// Returns whether it is time to renew the tokens. The time of tokens from a clock that was ahead would come late.
 fn is_due(login: &Login, now: i64) -> bool {
-    login.renew_at.is_some_and(|at| at <= now || (at > login.made_at && login.made_at - now > RETRY_MS))
+    login.renew_at.is_some_and(|at| at <= now || (at > login.made_at && login.made_at - now > CLOCK_STEP_MS))
 }
 
 /// The worker that renews tokens.
