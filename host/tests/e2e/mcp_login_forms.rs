@@ -145,6 +145,13 @@ fn absent_field_of_a_document_has_any_usual_form() {
 }
 
 #[test]
+fn page_in_the_place_of_a_document_is_passed_over() {
+    let host = host();
+    logged_in(&host, "s", Behaviour { has_pages: true, ..Behaviour::default() });
+    assert_eq!(show(&host, "s")["login"]["state"], "active");
+}
+
+#[test]
 fn issuer_without_s256_is_accepted_on_its_page_alone() {
     let host = host();
     for (row, methods) in [json!(["plain"]), json!([]), Value::Null, json!("")].into_iter().enumerate() {

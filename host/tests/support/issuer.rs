@@ -45,6 +45,8 @@ pub(crate) struct Behaviour {
     pub(crate) scopes: &'static [&'static str],
     /// The names of the issuer.
     pub(crate) names: Names,
+    /// Has a page of HTML at each address without another page, and its document at the last place.
+    pub(crate) has_pages: bool,
     /// Fields in place of those of its document.
     pub(crate) document: Option<Value>,
     /// Fields in place of those of its answer with tokens; null removes one.
@@ -124,7 +126,9 @@ impl Issuer {
         let shared = Shared { origin: origin.clone(), behaviour, book: Arc::default() };
         let app = Router::new()
             .route("/.well-known/oauth-protected-resource/mcp", get(resource))
-            .route("/.well-known/oauth-authorization-server", get(about))
+            .route("/.well-known/oauth-authorization-server", get(first))
+            .route("/.well-known/openid-configuration", get(about))
+            .route("/.well-known/oauth-protected-resource", get(resource))
             .route("/moved", get(about))
             .route("/register", post(register))
             .route("/authorize", get(authorize))
@@ -185,6 +189,14 @@ async fn resource(State(shared): State<Shared>) -> Json<Value> {
     let resource = format!("{origin}/mcp");
     let issuer = (behaviour.names.server)(&origin);
     Json(json!({ "resource": resource, "authorization_servers": [issuer], "scopes_supported": behaviour.scopes }))
+}
+
+/// The first place of the document.
+async fn first(state: State<Shared>) -> Response {
+    match state.0.behaviour.has_pages {
+        true => ([(header::CONTENT_TYPE, "text/html")], "<!DOCTYPE html><p>Welcome</p>").into_response(),
+        false => about(state).await,
+    }
 }
 
 async fn about(State(shared): State<Shared>) -> Response {

@@ -144,6 +144,7 @@ impl Logins {
         ];
         let issued = self.ask(&http, &attempt.client, &form).await;
         let issued = issued.map_err(|error| failed(server, &error.to_string()))?;
+        let attempted = server.to_owned();
         let (record, server) = (Arc::clone(&self.record), server.to_owned());
         let finish = self.record.state.decide(move |tx| {
             let Attempt { by, described, client, .. } = attempt;
@@ -160,6 +161,7 @@ impl Logins {
             Ok::<_, Denied>(())
         });
         finish.await?;
+        self.note_renewal(&attempted, None);
         self.bell.notify_one();
         Ok(())
     }

@@ -19,6 +19,9 @@ use url::Url;
 /// The path of the address for the browser.
 const CALLBACK: &str = "/callback";
 
+/// The host of an authorization page that gives a token for renewals only with these fields, whatever the scopes. Others ignore them.
+const OFFLINE: (&str, [(&str, &str); 2]) = ("accounts.google.com", [("access_type", "offline"), ("prompt", "consent")]);
+
 /// Bytes of a state, and of a verifier.
 const RANDOM_BYTES: usize = 32;
 
@@ -107,6 +110,10 @@ impl Attempt {
             .append_pair("resource", resource.as_str());
         if !scopes.is_empty() {
             endpoint.query_pairs_mut().append_pair("scope", &scopes.join(" "));
+        }
+        let (host, fields) = OFFLINE;
+        if endpoint.host_str() == Some(host) {
+            endpoint.query_pairs_mut().extend_pairs(fields);
         }
         endpoint
     }
@@ -210,6 +217,19 @@ mod tests {
             assert_eq!(refusal.code, code, "{address}");
             assert!(!refusal.message.contains("abc"), "{refusal}");
         }
+    }
+
+    #[test]
+    fn page_asks_for_renewals_where_scopes_cannot() {
+        let resource = "https://calendar.example/mcp".parse().expect("a URL");
+        let page = |endpoint: &str| {
+            let endpoint = endpoint.parse().expect("a URL");
+            attempt().page(endpoint, &["events".to_owned()], &resource, "c").to_string()
+        };
+        let page_of_google = page("https://accounts.google.com/o/oauth2/v2/auth");
+        assert!(page_of_google.ends_with("&scope=events&access_type=offline&prompt=consent"), "{page_of_google}");
+        let other = page("https://login.example/authorize?tenant=1");
+        assert!(other.contains("?tenant=1&response_type=code") && !other.contains("access_type"), "{other}");
     }
 
     #[test]

@@ -318,6 +318,35 @@ mod tests {
     }
 
     #[test]
+    fn documents_of_large_issuers_are_read() {
+        let fetcher = Fetcher::new();
+        let http = Http { fetcher: &fetcher, is_near: false };
+        let google = json!({
+            "issuer": "https://accounts.google.com",
+            "authorization_endpoint": "https://accounts.google.com/o/oauth2/v2/auth",
+            "token_endpoint": "https://oauth2.googleapis.com/token",
+            "revocation_endpoint": "https://oauth2.googleapis.com/revoke",
+            "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+            "code_challenge_methods_supported": ["plain", "S256"],
+        });
+        // Its servers name it with the slash.
+        assert!(read(&http, &approved("https://accounts.google.com/"), &google).is_ok());
+        let tenant = "https://login.microsoftonline.com/0f5e/v2.0";
+        let microsoft = json!({
+            "issuer": tenant,
+            "authorization_endpoint": "https://login.microsoftonline.com/0f5e/oauth2/v2.0/authorize",
+            "token_endpoint": "https://login.microsoftonline.com/0f5e/oauth2/v2.0/token",
+            "token_endpoint_auth_methods_supported": ["client_secret_post", "private_key_jwt", "client_secret_basic"],
+            "kerberos_endpoint": null,
+        });
+        // It checks S256 and does not announce it.
+        assert_eq!(read(&http, &approved(tenant), &microsoft).err(), Some(Unfit::Unannounced));
+        assert!(read(&http, &approved(&format!("{tenant}#s256-unannounced")), &microsoft).is_ok());
+        let common = approved("https://login.microsoftonline.com/common/v2.0#s256-unannounced");
+        assert!(read(&http, &common, &microsoft).is_err(), "another path is another issuer");
+    }
+
+    #[test]
     fn answer_of_an_issuer_is_json_or_a_form() {
         let wanted = json!({ "access_token": "a b", "error": "" });
         assert_eq!(fields(b"access_token=a+b&error="), wanted);

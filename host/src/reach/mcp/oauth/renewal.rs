@@ -115,7 +115,7 @@ impl Logins {
     }
 
     /// Notes the end of a renewal, and returns the time of the next one after a failure that may pass.
-    fn note_renewal(&self, server: &str, failed: Option<&Failed>) -> i64 {
+    pub(super) fn note_renewal(&self, server: &str, failed: Option<&Failed>) -> i64 {
         let mut unanswered = self.unanswered.lock().unwrap_or_else(PoisonError::into_inner);
         let after = |failures: u32| {
             let pause_ms = i64::try_from(RETRY.pause(failures).as_millis()).unwrap_or(i64::MAX);
