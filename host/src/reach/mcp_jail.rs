@@ -126,6 +126,17 @@ pub fn missing_in(command: &[String], layer: PathBuf) -> Option<Refusal> {
     program::find(Path::new("/"), Some(&layer), word).err()
 }
 
+/// Refuses a command whose program is a name that the packages and the machine both have. `behind` has the paths of such programs of the
+/// packages.
+pub fn hidden_in(command: &[String], behind: &[String]) -> Option<Refusal> {
+    let word = command.first()?;
+    let place = behind.iter().find(|place| place.rsplit('/').next() == Some(word))?;
+    let message = format!(
+        "{word} is a program of this machine and of the packages: give /usr/bin/{word} for that of the machine, or {place} for that of the packages"
+    );
+    Some(Refusal::new(DenialCode::McpProgram, message))
+}
+
 /// Prepares the state directory `state`, and returns the jail of a server with it and without a program, for the self-test. `None` on a
 /// machine that keeps programs outside of `/usr`, because no server runs there.
 ///

@@ -45,6 +45,9 @@ pub struct Layer {
     pub installed: Vec<String>,
     /// Files for places outside of `/usr`, which the layer does not have: their number for each place, under the host's own name for it.
     pub left_out: BTreeMap<&'static str, u64>,
+    /// Programs of the packages of a server that have the name of a program of the machine, by their paths in the jail. A name alone starts
+    /// the program of the machine.
+    pub behind: Vec<String>,
 }
 
 /// Refuses names and machines that cannot work. Runs nothing.
@@ -139,8 +142,8 @@ async fn build(
     let owner = owner.clone();
     let built = tokio::task::spawn_blocking(move || layer::build(&home, &config, &owner, &sources, &place)).await;
     let built = built.map_err(|error| Error::Io { path: work_dir.path.clone(), source: io::Error::other(error) })??;
-    let layer::Built { digest, files, bytes, left_out } = built;
-    Ok(Layer { digest, files, bytes, installed, left_out })
+    let layer::Built { digest, files, bytes, left_out, behind } = built;
+    Ok(Layer { digest, files, bytes, installed, left_out, behind })
 }
 
 /// Removes unused layers and leftovers of fetching. Call it only while no fetch runs, with the layers of all owners and of the running

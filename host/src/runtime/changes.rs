@@ -262,7 +262,9 @@ impl ChangeWorker {
                 let layer = self.fetch(row, &LayerOwner::Server(server.name.clone()), &server.packages).await?;
                 let place = self.jails.home.layer(&LayerOwner::Server(server.name.clone()), &layer.digest);
                 // The layer is complete only now, and a server without its program would fail at each call.
-                mcp_jail::missing_in(&server.command, place).map_or(Ok(Prepared::Layer(layer)), |no| Err(no.into()))
+                let refused = mcp_jail::hidden_in(&server.command, &layer.behind);
+                let refused = refused.or_else(|| mcp_jail::missing_in(&server.command, place));
+                refused.map_or(Ok(Prepared::Layer(layer)), |no| Err(no.into()))
             }
             (Preparation::Nothing, _) | (_, None) => Ok(Prepared::Nothing),
             (Preparation::Layer(wanted), Some(agent)) => {

@@ -34,7 +34,14 @@ fn noted(tx: &ReadTx<'_>, what: &str) -> Vec<Value> {
 }
 
 fn layer(digest: Digest) -> Layer {
-    Layer { digest, files: 1, bytes: 1, installed: vec!["jq=1.6".to_owned()], left_out: Default::default() }
+    Layer {
+        digest,
+        files: 1,
+        bytes: 1,
+        installed: vec!["jq=1.6".to_owned()],
+        left_out: Default::default(),
+        behind: Vec::new(),
+    }
 }
 
 fn clerk(tx: &ReadTx<'_>) -> Agent {

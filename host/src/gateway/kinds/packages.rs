@@ -171,5 +171,9 @@ pub(super) fn fetched(layer: &Layer, asked: &[String]) -> String {
         true => String::new(),
         false => format!("; files left out, because they are not below /usr: {}", left_out.join(", ")),
     };
-    format!(" (fetched: {}{left_out})", shown.join(", "))
+    let behind = match layer.behind.as_slice() {
+        [] => String::new(),
+        behind => format!("; this machine has programs of the same names, so these are at {}", behind.join(", ")),
+    };
+    format!(" (fetched: {}{left_out}{behind})", shown.join(", "))
 }

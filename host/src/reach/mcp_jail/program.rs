@@ -41,12 +41,15 @@ pub(super) fn find(machine: &Path, layer: Option<&Path>, word: &str) -> Result<S
     match places.into_iter().find(|place| view.metadata(Path::new(place)).is_some_and(|found| runs(&found))) {
         Some(place) => Ok(place),
         None => {
+            // The outcome of a change has the message alone.
             let brought = layer.map(programs).unwrap_or_default();
-            let hint = match brought.is_empty() {
-                true => NO_PACKAGE.to_owned(),
-                false => format!("its packages bring the programs {}: give one of them after --", brought.join(", ")),
+            let (brings, hint) = match brought.is_empty() {
+                true => (String::new(), NO_PACKAGE),
+                false => {
+                    (format!("; its packages bring the programs {}", brought.join(", ")), "give one of them after --")
+                }
             };
-            no(format!("the jail of the server has no program {word}"), &hint)
+            no(format!("the jail of the server has no program {word}{brings}"), hint)
         }
     }
 }
@@ -173,8 +176,9 @@ mod tests {
             assert_eq!(refusal.code, DenialCode::McpProgram, "{word}");
             assert!(refusal.message.contains(word), "{refusal}");
         }
-        let hint = |layer| find(&machine, layer, "none").expect_err("refused").hint;
-        assert!(hint(Some(&*layer)).contains("python3, x"), "the programs of the layer: {}", hint(Some(&*layer)));
-        assert_eq!(hint(None), NO_PACKAGE);
+        let refusal = |layer| find(&machine, layer, "none").expect_err("refused");
+        let brought = refusal(Some(&*layer)).message;
+        assert!(brought.contains("python3, x"), "the programs of the layer: {brought}");
+        assert_eq!(refusal(None).hint, NO_PACKAGE);
     }
 }

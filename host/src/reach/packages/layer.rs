@@ -39,6 +39,7 @@ pub(super) struct Built {
     pub(super) files: u64,
     pub(super) bytes: u64,
     pub(super) left_out: BTreeMap<&'static str, u64>,
+    pub(super) behind: Vec<String>,
 }
 
 /// Builds the layer of an owner at `place` and moves it to the layers. An intact layer with the same content is kept.
@@ -49,7 +50,8 @@ pub(super) fn build(
     sources: &[Source],
     place: &Path,
 ) -> Result<Built, Error> {
-    let mut tree = Tree { machine: Some(Machine::default()), ..Tree::default() };
+    let is_of_server = matches!(owner, LayerOwner::Server(_));
+    let mut tree = Tree { machine: Some(Machine::default()), is_of_server, ..Tree::default() };
     for source in sources {
         tree.take(source, Some(config))?;
     }
@@ -65,7 +67,13 @@ pub(super) fn build(
     }
     ironclaw_state::failpoint::reach("packages.placed");
     File::open(&layers).and_then(|layers| layers.sync_all()).map_err(Error::io(&layers))?;
-    Ok(Built { digest, files: tree.entries.len() as u64, bytes: tree.bytes, left_out: tree.left_out })
+    Ok(Built {
+        digest,
+        files: tree.entries.len() as u64,
+        bytes: tree.bytes,
+        left_out: tree.left_out,
+        behind: tree.behind,
+    })
 }
 
 /// Checks that the layer in this directory still matches its digest.
@@ -105,6 +113,10 @@ struct Tree {
     left_out: BTreeMap<&'static str, u64>,
     /// The machine whose `/usr` it covers; `None` for a mere verification.
     machine: Option<Machine>,
+    /// Whether it is for the jail of one server. There, a program of a package is laid behind one of the machine with its name.
+    is_of_server: bool,
+    /// The programs that are laid behind, by their paths in the jail.
+    behind: Vec<String>,
     /// For each hard-linked file: its number of links, the number seen, and one path.
     names: HashMap<(u64, u64), (u64, u64, String)>,
 }
@@ -196,6 +208,7 @@ impl Tree {
             Entry::File { source: path.to_owned(), executable: found.mode() & 0o111 != 0, bytes: found.len() }
         };
         let bytes = if let Entry::File { bytes, .. } = &entry { *bytes } else { 0 };
+        let target = self.placed_behind(source, target, &entry)?;
         match self.entries.get(&target) {
             None => {
                 if let Some(machine) = &mut self.machine {
@@ -210,6 +223,16 @@ impl Tree {
                 Err(unfit(format!("{} brings {target:?}, which another package brings differently", source.name)))
             }
         }
+    }
+
+    /// Returns the place of an entry, which is another one for a program of a server that would hide one of the machine.
+    fn placed_behind(&mut self, source: &Source, target: String, entry: &Entry) -> Result<String, Error> {
+        let Some(machine) = self.machine.as_mut().filter(|_| self.is_of_server) else { return Ok(target) };
+        let Some(behind) = machine.behind(source, &target, entry)? else { return Ok(target) };
+        let (directory, _) = behind.rsplit_once('/').expect("a program is in a directory");
+        self.entries.entry(directory.to_owned()).or_insert(Entry::Directory);
+        self.behind.push(format!("/{behind}"));
+        Ok(behind)
     }
 
     /// Refuses links that lead out, and hard links to other files. Both can only be judged with the whole tree.

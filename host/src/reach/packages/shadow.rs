@@ -18,6 +18,8 @@ const PROGRAMS_FIRST: [(&str, &str); 1] = [("usr/local/bin", "usr/bin")];
 const LIBRARIES_LAST: [&str; 2] = ["usr/lib", "usr/lib64"];
 /// Directories in which commands search programs.
 const PROGRAMS: [&str; 2] = ["usr/local/bin", "usr/bin"];
+/// The directory of programs of a layer that a command finds by their whole path alone, in the place of each of [`PROGRAMS`].
+const BEHIND: &str = "behind";
 /// Directories of libraries for certain processors, which the loader searches first. All but the first belong to glibc before 2.37.
 const HARDWARE: [&str; 10] =
     ["glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "i686", "sse2", "aarch64", "atomics"];
@@ -64,6 +66,24 @@ impl Machine {
             }
         }
         Ok(())
+    }
+
+    /// Returns the place behind the programs of the machine for a program that hides one of them; `None` if it hides none.
+    pub(super) fn behind(&mut self, source: &Source, target: &str, entry: &Entry) -> Result<Option<String>, Error> {
+        let Some((directory, name)) = target.rsplit_once('/').filter(|(above, _)| PROGRAMS.contains(above)) else {
+            return Ok(None);
+        };
+        if matches!(entry, Entry::Directory) {
+            return Ok(None);
+        }
+        for hidden in hidden_by(target) {
+            if self.differs(&hidden, entry)? && !self.owns(source, &hidden) {
+                // As deep as before, so that a relative link leads to the same file.
+                let above = directory.strip_suffix("bin").unwrap_or(directory);
+                return Ok(Some(format!("{above}{BEHIND}/{name}")));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns true if the machine has a different file at this path.

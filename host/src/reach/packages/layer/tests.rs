@@ -57,11 +57,40 @@ fn build_all(directory: &Path, config: &Config, sources: &[Source]) -> Result<(B
     let path = directory.join("home");
     DirBuilder::new().recursive(true).mode(0o700).create(&path).expect("made");
     let home = Home::create(&path).expect("a home");
-    let agent = LayerOwner::Agent(AgentId::new());
+    build_for(&LayerOwner::Agent(AgentId::new()), &home, config, sources, directory)
+}
+
+fn build_for(
+    owner: &LayerOwner,
+    home: &Home,
+    config: &Config,
+    sources: &[Source],
+    directory: &Path,
+) -> Result<(Built, PathBuf), Error> {
     discard(&directory.join("layer")).expect("gone");
-    let built = build(&home, config, &agent, sources, &directory.join("layer"))?;
-    let place = home.layer(&agent, &built.digest);
+    make_private(home.layers_of(owner).parent().expect("it is in the home")).expect("made");
+    let built = build(home, config, owner, sources, &directory.join("layer"))?;
+    let place = home.layer(owner, &built.digest);
     Ok((built, place))
+}
+
+#[test]
+fn program_of_a_server_is_laid_behind_that_of_the_machine() {
+    let fetched = Fetched::new(Place::Root);
+    fetched.file("usr/local/bin/sh", "of the package", 0o755).file("usr/local/bin/papers", "x", 0o755);
+    assert!(fetched.refusal().contains("/usr/bin/sh"), "the commands of an agent are never replaced");
+    let path = fetched.directory.path().join("server");
+    DirBuilder::new().mode(0o700).create(&path).expect("made");
+    let (home, owner) = (Home::create(&path).expect("a home"), LayerOwner::Server("papers".to_owned()));
+    let build = || build_for(&owner, &home, &Config::default(), &[fetched.source()], fetched.directory.path());
+    let (built, place) = build().expect("a layer");
+    assert_eq!(built.behind, ["/usr/local/behind/sh"]);
+    let kept = fs::read_to_string(place.join("usr/local/behind/sh")).expect("the program of the package");
+    assert_eq!(kept, "of the package");
+    assert!(place.join("usr/local/bin/papers").exists() && !place.join("usr/local/bin/sh").exists());
+    // A library has no place behind, because the loader finds it by its name alone.
+    fetched.file("usr/lib64/ld-linux-x86-64.so.2", "x", 0o755);
+    assert!(build().is_err());
 }
 
 /// Returns the agent whose layer is at `place`.
