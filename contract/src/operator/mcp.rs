@@ -236,6 +236,32 @@ impl fmt::Debug for McpLoginAnswer {
     }
 }
 
+/// `POST /v1/mcp-commands/resolve`: a command of a configuration file of another host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct McpCommand {
+    /// Program and arguments, such as `npx -y NAME@latest`.
+    pub command: Vec<String>,
+}
+
+/// A command in the form of a registration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct McpResolvedCommand {
+    /// Program and arguments in the jail of the server.
+    pub command: Vec<String>,
+    /// Packages of npm, each `NAME@VERSION`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub npm: Vec<String>,
+    /// Packages of pypi, each `NAME==VERSION`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pypi: Vec<String>,
+    /// The programs of the package, if its program has another name than the package.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<String>,
+}
+
 /// A variable of the environment: with a secret, or with a text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -23,7 +23,7 @@ const TEST_SECONDS: u64 = 150;
 /// Time for the listing of an MCP server; the timeout of the host is shorter.
 const LOOK_SECONDS: u64 = 120;
 
-/// Time while the host reaches the sources of skills and verifies a package.
+/// Time while the host reaches sources of skills or registries of packages; the timeout of the host is shorter.
 const RESOLVE_SECONDS: u64 = 180;
 
 /// Time for the erasure of many sessions.
@@ -143,6 +143,8 @@ pub const DISMISS_SENDER: Route<2, (), Channel> = delete("/v1/channels/{channel}
 pub const MCP_SERVERS: Route<0, (), Vec<McpServer>> = get("/v1/mcp");
 pub const MCP_SERVER: Route<1, (), McpServer> = get("/v1/mcp/{server}");
 pub const LOOK_AT_MCP_SERVER: Route<1, McpLook, McpServer> = post("/v1/mcp/{server}/look").within(LOOK_SECONDS);
+pub const RESOLVE_MCP_COMMAND: Route<0, McpCommand, McpResolvedCommand> =
+    post("/v1/mcp-commands/resolve").within(RESOLVE_SECONDS);
 pub const BEGIN_MCP_LOGIN: Route<1, NewMcpLogin, McpLoginBegun> = post("/v1/mcp/{server}/login").within(LOOK_SECONDS);
 pub const FINISH_MCP_LOGIN: Route<1, McpLoginAnswer, McpServer> =
     post("/v1/mcp/{server}/login/finish").within(LOOK_SECONDS);

@@ -6,12 +6,14 @@
 mod login;
 
 use super::handler::{Answer, Api, Body, Caller, Reply};
+use crate::reach::mcp::ResolvedCommand;
 use crate::registry::mcp::{self, Server, listing::Listing};
 use axum::Json;
 use axum::extract::{Path, State};
 use ironclaw_contract::operator::{
-    AgentMount, AgentPackages, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLook, McpServer,
-    McpServerHeader, McpServerHost, McpServerTool, McpServerVariable, McpTransport, NewMcpLogin,
+    AgentMount, AgentPackages, McpCommand, McpHolder, McpListed, McpLoginAnswer, McpLoginBegun, McpLook,
+    McpResolvedCommand, McpServer, McpServerHeader, McpServerHost, McpServerTool, McpServerVariable, McpTransport,
+    NewMcpLogin,
 };
 use ironclaw_contract::seam::change::{McpHeader, McpHost, McpVariable, Mount, Packages};
 use ironclaw_contract::seam::seal::Label;
@@ -42,6 +44,13 @@ pub async fn show(State(api): State<Api>, Path(name): Path<String>) -> Reply<Mcp
 pub async fn look(State(api): State<Api>, Path(name): Path<String>, Body(asked): Body<McpLook>) -> Reply<McpServer> {
     api.servers.look(&name).await.map_err(Denied::<Error>::from)?;
     Ok(Json(one(&api, name, asked.manifest).await?))
+}
+
+/// `POST /v1/mcp-commands/resolve`: finds the packages and the program of a command.
+pub async fn resolve_command(State(api): State<Api>, Body(asked): Body<McpCommand>) -> Reply<McpResolvedCommand> {
+    let resolved = api.servers.resolve(asked.command).await.map_err(Denied::<Error>::from)?;
+    let ResolvedCommand { command, packages: Packages { npm, pypi, .. }, programs } = resolved;
+    Ok(Json(McpResolvedCommand { command, npm, pypi, programs }))
 }
 
 /// `POST /v1/mcp/{server}/login`

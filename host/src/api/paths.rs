@@ -101,6 +101,13 @@ fn routes_of_changes_and_channels() -> Vec<Route> {
         route(MCP_SERVERS, Admin, "Every MCP server of the catalogue, with the agents that have its tools", mcp::list),
         route(MCP_SERVER, Admin, "One MCP server, with the table of its tools", mcp::show),
         route(LOOK_AT_MCP_SERVER, Admin, "Ask an MCP server for its tools now", mcp::look).up_to(TEXT_BYTES_MAX),
+        route(
+            RESOLVE_MCP_COMMAND,
+            Admin,
+            "Find the exact packages and the program of a command that fetches its program; registers nothing",
+            mcp::resolve_command,
+        )
+        .up_to(TEXT_BYTES_MAX),
         route(BEGIN_MCP_LOGIN, Admin, "Begin a login at an MCP server with OAuth", mcp::begin_login),
         route(
             FINISH_MCP_LOGIN,

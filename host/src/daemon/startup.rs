@@ -21,7 +21,7 @@ use crate::gateway::questions::Questions;
 use crate::gateway::requests::Requests;
 use crate::reach::jail_network::Fetchers;
 use crate::reach::mcp::oauth::Logins;
-use crate::reach::mcp::{Servers, Slots};
+use crate::reach::mcp::{Resolving, Servers, Slots};
 use crate::reach::mcp_jail::{DemoLayer, McpJails};
 use crate::reach::network_command::CommandJails;
 use crate::reach::packages;
@@ -261,6 +261,7 @@ fn mcp_servers(
         fetchers: Arc::clone(fetchers),
         logins: Arc::new(Logins::new(Arc::clone(record), Arc::clone(latch), Arc::clone(fetchers))),
         slots: Slots::default(),
+        resolving: Resolving::default(),
     }
 }
 

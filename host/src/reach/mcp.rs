@@ -8,10 +8,12 @@ mod answer;
 mod connect;
 pub mod oauth;
 mod progress;
+mod resolve;
 mod servers;
 
 pub use answer::not_reached;
-pub use servers::{Open, Servers, Slots};
+pub use resolve::ResolvedCommand;
+pub use servers::{Open, Resolving, Servers, Slots};
 
 use crate::reach::jail_network::{Gateway, Traffic};
 use crate::registry::mcp::{self, Registration, listing::Listing, login};

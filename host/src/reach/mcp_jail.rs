@@ -5,6 +5,7 @@
 mod command;
 mod demo;
 mod error;
+pub mod fetcher;
 mod program;
 mod state;
 

@@ -8,6 +8,7 @@ mod fetch;
 mod layer;
 mod names;
 mod pypi;
+mod resolve;
 mod shadow;
 mod source;
 mod unpack;
@@ -18,6 +19,7 @@ pub use crate::registry::live_settings::packages::Config;
 pub use error::Error;
 pub(crate) use fetch::ROOTS;
 pub use layer::verify;
+pub use resolve::{Resolved, resolve};
 pub use verified::VerifiedLayers;
 pub use work_dir::FetchContext;
 

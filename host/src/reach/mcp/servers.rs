@@ -76,7 +76,12 @@ pub struct Servers {
     pub logins: Arc<Logins>,
     /// The connections by their users.
     pub slots: Slots,
+    pub resolving: Resolving,
 }
+
+/// Lets one command at a time ask the registries of packages.
+#[derive(Default)]
+pub struct Resolving(pub(super) tokio::sync::Mutex<()>);
 
 /// The connections of the servers, each behind a lock of its own.
 #[derive(Default)]

@@ -2,6 +2,7 @@
 //!
 //! It helps a person early; the jail is the wall, because a server can start each program that it sees. See `reach::mcp_jail::program`.
 
+use super::fetcher;
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_store::refusal::Refusal;
 
@@ -9,11 +10,10 @@ use ironclaw_store::refusal::Refusal;
 const PACKAGE: &str = "name the package with --npm or --pypi, and its own program as the command";
 /// Remedy for a shell string.
 const VECTOR: &str = "a command is an argument vector: give the program and each argument as a word of its own";
-/// The scope of the reference servers of the protocol at npm.
-const REFERENCE_SCOPE: &str = "@modelcontextprotocol/";
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"];
 const CONTAINERS: [&str; 5] = ["docker", "docker-compose", "podman", "nerdctl", "buildah"];
-const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "uv"];
+/// Programs whose every use fetches, or prepares it.
+const ONLY_FETCH: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "uv"];
 /// Package managers that also run a package, with the words that request it.
 const RUNNERS: [(&str, &[&str]); 4] = [
     ("npm", &["exec", "x", "init", "create"]),
@@ -48,31 +48,18 @@ pub(super) fn check(program: &[String]) -> Result<(), Refusal> {
     let runs = |(manager, words): &(&str, &[&str])| {
         *manager == name && rest.iter().find(|word| !word.starts_with('-')).is_some_and(|w| words.contains(&w.as_str()))
     };
-    if FETCHERS.contains(&name) || RUNNERS.iter().any(runs) {
-        let hint = replacement(name, rest).unwrap_or_else(|| PACKAGE.to_owned());
+    let read = fetcher::read(program);
+    if read.is_some() || ONLY_FETCH.contains(&name) || RUNNERS.iter().any(runs) {
+        let hint = match read {
+            Some(Ok(fetched)) => format!(
+                "type {fetched} instead, with the name of its program after --; `ironctl mcp import` finds versions and programs by itself"
+            ),
+            Some(Err(why)) => format!("{why}; {PACKAGE}"),
+            None => PACKAGE.to_owned(),
+        };
         return no(format!("{name} fetches a program that no person approved"), &hint);
     }
     Ok(())
-}
-
-/// Returns the words in place of `npx X …` and `uvx X …`. Most packages have a program of their name, without the scope.
-fn replacement(fetcher: &str, rest: &[String]) -> Option<String> {
-    let (option, version) = match fetcher {
-        "npx" => ("--npm", "@"),
-        "uvx" => ("--pypi", "=="),
-        _ => return None,
-    };
-    let rest = rest.strip_prefix(&["-y".to_owned()]).or(rest.strip_prefix(&["--yes".to_owned()])).unwrap_or(rest);
-    let (package, arguments) = rest.split_first().filter(|(package, _)| !package.starts_with('-'))?;
-    let unscoped = package.rsplit('/').next().unwrap_or(package);
-    let name = unscoped.split_once(version).map_or(unscoped, |(name, _)| name);
-    // The servers of this scope have programs of this form.
-    let program = match package.starts_with(REFERENCE_SCOPE) && name.starts_with("server-") {
-        true => format!("mcp-{name}"),
-        false => name.to_owned(),
-    };
-    let words = [&[option, package, "--", &program], &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..]];
-    Some(format!("type {} instead, with the name of its program after --", words.concat().join(" ")))
 }
 
 /// Returns whether a shell with these arguments runs a string: an option with `c` precedes the script.
@@ -129,14 +116,12 @@ mod tests {
     #[test]
     fn hint_replaces_a_fetcher_by_its_package() {
         for (line, wanted) in [
-            (&["npx", "-y", "@a/b@1.2", "/x"][..], "--npm @a/b@1.2 -- b /x "),
+            (&["npx", "-y", "@a/b@1.2.3", "/x"][..], "--npm @a/b@1.2.3 -- b /x "),
+            (&["npx", "-y", "@a/b@latest"], "--npm @a/b -- b "),
             (&["npx", "b"], "--npm b -- b "),
-            (
-                &["npx", "-y", "@modelcontextprotocol/server-memory@1", "/x"],
-                "--npm @modelcontextprotocol/server-memory@1 -- mcp-server-memory /x ",
-            ),
             (&["uvx", "mcp-server-git==1"], "--pypi mcp-server-git==1 -- mcp-server-git "),
-            (&["npx", "-p", "x", "y"], PACKAGE),
+            (&["npx", "-p", "x", "y"], "--npm x -- y "),
+            (&["npx", "-c", "y"], PACKAGE),
         ] {
             let refusal = check(&words(line)).expect_err("refused");
             assert!(refusal.hint.contains(wanted), "{line:?}: {refusal:?}");

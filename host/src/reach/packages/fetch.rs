@@ -158,18 +158,26 @@ pub(super) async fn npm(
 ) -> Result<(Source, Vec<String>), Error> {
     create_writable(context, work_dir, &["npm/lib", "npm-cache"])?;
     let mut args = vec!["install".to_owned(), "--global".to_owned()];
+    args.extend(["--no-audit", "--no-fund", "--install-links=true"].map(str::to_owned));
+    args.push(format!("--prefix={WORK}/npm"));
+    run(context, work_dir, npm_task(context, args, names, "fetch packages of npm")).await?;
+    let root = work_dir.work().join("npm");
+    let bare = names.iter().map(|name| npm_parts(name).0);
+    let fetched = bare.map(|name| Ok(format!("{name}={}", version(&root, name)?)));
+    let fetched = fetched.collect::<Result<_, Error>>()?;
+    Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))
+}
+
+/// Returns a run of npm with these words, and these names at its end.
+fn npm_task<'a>(context: &'a FetchContext, mut args: Vec<String>, names: &[String], what: &'a str) -> Task<'a> {
     // Runs no script of a package, not even to build a git dependency, and no git.
-    args.extend(
-        ["--ignore-scripts", "--git=/usr/bin/false", "--no-audit", "--no-fund", "--no-update-notifier"]
-            .map(str::to_owned),
-    );
+    args.extend(["--ignore-scripts", "--git=/usr/bin/false", "--no-update-notifier"].map(str::to_owned));
     // A refused port remains refused: one early retry. The time limit of the whole fetch bounds the rest.
     args.extend(
         ["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000", "--fetch-timeout=60000"]
             .map(str::to_owned),
     );
-    args.extend(["--no-progress", "--loglevel=warn", "--install-links=true"].map(str::to_owned));
-    args.push(format!("--prefix={WORK}/npm"));
+    args.extend(["--no-progress", "--loglevel=warn"].map(str::to_owned));
     args.push(format!("--cache={WORK}/npm-cache"));
     args.push(format!("--userconfig={WORK}/home/none"));
     args.push(format!("--globalconfig={WORK}/home/none-either"));
@@ -183,20 +191,26 @@ pub(super) async fn npm(
     if let Some(roots) = ROOTS.into_iter().find(|file| Path::new(file).is_file()) {
         environment.push(("NODE_EXTRA_CA_CERTS", roots.to_owned()));
     }
-    let task = Task {
-        program: context.config.npm(),
-        args,
-        environment,
-        network: true,
-        bind_mounts: Vec::new(),
-        what: "fetch packages of npm",
-    };
-    run(context, work_dir, task).await?;
-    let root = work_dir.work().join("npm");
-    let bare = names.iter().map(|name| npm_parts(name).0);
-    let fetched = bare.map(|name| Ok(format!("{name}={}", version(&root, name)?)));
-    let fetched = fetched.collect::<Result<_, Error>>()?;
-    Ok((Source { root, place: Place::Prefix, name: "npm".to_owned() }, fetched))
+    Task { program: context.config.npm(), args, environment, network: true, bind_mounts: Vec::new(), what }
+}
+
+/// Returns a field of a package in the registry of npm; null if the package has none.
+pub(super) async fn npm_view(
+    context: &FetchContext,
+    work_dir: &WorkDir,
+    package: &str,
+    field: &str,
+) -> Result<serde_json::Value, Error> {
+    create_writable(context, work_dir, &["npm-cache"])?;
+    let args = vec!["view".to_owned(), "--json".to_owned()];
+    let names = [package.to_owned(), field.to_owned()];
+    let said = run(context, work_dir, npm_task(context, args, &names, "read a package of npm")).await?;
+    // Warnings precede the answer.
+    let begin = said.find(|first: char| ['{', '[', '"'].contains(&first));
+    let Some(begin) = begin else { return Ok(serde_json::Value::Null) };
+    let mut values = serde_json::Deserializer::from_str(&said[begin..]).into_iter::<serde_json::Value>();
+    let unread = || unfit(format!("npm says something unreadable about {package:?}"));
+    values.next().and_then(Result::ok).ok_or_else(unread)
 }
 
 /// Returns the version in a package's manifest.

@@ -2,6 +2,7 @@
 //!
 //! Never repairs a name. See `reach::packages::fetch`, which passes them to the clients.
 
+use crate::reach::mcp_jail::fetcher::{Registry, Wanted};
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::change::Packages;
 use ironclaw_store::refusal::Refusal;
@@ -51,6 +52,36 @@ pub(super) fn refused(wanted: &Packages) -> Option<Refusal> {
     Some(Refusal::new(DenialCode::PackagesName, format!("package {name:?} is named twice")))
 }
 
+/// Returns a package with a version, a range or a tag in the words of its client.
+///
+/// # Errors
+/// Refuses an invalid name, and a range that a client could read as a file, an address or an option.
+pub(super) fn with_range(wanted: &Wanted) -> Result<String, Refusal> {
+    let Wanted { registry, name, version } = wanted;
+    let (of, is_name) = match registry {
+        Registry::Npm => ("npm", is_of_npm(name) && npm_parts(name).1.is_none()),
+        Registry::Pypi => ("pypi", is_of_pypi(name) && pypi_parts(name).1.is_none()),
+    };
+    let version = version.as_deref().unwrap_or_default();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".+-!^~<>=*|, ".contains(&byte);
+    let begins = |first: char| first.is_ascii_alphanumeric() || "^~<>=!*".contains(first);
+    let is_file = ARCHIVES.iter().any(|ending| version.ends_with(ending));
+    let is_range = version.len() <= NAME_BYTES_MAX && version.bytes().all(plain) && !is_file;
+    if !is_name || !is_range || !(version.is_empty() || version.starts_with(begins)) {
+        let shown = start(&format!("{name} {version}"), NAME_BYTES_MAX).to_owned();
+        let message = format!("{:?} is not the name of a package of {of} with a version", shown.trim_end());
+        return Err(Refusal::new(DenialCode::PackagesName, message).hint("name a package of the registry"));
+    }
+    Ok(match (registry, version) {
+        (_, "") => name.clone(),
+        (Registry::Npm, version) => format!("{name}@{version}"),
+        (Registry::Pypi, version) if version.starts_with(|first: char| first.is_ascii_alphanumeric()) => {
+            format!("{name}=={version}")
+        }
+        (Registry::Pypi, version) => format!("{name}{version}"),
+    })
+}
+
 /// Checks a name by Debian policy, section 5.6.1. With a `-` at its end, apt would remove the package.
 fn is_of_apt(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+.-".contains(&b);
@@ -96,7 +127,7 @@ fn is_of_pypi(text: &str) -> bool {
 }
 
 /// Returns whether a text is an exact version of npm: three numbers, and perhaps a suffix.
-fn is_version_of_npm(text: &str) -> bool {
+pub(super) fn is_version_of_npm(text: &str) -> bool {
     let (core, suffix) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let numbers: Vec<&str> = core.split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -187,6 +218,41 @@ mod tests {
         assert!(of(&["jq", "figlet", "jq"], &[]).is_some());
         assert!(of(&[], &["a", "a@1.2.3"]).is_some());
         assert!(of_pypi(&["a-b", "A_B==1.0"]).is_some());
+    }
+
+    #[test]
+    fn range_that_a_client_could_misread_is_refused() {
+        let with = |registry, name: &str, version: &str| {
+            let version = (!version.is_empty()).then(|| version.to_owned());
+            with_range(&Wanted { registry, name: name.to_owned(), version })
+        };
+        for (registry, name, version, wanted) in [
+            (Registry::Npm, "@a/b", "^1", "@a/b@^1"),
+            (Registry::Npm, "b", ">=1.2 <2 || 3.x", "b@>=1.2 <2 || 3.x"),
+            (Registry::Npm, "b", "next", "b@next"),
+            (Registry::Npm, "b", "", "b"),
+            (Registry::Pypi, "b", "1.2", "b==1.2"),
+            (Registry::Pypi, "b", ">=1,<2", "b>=1,<2"),
+            (Registry::Pypi, "b", "~=1.4", "b~=1.4"),
+        ] {
+            assert_eq!(with(registry, name, version).as_deref(), Ok(wanted), "{name} {version}");
+        }
+        for (registry, name, version) in [
+            (Registry::Npm, "b", "./x"),
+            (Registry::Npm, "b", "."),
+            (Registry::Npm, "b", "-x"),
+            (Registry::Npm, "b", "x.tgz"),
+            (Registry::Npm, "b", "npm:c"),
+            (Registry::Npm, "b", "user/repo"),
+            (Registry::Npm, "b@1.0.0", "1"),
+            (Registry::Npm, "-g", ""),
+            (Registry::Pypi, "b", "==1; python_version"),
+            (Registry::Pypi, "b", "@ file"),
+            (Registry::Pypi, "--pre", ""),
+            (Registry::Pypi, "b", "==1\n--pre"),
+        ] {
+            assert!(with(registry, name, version).is_err(), "{name} {version}");
+        }
     }
 
     #[test]

@@ -46,22 +46,7 @@ pub(super) async fn fetch(
     work_dir: &WorkDir,
     names: &[String],
 ) -> Result<(Source, Vec<String>), Error> {
-    create_writable(context, work_dir, &["pypi"])?;
-    if let Err(error) = run(context, work_dir, task(context, names, "--only-binary=:all:")).await {
-        let says = |error: &Error, words| matches!(error, Error::Refused(refusal) if refusal.message.contains(words));
-        // pip does not distinguish them. With sources it finds the archive of a known package, and the guard ends its build step.
-        let needs_build = says(&error, NEEDS_BUILD)
-            || says(&error, NO_MATCH)
-                && run(context, work_dir, task(context, names, "--prefer-binary"))
-                    .await
-                    .is_err_and(|again| says(&again, NEEDS_BUILD));
-        return Err(match error {
-            Error::Refused(refusal) if needs_build => {
-                Refusal::new(DenialCode::PackageNeedsBuild, format!("{}; {NO_WHEEL}", refusal.message)).into()
-            }
-            other => other,
-        });
-    }
+    install(context, work_dir, names, &[]).await?;
     let root = work_dir.work().join("pypi");
     let mut fetched = Vec::new();
     find_metadata(&root, DEPTH_MAX, &mut fetched)?;
@@ -75,11 +60,49 @@ pub(super) async fn fetch(
     Ok((Source { root, place: Place::Root, name: "pypi".to_owned() }, fetched))
 }
 
-/// Returns a run of pip with this choice between wheels and sources.
-fn task<'a>(context: &FetchContext, names: &[String], choice: &str) -> Task<'a> {
+/// Returns the version of a package alone, and the programs that it brings.
+pub(super) async fn view(
+    context: &FetchContext,
+    work_dir: &WorkDir,
+    package: String,
+) -> Result<(String, Vec<String>), Error> {
+    install(context, work_dir, &[package.clone()], &["--no-deps"]).await?;
+    let root = work_dir.work().join("pypi");
+    let mut fetched = Vec::new();
+    find_metadata(&root, DEPTH_MAX, &mut fetched)?;
+    let [(_, version)] = fetched.as_slice() else { return Err(unfit(format!("pip fetched no package {package:?}"))) };
+    let scripts = fs::read_dir(root.join("usr/local/bin")).into_iter().flatten().flatten();
+    let scripts = scripts.filter_map(|script| plain(script.file_name().to_str()?).ok());
+    let mut programs: Vec<String> = scripts.collect();
+    programs.sort();
+    Ok((version.clone(), programs))
+}
+
+/// Unpacks packages into a root of their own.
+async fn install(context: &FetchContext, work_dir: &WorkDir, names: &[String], more: &[&str]) -> Result<(), Error> {
+    create_writable(context, work_dir, &["pypi"])?;
+    let run_with = |choice| run(context, work_dir, task(context, names, &[&[choice], more].concat()));
+    if let Err(error) = run_with("--only-binary=:all:").await {
+        let says = |error: &Error, words| matches!(error, Error::Refused(refusal) if refusal.message.contains(words));
+        // pip does not distinguish them. With sources it finds the archive of a known package, and the guard ends its build step.
+        let needs_build = says(&error, NEEDS_BUILD)
+            || says(&error, NO_MATCH)
+                && run_with("--prefer-binary").await.is_err_and(|again| says(&again, NEEDS_BUILD));
+        return Err(match error {
+            Error::Refused(refusal) if needs_build => {
+                Refusal::new(DenialCode::PackageNeedsBuild, format!("{}; {NO_WHEEL}", refusal.message)).into()
+            }
+            other => other,
+        });
+    }
+    Ok(())
+}
+
+/// Returns a run of pip with these options, such as the choice between wheels and sources.
+fn task<'a>(context: &FetchContext, names: &[String], options: &[&str]) -> Task<'a> {
     let pip = context.config.pip().display().to_string();
     let mut args = vec!["-I".to_owned(), "-c".to_owned(), GUARD.to_owned(), pip];
-    args.extend(["install", choice].map(str::to_owned));
+    args.extend(["install"].iter().chain(options).map(|word| (*word).to_owned()));
     // A package of the machine is no part of the layer, so it takes the place of none.
     args.extend(["--ignore-installed", "--no-compile", "--no-cache-dir", "--no-input"].map(str::to_owned));
     args.extend(

@@ -129,7 +129,11 @@ impl Registry {
             "tarball": format!("http://127.0.0.1:{}/npm/{name}.tgz", self.port),
             "integrity": format!("sha512-{}", STANDARD.encode(Sha512::digest(&content))),
         });
-        let index = json!({ "name": name, "dist-tags": { "latest": "1.2.3" }, "versions": { "1.2.3": manifest } });
+        // An older version, for ranges.
+        let mut older = manifest.clone();
+        older["version"] = json!("1.1.0");
+        let versions = json!({ "1.1.0": older, "1.2.3": manifest });
+        let index = json!({ "name": name, "dist-tags": { "latest": "1.2.3" }, "versions": versions });
         self.put(&format!("/npm/{name}"), index.to_string().into_bytes());
         self.put(&format!("/npm/{name}.tgz"), content);
     }
