@@ -32,6 +32,11 @@ pub(super) fn check(program: &[String]) -> Result<(), Refusal> {
         return no("a word of the command has a null byte".to_owned(), VECTOR);
     }
     if first.contains(char::is_whitespace) {
+        // One word in quotation marks, as people copy it.
+        let words: Vec<String> = first.split_whitespace().map(str::to_owned).collect();
+        if fetcher::read(&words).is_some() && program.len() == 1 {
+            return check(&words);
+        }
         return no(format!("{first:?} is a shell string"), VECTOR);
     }
     let name = first.rsplit('/').next().unwrap_or(first);
@@ -119,6 +124,7 @@ mod tests {
             (&["npx", "-y", "@a/b@1.2.3", "/x"][..], "--npm @a/b@1.2.3 -- b /x "),
             (&["npx", "-y", "@a/b@latest"], "--npm @a/b -- b "),
             (&["npx", "b"], "--npm b -- b "),
+            (&["npx -y b@latest /x"], "--npm b -- b /x "),
             (&["uvx", "mcp-server-git==1"], "--pypi mcp-server-git==1 -- mcp-server-git "),
             (&["npx", "-p", "x", "y"], "--npm x -- y "),
             (&["npx", "-c", "y"], PACKAGE),

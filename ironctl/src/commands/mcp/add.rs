@@ -27,6 +27,9 @@ const TEXT: &str = "text:";
 /// The end of a directory that the server may change.
 const WRITABLE: &str = ":rw";
 
+/// Programs that fetch the program of a server.
+const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "uv"];
+
 /// The name of the bundled server for trying, which needs neither URL nor command.
 const DEMO: &str = "demo";
 
@@ -256,6 +259,8 @@ fn oauth(issuer: &str, args: &Args) -> Result<Value, Error> {
 /// Refuses a line for a shell in the place of a command.
 fn check_command(command: &[String]) -> Result<(), Error> {
     match command {
+        // The host names the packages of a fetcher.
+        [line] if line.split_whitespace().next().is_some_and(|first| FETCHERS.contains(&first)) => Ok(()),
         [line] if line.contains(char::is_whitespace) => {
             let words: Vec<&str> = line.split_whitespace().collect();
             let hint = format!("write each word by itself, without quotes around all: -- {}", words.join(" "));
@@ -435,7 +440,7 @@ mod tests {
         for (words, remedy) in [
             (&[][..], "--url URL"),
             (&["--url", "https://x/", "--", "p"], "-- PROGRAM"),
-            (&["--", "npx server --stdio"], "-- npx server --stdio"),
+            (&["--", "server --stdio"], "-- server --stdio"),
             (&["--url", "https://x/", "--host", "a.example"], "--host"),
             (&["--host", "https://a.example", "--", "p"], "HOST:PORT"),
             (&["--url", "http://x/"], "https://"),
