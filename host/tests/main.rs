@@ -56,6 +56,7 @@ mod e2e {
     pub(crate) mod mcp;
     mod mcp_demo;
     mod mcp_hosts;
+    mod mcp_import;
     mod mcp_login;
     mod mcp_login_forms;
     mod mcp_login_published;

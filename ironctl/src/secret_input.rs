@@ -28,6 +28,16 @@ pub fn read(what: &str, typed: Typed) -> Result<SecretValue, Error> {
     Ok(SecretValue::new(text))
 }
 
+/// Asks for `what` on a terminal, without an echo. Enter alone takes `known`, or nothing.
+pub fn read_or(what: &str, known: Option<SecretValue>) -> Result<Option<SecretValue>, Error> {
+    let what = match known {
+        Some(_) => format!("{what}; Enter takes the one in the file"),
+        None => what.to_owned(),
+    };
+    let text = prompt(&what, Typed::Once)?;
+    Ok(if text.is_empty() { known } else { Some(SecretValue::new(text)) })
+}
+
 fn prompt(what: &str, typed: Typed) -> Result<String, Error> {
     let no_prompt = |cause| Error::failed("no_prompt", format!("cannot ask for {what}")).because(cause);
     let text = rpassword::prompt_password(format!("{what} (not shown): ")).map_err(no_prompt)?;

@@ -1,9 +1,10 @@
-//! `ironctl mcp`: adds, lists, shows, tests, confirms, grants, revokes and removes MCP servers, and logs in at them.
+//! `ironctl mcp`: adds, imports, lists, shows, tests, confirms, grants, revokes and removes MCP servers, and logs in at them.
 //!
 //! Never sets a server or an access itself: each change goes through the gateway. See [`crate::commands::propose`].
 
 mod add;
 mod confirm;
+mod import;
 mod login;
 mod manifest;
 mod show;
@@ -25,6 +26,8 @@ pub use wording::{attention, attention_with_repair, prose, quotation, repair};
 pub enum Action {
     /// Add a server at a URL or as a command, and show its tools with their rules
     Add(Box<add::Args>),
+    /// Take the servers of a configuration file of another program over, such as .mcp.json
+    Import(import::Args),
     /// List servers with their states and the agents that have them
     #[command(after_help = "Example:\n  ironctl mcp list")]
     List,
@@ -92,6 +95,7 @@ pub enum Action {
 pub async fn run(at: &At, action: Action) -> Result<(), Error> {
     match action {
         Action::Add(args) => add::run(at, *args).await,
+        Action::Import(args) => import::run(at, args).await,
         Action::List => list(at).await,
         Action::Show { server, manifest } => show::run(at, &server, manifest).await,
         Action::Test(args) => confirm::test(at, args).await,

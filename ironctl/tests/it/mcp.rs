@@ -189,6 +189,46 @@ fn show_has_each_part_of_a_server() {
 }
 
 #[test]
+fn import_asks_for_missing_secrets_by_name() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let text = json!({"mcpServers": {"Hub": {
+        "command": "npx", "args": ["-y", "hub@latest"],
+        "env": {"HUB_TOKEN": "value-in-the-file", "API_KEY": "${input:key}", "OLD_KEY": "x", "LEVEL": "debug"}
+    }}});
+    std::fs::write(file.path(), text.to_string()).expect("written");
+    let host = FakeHost::new(move |line, _| match line {
+        "POST /v1/mcp-commands/resolve" => {
+            Answer::json(json!({"command": ["hub-server"], "npm": ["hub@1.2.3"], "programs": ["hub-server"]}))
+        }
+        "GET /v1/secrets" => Answer::json(json!([{"name": "hub-old-key", "source": "stored", "used_by": []}])),
+        "POST /v1/secrets" => Answer::json(json!({"name": "x", "source": "stored", "used_by": []})),
+        "POST /v1/changes" => Answer::json(json!({
+            "id": ID, "status": "pending", "again": false, "yours": true, "waits_for": "an owner of this host"
+        })),
+        line if line.ends_with("/approve") => change_is("applied"),
+        line if line.starts_with("GET /v1/changes/chg_") => change_is("pending"),
+        _ => Answer::json(status(Path::new("/h"), 4242)),
+    });
+    let path = file.path().to_str().expect("a path");
+    let mut terminal = Terminal::running(&host, &["mcp", "import", path, "--yes"], Some(200));
+    terminal.reply("the value of secret:hub-api-key, variable API_KEY of Hub (not shown): ", "typed-value");
+    terminal.reply("HUB_TOKEN of Hub; Enter takes the one in the file (not shown): ", "");
+    terminal.end_after("next: ironctl mcp test hub", 0);
+    let stored = decisions(&host).into_iter().filter(|(line, _)| line == "POST /v1/secrets").map(|(_, body)| body);
+    let secret = |name: &str, value: &str| json!({"name": name, "value": value});
+    let wanted = [secret("hub-api-key", "typed-value"), secret("hub-token", "value-in-the-file")];
+    assert_eq!(stored.collect::<Vec<_>>(), wanted, "a stored secret is not asked for");
+    let payload = json!({
+        "name": "hub", "command": ["hub-server"], "packages": {"npm": ["hub@1.2.3"]},
+        "environment": [
+            {"variable": "API_KEY", "secret": "hub-api-key"}, {"variable": "HUB_TOKEN", "secret": "hub-token"},
+            {"variable": "OLD_KEY", "secret": "hub-old-key"}, {"variable": "LEVEL", "text": "debug"},
+        ]
+    });
+    assert_eq!(submitted(&host), [(Value::Null, json!("mcp_register"), payload)]);
+}
+
+#[test]
 fn test_fails_unless_the_listing_is_confirmed() {
     let out = host_with(server("confirmed"), true).output(&["mcp", "test", "files"]);
     assert!(out.contains("lists what people confirmed"), "{out}");
