@@ -68,7 +68,8 @@ impl Fixture {
         self.host.ctl(&["mcp", "confirm", server, "--digest", &digest, "--yes"]).ok();
         self.host.ctl(&["mcp", "grant", "a", server, "--yes"]).ok();
         let words = format!("/allow send -- use {server}__length {{\"of\":\"{variable}\"}}");
-        call(&self.host, server, &words).1
+        // A conversation of its own: after the text of a server each call asks.
+        call(&self.host, &format!("{server}-{variable}"), &words).1
     }
 }
 
@@ -120,7 +121,8 @@ fn entries_of_a_file_become_servers_that_answer() {
     assert!(page.contains("papers-npm@1.2.3"), "the page shows the exact version: {page}");
 
     fixture.host.ctl_given("other-value-of-the-key\n", &["secret", "set", "latest-hub-token"]).ok();
-    let (code, entries) = fixture.import(&text, &["--yes", "--secrets-from-file"]);
+    let (code, entries) =
+        fixture.import(&text, &["--yes", "--secrets-from-file", "--entry", "Latest", "--entry", "web"]);
     assert_eq!(code, 0, "{entries:?}");
     assert!(fixture.length_of("latest", "HUB_TOKEN").contains("22"), "a stored secret is kept");
     assert!(fixture.length_of("latest", "LEVEL").contains('5'));
@@ -184,8 +186,7 @@ fn hint_for_a_fetcher_is_a_command_that_works() {
     .enumerate()
     {
         let server = format!("s{row}");
-        // Also as one word in quotation marks.
-        let words: Vec<&str> = if row == 0 { vec![line] } else { line.split(' ').collect() };
+        let words: Vec<&str> = line.split(' ').collect();
         let error = fixture.host.ctl_error(&[&["mcp", "add", &server, "--yes", "--"], &words[..]].concat());
         assert_eq!(error["code"], "mcp_command", "{line}: {error}");
         let hint = error["hint"].as_str().expect("a hint");

@@ -189,7 +189,7 @@ fn show_has_each_part_of_a_server() {
 }
 
 #[test]
-fn import_asks_for_missing_secrets_by_name() {
+fn import_stores_only_the_missing_secrets_of_a_file() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let text = json!({"mcpServers": {"Hub": {
         "command": "npx", "args": ["-y", "hub@latest"],
@@ -200,7 +200,10 @@ fn import_asks_for_missing_secrets_by_name() {
         "POST /v1/mcp-commands/resolve" => {
             Answer::json(json!({"command": ["hub-server"], "npm": ["hub@1.2.3"], "programs": ["hub-server"]}))
         }
-        "GET /v1/secrets" => Answer::json(json!([{"name": "hub-old-key", "source": "stored", "used_by": []}])),
+        "GET /v1/secrets" => Answer::json(json!([
+            {"name": "hub-old-key", "source": "stored", "used_by": []},
+            {"name": "hub-api-key", "source": "stored", "used_by": []},
+        ])),
         "POST /v1/secrets" => Answer::json(json!({"name": "x", "source": "stored", "used_by": []})),
         "POST /v1/changes" => Answer::json(json!({
             "id": ID, "status": "pending", "again": false, "yours": true, "waits_for": "an owner of this host"
@@ -210,14 +213,16 @@ fn import_asks_for_missing_secrets_by_name() {
         _ => Answer::json(status(Path::new("/h"), 4242)),
     });
     let path = file.path().to_str().expect("a path");
-    let mut terminal = Terminal::running(&host, &["mcp", "import", path, "--yes"], Some(200));
-    terminal.reply("the value of secret:hub-api-key, variable API_KEY of Hub (not shown): ", "typed-value");
-    terminal.reply("HUB_TOKEN of Hub; Enter takes the one in the file (not shown): ", "");
-    terminal.end_after("next: ironctl mcp test hub", 0);
+    let (code, out, err) = host.ironctl(&["mcp", "import", path, "--yes"]);
+    assert_eq!((code, submitted(&host).len()), (1, 0), "{out}{err}");
+    assert!(err.contains("Hub is not taken over") && err.contains("ironctl secret set hub-token"), "{err}");
+    assert!(!format!("{out}{err}").contains("value-in-the-file"), "{out}{err}");
+    let (code, out, err) = host.ironctl(&["mcp", "import", path, "--yes", "--secrets-from-file"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(err.contains("Hub: its package brings hub-server") && err.contains("ironctl mcp test hub"), "{err}");
     let stored = decisions(&host).into_iter().filter(|(line, _)| line == "POST /v1/secrets").map(|(_, body)| body);
-    let secret = |name: &str, value: &str| json!({"name": name, "value": value});
-    let wanted = [secret("hub-api-key", "typed-value"), secret("hub-token", "value-in-the-file")];
-    assert_eq!(stored.collect::<Vec<_>>(), wanted, "a stored secret is not asked for");
+    let wanted = [json!({"name": "hub-token", "value": "value-in-the-file"})];
+    assert_eq!(stored.collect::<Vec<_>>(), wanted, "a stored secret is kept");
     let payload = json!({
         "name": "hub", "command": ["hub-server"], "packages": {"npm": ["hub@1.2.3"]},
         "environment": [

@@ -259,11 +259,11 @@ fn oauth(issuer: &str, args: &Args) -> Result<Value, Error> {
 /// Refuses a line for a shell in the place of a command.
 fn check_command(command: &[String]) -> Result<(), Error> {
     match command {
-        // The host names the packages of a fetcher.
-        [line] if line.split_whitespace().next().is_some_and(|first| FETCHERS.contains(&first)) => Ok(()),
         [line] if line.contains(char::is_whitespace) => {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let hint = format!("write each word by itself, without quotes around all: -- {}", words.join(" "));
+            let fetches = words.first().is_some_and(|first| FETCHERS.contains(first));
+            let then = if fetches { "; the host then names the package in its place" } else { "" };
+            let hint = format!("write each word by itself, without quotes around all: -- {}{then}", words.join(" "));
             Err(Error::usage(format!("{line:?} is one word, and no shell splits it"), hint))
         }
         [program, ..] if program.is_empty() => {
@@ -440,7 +440,7 @@ mod tests {
         for (words, remedy) in [
             (&[][..], "--url URL"),
             (&["--url", "https://x/", "--", "p"], "-- PROGRAM"),
-            (&["--", "server --stdio"], "-- server --stdio"),
+            (&["--", "npx server --stdio"], "-- npx server --stdio"),
             (&["--url", "https://x/", "--host", "a.example"], "--host"),
             (&["--host", "https://a.example", "--", "p"], "HOST:PORT"),
             (&["--url", "http://x/"], "https://"),
