@@ -48,11 +48,43 @@ pub fn read(text: &[u8]) -> Result<Vec<Named>, String> {
     if found.len() > ENTRIES_MAX {
         return Err(format!("it has {} servers, and at most {ENTRIES_MAX} are read", found.len()));
     }
-    let entries = found.iter().map(|(name, entry)| match entry {
-        Value::Object(fields) => Ok(Named { name: name.clone(), fields: fields.clone() }),
+    let defaults = defaults(file.get("inputs").or(file.pointer("/mcp/inputs")));
+    let entries = found.iter().map(|(name, entry)| match with_defaults(entry.clone(), &defaults) {
+        Value::Object(fields) => Ok(Named { name: name.clone(), fields }),
         _ => Err(format!("the entry {name:?} is no object")),
     });
     entries.collect()
+}
+
+/// The default of a question of the file: `${input:ID}` becomes `${input:ID:-TEXT}`.
+struct Answer {
+    asked: String,
+    answered: String,
+}
+
+/// Returns the defaults of the questions that ask for no password.
+fn defaults(inputs: Option<&Value>) -> Vec<Answer> {
+    let inputs = inputs.and_then(Value::as_array).into_iter().flatten();
+    let inputs = inputs.filter(|input| input.get("password") != Some(&Value::Bool(true)));
+    let default = |input: &Value| {
+        let (id, text) = (input.get("id")?.as_str()?, input.get("default")?.as_str()?);
+        Some(Answer { asked: format!("${{input:{id}}}"), answered: format!("${{input:{id}:-{text}}}") })
+    };
+    inputs.filter_map(default).collect()
+}
+
+/// Returns a value with the defaults in its texts.
+fn with_defaults(value: Value, defaults: &[Answer]) -> Value {
+    match value {
+        Value::String(text) => {
+            Value::String(defaults.iter().fold(text, |text, one| text.replace(&one.asked, &one.answered)))
+        }
+        Value::Array(list) => list.into_iter().map(|one| with_defaults(one, defaults)).collect(),
+        Value::Object(fields) => {
+            Value::Object(fields.into_iter().map(|(name, one)| (name, with_defaults(one, defaults))).collect())
+        }
+        other => other,
+    }
 }
 
 /// Returns the text with blanks in the place of comments and of commas before a closing bracket. Lines keep their numbers.
@@ -135,6 +167,16 @@ mod tests {
         let kept = read(br#"{"servers": {"a": {"url": "https://x/*y*/", "note": "a\"//b,]"}}}"#).expect("read");
         assert_eq!(kept[0].fields["url"], "https://x/*y*/");
         assert_eq!(kept[0].fields["note"], "a\"//b,]");
+    }
+
+    #[test]
+    fn question_of_a_file_has_its_default() {
+        let text = r#"{"inputs": [
+            {"id": "region", "type": "pickString", "default": "eu"},
+            {"id": "key", "type": "promptString", "password": true, "default": "s3cret"}
+        ], "servers": {"a": {"command": "x", "args": ["--in=${input:region}", "${input:key}"]}}}"#;
+        let entries = read(text.as_bytes()).expect("read");
+        assert_eq!(entries[0].fields["args"], serde_json::json!(["--in=${input:region:-eu}", "${input:key}"]));
     }
 
     #[test]

@@ -106,6 +106,7 @@ mod tests {
             ("${userHome}/x", Given::Text(format!("{home}/x"))),
             ("${NOT_SET_HERE_7:-x y}", Given::Text("x y".to_owned())),
             ("${NOT_SET_HERE_7}", Given::Absent),
+            ("--in=${input:region:-eu}", Given::Text("--in=eu".to_owned())),
             ("Bearer ${input:token}", Given::Absent),
             ("${input:token", Given::Text("${input:token".to_owned())),
             ("<token>", Given::Absent),
