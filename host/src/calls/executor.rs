@@ -13,7 +13,7 @@ mod run;
 mod send;
 
 use crate::gateway::requests::{self, Requests};
-use crate::reach::jail_network::Fetchers;
+use crate::reach::jail_network::{Authority, Fetchers};
 use crate::reach::mcp::Servers;
 use crate::reach::network_command::CommandJails;
 use crate::reach::skills::Skills;
@@ -48,6 +48,8 @@ pub struct Executor {
     pub latch: Arc<Latch>,
     pub requests: Arc<Requests>,
     pub fetchers: Arc<Fetchers>,
+    /// The authority of the gateways of commands.
+    pub authority: Arc<Authority>,
     pub skills: Arc<Skills>,
     pub servers: Arc<Servers>,
     /// Make the jails of commands that reach the network.

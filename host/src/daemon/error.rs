@@ -52,6 +52,9 @@ pub enum Error {
         path: PathBuf,
         why: String,
     },
+    /// The certificates of the gateways of commands.
+    #[error(transparent)]
+    Trust(#[from] crate::reach::jail_network::trust::Error),
     /// A file or directory of the host that jails would show.
     #[error(transparent)]
     Exposed(#[from] Exposed),

@@ -19,7 +19,7 @@ use crate::gateway::changes::Changes;
 use crate::gateway::proposals::Proposals;
 use crate::gateway::questions::Questions;
 use crate::gateway::requests::Requests;
-use crate::reach::jail_network::Fetchers;
+use crate::reach::jail_network::{Fetchers, Trust};
 use crate::reach::mcp::oauth::Logins;
 use crate::reach::mcp::{Resolving, Servers, Slots};
 use crate::reach::mcp_jail::{DemoLayer, McpJails};
@@ -197,6 +197,8 @@ async fn runtime(
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
     let servers = mcp_servers(home, proposals, mcp_jails, &latch, &fetchers, &verified_layers);
     let (sessions_max, shelf) = (jails.sessions_max(), Arc::new(Shelf::new(home.clone())));
+    let trust = Trust::make(&jails.runtime)?;
+    let authority = Arc::clone(trust.authority());
     let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
         home: home.clone(),
@@ -206,6 +208,7 @@ async fn runtime(
         at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers,
         shelf: Arc::clone(&shelf),
+        trust,
     });
     let skills = Skills::new(Arc::clone(record), Arc::clone(&proposals.settings), Arc::clone(&fetchers), shelf);
     let executor = Executor {
@@ -215,6 +218,7 @@ async fn runtime(
         latch: Arc::clone(&latch),
         requests,
         fetchers,
+        authority,
         servers: Arc::new(servers),
         skills: Arc::new(skills),
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,

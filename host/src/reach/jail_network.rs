@@ -1,22 +1,28 @@
 //! The network of a jail: a gateway of the host, which is the only peer in the network namespace of the jail.
 //!
-//! Never gives a jail a secret. Ends with the jail. See [`gateway`] for the requests that the host makes, and [`tunnel`] for connections
-//! that a program makes by itself.
+//! Never gives a jail a secret. Ends with the jail. See [`gateway`] for the requests that the host makes, [`inside`] for those that a
+//! command makes over TLS, and [`tunnel`] for connections that a program makes by itself.
 
 pub(crate) mod address;
+mod authority;
+mod certificate;
 mod client_hello;
 mod gateway;
 mod hosts;
-mod rewrite;
+mod inside;
 pub mod roots;
 pub(crate) mod route;
+mod suggestion;
 mod traffic;
+pub mod trust;
 mod tunnel;
 
 pub use address::PORT;
+pub use authority::Authority;
 pub use gateway::Gateway;
-pub use hosts::{GrantedHost, Reach};
+pub use hosts::{GrantedHost, OfCommand, Reach};
 pub use traffic::Traffic;
+pub use trust::Trust;
 
 use ironclaw_judge::egress::Loopback;
 use ironclaw_model::fetch::Fetcher;

@@ -101,7 +101,7 @@ async fn started(
 }
 
 fn client(order: &Order) -> Client {
-    let environment = environment::variables(&order.reach.hosts, !order.reach.tunnels.is_empty());
+    let environment = environment::variables(&order.reach);
     Client {
         program: "/bin/sh".to_owned(),
         args: vec!["-c".to_owned(), order.command.clone()],

@@ -8,12 +8,12 @@ use super::{Executor, Place, send};
 use crate::gateway::requests::Permitted;
 use crate::gateway::requests::facts::{Reach, Reached, SentRequest, ServerTool};
 use crate::reach::git_push;
-use crate::reach::jail_network::{self, GrantedHost, Traffic};
+use crate::reach::jail_network::{self, GrantedHost, OfCommand, Traffic};
 use crate::reach::mcp::{self, Open};
 use crate::reach::network_command::{self, Order};
-use crate::registry::egress;
 use crate::registry::mcp as catalogue;
 use crate::registry::secrets::{self, Versioned};
+use crate::registry::{self, egress};
 use crate::sessions::store;
 use crate::turns::calls::{self, ResultBody, http};
 use ironclaw_contract::ids::AgentId;
@@ -124,7 +124,11 @@ impl Effect {
             Reach::Command { hosts, tunnels } => {
                 let hosts = hosts.iter().map(granted).collect::<Result<Vec<_>, _>>()?;
                 let (command, seconds) = network_command::arguments(facts.arguments()).map_err(|_| changed())?;
-                let reach = jail_network::Reach { hosts: Arc::new(hosts), tunnels: tunnels.clone(), loopback };
+                let authority = Arc::clone(&executor.authority);
+                let agent = registry::agent_by_id(tx, agent)?.ok_or_else(changed)?.name;
+                let of_command = Some(OfCommand { agent, authority });
+                let (hosts, tunnels) = (Arc::new(hosts), tunnels.clone());
+                let reach = jail_network::Reach { hosts, tunnels, loopback, command: of_command };
                 Self::Command(Box::new(Order { session: session()?, command, seconds, reach }))
             }
             Reach::Push(host) => {

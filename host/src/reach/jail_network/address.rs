@@ -15,7 +15,7 @@ pub(crate) fn origin(grant: &Grant) -> String {
 
 /// Returns the address of a granted host at the gateway, with a slash at its end.
 pub(crate) fn at_gateway(grant: &Grant) -> String {
-    format!("http://127.0.0.1:{PORT}/{}/", name(grant))
+    format!("{}/{}/", gateway(), name(grant))
 }
 
 /// Returns the name of a granted host in paths of the gateway: with its port, if that is not 443.
@@ -26,9 +26,14 @@ pub(crate) fn name(grant: &Grant) -> String {
     }
 }
 
-/// The variables with which programs find the tunnels of the gateway.
+/// Returns the address of the gateway, without a slash at its end.
+pub(crate) fn gateway() -> String {
+    format!("http://127.0.0.1:{PORT}")
+}
+
+/// The variables with which the program of a server finds the tunnels of its gateway.
 pub(super) fn proxy() -> Vec<(String, String)> {
-    let gateway = format!("http://127.0.0.1:{PORT}");
+    let gateway = gateway();
     [
         ("https_proxy", &*gateway),
         ("HTTPS_PROXY", &gateway),

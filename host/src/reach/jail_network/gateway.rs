@@ -1,13 +1,13 @@
 //! The gateway of one jail: it takes plain requests in the jail's network namespace, and the host sends the granted ones.
 //!
-//! Lives no longer than its jail. Adds the secret of a grant, and removes it from the answer. Never follows a redirect. See
-//! [`super::route`] for the judgement.
+//! Lives no longer than its jail. Adds the secret of a grant, and removes it from the answer. Never follows a redirect, and never changes a
+//! body. See [`super::route`] for the judgement, and [`super::inside`] for requests over TLS.
 
-use super::address::{at_gateway, name};
+use super::address::{at_gateway, name, origin};
 use super::hosts::{GrantedHost, Reach};
-use super::rewrite::Rewriter;
+use super::route::{Naming, Target};
 use super::traffic::{Shared, Traffic, plain};
-use super::{route, tunnel};
+use super::{inside, route, suggestion, tunnel};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
@@ -16,7 +16,6 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use ironclaw_contract::operator::{Bound, DenialCode};
 use ironclaw_contract::seam::limits::UPLOAD_BYTES_MAX;
-use ironclaw_judge::egress::Commands;
 use ironclaw_model::fetch::{Answer, End, Fetcher, HEADERS, Limits, NotFetched, Piece, RANGE};
 use ironclaw_store::refusal::Refusal;
 use std::io;
@@ -92,30 +91,54 @@ impl Drop for Gateway {
     }
 }
 
-async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
-    let what = words(&request);
-    let mut over = shared.is_over.subscribe();
-    let answered = tokio::select! {
-        biased;
-        // No process of the command is left to read it.
-        _ = over.wait_for(|over| *over) => return plain(StatusCode::SERVICE_UNAVAILABLE, "the program has ended\n"),
-        answered = shared.forward(request, &what) => answered,
-    };
-    answered.unwrap_or_else(|refusal| {
-        shared.note_refusal(what, refusal.code);
-        let hint = if refusal.hint.is_empty() { String::new() } else { format!("; {}", refusal.hint) };
-        plain(StatusCode::FORBIDDEN, &format!("refused ({}): {}{hint}\n", refusal.code, refusal.message))
-    })
+/// The way of a request to the gateway.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Asked {
+    /// In plain text.
+    Plain,
+    /// Over TLS, to the granted host at this place of the list.
+    Inside(usize),
 }
 
-fn words(request: &Request) -> String {
-    let text = format!("{} {}", request.method(), request.uri());
+/// An answer that is being made. The type has a name, because a connection over TLS answers requests in its turn.
+type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    respond(shared, request, Asked::Plain).await
+}
+
+/// Answers one request of the jail.
+pub(super) fn respond(shared: Arc<Shared>, request: Request, asked: Asked) -> Responding {
+    let answering = async move {
+        let what = words(&request, &shared, asked);
+        let mut over = shared.is_over.subscribe();
+        let answered = tokio::select! {
+            biased;
+            // No process of the command is left to read it.
+            _ = over.wait_for(|over| *over) => return plain(StatusCode::SERVICE_UNAVAILABLE, "the program has ended\n"),
+            answered = shared.forward(request, asked, &what) => answered,
+        };
+        answered.unwrap_or_else(|refusal| {
+            shared.note_refusal(what, refusal.code, &refusal.hint);
+            let hint = if refusal.hint.is_empty() { String::new() } else { format!("; {}", refusal.hint) };
+            plain(StatusCode::FORBIDDEN, &format!("refused ({}): {}{hint}\n", refusal.code, refusal.message))
+        })
+    };
+    Box::pin(answering)
+}
+
+fn words(request: &Request, shared: &Shared, asked: Asked) -> String {
+    let origin = match asked {
+        Asked::Plain => String::new(),
+        Asked::Inside(at) => origin(&shared.hosts[at].grant).trim_end_matches('/').to_owned(),
+    };
+    let text = format!("{} {origin}{}", request.method(), request.uri());
     text.chars().take(WORDS_BYTES_MAX).collect()
 }
 
 impl Shared {
     /// Sends a granted request, once, and returns its answer.
-    async fn forward(self: &Arc<Self>, request: Request, what: &str) -> Result<Response, Refusal> {
+    async fn forward(self: &Arc<Self>, request: Request, asked: Asked, what: &str) -> Result<Response, Refusal> {
         let count = {
             let mut traffic = self.traffic();
             traffic.requests += 1;
@@ -127,15 +150,18 @@ impl Shared {
             return Err(Refusal::over(DenialCode::EgressTooMuch, bound));
         }
         if request.method() == Method::CONNECT {
-            return tunnel::open(self, request, what).await;
+            return self.connect(request, what).await;
         }
         let (parts, body) = request.into_parts();
-        let (host, url) = route::target(&parts, &self.hosts)?;
+        let Target { host, url, naming } = match asked {
+            Asked::Plain => route::target(&parts, &self.hosts, self.agent())?,
+            Asked::Inside(at) => route::by_name(&parts, &self.hosts[at])?,
+        };
         let body = axum::body::to_bytes(body, UPLOAD_BYTES_MAX as usize).await.map_err(|_| {
             let words = format!("the body is longer than {UPLOAD_BYTES_MAX} bytes, or did not arrive");
             Refusal::new(DenialCode::EgressUpload, words)
         })?;
-        let admitted = route::admitted(&parts, host, &url, &body, self.loopback)?;
+        let admitted = route::admitted(&parts, host, &url, &body, self.loopback, self.agent())?;
         {
             let mut traffic = self.traffic();
             traffic.sent_bytes += body.len() as u64;
@@ -143,11 +169,31 @@ impl Shared {
         }
         let sent = self.send(&parts, host, admitted.url().as_str(), body).await;
         match sent {
-            Ok(answer) => self.answer(answer, host),
+            Ok(answer) => self.answer(answer, host, naming),
             Err(NotFetched::Refused(refused)) => Err(Refusal::new(DenialCode::EgressNewHost, refused.to_string())),
             Err(NotFetched::Failed(failed)) => {
                 Ok(plain(StatusCode::BAD_GATEWAY, &format!("the host did not answer: {:?}\n", failed.failure)))
             }
+        }
+    }
+
+    /// Opens a connection of a command to a granted host: the gateway answers in its place, or passes a tunnel on.
+    async fn connect(self: &Arc<Self>, request: Request, what: &str) -> Result<Response, Refusal> {
+        let Some(command) = &self.command else { return tunnel::open(self, request, what).await };
+        let uri = request.uri();
+        let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
+        let named = uri.host().zip(uri.port_u16()).filter(|_| !has_user);
+        let granted = named.and_then(|(host, port)| self.hosts.iter().position(|granted| granted.is_at(host, port)));
+        if let Some(at) = granted {
+            return Ok(inside::open(self, at, &command.authority, request));
+        }
+        match named {
+            Some((host, port)) if tunnel::granted(uri, &self.tunnels).is_err() => {
+                let client = route::client(request.headers());
+                let wanted = suggestion::Wanted { host, port, client };
+                Err(suggestion::no_grant(&self.hosts, &wanted, &command.agent))
+            }
+            _ => tunnel::open(self, request, what).await,
         }
     }
 
@@ -174,13 +220,13 @@ impl Shared {
         self.fetcher.open(request, Limits { begin: BEGIN_TIME_MAX.min(whole), whole, ..Limits::default() }).await
     }
 
-    /// Returns an answer for the command. A redirect leads to another granted host at the gateway, or is refused.
-    fn answer(self: &Arc<Self>, answer: Answer, host: &GrantedHost) -> Result<Response, Refusal> {
+    /// Returns an answer for the command. A redirect leads to another granted host, or is refused.
+    fn answer(self: &Arc<Self>, answer: Answer, host: &GrantedHost, naming: Naming) -> Result<Response, Refusal> {
         if answer.is_encoded {
             let words = "the host compressed its answer, although it was not asked to\n";
             return Ok(plain(StatusCode::BAD_GATEWAY, words));
         }
-        let location = answer.redirect.as_deref().map(|target| self.moved(target)).transpose()?;
+        let location = answer.redirect.as_deref().map(|target| self.moved(target, host, naming)).transpose()?;
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::BAD_GATEWAY);
         let kept = answer.headers.iter().filter(|(name, _)| *name != "location");
@@ -191,18 +237,14 @@ impl Shared {
                 response.headers_mut().insert(HeaderName::from_static(name), value);
             }
         }
-        let is_index =
-            answer.media_type.as_deref().is_some_and(|kind| kind.ends_with("json") || kind.ends_with("html"));
-        let of_packages = matches!(host.grant.commands(), Some(Commands::Npm | Commands::Pip));
-        let rewriter = (is_index && of_packages).then(|| Rewriter::new(&self.hosts, host));
         let (pieces, body) = mpsc::channel(PIECES_MAX);
-        tokio::spawn(Arc::clone(self).pass_on(answer, rewriter, pieces));
+        tokio::spawn(Arc::clone(self).pass_on(answer, pieces));
         *response.body_mut() = Body::from_stream(ReceiverStream::new(body));
         Ok(response)
     }
 
-    /// Returns the address at the gateway of the target of a redirect.
-    fn moved(&self, target: &str) -> Result<String, Refusal> {
+    /// Returns the address of the target of a redirect, as the command names hosts.
+    fn moved(&self, target: &str, from: &GrantedHost, naming: Naming) -> Result<String, Refusal> {
         let url = Url::parse(target).ok();
         let is_of = |url: &Url, host: &GrantedHost| {
             let grant = &host.grant;
@@ -212,35 +254,35 @@ impl Shared {
                 && url.port_or_known_default() == Some(grant.port())
         };
         let granted = url.as_ref().and_then(|url| Some((url, self.hosts.iter().find(|host| is_of(url, host))?)));
-        match granted {
-            Some((url, host)) => {
+        match (granted, naming) {
+            (Some((url, _)), Naming::Name) => Ok(url.to_string()),
+            (Some((url, host)), Naming::Path) => {
                 let rest = &url[url::Position::BeforePath..];
                 Ok(format!("{}{}", at_gateway(&host.grant), rest.trim_start_matches('/')))
             }
-            None => {
-                let other = url.as_ref().and_then(Url::host_str).unwrap_or("another place");
-                let words = format!("the host redirects to {other}, which is not granted for commands");
-                Err(Refusal::new(DenialCode::EgressNewHost, words))
+            (None, _) => {
+                let other = url.as_ref().and_then(|url| Some((url.host_str()?, url.port_or_known_default()?)));
+                let words = format!(
+                    "the host redirects to {}, which is not granted for commands",
+                    other.map_or("another place", |(host, _)| host)
+                );
+                let refusal = Refusal::new(DenialCode::EgressNewHost, words);
+                Err(match other {
+                    Some((host, port)) => refusal.hint(suggestion::of_redirect(from, host, port, self.agent())),
+                    None => refusal,
+                })
             }
         }
     }
 
     /// Passes the body on, until its end or that of the command.
-    async fn pass_on(
-        self: Arc<Self>,
-        mut answer: Answer,
-        mut rewriter: Option<Rewriter>,
-        pieces: mpsc::Sender<io::Result<Bytes>>,
-    ) {
+    async fn pass_on(self: Arc<Self>, mut answer: Answer, pieces: mpsc::Sender<io::Result<Bytes>>) {
         let mut over = self.is_over.subscribe();
         let pass = async {
             loop {
                 let (bytes, end) = match answer.next().await {
-                    Piece::Bytes(bytes) => match &mut rewriter {
-                        Some(rewriter) => (rewriter.push(&bytes), None),
-                        None => (bytes, None),
-                    },
-                    Piece::End(end) => (rewriter.take().map(Rewriter::end).unwrap_or_default(), Some(end)),
+                    Piece::Bytes(bytes) => (bytes, None),
+                    Piece::End(end) => (Vec::new(), Some(end)),
                 };
                 self.traffic().received_bytes += bytes.len() as u64;
                 if !bytes.is_empty() && pieces.send(Ok(bytes.into())).await.is_err() {

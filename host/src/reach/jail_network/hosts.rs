@@ -1,5 +1,6 @@
 //! The hosts that a jail may reach, with the secrets that the gateway adds.
 
+use super::authority::Authority;
 use ironclaw_judge::egress::{Commands, Grant, Loopback};
 use ironclaw_model::fetch::{Credential, Form};
 use ironclaw_state::keys::SecretText;
@@ -16,6 +17,12 @@ pub struct GrantedHost {
 }
 
 impl GrantedHost {
+    /// Returns whether a program means this host by a name and a port, in any spelling of the name.
+    pub(super) fn is_at(&self, host: &str, port: u16) -> bool {
+        let host = host.strip_suffix('.').unwrap_or(host);
+        host.eq_ignore_ascii_case(self.grant.host().as_str()) && port == self.grant.port()
+    }
+
     /// Returns the secret for a request to this host, whose name is `granted`.
     pub(crate) fn credential<'a>(&'a self, granted: &'a str) -> Option<Credential<'a>> {
         let form = match self.grant.commands() {
@@ -35,4 +42,15 @@ pub struct Reach {
     pub tunnels: Vec<Grant>,
     /// Whether a host of this machine may be granted.
     pub loopback: Loopback,
+    /// The command of an agent; `None` for the program of a server, which has tunnels alone.
+    pub command: Option<OfCommand>,
+}
+
+/// The parts of a gateway that only a command has.
+#[derive(Clone)]
+pub struct OfCommand {
+    /// The name of its agent, for the commands of an operator.
+    pub agent: String,
+    /// The authority that the command trusts.
+    pub authority: Arc<Authority>,
 }

@@ -1,28 +1,86 @@
 //! The judgement of one request of a command to the gateway: the granted host, the request that the host sends, or a refusal.
 //!
-//! Pure. Never sends a request. See [`ironclaw_judge::egress`].
+//! A request names its host as the first part of a path of the gateway, or by its own name, as programs name it to a proxy. Pure. Never
+//! sends a request. See [`ironclaw_judge::egress`].
 
-use super::address::{name, origin};
+use super::address::{PORT, name, origin};
 use super::hosts::GrantedHost;
+use super::suggestion::{self, Wanted};
 use crate::turns::calls::http;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use ironclaw_contract::operator::DenialCode;
-use ironclaw_judge::egress::{Commands, Grant, Loopback, Request, RequestText, judge};
+use ironclaw_judge::egress::{Commands, Loopback, Request, RequestText, judge};
 use ironclaw_store::refusal::Refusal;
 use std::collections::BTreeMap;
 
 /// The last part of the path of a push of git, and the service of its beginning.
 const PUSH: &str = "git-receive-pack";
 
-/// Returns the granted host that a request names, and the URL that it means there.
-pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h GrantedHost, String), Refusal> {
-    let path = parts.uri.path();
-    if parts.uri.authority().is_some() || parts.method.as_str() == "CONNECT" {
-        let words = "the gateway is no proxy: write http://127.0.0.1:8129/HOST/PATH";
-        return Err(Refusal::new(DenialCode::EgressNewHost, words));
+/// The ports that a URL without a port means.
+const HTTP_PORT: u16 = 80;
+const HTTPS_PORT: u16 = 443;
+
+/// The way in which a request names its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// As the first part of a path of the gateway.
+    Path,
+    /// By its own name.
+    Name,
+}
+
+/// The granted host of a request.
+pub(super) struct Target<'h> {
+    pub(super) host: &'h GrantedHost,
+    /// The URL that the request means there.
+    pub(super) url: String,
+    pub(super) naming: Naming,
+}
+
+/// Returns the granted host that a plain request names.
+pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost], agent: &str) -> Result<Target<'h>, Refusal> {
+    match parts.uri.authority().filter(|authority| !is_gateway(authority)) {
+        Some(authority) => {
+            let port = port(parts, authority);
+            let is_of = |host: &&GrantedHost| {
+                // The host sends https in place of plain http.
+                let secure =
+                    port == HTTP_PORT && !host.grant.host().is_loopback() && host.is_at(authority.host(), HTTPS_PORT);
+                secure || host.is_at(authority.host(), port)
+            };
+            match hosts.iter().find(is_of) {
+                Some(host) => by_name(parts, host),
+                None => {
+                    let port = if port == HTTP_PORT { HTTPS_PORT } else { port };
+                    let wanted = Wanted { host: authority.host(), port, client: client(&parts.headers) };
+                    Err(suggestion::no_grant(hosts, &wanted, agent))
+                }
+            }
+        }
+        None => by_path(parts, hosts),
     }
+}
+
+/// Returns the name and version of a program, as it says; empty if it says nothing.
+pub(super) fn client(headers: &HeaderMap) -> &str {
+    headers.get("user-agent").and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn is_gateway(authority: &Authority) -> bool {
+    matches!(authority.host(), "127.0.0.1" | "localhost") && authority.port_u16() == Some(PORT)
+}
+
+fn port(parts: &Parts, authority: &Authority) -> u16 {
+    let usual = if parts.uri.scheme_str() == Some("https") { HTTPS_PORT } else { HTTP_PORT };
+    authority.port_u16().unwrap_or(usual)
+}
+
+fn by_path<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<Target<'h>, Refusal> {
+    let path = parts.uri.path();
     let (named, rest) = path[1..].split_once('/').unwrap_or((&path[1..], ""));
-    // pip encodes the colon before a port.
+    // A program may encode the colon before a port.
     let named = named.replace("%3A", ":").replace("%3a", ":");
     let found = hosts.iter().find(|host| name(&host.grant).eq_ignore_ascii_case(&named));
     let Some(host) = found else {
@@ -31,6 +89,18 @@ pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h
             format!("the first part of the path is no host that is granted for commands ({})", granted.join(", "));
         return Err(Refusal::new(DenialCode::EgressNewHost, words));
     };
+    Ok(Target { host, url: url(parts, host, rest)?, naming: Naming::Path })
+}
+
+/// Returns the target of a request to this host, whose path is that of the host.
+pub(super) fn by_name<'h>(parts: &Parts, host: &'h GrantedHost) -> Result<Target<'h>, Refusal> {
+    let path = parts.uri.path();
+    let url = url(parts, host, path.strip_prefix('/').unwrap_or_default())?;
+    Ok(Target { host, url, naming: Naming::Name })
+}
+
+/// Returns the URL of a path of a host.
+fn url(parts: &Parts, host: &GrantedHost, rest: &str) -> Result<String, Refusal> {
     let rest = match host.grant.commands() {
         // npm encodes the slash in the name of a scoped package. The registry takes both forms, and a template takes no encoded slash.
         Some(Commands::Npm) => rest.replace("%2f", "/").replace("%2F", "/"),
@@ -38,11 +108,12 @@ pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost]) -> Result<(&'h
     };
     let query = parts.uri.query();
     if rest.ends_with(PUSH) || query.is_some_and(|query| query.contains(PUSH)) {
-        let words = "git can fetch and clone here; the tool git_push pushes, with a grant that has --push";
-        return Err(Refusal::new(DenialCode::EgressPush, words));
+        let words = "git can fetch and clone here, and no command pushes";
+        let hint = "push with the tool git_push, which needs a grant with --push";
+        return Err(Refusal::new(DenialCode::EgressPush, words).hint(hint));
     }
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    Ok((host, format!("{}{rest}{query}", origin(&host.grant))))
+    Ok(format!("{}{rest}{query}", origin(&host.grant)))
 }
 
 /// Returns the request that a grant for commands admits.
@@ -52,6 +123,7 @@ pub(super) fn admitted(
     url: &str,
     body: &[u8],
     loopback: Loopback,
+    agent: &str,
 ) -> Result<Request, Refusal> {
     let kind = parts.headers.get("content-type").and_then(|value| value.to_str().ok());
     let body = (!body.is_empty()).then_some(body);
@@ -70,20 +142,15 @@ pub(super) fn admitted(
         Ok(_) => Ok(request),
         Err(missing) => {
             let code = http::code_of(&missing);
-            let step = format!("{} --commands {}", missing.next_step("AGENT"), used(&host.grant));
-            Err(Refusal::new(code, missing.sentence()).hint(step))
+            Err(Refusal::new(code, missing.sentence()).hint(suggestion::of_request(&host.grant, &missing, agent)))
         }
     }
-}
-
-fn used(grant: &Grant) -> &'static str {
-    grant.commands().unwrap_or(Commands::Other).name()
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use ironclaw_judge::egress::GrantText;
+    use ironclaw_judge::egress::{Grant, GrantText};
 
     /// Returns a host that is granted for commands, with GET and POST.
     pub(crate) fn host(name: &str, commands: Commands, paths: &[&str]) -> GrantedHost {
@@ -109,12 +176,14 @@ pub(crate) mod tests {
         ]
     }
 
-    fn judged(method: &str, uri: &str, body: &[u8]) -> Result<String, DenialCode> {
-        let request = axum::http::Request::builder().method(method).uri(uri).body(()).expect("a request");
-        let (parts, ()) = request.into_parts();
-        let hosts = hosts();
-        let (host, url) = target(&parts, &hosts).map_err(|refusal| refusal.code)?;
-        let request = admitted(&parts, host, &url, body, Loopback::Refused).map_err(|refusal| refusal.code)?;
+    fn request(method: &str, uri: &str) -> Parts {
+        axum::http::Request::builder().method(method).uri(uri).body(()).expect("a request").into_parts().0
+    }
+
+    fn judged(method: &str, uri: &str, body: &[u8]) -> Result<String, Refusal> {
+        let (parts, hosts) = (request(method, uri), hosts());
+        let Target { host, url, .. } = target(&parts, &hosts, "a")?;
+        let request = admitted(&parts, host, &url, body, Loopback::Refused, "a")?;
         Ok(request.url().to_string())
     }
 
@@ -124,8 +193,17 @@ pub(crate) mod tests {
             ("GET", "/evil.example/x", 0, DenialCode::EgressNewHost),
             ("GET", "/github.com:8443/a/b/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewHost),
             ("GET", "/140.82.121.4/a/b/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewHost),
-            ("GET", "http://github.com/a/b/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewHost),
-            ("CONNECT", "github.com:443", 0, DenialCode::EgressNewHost),
+            ("GET", "http://evil.example/a/b/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewHost),
+            ("GET", "http://github.com@evil.example/a/b/git-upload-pack", 0, DenialCode::EgressNewHost),
+            ("GET", "http://github.com.evil.example/a/b/git-upload-pack", 0, DenialCode::EgressNewHost),
+            ("GET", "http://github.com:8080/a/b/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewHost),
+            (
+                "GET",
+                "http://127.0.0.1:81/github.com/a/b/info/refs?service=git-upload-pack",
+                0,
+                DenialCode::EgressNewHost,
+            ),
+            ("GET", "http://github.com/other/b/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewPath),
             ("GET", "/github.com/other/b/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewPath),
             ("GET", "/github.com/a/../other/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewPath),
             ("GET", "/github.com/a%2fb/info/refs?service=git-upload-pack", 0, DenialCode::EgressNewPath),
@@ -134,23 +212,61 @@ pub(crate) mod tests {
             ("POST", "/github.com/a/b/git-upload-pack", 101, DenialCode::EgressUpload),
             ("PUT", "/github.com/a/b/git-upload-pack", 1, DenialCode::EgressNewMethod),
         ] {
-            assert_eq!(judged(method, uri, &vec![b'x'; bytes]), Err(code), "{method} {uri}");
+            let judged = judged(method, uri, &vec![b'x'; bytes]).map_err(|refusal| refusal.code);
+            assert_eq!(judged, Err(code), "{method} {uri}");
         }
     }
 
     #[test]
     fn granted_request_names_its_host() {
-        for (method, uri, bytes, url) in [
-            (
-                "GET",
-                "/github.com/a/b.git/info/refs?service=git-upload-pack",
-                0,
-                "https://github.com/a/b.git/info/refs?service=git-upload-pack",
-            ),
-            ("POST", "/github.com/a/b/git-upload-pack", 100, "https://github.com/a/b/git-upload-pack"),
-            ("GET", "/registry.npmjs.org/@scope%2fname", 0, "https://registry.npmjs.org/@scope/name"),
+        const REFERENCES: &str = "a/b.git/info/refs?service=git-upload-pack";
+        for host in [
+            "/github.com",
+            "/GitHub.com",
+            "http://127.0.0.1:8129/github.com",
+            "http://localhost:8129/github.com",
+            "http://github.com",
+            "http://GitHub.com.",
+            "http://github.com:80",
+            "http://github.com:443",
+            "https://github.com",
+            "https://github.com:443",
+            "http://ada@github.com",
         ] {
-            assert_eq!(judged(method, uri, &vec![b'x'; bytes]), Ok(url.to_owned()), "{method} {uri}");
+            let judged = judged("GET", &format!("{host}/{REFERENCES}"), b"").map_err(|refusal| refusal.code);
+            assert_eq!(judged, Ok(format!("https://github.com/{REFERENCES}")), "{host}");
+        }
+        let judged = |method, uri: &str, bytes| judged(method, uri, &vec![b'x'; bytes]).map_err(|refusal| refusal.code);
+        let packed = judged("POST", "/github.com/a/b/git-upload-pack", 100);
+        assert_eq!(packed, Ok("https://github.com/a/b/git-upload-pack".to_owned()));
+        let scoped = judged("GET", "http://registry.npmjs.org/@scope%2fname", 0);
+        assert_eq!(scoped, Ok("https://registry.npmjs.org/@scope/name".to_owned()));
+    }
+
+    #[test]
+    fn request_inside_a_connection_goes_to_its_host_alone() {
+        let host = host("github.com", Commands::Git, &["/a/b/info/refs"]);
+        for uri in ["/a/b/info/refs", "https://evil.example/a/b/info/refs", "http://127.0.0.1:8129/a/b/info/refs"] {
+            let target = by_name(&request("GET", uri), &host).expect("a path");
+            assert_eq!(target.url, "https://github.com/a/b/info/refs", "{uri}");
+        }
+    }
+
+    #[test]
+    fn refusal_names_the_command_that_adds_to_the_grant() {
+        for (uri, command) in [
+            (
+                "/github.com/eve/c.git/info/refs?service=git-upload-pack",
+                "github.com --commands git --method GET --method POST --path '/a/{repo}' --path '/eve/c.git' --upload-bytes-max 100",
+            ),
+            (
+                "http://registry.npmjs.org/-/v1/search?text=x",
+                "registry.npmjs.org --commands npm --method GET --method POST --path '/{scope}/{package}' \
+                 --path '/-/v1/search?text=x' --upload-bytes-max 100",
+            ),
+        ] {
+            let refusal = judged("GET", uri, b"").expect_err("refused");
+            assert_eq!(refusal.hint, format!("an operator can grant it: ironctl egress grant a {command}"));
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Sends nothing. See [`super::gateway`] and [`super::tunnel`].
 
-use super::hosts::{GrantedHost, Reach};
+use super::address::name;
+use super::hosts::{GrantedHost, OfCommand, Reach};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
@@ -40,6 +41,8 @@ pub struct Traffic {
     pub hosts: BTreeSet<String>,
     /// The first refused requests.
     pub refused: Vec<RefusedRequest>,
+    /// The granted hosts for which a program did not accept the certificate of the gateway.
+    pub distrusted: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +50,8 @@ pub struct RefusedRequest {
     /// The method and the path, as the command wrote them; of a tunnel, also the reason.
     pub what: String,
     pub code: DenialCode,
+    /// The next step; empty if there is none.
+    pub hint: String,
 }
 
 impl Traffic {
@@ -54,10 +59,18 @@ impl Traffic {
     pub fn refusals_shown(&self) -> String {
         let mut text = String::new();
         for refused in self.refused.iter().take(REFUSALS_SHOWN_MAX) {
-            let _ = writeln!(text, "[the gateway refused {}: {}]", lookalike::neutralise(&refused.what), refused.code);
+            let RefusedRequest { what, code, hint } = refused;
+            let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+            let _ = writeln!(text, "[the gateway refused {}: {code}{hint}]", lookalike::neutralise(what));
         }
         if self.refusals > REFUSALS_SHOWN_MAX as u64 {
             let _ = writeln!(text, "[the gateway refused {} requests]", self.refusals);
+        }
+        for host in &self.distrusted {
+            let _ = writeln!(
+                text,
+                "[a program did not accept the certificate of the gateway for {host}: let it trust the file that SSL_CERT_FILE names]"
+            );
         }
         text
     }
@@ -91,6 +104,7 @@ pub(super) struct Shared {
     pub(super) hosts: Arc<Vec<GrantedHost>>,
     pub(super) tunnels: Vec<Arc<Tunnel>>,
     pub(super) loopback: Loopback,
+    pub(super) command: Option<OfCommand>,
     pub(super) fetcher: Arc<Fetcher>,
     until: Option<Instant>,
     /// True after the end of the jail.
@@ -105,6 +119,7 @@ impl Shared {
             hosts: Arc::clone(&reach.hosts),
             tunnels: reach.tunnels.iter().map(|grant| Arc::new(Tunnel::new(grant))).collect(),
             loopback: reach.loopback,
+            command: reach.command.clone(),
             fetcher,
             until,
             is_over: watch::Sender::new(false),
@@ -121,10 +136,22 @@ impl Shared {
         self.until.map_or(WHOLE_TIME_MAX, |until| until.saturating_duration_since(Instant::now()))
     }
 
-    pub(super) fn note_refusal(&self, what: String, code: DenialCode) {
+    /// Returns the name of the agent for a command of an operator.
+    pub(super) fn agent(&self) -> &str {
+        self.command.as_ref().map_or("AGENT", |command| &command.agent)
+    }
+
+    /// Records that a program did not accept the certificate for the host at this place of the list.
+    pub(super) fn note_distrust(&self, at: usize) {
+        self.traffic().distrusted.insert(name(&self.hosts[at].grant));
+    }
+
+    pub(super) fn note_refusal(&self, what: String, code: DenialCode, hint: &str) {
         let mut traffic = self.traffic();
         traffic.refusals += 1;
-        let refused = RefusedRequest { what, code };
+        // The hosts of a server are part of its registration.
+        let hint = if self.command.is_some() { hint.to_owned() } else { String::new() };
+        let refused = RefusedRequest { what, code, hint };
         if traffic.refused.len() < REFUSED_MAX && !traffic.refused.contains(&refused) {
             traffic.refused.push(refused);
         }

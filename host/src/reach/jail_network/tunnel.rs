@@ -66,7 +66,7 @@ pub(super) async fn open(shared: &Arc<Shared>, mut request: Request, what: &str)
 }
 
 /// Returns the tunnel to the host and the port of a `CONNECT`.
-fn granted<'t>(uri: &Uri, tunnels: &'t [Arc<Tunnel>]) -> Result<&'t Arc<Tunnel>, Refusal> {
+pub(super) fn granted<'t>(uri: &Uri, tunnels: &'t [Arc<Tunnel>]) -> Result<&'t Arc<Tunnel>, Refusal> {
     // A user before the host is no part of a grant, and a reader could take it for the host.
     let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
     let is_of = |grant: &Grant| {
@@ -92,7 +92,7 @@ async fn carry(shared: Arc<Shared>, tunnel: Arc<Tunnel>, upgrade: OnUpgrade, the
         let mut here = TokioIo::new(upgraded);
         if let Err(Stopped::Refused(code, why)) = pass(&shared, &tunnel, &mut here, there).await {
             // Before the command can see it, and end.
-            shared.note_refusal(format!("{what} ({why})"), code);
+            shared.note_refusal(format!("{what} ({why})"), code, "");
             let _ = here.write_all(&ACCESS_DENIED).await;
             let _ = here.shutdown().await;
         }

@@ -308,7 +308,7 @@ impl<'a> Jail<'a> {
     fn gateway(&self, servers: &Servers, jailed: &mut Jailed) -> Result<Option<Gateway>, Failed> {
         let Some(listener) = jailed.listener.take() else { return Ok(None) };
         let (hosts, tunnels, loopback) = (Arc::default(), self.tunnels.clone(), self.loopback);
-        let reach = Reach { hosts, tunnels, loopback };
+        let reach = Reach { hosts, tunnels, loopback, command: None };
         let fetcher = Arc::clone(servers.fetchers.for_loopback(loopback));
         let gateway = Gateway::start(listener, &reach, fetcher, None);
         gateway.map(Some).map_err(|error| Failed::words(format!("its gateway cannot be started: {error}")))

@@ -1,95 +1,161 @@
-//! The environment of a command that reaches the network: git, npm and pip find the granted hosts at the gateway.
+//! The environment of a command that reaches the network: each program finds the granted hosts by their own names, through the gateway.
 //!
-//! Never has a secret. See [`crate::reach::jail_network`].
+//! Never has a secret, and never an address of the gateway that a program writes into a file. See [`crate::reach::jail_network::inside`].
 
-use crate::reach::jail_network::address::{at_gateway, origin};
-use crate::reach::jail_network::{GrantedHost, tunnel_variables};
+use crate::reach::jail_network::address::{gateway, origin};
+use crate::reach::jail_network::{GrantedHost, Reach, trust};
 use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_judge::egress::{Commands, Grant};
 
+/// The same for every command.
+const FIXED: [(&str, &str); 15] = [
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("HOME", WORKSPACE),
+    ("TMPDIR", "/tmp"),
+    ("LANG", "C.UTF-8"),
+    ("USER", "ironclaw"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_SSH_VARIANT", "ssh"),
+    ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+    ("npm_config_audit", "false"),
+    ("npm_config_fund", "false"),
+    ("npm_config_update_notifier", "false"),
+    // Node reads the variables of a proxy only with this one.
+    ("NODE_USE_ENV_PROXY", "1"),
+    // Its own client of git knows neither the certificates nor the spellings of this environment.
+    ("CARGO_NET_GIT_FETCH_WITH_CLI", "true"),
+    // The directory of the workspace is shared with the machine, and links between file systems fail.
+    ("UV_LINK_MODE", "copy"),
+    ("GOTOOLCHAIN", "local"),
+];
+/// The names under which programs look for a proxy.
+const PROXIES: [&str; 6] =
+    ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "YARN_HTTP_PROXY", "YARN_HTTPS_PROXY"];
+/// The jail itself, which no program asks the gateway for.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+/// The spellings of a repository by ssh, and by the protocol of git; `H` is the host. Any other gets the words of [`trust::SSH`].
+const SPELLINGS: [&str; 6] = ["git@H:", "ssh://git@H/", "ssh://git@H:22/", "ssh://H/", "git+ssh://git@H/", "git://H/"];
+
 /// Returns the variables of a command.
-pub(super) fn variables(hosts: &[GrantedHost], has_tunnels: bool) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = [
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("HOME", WORKSPACE),
-        ("TMPDIR", "/tmp"),
-        ("LANG", "C.UTF-8"),
-        ("USER", "ironclaw"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-        ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
-        ("npm_config_audit", "false"),
-        ("npm_config_fund", "false"),
-        ("npm_config_update_notifier", "false"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into();
-    // Git asks the gateway in place of each granted host, whatever the host is used for.
-    all.push(("GIT_CONFIG_COUNT".to_owned(), hosts.len().to_string()));
-    for (n, host) in hosts.iter().enumerate() {
-        all.push((format!("GIT_CONFIG_KEY_{n}"), format!("url.{}.insteadOf", at_gateway(&host.grant))));
-        all.push((format!("GIT_CONFIG_VALUE_{n}"), origin(&host.grant)));
+pub(super) fn variables(reach: &Reach) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, value: &str| all.push((name.to_owned(), value.to_owned()));
+    FIXED.into_iter().for_each(|(name, value)| add(name, value));
+    let agent = reach.command.as_ref().map_or("AGENT", |command| &command.agent);
+    add("GIT_SSH_COMMAND", &format!("sh {} {agent}", trust::SSH));
+    let gateway = gateway();
+    PROXIES.into_iter().for_each(|name| add(name, &gateway));
+    let own = directly(reach);
+    ["no_proxy", "NO_PROXY"].into_iter().for_each(|name| add(name, &own));
+    trust::variables().for_each(|(name, value)| add(&name, &value));
+    let of_use = |wanted| {
+        reach.hosts.iter().map(|host: &GrantedHost| &host.grant).filter(move |grant| grant.commands() == Some(wanted))
+    };
+    if let Some(address) = of_use(Commands::Npm).find_map(|grant| base(grant, |_| true)) {
+        add("npm_config_registry", &address);
+        add("YARN_NPM_REGISTRY_SERVER", address.trim_end_matches('/'));
+        if let Some(host) = address.strip_prefix("http://") {
+            add("YARN_UNSAFE_HTTP_WHITELIST", host.split([':', '/']).next().unwrap_or_default());
+        }
     }
-    let of_use = |wanted| hosts.iter().map(|host| &host.grant).filter(move |grant| grant.commands() == Some(wanted));
-    let registry = of_use(Commands::Npm).find_map(|grant| base(grant, |_| true));
     // The page of a package is a directory, and its files are not.
     let index = of_use(Commands::Pip).find_map(|grant| base(grant, |path| path.ends_with('/')));
-    if has_tunnels {
-        all.extend(tunnel_variables());
+    if let Some(address) = index.filter(|address| address != PYPI) {
+        add("PIP_INDEX_URL", &address);
+        add("UV_DEFAULT_INDEX", &address);
     }
-    all.extend(registry.map(|address| ("npm_config_registry".to_owned(), address)));
-    all.extend(index.map(|address| ("PIP_INDEX_URL".to_owned(), address)));
+    let spelled = of_use(Commands::Git).flat_map(|grant| {
+        let base = format!("url.{}.insteadOf", origin(grant));
+        SPELLINGS.map(|spelling| (base.clone(), spelling.replace('H', grant.host().as_str())))
+    });
+    let spelled: Vec<_> = spelled.collect();
+    add("GIT_CONFIG_COUNT", &spelled.len().to_string());
+    for (n, (key, value)) in spelled.into_iter().enumerate() {
+        add(&format!("GIT_CONFIG_KEY_{n}"), &key);
+        add(&format!("GIT_CONFIG_VALUE_{n}"), &value);
+    }
     all
 }
 
-/// Returns the address at the gateway of the directory in which the first slot of a path begins.
+/// The index that every client of Python packages asks by itself.
+const PYPI: &str = "https://pypi.org/simple/";
+
+/// Returns the hosts that programs reach without the gateway: the jail itself, but no granted host of this machine.
+fn directly(reach: &Reach) -> String {
+    let granted = reach.hosts.iter().map(|host| &host.grant).chain(&reach.tunnels);
+    let granted: Vec<_> = granted.map(|grant| grant.host().as_str()).collect();
+    let own: Vec<_> = OWN.into_iter().filter(|own| !granted.contains(own)).collect();
+    own.join(",")
+}
+
+/// Returns the address of the directory in which the first slot of a path begins.
 fn base(grant: &Grant, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
     let path = grant.paths().iter().map(ToString::to_string).find(|path| is_wanted(path))?;
     let fixed = path.split('{').next().unwrap_or_default();
     let directory = &fixed[..fixed.rfind('/').map_or(0, |at| at + 1)];
-    Some(format!("{}{}", at_gateway(grant), directory.trim_start_matches('/')))
+    Some(format!("{}{}", origin(grant), directory.trim_start_matches('/')))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::reach::jail_network::route::tests::host;
+    use ironclaw_judge::egress::Loopback;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    fn of(hosts: Vec<GrantedHost>) -> BTreeMap<String, String> {
+        let (hosts, tunnels) = (Arc::new(hosts), Vec::new());
+        let all = variables(&Reach { hosts, tunnels, loopback: Loopback::Refused, command: None });
+        let count = all.len();
+        let all: BTreeMap<_, _> = all.into_iter().collect();
+        assert_eq!(all.len(), count, "a variable is there twice");
+        all
+    }
 
     #[test]
-    fn programs_find_their_hosts_at_the_gateway() {
-        let hosts = [
+    fn programs_know_granted_hosts_by_their_own_names() {
+        let all = of(vec![
             host("github.com", Commands::Git, &["/a/b/info/refs"]),
             host("registry.npmjs.org", Commands::Npm, &["/{package}", "/{package}/-/{file}"]),
             host("files.pythonhosted.org", Commands::Pip, &["/packages/{file}"]),
             host("pypi.org", Commands::Pip, &["/simple/{package}/"]),
-        ];
-        let all = variables(&hosts, false);
-        let value = |name: &str| all.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
-        assert_eq!(value("GIT_CONFIG_COUNT"), Some("4"));
-        assert_eq!(value("GIT_CONFIG_KEY_0"), Some("url.http://127.0.0.1:8129/github.com/.insteadOf"));
-        assert_eq!(value("GIT_CONFIG_VALUE_0"), Some("https://github.com/"));
-        assert_eq!(value("npm_config_registry"), Some("http://127.0.0.1:8129/registry.npmjs.org/"));
-        assert_eq!(value("PIP_INDEX_URL"), Some("http://127.0.0.1:8129/pypi.org/simple/"));
+        ]);
+        for (name, value) in [
+            ("https_proxy", "http://127.0.0.1:8129"),
+            ("no_proxy", "localhost,127.0.0.1,::1"),
+            ("NODE_EXTRA_CA_CERTS", "/certificates/gateway.pem"),
+            ("GIT_CONFIG_COUNT", "6"),
+            ("GIT_CONFIG_KEY_0", "url.https://github.com/.insteadOf"),
+            ("GIT_CONFIG_VALUE_0", "git@github.com:"),
+            ("npm_config_registry", "https://registry.npmjs.org/"),
+            ("YARN_NPM_REGISTRY_SERVER", "https://registry.npmjs.org"),
+        ] {
+            assert_eq!(all.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        // The index of every client.
+        assert!(!all.contains_key("PIP_INDEX_URL"));
+        // Only a proxy has the address of the gateway.
+        for (name, value) in all.iter().filter(|(name, _)| !name.to_lowercase().ends_with("_proxy")) {
+            assert!(!value.contains("8129"), "{name}: {value}");
+        }
     }
 
     #[test]
     fn registry_may_be_below_a_path() {
-        let all = variables(&[host("forge.example", Commands::Npm, &["/api/npm/{package}"])], false);
-        let address = "http://127.0.0.1:8129/forge.example/api/npm/".to_owned();
-        assert!(all.contains(&("npm_config_registry".to_owned(), address)), "{all:?}");
+        let of = |commands, path| of(vec![host("forge.example", commands, &[path])]);
+        let npm = of(Commands::Npm, "/api/npm/{package}");
+        assert_eq!(npm["npm_config_registry"], "https://forge.example/api/npm/");
+        let pip = of(Commands::Pip, "/simple/{package}/");
+        assert_eq!(pip["PIP_INDEX_URL"], "https://forge.example/simple/");
+        assert_eq!(pip["UV_DEFAULT_INDEX"], "https://forge.example/simple/");
     }
 
     #[test]
     fn program_without_a_granted_host_has_no_address() {
-        let all = variables(&[host("example.org", Commands::Other, &["/a"])], false);
-        assert!(!all.iter().any(|(name, _)| name == "npm_config_registry" || name == "PIP_INDEX_URL"));
-    }
-
-    #[test]
-    fn proxy_is_named_only_with_a_tunnel() {
-        let is_proxy = |(name, _): &(String, String)| name.eq_ignore_ascii_case("https_proxy");
-        assert!(!variables(&[], false).iter().any(is_proxy));
-        let all = variables(&[], true);
-        assert!(all.iter().any(is_proxy));
-        assert!(all.contains(&("no_proxy".to_owned(), "127.0.0.1".to_owned())), "{all:?}");
+        let all = of(vec![host("example.org", Commands::Other, &["/a"])]);
+        for name in ["npm_config_registry", "PIP_INDEX_URL", "GIT_CONFIG_KEY_0"] {
+            assert!(!all.contains_key(name), "{name}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use super::Error;
 use crate::reach::jail_network;
-use crate::reach::jail_network::roots::Roots;
+use crate::reach::jail_network::Trust;
 use crate::reach::network_command::{CommandJails, Launching};
 use crate::reach::packages::VerifiedLayers;
 use crate::reach::skills::Shelf;
@@ -61,6 +61,8 @@ pub struct Jails {
     pub verified_layers: Arc<VerifiedLayers>,
     /// The directories of verified skills.
     pub shelf: Arc<Shelf>,
+    /// The certificates that commands trust.
+    pub trust: Trust,
 }
 
 impl Jails {
@@ -169,7 +171,7 @@ impl Jails {
     }
 
     /// Returns the specification of the jail of a command that reaches the network: the files of the session and the programs of its agent,
-    /// with the gateway as its only peer, and the certificates that the machine trusts. It has no queue and no socket of the session.
+    /// with the gateway as its only peer, and the certificates that it trusts. It has no queue and no socket of the session.
     async fn command_spec(&self, session: &Session, client: Client) -> Result<Spec, Error> {
         let Granted { mounts, system } = self.granted(session).await?;
         let system = system.ok_or(Error::NoPrograms(session.id))?;
@@ -188,11 +190,10 @@ impl Jails {
         let own =
             |source, target: &str, read_only| Mount { source, target: target.to_owned(), read_only, granted: false };
         let workspace = own(self.home.session(session.id).workspace(), path::WORKSPACE, false);
-        let roots = Roots::find().map(Roots::mount);
         Ok(Spec {
             name: format!("{}-network", session.id),
             role,
-            mounts: std::iter::once(workspace).chain(roots).chain(granted).collect(),
+            mounts: [workspace, self.trust.mount()].into_iter().chain(granted).collect(),
             system: Some(system),
             listener: Some(jail_network::PORT),
             identity: identity(self.uid_of(session)?),
