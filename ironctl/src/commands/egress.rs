@@ -2,6 +2,9 @@
 //!
 //! Never sets a grant itself: the change goes through the gateway. See [`crate::commands::propose`].
 
+mod uses;
+
+use self::uses::{Described, Use};
 use super::named_agent::NamedAgent;
 use super::propose;
 use super::tool::print_tested;
@@ -69,10 +72,10 @@ pub struct Grant {
     /// Name of the secret that each request carries
     #[arg(long, value_name = "NAME")]
     secret: Option<String>,
-    /// Let commands use the host too: git, npm, pip or other; without --path, npm and pip get the paths of packages, and git those of
-    /// all repositories. With tunnel, only commands use it, by TLS connections that the host cannot read
-    #[arg(long, value_name = "USE", value_parser = ["git", "npm", "pip", "other", TUNNEL])]
-    commands: Option<String>,
+    /// Let commands use the host too: git, npm, pip, cargo, go, gem or other. Without --path, all but other get the paths of packages, and
+    /// git those of all repositories. With tunnel, only commands use it, by TLS connections that the host cannot read
+    #[arg(long, value_name = "USE")]
+    commands: Option<Use>,
     /// Let the agent push commits with the tool git_push too, after an approval; with --commands git only
     #[arg(long, requires = "commands")]
     push: bool,
@@ -107,25 +110,29 @@ pub async fn run(at: &At, action: Action) -> Result<(), Error> {
 
 async fn grant(at: &At, args: Grant) -> Result<(), Error> {
     let Grant { agent, host, port, mut method, path, secret, commands, push, upload_bytes_max, yes } = args;
-    if push && commands.as_deref() != Some("git") {
+    let is_git = commands == Some(Use::Git);
+    if push && !is_git {
         return Err(Error::usage("--push needs --commands git", "add --commands git, or leave --push out"));
     }
     let (host, port) = host_and_port(host, port)?;
-    let path = commands.as_deref().map_or(Ok(path.clone()), |commands| paths_of_use(commands, push, &host, path))?;
-    if commands.as_deref() == Some("git") && method.is_empty() {
+    let described = match commands {
+        Some(of_use) => of_use.described(&host, path, push)?,
+        None => Described { paths: path, commands: None },
+    };
+    if is_git && method.is_empty() {
         method = vec!["GET".to_owned(), "POST".to_owned()];
     }
     let of_git = if push { PUSH_BYTES } else { GIT_UPLOAD_BYTES };
-    let upload_bytes_max = upload_bytes_max.or((commands.as_deref() == Some("git")).then_some(of_git));
-    let is_usual = method.is_empty() && commands.as_deref() != Some(TUNNEL);
+    let upload_bytes_max = upload_bytes_max.or(is_git.then_some(of_git));
+    let is_usual = method.is_empty() && described.commands != Some(Commands::Tunnel);
     let methods = if is_usual { vec!["GET".to_owned(), "HEAD".to_owned()] } else { method };
     let mut payload = json!({ "host": host, "methods": methods });
     let optional = [
         ("port", port.map(Value::from)),
-        ("paths", (!path.is_empty()).then(|| json!(path))),
+        ("paths", (!described.paths.is_empty()).then(|| json!(described.paths))),
         ("secret", secret.map(Value::from)),
         ("upload_bytes_max", upload_bytes_max.map(Value::from)),
-        ("commands", commands.map(Value::from)),
+        ("commands", described.commands.map(|commands| Value::from(commands.name()))),
     ];
     for (name, value) in optional {
         if let Some(value) = value {
@@ -134,9 +141,6 @@ async fn grant(at: &At, args: Grant) -> Result<(), Error> {
     }
     propose::decide_and_print(at, ChangeKind::Egress, Some(&agent), payload, yes).await
 }
-
-/// The use by connections that the host cannot read.
-const TUNNEL: &str = "tunnel";
 
 /// Splits a port off the host.
 fn host_and_port(host: String, port: Option<u16>) -> Result<(String, Option<u16>), Error> {
@@ -155,34 +159,6 @@ fn host_and_port(host: String, port: Option<u16>) -> Result<(String, Option<u16>
 const GIT_UPLOAD_BYTES: u64 = 1 << 20;
 /// Bytes of a push.
 const PUSH_BYTES: u64 = 10 << 20;
-
-/// Returns the paths of a grant for commands. For git, a given path is that of a repository.
-fn paths_of_use(commands: &str, push: bool, host: &str, given: Vec<String>) -> Result<Vec<String>, Error> {
-    let all = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect();
-    Ok(match (commands, given.is_empty()) {
-        ("git", is_empty) => {
-            let repositories = if is_empty { all(&["/{owner}/{repository}"]) } else { given };
-            let of_repository = |path: String| {
-                let path = path.trim_end_matches('/').to_owned();
-                let services = [Some("git-upload-pack"), push.then_some("git-receive-pack")].into_iter().flatten();
-                services.flat_map(move |service| {
-                    [format!("{path}/info/refs?service={service}"), format!("{path}/{service}")]
-                })
-            };
-            repositories.into_iter().flat_map(of_repository).collect()
-        }
-        ("npm", true) => {
-            all(&["/{package}", "/{package}/-/{file}", "/{scope}/{package}", "/{scope}/{package}/-/{file}"])
-        }
-        ("pip", true) if host.starts_with("files.") => all(&["/packages/{a}/{b}/{hash}/{file}"]),
-        ("pip", true) => all(&["/simple/{package}/"]),
-        ("other", true) => {
-            let hint = "name each path that a command may request: --path '/files/{name}'";
-            return Err(Error::usage("--commands other needs --path", hint));
-        }
-        _ => given,
-    })
-}
 
 async fn list(at: &At, agent: Option<String>) -> Result<(), Error> {
     let client = at.client()?;
