@@ -40,6 +40,7 @@ mod e2e {
     mod change_effects;
     pub(crate) mod changes;
     mod chats;
+    mod command_tools;
     mod commands;
     mod configuration_audit;
     mod context_sizes;
@@ -79,6 +80,7 @@ mod e2e {
     mod private_names;
     mod promises;
     mod prompts;
+    mod published_tools;
     mod questions;
     mod receivers;
     mod regressions;

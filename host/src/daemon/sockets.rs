@@ -4,6 +4,7 @@ use super::error::Error;
 use super::socket_directory;
 use crate::api::port::{self, Port, Socket};
 use crate::daemon::config::Config;
+use crate::reach::jail_network::trust;
 use ironclaw_contract::operator::Run;
 use ironclaw_state::home::{self, Home};
 use std::path::{Path, PathBuf};
@@ -24,9 +25,10 @@ impl Paths {
         Ok(Self { runtime, socket })
     }
 
-    /// Removes the socket of the API, and the directory if it is empty.
+    /// Removes the socket of the API and the certificates of gateways, and the directory if it is empty.
     pub fn remove(&self) {
         let _ = std::fs::remove_file(&self.socket);
+        let _ = std::fs::remove_dir_all(trust::directory(&self.runtime));
         let _ = std::fs::remove_dir(&self.runtime);
     }
 }

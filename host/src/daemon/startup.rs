@@ -197,18 +197,16 @@ async fn runtime(
     let mcp_jails = McpJails { launcher: launcher.clone(), identity: jails.fetcher() };
     let servers = mcp_servers(home, proposals, mcp_jails, &latch, &fetchers, &verified_layers);
     let (sessions_max, shelf) = (jails.sessions_max(), Arc::new(Shelf::new(home.clone())));
-    let trust = Trust::make(&jails.runtime)?;
-    let authority = Arc::clone(trust.authority());
     let session_jails = Arc::new(Jails {
         record: Arc::clone(record),
         home: home.clone(),
         launcher,
         settings: Arc::clone(&proposals.settings),
+        trust: Trust::make(&jails.runtime)?,
         config: jails,
         at_once: Semaphore::new(LAUNCHES_MAX),
         verified_layers,
         shelf: Arc::clone(&shelf),
-        trust,
     });
     let skills = Skills::new(Arc::clone(record), Arc::clone(&proposals.settings), Arc::clone(&fetchers), shelf);
     let executor = Executor {
@@ -218,7 +216,7 @@ async fn runtime(
         latch: Arc::clone(&latch),
         requests,
         fetchers,
-        authority,
+        authority: Arc::clone(session_jails.trust.authority()),
         servers: Arc::new(servers),
         skills: Arc::new(skills),
         command_jails: Arc::clone(&session_jails) as Arc<dyn CommandJails>,

@@ -26,6 +26,20 @@ use tokio::time::{Instant, timeout_at};
 
 /// The time limit of a command if the call has none, and the longest one, in seconds.
 const SECONDS_MAX: u32 = crate::registry::tools::COMMAND_SECONDS_MAX;
+/// The words of programs that ask no proxy and find no host.
+const NO_NAMES: [&str; 9] = [
+    "Could not resolve host",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Connection refused",
+    "connection refused",
+    "no such host",
+    "EAI_AGAIN",
+    "ENOTFOUND",
+    "socket: operation not permitted",
+];
+const NO_NAMES_HINT: &str = "[no name resolves in the jail of a command: let the program use the proxy that https_proxy names, or ask for \
+                             http://127.0.0.1:8129/HOST/PATH]\n";
 /// Bytes of output in a result.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 
@@ -156,6 +170,9 @@ fn outcome(ended: &Ended, traffic: &Traffic) -> ResultBody {
             writeln!(text, "[{} bytes of output, of which the first {} are shown]", ended.bytes, ended.output.len());
     }
     text.push_str(&traffic.refusals_shown());
+    if ended.exit != Some(Exit::Code(0)) && NO_NAMES.iter().any(|words| text.contains(words)) {
+        text.push_str(NO_NAMES_HINT);
+    }
     let _ = match ended.exit {
         Some(Exit::Code(code)) => write!(text, "[exit code {code}]"),
         Some(exit @ Exit::Signal(_)) => write!(text, "[{exit}]"),

@@ -128,11 +128,14 @@ pub(super) fn respond(shared: Arc<Shared>, request: Request, asked: Asked) -> Re
 }
 
 fn words(request: &Request, shared: &Shared, asked: Asked) -> String {
-    let origin = match asked {
-        Asked::Plain => String::new(),
-        Asked::Inside(at) => origin(&shared.hosts[at].grant).trim_end_matches('/').to_owned(),
+    let (method, uri) = (request.method(), request.uri());
+    let text = match asked {
+        Asked::Plain => format!("{method} {uri}"),
+        Asked::Inside(at) => {
+            let path = uri.path_and_query().map_or("/", |path| path.as_str());
+            format!("{method} {}{}", origin(&shared.hosts[at].grant), path.trim_start_matches('/'))
+        }
     };
-    let text = format!("{} {origin}{}", request.method(), request.uri());
     text.chars().take(WORDS_BYTES_MAX).collect()
 }
 
@@ -268,7 +271,7 @@ impl Shared {
                 );
                 let refusal = Refusal::new(DenialCode::EgressNewHost, words);
                 Err(match other {
-                    Some((host, port)) => refusal.hint(suggestion::of_redirect(from, host, port, self.agent())),
+                    Some((host, port)) => refusal.hint(suggestion::for_redirect(from, host, port, self.agent())),
                     None => refusal,
                 })
             }

@@ -9,6 +9,10 @@ use std::sync::Arc;
 /// The user of a secret in a request of git; hosts of repositories take a token as a password.
 const GIT_USER: &str = "x-access-token";
 
+/// The ports that a URL without a port means.
+pub(super) const HTTP_PORT: u16 = 80;
+pub(super) const HTTPS_PORT: u16 = 443;
+
 /// A host to which the gateway sends requests.
 pub struct GrantedHost {
     pub grant: Grant,
@@ -17,10 +21,13 @@ pub struct GrantedHost {
 }
 
 impl GrantedHost {
-    /// Returns whether a program means this host by a name and a port, in any spelling of the name.
+    /// Returns whether a program means this host by a name and a port, in any spelling of the name. In place of plain http to a host of
+    /// the network, the gateway sends https.
     pub(super) fn is_at(&self, host: &str, port: u16) -> bool {
+        let (name, granted) = (self.grant.host(), self.grant.port());
         let host = host.strip_suffix('.').unwrap_or(host);
-        host.eq_ignore_ascii_case(self.grant.host().as_str()) && port == self.grant.port()
+        let is_secured = (port, granted) == (HTTP_PORT, HTTPS_PORT) && !name.is_loopback();
+        host.eq_ignore_ascii_case(name.as_str()) && (port == granted || is_secured)
     }
 
     /// Returns the secret for a request to this host, whose name is `granted`.

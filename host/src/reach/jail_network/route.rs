@@ -4,7 +4,7 @@
 //! sends a request. See [`ironclaw_judge::egress`].
 
 use super::address::{PORT, name, origin};
-use super::hosts::GrantedHost;
+use super::hosts::{GrantedHost, HTTP_PORT, HTTPS_PORT};
 use super::suggestion::{self, Wanted};
 use crate::turns::calls::http;
 use axum::http::HeaderMap;
@@ -17,10 +17,6 @@ use std::collections::BTreeMap;
 
 /// The last part of the path of a push of git, and the service of its beginning.
 const PUSH: &str = "git-receive-pack";
-
-/// The ports that a URL without a port means.
-const HTTP_PORT: u16 = 80;
-const HTTPS_PORT: u16 = 443;
 
 /// The way in which a request names its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,16 +40,9 @@ pub(super) fn target<'h>(parts: &Parts, hosts: &'h [GrantedHost], agent: &str) -
     match parts.uri.authority().filter(|authority| !is_gateway(authority)) {
         Some(authority) => {
             let port = port(parts, authority);
-            let is_of = |host: &&GrantedHost| {
-                // The host sends https in place of plain http.
-                let secure =
-                    port == HTTP_PORT && !host.grant.host().is_loopback() && host.is_at(authority.host(), HTTPS_PORT);
-                secure || host.is_at(authority.host(), port)
-            };
-            match hosts.iter().find(is_of) {
+            match hosts.iter().find(|host| host.is_at(authority.host(), port)) {
                 Some(host) => by_name(parts, host),
                 None => {
-                    let port = if port == HTTP_PORT { HTTPS_PORT } else { port };
                     let wanted = Wanted { host: authority.host(), port, client: client(&parts.headers) };
                     Err(suggestion::no_grant(hosts, &wanted, agent))
                 }
@@ -142,7 +131,7 @@ pub(super) fn admitted(
         Ok(_) => Ok(request),
         Err(missing) => {
             let code = http::code_of(&missing);
-            Err(Refusal::new(code, missing.sentence()).hint(suggestion::of_request(&host.grant, &missing, agent)))
+            Err(Refusal::new(code, missing.sentence()).hint(suggestion::for_request(&host.grant, &missing, agent)))
         }
     }
 }

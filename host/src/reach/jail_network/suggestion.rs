@@ -3,12 +3,11 @@
 //! Pure. A grant replaces the one of its host, so a command repeats what is granted already. See [`super::route`].
 
 use super::address::name;
-use super::hosts::GrantedHost;
+use super::hosts::{GrantedHost, HTTP_PORT, HTTPS_PORT};
 use ironclaw_contract::operator::DenialCode;
 use ironclaw_judge::egress::{Commands, Grant, GrantText, Missing};
 use ironclaw_store::refusal::Refusal;
 
-const HTTPS_PORT: u16 = 443;
 /// The end of the path of the first request of git for a repository.
 const GIT_REFERENCES: &str = "/info/refs?service=git-upload-pack";
 const GIT_PACK: &str = "/git-upload-pack";
@@ -57,10 +56,10 @@ pub(super) struct Wanted<'a> {
 pub(super) fn no_grant(hosts: &[GrantedHost], wanted: &Wanted<'_>, agent: &str) -> Refusal {
     let granted: Vec<_> = hosts.iter().map(|host| name(&host.grant)).collect();
     let words = format!("no grant for commands has {} ({})", named(wanted.host, wanted.port), granted.join(", "));
-    Refusal::new(DenialCode::EgressNewHost, words).hint(of_host(wanted, agent))
+    Refusal::new(DenialCode::EgressNewHost, words).hint(for_host(wanted, agent))
 }
 
-fn of_host(wanted: &Wanted<'_>, agent: &str) -> String {
+fn for_host(wanted: &Wanted<'_>, agent: &str) -> String {
     let host = wanted.host.trim_end_matches('.').to_ascii_lowercase();
     let known = KNOWN.iter().find(|(name, _)| *name == host);
     let usual = known.or_else(|| CLIENTS.iter().find(|(client, _)| wanted.client.starts_with(client)));
@@ -72,14 +71,14 @@ fn of_host(wanted: &Wanted<'_>, agent: &str) -> String {
 }
 
 /// Returns the command that grants the target of a redirect, for the use of the host that redirects.
-pub(super) fn of_redirect(from: &GrantedHost, host: &str, port: u16, agent: &str) -> String {
+pub(super) fn for_redirect(from: &GrantedHost, host: &str, port: u16, agent: &str) -> String {
     let of_use = from.grant.commands().unwrap_or(Commands::Other);
     let client = CLIENTS.iter().find(|(_, named)| *named == of_use.name()).map_or("", |(client, _)| client);
-    of_host(&Wanted { host, port, client }, agent)
+    for_host(&Wanted { host, port, client }, agent)
 }
 
 /// Returns the command that grants a request beyond the grant of its host, and everything that this grant has.
-pub(super) fn of_request(held: &Grant, missing: &Missing, agent: &str) -> String {
+pub(super) fn for_request(held: &Grant, missing: &Missing, agent: &str) -> String {
     let Some(wanted) = missing.proposal() else { return missing.next_step(agent) };
     let held = held.text();
     let of_use = held.commands.unwrap_or(Commands::Other);
@@ -119,8 +118,9 @@ fn repositories(held: &GrantText, wanted: &GrantText) -> (Vec<String>, bool) {
     (all, held.paths.iter().any(|path| path.ends_with(GIT_PUSH)))
 }
 
+/// Returns a host as an operator names it: a grant of plain http is one of https.
 fn named(host: &str, port: u16) -> String {
-    if port == HTTPS_PORT { host.to_owned() } else { format!("{host}:{port}") }
+    if matches!(port, HTTP_PORT | HTTPS_PORT) { host.to_owned() } else { format!("{host}:{port}") }
 }
 
 fn quoted(text: &str) -> String {
@@ -139,6 +139,7 @@ mod tests {
             ("Files.PythonHosted.org.", 443, "curl/8", "files.pythonhosted.org --commands pip"),
             ("index.crates.io", 443, "cargo 1.90.0", "index.crates.io --commands cargo"),
             ("sum.golang.org", 443, "", "sum.golang.org --commands go"),
+            ("rubygems.org", 80, "", "rubygems.org --commands gem"),
             ("forge.example", 8443, "git/2.47.3", "forge.example:8443 --commands git"),
             ("index.example", 443, "uv/0.9.1", "index.example --commands pip"),
             (
@@ -153,6 +154,6 @@ mod tests {
             assert_eq!(refusal.hint, format!("an operator can grant it: ironctl egress grant a {command}"));
         }
         let from = self::host("pypi.org", Commands::Pip, &["/simple/{package}/"]);
-        assert!(of_redirect(&from, "cdn.example", 443, "a").ends_with("grant a cdn.example --commands pip"));
+        assert!(for_redirect(&from, "cdn.example", 443, "a").ends_with("grant a cdn.example --commands pip"));
     }
 }

@@ -8,7 +8,7 @@ use ironclaw_contract::seam::link::path::WORKSPACE;
 use ironclaw_judge::egress::{Commands, Grant};
 
 /// The same for every command.
-const FIXED: [(&str, &str); 15] = [
+const FIXED: [(&str, &str); 16] = [
     ("PATH", "/usr/local/bin:/usr/bin:/bin"),
     ("HOME", WORKSPACE),
     ("TMPDIR", "/tmp"),
@@ -22,6 +22,7 @@ const FIXED: [(&str, &str); 15] = [
     ("npm_config_update_notifier", "false"),
     // Node reads the variables of a proxy only with this one.
     ("NODE_USE_ENV_PROXY", "1"),
+    ("NODE_OPTIONS", trust::NODE_OPTIONS),
     // Its own client of git knows neither the certificates nor the spellings of this environment.
     ("CARGO_NET_GIT_FETCH_WITH_CLI", "true"),
     // The directory of the workspace is shared with the machine, and links between file systems fail.
@@ -53,6 +54,7 @@ pub(super) fn variables(reach: &Reach) -> Vec<(String, String)> {
     };
     if let Some(address) = of_use(Commands::Npm).find_map(|grant| base(grant, |_| true)) {
         add("npm_config_registry", &address);
+        add("pnpm_config_registry", &address);
         add("YARN_NPM_REGISTRY_SERVER", address.trim_end_matches('/'));
         if let Some(host) = address.strip_prefix("http://") {
             add("YARN_UNSAFE_HTTP_WHITELIST", host.split([':', '/']).next().unwrap_or_default());
@@ -84,7 +86,11 @@ const PYPI: &str = "https://pypi.org/simple/";
 fn directly(reach: &Reach) -> String {
     let granted = reach.hosts.iter().map(|host| &host.grant).chain(&reach.tunnels);
     let granted: Vec<_> = granted.map(|grant| grant.host().as_str()).collect();
-    let own: Vec<_> = OWN.into_iter().filter(|own| !granted.contains(own)).collect();
+    // A name in this list includes all names below it.
+    let is_granted = |own: &str| {
+        granted.iter().any(|name| name.strip_suffix(own).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    };
+    let own: Vec<_> = OWN.into_iter().filter(|own| !is_granted(own)).collect();
     own.join(",")
 }
 
@@ -129,6 +135,7 @@ mod tests {
             ("GIT_CONFIG_KEY_0", "url.https://github.com/.insteadOf"),
             ("GIT_CONFIG_VALUE_0", "git@github.com:"),
             ("npm_config_registry", "https://registry.npmjs.org/"),
+            ("pnpm_config_registry", "https://registry.npmjs.org/"),
             ("YARN_NPM_REGISTRY_SERVER", "https://registry.npmjs.org"),
         ] {
             assert_eq!(all.get(name).map(String::as_str), Some(value), "{name}");

@@ -167,9 +167,9 @@ fn command_arguments(seconds_usual: u32) -> Value {
 pub(super) fn network_command() -> Tool {
     Tool {
         name: NETWORK_COMMAND,
-        description: "Runs a shell command as run_command does, and lets it reach the hosts that people granted to your commands: git, npm \
-            and pip use them; others find them at http://127.0.0.1:8129/HOST/PATH or, if it is set, by https_proxy. Use run_command for \
-            all else: a person may have to approve each network_command.",
+        description: "Runs a shell command as run_command does, and lets it reach the hosts that people granted to your commands. \
+            Programs use their usual addresses, by the proxy that https_proxy names. Use run_command for all else: a person may have to \
+            approve each network_command.",
         runs: Runs::Await,
         parameters: object(&["command"], command_arguments(COMMAND_SECONDS_MAX)),
     }

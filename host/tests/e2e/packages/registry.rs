@@ -22,6 +22,8 @@ type Files = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 /// A file server on loopback that runs until the test process ends.
 pub(crate) struct Registry {
     pub(crate) port: u16,
+    /// Its name in the addresses that it gives out.
+    host: &'static str,
     files: Files,
     connections: Arc<AtomicUsize>,
     is_closed: Arc<AtomicBool>,
@@ -30,10 +32,16 @@ pub(crate) struct Registry {
 
 impl Registry {
     pub(crate) fn new() -> Self {
+        Self::named("127.0.0.1")
+    }
+
+    /// Starts one that gives out addresses with this name of loopback.
+    pub(crate) fn named(host: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let registry = Self {
             port,
+            host,
             files: Files::default(),
             connections: Arc::default(),
             is_closed: Arc::default(),
@@ -73,7 +81,7 @@ impl Registry {
         self.is_silent.store(is_silent, Ordering::SeqCst);
     }
 
-    fn put(&self, path: &str, content: Vec<u8>) {
+    pub(crate) fn put(&self, path: &str, content: Vec<u8>) {
         self.files.lock().expect("not poisoned").insert(path.to_owned(), content);
     }
 
@@ -126,7 +134,7 @@ impl Registry {
             .current_dir(directory.path()));
         let content = std::fs::read(directory.path().join("x.tgz")).expect("an archive");
         manifest["dist"] = json!({
-            "tarball": format!("http://127.0.0.1:{}/npm/{name}.tgz", self.port),
+            "tarball": format!("http://{}:{}/npm/{name}.tgz", self.host, self.port),
             "integrity": format!("sha512-{}", STANDARD.encode(Sha512::digest(&content))),
         });
         // An older version, for ranges.

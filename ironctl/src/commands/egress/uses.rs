@@ -40,8 +40,8 @@ impl Use {
         let is_tunnel = self == Self::Tunnel || self == Self::Cargo && host == CRATES_INDEX && given.is_empty();
         let paths = match self {
             _ if is_tunnel => given,
-            Self::Git if given.is_empty() => of_git(all(&["/{owner}/{repository}"]), push),
-            Self::Git => of_git(given, push),
+            Self::Git if given.is_empty() => git_paths(all(&["/{owner}/{repository}"]), push),
+            Self::Git => git_paths(given, push),
             Self::Other if given.is_empty() => {
                 let hint = "name each path that a command may request: --path '/files/{name}'";
                 return Err(Error::usage("--commands other needs --path", hint));
@@ -69,7 +69,7 @@ impl Use {
             // poetry asks for the metadata of a version in a form of its own.
             Self::Pip => all(&["/simple/{package}/", "/pypi/{package}/json", "/pypi/{package}/{version}/json"]),
             Self::Cargo => all(&["/crates/{crate}/{file}", "/crates/{crate}/{version}/download"]),
-            Self::Go => of_go(host),
+            Self::Go => go_paths(host),
             Self::Gem => all(&[
                 "/versions",
                 "/info/{gem}",
@@ -88,7 +88,7 @@ fn all(paths: &[&str]) -> Vec<String> {
     paths.iter().map(|&path| path.to_owned()).collect()
 }
 
-fn of_git(repositories: Vec<String>, push: bool) -> Vec<String> {
+fn git_paths(repositories: Vec<String>, push: bool) -> Vec<String> {
     let of_repository = |path: String| {
         let path = path.trim_end_matches('/').to_owned();
         let services = [Some("git-upload-pack"), push.then_some("git-receive-pack")].into_iter().flatten();
@@ -98,7 +98,7 @@ fn of_git(repositories: Vec<String>, push: bool) -> Vec<String> {
 }
 
 /// Returns the paths of modules with names of 1 to [`GO_PARTS_MAX`] parts, and those of their checksums.
-fn of_go(host: &str) -> Vec<String> {
+fn go_paths(host: &str) -> Vec<String> {
     let names = || (1..=GO_PARTS_MAX).map(|parts| (1..=parts).map(|part| format!("/{{m{part}}}")).collect::<String>());
     // A proxy has the database below a path.
     let is_database = host == GO_DATABASE;
