@@ -119,7 +119,7 @@ fn candidate(server: &Server, kind: Kind, streams: bool) -> Candidate {
         settings: Default::default(),
     };
     let endpoints = endpoint::open(&ironclaw_model::Config::default(), vec![spec]).expect("it opens");
-    Candidate { endpoint: endpoints.get("local").expect("it is there").clone(), key: None }
+    Candidate { endpoint: endpoints.get("local").expect("it is there").clone(), key: None, context_tokens: None }
 }
 
 /// Returns a conversation of a usual length.

@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::image::Image;
 use super::openai::{RequestOptions, Step};
 use super::render::{self, AttachedAt, Message, Said};
-use super::{PastCall, Prompt};
+use super::{PastCall, Prompt, token_counts};
 use ironclaw_contract::canonical::Digest;
 use ironclaw_contract::seam::socket::Purpose;
 use serde_json::{Value, json};
@@ -138,8 +138,11 @@ fn mark_end(block: Option<&mut Value>) {
 /// [`Fault::Malformed`] for any other body, [`Fault::TooLarge`].
 pub fn whole(body: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
     count(&body["usage"], assembly);
-    for block in body["content"].as_array().ok_or(Fault::Malformed)? {
-        take(None, block, assembly)?;
+    match &body["content"] {
+        Value::Array(blocks) => blocks.iter().try_for_each(|block| take(None, block, assembly))?,
+        // A server behind a gateway of its own answers with plain words.
+        Value::String(words) => assembly.words(words)?,
+        _ => return Err(Fault::Malformed),
     }
     assembly.ends(end(&body["stop_reason"]).unwrap_or(End::Whole));
     Ok(())
@@ -214,7 +217,7 @@ fn take_delta(index: Option<u64>, delta: &Value, assembly: &mut Assembly<'_>) ->
 
 /// Counts the tokens. Tokens that a cache reads or stores are tokens of the prompt too.
 fn count(usage: &Value, assembly: &mut Assembly<'_>) {
-    let tokens = |name: &str| usage[name].as_u64();
+    let tokens = |name: &str| token_counts::tokens(&usage[name]);
     if let Some(plain) = tokens("input_tokens") {
         let cached = [tokens("cache_creation_input_tokens"), tokens("cache_read_input_tokens")];
         let input = cached.into_iter().flatten().fold(plain, u64::saturating_add);
@@ -227,7 +230,8 @@ fn count(usage: &Value, assembly: &mut Assembly<'_>) {
 
 fn end(reason: &Value) -> Option<End> {
     match reason.as_str()? {
-        "max_tokens" | "model_context_window_exceeded" => Some(End::Length),
+        "max_tokens" => Some(End::Length),
+        "model_context_window_exceeded" => Some(End::Full),
         "refusal" => Some(End::Withheld),
         _ => Some(End::Whole),
     }
@@ -237,7 +241,7 @@ fn end(reason: &Value) -> Option<End> {
 mod tests {
     use super::super::image::{ImageContent, ImageType};
     use super::super::streaming::PartialAnswer;
-    use super::super::{Part, PastCall, WantedCall};
+    use super::super::{Cut, Part, PastCall, WantedCall};
     use super::*;
     use ironclaw_contract::seam::socket::Purpose;
 
@@ -410,6 +414,10 @@ mod tests {
         assert_eq!((output.text.as_str(), output.calls[0].arguments.as_str()), ("hi", "{\"x\":1}"));
         assert_eq!(read(json!({ "content": [], "stop_reason": "refusal" })), Err(Fault::Withheld));
         assert_eq!(read(json!({ "content": content, "stop_reason": "max_tokens" })), Err(Fault::Truncated));
-        assert_eq!(read(json!({ "content": "hi" })), Err(Fault::Malformed));
+        assert_eq!(read(json!({ "content": "hi" })).expect("words").text, "hi");
+        assert_eq!(read(json!({ "content": 1 })), Err(Fault::Malformed));
+        let full = |content: &str| read(json!({ "content": content, "stop_reason": "model_context_window_exceeded" }));
+        assert_eq!(full(""), Err(Fault::ContextTooLong));
+        assert_eq!(full("hi").expect("words").cut, Some(Cut::Length));
     }
 }

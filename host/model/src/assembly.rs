@@ -27,6 +27,8 @@ pub enum End {
     Whole,
     /// The output reached the limit of tokens.
     Length,
+    /// Prompt and output together reached the end of the context.
+    Full,
     /// The provider stopped it.
     Withheld,
 }
@@ -208,7 +210,7 @@ impl<'a> Assembly<'a> {
     /// Records a reason for the end. If a stream gives several, the first one that cuts the output short is kept.
     pub const fn ends(&mut self, end: End) {
         match self.end {
-            Some(End::Length | End::Withheld) => {}
+            Some(End::Length | End::Full | End::Withheld) => {}
             Some(End::Whole) | None => self.end = Some(end),
         }
     }
@@ -235,14 +237,18 @@ impl<'a> Assembly<'a> {
     /// output has a call or is empty. [`Fault::Malformed`] for a call without a tool, [`Fault::UnclearCalls`].
     pub fn finish(mut self) -> Result<Output, Fault> {
         self.end_words();
-        let is_empty = self.text.trim().is_empty() && self.calls.is_empty();
+        if self.text.trim().is_empty() && self.calls.is_empty() {
+            self.text.clear();
+        }
+        let is_empty = self.text.is_empty() && self.calls.is_empty();
         let cut = match self.end {
             None if !self.has_begun() => return Err(Fault::Closed),
             None => return Err(Fault::Cut),
             Some(End::Whole) => None,
             // Half a call may be valid JSON with another meaning.
             Some(End::Length) if !self.calls.is_empty() || is_empty => return Err(Fault::Truncated),
-            Some(End::Length) => Some(Cut::Length),
+            Some(End::Full) if !self.calls.is_empty() || is_empty => return Err(Fault::ContextTooLong),
+            Some(End::Length | End::Full) => Some(Cut::Length),
             // PartialText before a missing call are not an answer.
             Some(End::Withheld) if !self.calls.is_empty() || is_empty => return Err(Fault::Withheld),
             Some(End::Withheld) => Some(Cut::Withheld),
@@ -261,12 +267,13 @@ impl<'a> Assembly<'a> {
         if let Some(rest) = self.thoughts.end() {
             self.said(&rest);
         }
-        if self.thoughts.is_marked() {
-            thoughts::without_end_marks(&mut self.text);
-        } else if let Some((thought, answer)) = thoughts::split_at_lone_end(&self.text) {
-            self.reasoning.push(thought);
-            self.text = answer.to_owned();
-            // The draft has the thoughts as words.
+        if let Some(cleaned) = thoughts::ends::cleaned(&self.text, self.thoughts.is_marked()) {
+            for thought in &cleaned.thoughts {
+                self.reasoning.begin();
+                self.reasoning.push(thought);
+            }
+            self.text = cleaned.text;
+            // The draft has the thoughts and the marks as words.
             self.draft.begin();
             self.draft.push(&self.text);
         }

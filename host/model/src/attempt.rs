@@ -2,8 +2,9 @@
 //!
 //! Never sends a request. See [`crate::remote`].
 
+use super::context_size::ContextSign;
 use super::streaming::PartialAnswer;
-use super::{Allowance, Usage};
+use super::{Allowance, TRIES_MAX, Usage};
 use tokio::time::Instant;
 
 /// Remaining bounds of one output.
@@ -20,9 +21,17 @@ pub struct AttemptBudget<'a> {
     pub usage: Usage,
     /// The tokens of the prompt, as the provider counted them for the output.
     pub counted: Option<u64>,
+    /// What the answer showed about the size of the context.
+    pub context: Option<ContextSign>,
 }
 
-impl AttemptBudget<'_> {
+impl<'a> AttemptBudget<'a> {
+    /// Returns the bounds of an output before its first attempt.
+    pub fn new(until: Instant, allowance: Allowance, draft: &'a PartialAnswer) -> Self {
+        let usage = Usage::default();
+        Self { until, tries_left: TRIES_MAX, allowance, draft, usage, counted: None, context: None }
+    }
+
     /// Returns whether the allowance covers one more attempt with this estimate.
     pub const fn has_room(&self, estimate: Usage) -> bool {
         self.allowance.has_room(self.usage, estimate)

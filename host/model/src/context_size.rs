@@ -6,8 +6,9 @@ mod counts;
 mod words;
 
 pub use counts::Counts;
-pub(crate) use counts::is_end_of_context;
-pub use words::{is_refusal, stated};
+pub(crate) use counts::{is_end_of_context, rounded};
+pub(crate) use words::stated_output;
+pub use words::{is_about_size, is_refusal, stated};
 
 use super::fault::{Failed, Fault};
 use super::profile;
@@ -39,6 +40,15 @@ pub fn output_tokens_max(tokens: u64, bound: u32) -> u32 {
 pub fn conversation_bytes_max(tokens: u64, output: u32, fixed: usize) -> u64 {
     let left = tokens.saturating_sub(u64::from(output)).saturating_sub(tokens_estimated(fixed));
     left.saturating_mul(BYTES_PER_TOKEN).max(CONVERSATION_BYTES_MIN)
+}
+
+/// What an endpoint shows about the size of its context while it gives an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextSign {
+    /// Its server named the tokens that its model reads, in the refusal of a longer output.
+    Stated(u64),
+    /// The output ended where prompt and output together have this size.
+    Ended(u64),
 }
 
 /// A refusal of a prompt because of its size.

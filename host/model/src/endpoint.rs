@@ -14,9 +14,7 @@ use super::remote::{Remote, failure, usage};
 use super::scripted::{self, Scripted};
 use super::stated_context::{self, StatedContext};
 use super::streaming::PartialAnswer;
-use super::{
-    Allowance, Answered, Config, Error, Output, Part, Prompt, TRIES_MAX, ToolSchema, Usage, check_url, read_script,
-};
+use super::{Allowance, Answered, Config, Error, Output, Part, Prompt, ToolSchema, Usage, check_url, read_script};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_text::secret::SecretText;
 use std::collections::BTreeMap;
@@ -63,6 +61,8 @@ pub struct Candidate {
     pub endpoint: Arc<Endpoint>,
     /// Its key, if it has one.
     pub key: Option<SecretText>,
+    /// The tokens that its model reads, if its answers showed it.
+    pub context_tokens: Option<u64>,
 }
 
 /// Result of a test.
@@ -230,8 +230,7 @@ impl Endpoint {
         let (begun, draft) = (Instant::now(), PartialAnswer::default());
         let until = begun + Duration::from_secs(PROBE_SECONDS_MAX);
         let allowance = Allowance::NONE;
-        let mut budget =
-            AttemptBudget { until, tries_left: 1, allowance, draft: &draft, usage: Usage::default(), counted: None };
+        let mut budget = AttemptBudget { tries_left: 1, ..AttemptBudget::new(until, allowance, &draft) };
         let limits = AttemptLimits { tries: 1, has_others: false, output_tokens_max: PROBE_TOKENS_MAX };
         match candidate.ask(&prompt, &mut budget, limits).await {
             Ok(output) => Ok(Probe { output, usage: budget.usage, took: begun.elapsed() }),
@@ -287,12 +286,15 @@ impl Endpoint {
         self.remote().map(|remote| remote.quirks.take_changes()).unwrap_or_default()
     }
 
-    /// Returns the most tokens of one output: its own bound, or the one of the host and at most a part of what its model reads.
-    pub fn output_tokens_max(&self) -> u32 {
+    /// Returns the most tokens of one output: its own bound, or the one of the host and at most a part of what its model reads. What
+    /// answers showed leaves half of it for the prompt, whatever the operator set.
+    pub fn output_tokens_max(&self, learned: Option<u64>) -> u32 {
         let (bound, settings) = (self.output_tokens_max, &self.spec.settings);
-        match (settings.output_tokens_max, settings.context_tokens) {
+        let tokens = settings.context_tokens.into_iter().chain(learned).min();
+        match (settings.output_tokens_max, tokens) {
             (None, Some(tokens)) => context_size::output_tokens_max(tokens, bound),
-            (Some(_), _) | (None, None) => bound,
+            (Some(_), _) => learned.map_or(bound, |tokens| context_size::output_tokens_max(tokens * 2, bound)),
+            (None, None) => bound,
         }
     }
 
@@ -374,8 +376,7 @@ pub async fn generate(
     draft: &PartialAnswer,
 ) -> Result<Answered, Error> {
     let Bounds { until, allowance } = bounds;
-    let mut budget =
-        AttemptBudget { until, tries_left: TRIES_MAX, allowance, draft, usage: Usage::default(), counted: None };
+    let mut budget = AttemptBudget::new(until, allowance, draft);
     let mut failures: Vec<Failure> = Vec::new();
     let mut resting: Vec<&Candidate> = Vec::new();
     let mut waiting = candidates.iter();
@@ -406,12 +407,13 @@ pub async fn generate(
         // Even in a long chain, each following endpoint keeps one attempt.
         let left = u32::try_from(others).map_or(0, |others| budget.tries_left.saturating_sub(others));
         let tries = tries.min(left.max(1));
-        let limits = AttemptLimits { tries, has_others, output_tokens_max: candidate.endpoint.output_tokens_max() };
+        let output_tokens_max = candidate.endpoint.output_tokens_max(candidate.context_tokens);
+        let limits = AttemptLimits { tries, has_others, output_tokens_max };
         match candidate.ask(prompt, &mut budget, limits).await {
             Ok(output) => {
                 let endpoint = candidate.endpoint.spec.name.clone();
-                let usage = budget.usage;
-                return Ok(Answered { output, endpoint, failures, usage, counted: budget.counted });
+                let AttemptBudget { usage, counted, context, .. } = budget;
+                return Ok(Answered { output, endpoint, failures, usage, counted, context });
             }
             Err(failure) => failures.push(failure),
         }
@@ -447,7 +449,7 @@ mod tests {
         let parts = vec![Part::Person { text: "echo a".to_owned() }];
         let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
         let bounds = Bounds { until: Instant::now() + Duration::from_secs(60), allowance: Allowance::NONE };
-        let candidate = |endpoint| Candidate { endpoint, key: None };
+        let candidate = |endpoint| Candidate { endpoint, key: None, context_tokens: None };
         let mut chain: Vec<Candidate> = endpoints.chain("odd").into_iter().map(candidate).collect();
         let answered = generate(&chain, &prompt, bounds, &PartialAnswer::default()).await.expect("an output");
         assert_eq!(answered.endpoint, "well");
@@ -469,8 +471,8 @@ mod tests {
             assert!(endpoints.get("Scripted").is_none() && endpoints.chain("Scripted").is_empty());
             let parts = vec![Part::Person { text: asked.to_owned() }];
             let prompt = Prompt { purpose: Purpose::Reply, system: String::new(), tools: Vec::new(), parts };
-            let candidates: Vec<Candidate> =
-                endpoints.chain("scripted").into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect();
+            let candidate = |endpoint| Candidate { endpoint, key: None, context_tokens: None };
+            let candidates: Vec<Candidate> = endpoints.chain("scripted").into_iter().map(candidate).collect();
             let (until, draft) = (Instant::now() + Duration::from_secs(60), PartialAnswer::default());
             let answered = generate(&candidates, &prompt, Bounds { until, allowance: Allowance::NONE }, &draft)
                 .await

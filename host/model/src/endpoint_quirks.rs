@@ -12,9 +12,6 @@ use ironclaw_contract::words;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The limit on an output after a model refused the configured one.
-const SMALL_OUTPUT_TOKENS_MAX: u32 = 1024;
-
 /// Answers that must agree before a value is learned.
 const ANSWERS_NEEDED: u32 = 2;
 
@@ -185,9 +182,8 @@ impl EndpointQuirks {
     }
 
     /// Chooses another value for the rest of one request, after a refusal with this complaint. Each complaint changes a request once, so
-    /// its tries end, and none changes what the operator set. The limit on the output changes for this request only, because a server
-    /// may refuse it only with a long prompt.
-    pub fn turn(&self, complaint: Option<Complaint>, turned: &mut Values, output_tokens_max: &mut u32) {
+    /// its tries end, and none changes what the operator set.
+    pub fn turn(&self, complaint: Option<Complaint>, turned: &mut Values) {
         let used = self.values();
         match complaint {
             Some(Complaint::Usage) if self.set.stream_usage.is_none() => {
@@ -200,8 +196,7 @@ impl EndpointQuirks {
                 };
                 turned.limit_field = turned.limit_field.or(Some(other));
             }
-            Some(Complaint::LimitSize) => *output_tokens_max = SMALL_OUTPUT_TOKENS_MAX.min(*output_tokens_max),
-            Some(Complaint::Usage | Complaint::LimitField) | None => {}
+            Some(Complaint::Usage | Complaint::LimitField | Complaint::LimitSize) | None => {}
         }
     }
 
@@ -262,14 +257,14 @@ mod tests {
 
     /// Makes one request to a server that refuses the default, and returns the tries.
     fn ask(quirks: &EndpointQuirks, complaint: Complaint, refused: &str) -> usize {
-        let (mut turned, mut bound) = (Values::default(), 8192);
+        let mut turned = Values::default();
         let quirk = if complaint == Complaint::Usage { Quirk::StreamUsage } else { Quirk::LimitField };
         for tries in 1..=2 {
             if turned.or(quirks.values()).get(quirk) != Some(refused) {
                 quirks.answered(&turned);
                 return tries;
             }
-            quirks.turn(Some(complaint), &mut turned, &mut bound);
+            quirks.turn(Some(complaint), &mut turned);
         }
         3
     }
@@ -349,18 +344,5 @@ mod tests {
         quirks.recall(Observation::read("limit_field", name, 2, 0).into_iter().collect());
         assert_eq!(ask(&quirks, Complaint::LimitField, "max_tokens"), 2);
         assert_eq!(source(&quirks, Quirk::LimitField).1, Source::Default, "an expired answer does not count");
-    }
-
-    #[test]
-    fn refused_size_changes_one_request() {
-        let quirks = quirks(None, &[]);
-        let (mut turned, mut bound) = (Values::default(), 8192);
-        quirks.turn(Some(Complaint::LimitSize), &mut turned, &mut bound);
-        assert_eq!((turned, bound), (Values::default(), SMALL_OUTPUT_TOKENS_MAX));
-        let mut smaller = 32;
-        quirks.turn(Some(Complaint::LimitSize), &mut turned, &mut smaller);
-        assert_eq!(smaller, 32);
-        quirks.answered(&turned);
-        assert_eq!(quirks.take_changes(), []);
     }
 }

@@ -5,16 +5,17 @@
 
 mod known;
 mod wait;
+mod wait_headers;
 mod words;
 
 use super::context_size;
 use super::fault::Fault;
 use ironclaw_text::events::Events;
-use jiff::Timestamp;
-use reqwest::header::HeaderMap;
 use serde_json::Value;
 use std::time::Duration;
 use words::Found;
+
+pub use wait_headers::{is_final, reset, retry_after};
 
 /// Bytes of an event in the body of an error.
 const EVENT_BYTES_MAX: usize = 64 << 10;
@@ -39,7 +40,7 @@ pub struct ErrorBody {
     /// The status in the body itself.
     status: Option<u16>,
     /// The wait that the words request.
-    wait: Option<Duration>,
+    pub wait: Option<Duration>,
 }
 
 impl ErrorBody {
@@ -92,7 +93,10 @@ impl ErrorBody {
 
     /// Returns the fault of an error answer with status 200.
     pub fn fault_inside(&self, has_key: bool) -> Fault {
-        self.fault(self.status.unwrap_or(500), None, has_key)
+        match self.status {
+            Some(status) => self.fault(status, None, has_key),
+            None => self.fault_of_page(has_key).unwrap_or_else(|| self.fault(500, None, has_key)),
+        }
     }
 
     /// Returns the fault of an error answer with this status. The wait of its header precedes the one of its words.
@@ -103,6 +107,7 @@ impl ErrorBody {
         }
         match status {
             300..=399 => Fault::Redirected,
+            403 if self.has(known::NOT_SERVED) && !self.has(&["api key", "api_key"]) => Fault::BadRequest(status),
             401 | 403 if has_key => Fault::KeyRefused,
             401 | 403 => Fault::KeyWanted,
             402 => Fault::NoCredit,
@@ -142,12 +147,25 @@ impl ErrorBody {
             (known::RATE, Fault::RateLimited { retry_after }),
             (known::OVERLOAD, Fault::Overloaded { retry_after }),
         ];
-        named.into_iter().find(|(words, _)| self.has(words)).map(|(_, fault)| fault)
+        let named = named.into_iter().find(|(words, _)| self.has(words)).map(|(_, fault)| fault);
+        // The widest words come last. A limit on the rate counts tokens too.
+        let is_about_size = || status != 429 && context_size::is_about_size(&self.recognised);
+        named.or_else(|| is_about_size().then_some(Fault::ContextTooLong))
     }
 
-    /// Returns the fault that the words of a page name, which came in place of an answer with status 200.
+    /// Returns the fault that the words of an error without any status name, which came in place of an answer with status 200.
     pub fn fault_of_page(&self, has_key: bool) -> Option<Fault> {
-        self.named_fault(200, self.wait, has_key)
+        let named = self.named_fault(200, self.wait, has_key);
+        let unnamed = || {
+            let is_page = self.recognised.trim_start().starts_with('<');
+            let is_unfit = self.has(known::UNFIT) && !self.has(known::UNWELL);
+            match self.has(known::MODEL) {
+                _ if is_page => None,
+                true => Some(Fault::ModelUnknown),
+                false => is_unfit.then_some(Fault::BadRequest(400)),
+            }
+        };
+        named.or_else(unnamed)
     }
 
     /// Returns whether the error is about the option for the usage of a stream, which older servers do not know.
@@ -169,21 +187,6 @@ impl ErrorBody {
     fn has(&self, any: &[&str]) -> bool {
         any.iter().any(|words| self.recognised.contains(words))
     }
-}
-
-/// Returns the wait that an answer requests, in seconds or until a date.
-pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok();
-    if let Some(ms) = text("retry-after-ms").and_then(|ms| ms.trim().parse::<u32>().ok()) {
-        return Some(Duration::from_millis(u64::from(ms)));
-    }
-    let asked = text("retry-after")?.trim();
-    if let Ok(seconds) = asked.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(asked).ok()?;
-    // A date in the past means no wait.
-    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
 #[cfg(test)]

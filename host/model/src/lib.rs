@@ -8,6 +8,7 @@
 
 mod address;
 mod anthropic;
+mod api_url;
 mod assembly;
 mod attached;
 mod attempt;
@@ -26,6 +27,7 @@ pub use http::client_for;
 pub mod image;
 mod json;
 mod openai;
+mod output_bound;
 mod prices;
 pub mod profile;
 pub mod quirks;
@@ -43,6 +45,7 @@ mod spec;
 pub mod stated_context;
 pub mod streaming;
 mod thoughts;
+mod token_counts;
 mod written_calls;
 
 pub use address::check_url;
@@ -196,7 +199,8 @@ pub struct Output {
     pub attached: Option<Arc<Attached>>,
     /// The thoughts of the model, for display; empty without any.
     pub reasoning: String,
-    /// True if its words are, or end with, a call of a tool, which its server should have read. It is not run.
+    /// True if its words are, or end with, a call of a tool, which its server should have read. It is not run. Without words, its
+    /// thoughts count.
     pub has_written_call: bool,
 }
 
@@ -204,6 +208,11 @@ impl Output {
     /// Makes an output of words alone.
     pub fn new(text: String, cut: Option<Cut>) -> Self {
         Self { text, cut, ..Self::default() }
+    }
+
+    /// Returns its words, or its thoughts if it has no words.
+    pub(crate) fn shown_or_thought(&self) -> &str {
+        if self.text.is_empty() { &self.reasoning } else { &self.text }
     }
 }
 
@@ -262,6 +271,8 @@ pub struct Answered {
     pub usage: Usage,
     /// The tokens of the prompt, as the provider counted them for this output.
     pub counted: Option<u64>,
+    /// What the endpoint showed about the size of its context before or with this output.
+    pub context: Option<context_size::ContextSign>,
 }
 
 /// Upper bound on the usage of one output, failed attempts included.

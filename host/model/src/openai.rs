@@ -2,13 +2,13 @@
 //!
 //! Never sends a request: [`crate::remote`] does. See [`crate::anthropic`] for the Messages API.
 
-use super::assembly::{Assembly, End};
+use super::assembly::{Assembly, End, TokenCounts};
 use super::attached::collected::Place;
 use super::attached::{self, CallState, REASONING_FIELDS};
 use super::fault::Fault;
 use super::quirks::SystemRole;
 use super::render::{self, Message, Said};
-use super::{PastCall, Prompt};
+use super::{PastCall, Prompt, token_counts};
 use ironclaw_contract::canonical::Digest;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -294,20 +294,16 @@ fn take_part(part: &Value, assembly: &mut Assembly<'_>) -> Result<(), Fault> {
 }
 
 fn count(body: &Value, assembly: &mut Assembly<'_>) {
-    let usage = &body["usage"];
-    for (slot, name) in
-        [(&mut assembly.counted.input, "prompt_tokens"), (&mut assembly.counted.output, "completion_tokens")]
-    {
-        if let Some(tokens) = usage[name].as_u64() {
-            *slot = Some(tokens);
-        }
-    }
+    let counted = token_counts::in_chat(body);
+    let before = assembly.counted;
+    assembly.counted = TokenCounts { input: counted.input.or(before.input), output: counted.output.or(before.output) };
 }
 
 fn end(reason: &Value) -> Option<End> {
     match reason.as_str()? {
         "" => None,
         "length" => Some(End::Length),
+        "model_context_window_exceeded" | "context_length_exceeded" => Some(End::Full),
         "content_filter" => Some(End::Withheld),
         _ => Some(End::Whole),
     }

@@ -57,6 +57,7 @@ pub async fn read(
     let mut reading = Reading { protocol, assembly, has_key, skipped: 0, first_skipped: String::new() };
     let broken = loop {
         if reading.take_all(&mut events).await? == Step::Done {
+            reading.check_begun()?;
             // A connection is reusable only after its body is read to the end.
             let _ = timeout(CLOSE_WAIT, answer.piece(STREAM_BYTES_MAX)).await;
             *skipped = events.skipped_lines().saturating_add(reading.skipped);
@@ -106,7 +107,7 @@ impl Reading<'_, '_> {
 
     /// Reads one event and parses it once: it is an error, the next piece of the answer, or no part of it.
     async fn take(&mut self, event: Event) -> Result<Step, Refused> {
-        let is_error = event.name == "error";
+        let is_error = matches!(event.name.as_str(), "error" | "exception");
         // A server that cuts a letter in two still sends an answer.
         let data = String::from_utf8(event.data)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -198,6 +199,18 @@ impl Reading<'_, '_> {
         (error.fault_inside(self.has_key), error.words.clone())
     }
 
+    /// Checks an answer with an end and without any other part.
+    ///
+    /// # Errors
+    /// The fault that a skipped line names.
+    fn check_begun(&self) -> Result<(), Refused> {
+        if self.assembly.has_begun() || self.first_skipped.is_empty() {
+            return Ok(());
+        }
+        let error = ErrorBody::read(self.first_skipped.as_bytes());
+        error.fault_of_page(self.has_key).map_or(Ok(()), |fault| Err((fault, error.words)))
+    }
+
     /// Judges the end of a body whose answer has no end.
     ///
     /// # Errors
@@ -249,6 +262,7 @@ fn form(protocol: Protocol, value: &Value) -> Form {
         Protocol::Messages => match value["type"].as_str() {
             Some("message") => Form::Whole,
             None if value["content"].is_array() => Form::Whole,
+            None if value["content"].is_string() && value["role"] == "assistant" => Form::Whole,
             Some(_) => Form::Event,
             None => Form::Foreign,
         },

@@ -3,25 +3,27 @@
 //! Never retries a request that cannot succeed, and never waits beyond the deadline of the caller. See [`crate::http`] for the
 //! connections, [`crate::openai`] and [`crate::anthropic`] for the two formats.
 
+use super::api_url::api_url;
 use super::assembly::{Assembly, TokenCounts};
 use super::attached::endpoint_digest;
 use super::attempt::{AttemptBudget, AttemptLimits};
 use super::backoff::{Backoff, Jitter};
 use super::bad_call;
 use super::breaker::Breaker;
-use super::context_size::is_end_of_context;
+use super::context_size::{ContextSign, is_end_of_context, rounded};
 use super::endpoint_quirks::EndpointQuirks;
-use super::error_body::{Complaint, ErrorBody, retry_after};
+use super::error_body::{Complaint, ErrorBody, is_final, reset, retry_after};
 use super::fault::{Detail, Failure, Fault};
 use super::http::{Answer, Connections, HttpRequest, Timeouts};
 use super::openai::{self, RequestOptions};
+use super::output_bound::{OutputBound, Smaller};
 use super::prices::Prices;
 use super::quirks::{KeyHeader, Values};
 use super::reading::{self, Protocol};
 use super::server_errors::{self, Meaning, ServerErrors};
 use super::spec::{Kind, Spec};
 use super::stated_context::Question;
-use super::{Config, Output, Prompt, Usage, anthropic, json, tokens_estimated, written_calls};
+use super::{Config, Cut, Output, Prompt, Usage, anthropic, json, tokens_estimated, written_calls};
 use ironclaw_contract::seam::socket::Purpose;
 use ironclaw_text::secret::SecretText;
 use reqwest::Method;
@@ -41,6 +43,8 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 const WAIT_BESIDE_OTHERS: Duration = Duration::from_secs(2);
 /// Highest count of tokens for one request that the host accepts.
 const TOKENS_MAX: u64 = 1_000_000_000;
+/// An output at the end of the context that has fewer bytes is no answer.
+const FEW_WORDS_BYTES: usize = 200;
 /// Models in a listing.
 const MODELS_MAX: usize = 1000;
 
@@ -51,6 +55,7 @@ pub struct Remote {
     url: Url,
     models: Url,
     pub quirks: EndpointQuirks,
+    output_bound: OutputBound,
     server_errors: ServerErrors,
     /// Lines of its answers that were no part of them.
     skipped_lines: AtomicU64,
@@ -64,8 +69,16 @@ struct Completed {
     took: Usage,
     /// The tokens of the prompt, as the server counted them.
     counted: Option<u64>,
+    context: Option<ContextSign>,
     /// `false` if the output reached the deadline.
     is_whole: bool,
+}
+
+/// The options of one request after refusals of others.
+struct Adapted {
+    values: Values,
+    smaller: Option<Smaller>,
+    output_tokens_max: u32,
 }
 
 struct FailedAttempt {
@@ -73,11 +86,18 @@ struct FailedAttempt {
     words: String,
     took: Usage,
     complaint: Option<Complaint>,
+    /// The server says that another attempt is of no use.
+    is_final: bool,
 }
 
 impl FailedAttempt {
     fn new(fault: Fault, words: String) -> Self {
-        Self { fault, words, took: Usage::default(), complaint: None }
+        Self { fault, words, took: Usage::default(), complaint: None, is_final: false }
+    }
+
+    /// Returns the smaller bound on the output that may pass with this prompt.
+    fn smaller_output(&self, asked: u32, prompt: &Prompt) -> Option<Smaller> {
+        Smaller::after(self.fault, self.complaint, &self.words, asked, tokens_estimated(prompt.bytes()))
     }
 }
 
@@ -95,6 +115,7 @@ impl Remote {
             url: api_url(base, protocol, action),
             models: api_url(base, protocol, "models"),
             quirks: EndpointQuirks::new(spec),
+            output_bound: OutputBound::default(),
             server_errors: ServerErrors::default(),
             skipped_lines: AtomicU64::new(0),
             connections,
@@ -113,26 +134,22 @@ impl Remote {
         limits: AttemptLimits,
     ) -> Result<Output, Failure> {
         let request = server_errors::Request::new(prompt);
-        let (mut tries, mut output_tokens_max, mut turned) = (0, limits.output_tokens_max, Values::default());
-        let (mut prompt, mut internal_errors) = (Cow::Borrowed(prompt), 0);
+        let output_tokens_max = self.output_bound.at_most(limits.output_tokens_max, Instant::now());
+        let mut adapted = Adapted { values: Values::default(), smaller: None, output_tokens_max };
+        let (mut prompt, mut tries, mut internal_errors) = (Cow::Borrowed(prompt), 0, 0);
         loop {
             tries += 1;
             budget.tries_left = budget.tries_left.saturating_sub(1);
             budget.draft.begin();
-            let asked = self.quirks.options(spec, turned, output_tokens_max);
+            let asked = self.options(spec, &adapted);
             let broken = match self.attempt(spec, key, &prompt, budget, limits, asked).await {
-                Ok(completed) => {
-                    if completed.is_whole {
-                        self.quirks.answered(&turned);
-                    }
-                    return Ok(self.completed(completed, request, budget));
-                }
+                Ok(completed) => return Ok(self.completed(completed, &adapted, request, budget)),
                 Err(broken) => broken,
             };
             budget.usage = budget.usage.plus(broken.took);
-            self.quirks.turn(broken.complaint, &mut turned, &mut output_tokens_max);
-            if broken.complaint.is_some() && self.quirks.options(spec, turned, output_tokens_max) != asked {
-                // A refusal with a complaint does not count as an attempt, because the next request has other options.
+            self.adapt(&mut adapted, &broken, &prompt);
+            if self.options(spec, &adapted) != asked {
+                // A refusal of an option does not count as an attempt, because the next request has another one.
                 (tries, budget.tries_left) = (tries - 1, budget.tries_left + 1);
                 continue;
             }
@@ -147,11 +164,11 @@ impl Remote {
                 true => Some(Duration::ZERO).filter(|_| budget.tries_left > 0 && Instant::now() < budget.until),
                 false => self.wait(fault, self.pause(tries), budget, limits),
             };
-            let wait = wait.filter(|_| tries < limits.tries && !is_repeated);
+            let wait = wait.filter(|_| tries < limits.tries && !is_repeated && !broken.is_final);
             // Each attempt is a request that may cost money.
             let wait = wait.filter(|_| budget.has_room(spec.estimate(&prompt)));
             let Some(wait) = wait else {
-                if is_internal(broken.fault) {
+                if is_internal(broken.fault) || matches!(broken.fault, Fault::BadRequest(_)) {
                     self.server_errors.failed(request);
                 }
                 return Err(failure(spec, fault, tries, detail));
@@ -163,15 +180,33 @@ impl Remote {
         }
     }
 
+    fn options(&self, spec: &Spec, adapted: &Adapted) -> RequestOptions {
+        self.quirks.options(spec, adapted.values, adapted.output_tokens_max)
+    }
+
+    /// Replaces an option that the server refused for the rest of a request.
+    fn adapt(&self, adapted: &mut Adapted, broken: &FailedAttempt, prompt: &Prompt) {
+        self.quirks.turn(broken.complaint, &mut adapted.values);
+        if adapted.smaller.is_none() {
+            adapted.smaller = broken.smaller_output(adapted.output_tokens_max, prompt);
+            let tokens = adapted.smaller.map(|smaller| smaller.tokens);
+            adapted.output_tokens_max = tokens.unwrap_or(adapted.output_tokens_max);
+        }
+    }
+
     fn completed(
         &self,
         completed: Completed,
+        adapted: &Adapted,
         request: server_errors::Request,
         budget: &mut AttemptBudget<'_>,
     ) -> Output {
-        let Completed { output, took, counted, is_whole } = completed;
+        let Completed { output, took, counted, context, is_whole } = completed;
+        budget.context = context.or(adapted.smaller.and_then(Smaller::context));
         // An output that reached the deadline does not prove that the endpoint works.
         if is_whole {
+            self.quirks.answered(&adapted.values);
+            self.output_bound.answered(adapted.output_tokens_max, adapted.smaller, Instant::now());
             self.breaker.succeeded();
             self.server_errors.passed(request);
         }
@@ -179,8 +214,14 @@ impl Remote {
         output
     }
 
-    /// Returns the fault after this number of internal errors in one request, and whether more attempts are of no use.
+    /// Returns the fault after this number of internal errors in one request, and whether more attempts are of no use. A server that
+    /// refuses this conversation, and accepts a shorter one or another, has no fault of its own.
     fn meaning(&self, fault: Fault, internal_errors: u32, request: server_errors::Request) -> (Fault, bool) {
+        if let Fault::BadRequest(status) = fault
+            && self.server_errors.meaning(request) == Meaning::Conversation
+        {
+            return (Fault::ConversationFails { status }, true);
+        }
         if !is_internal(fault) || internal_errors < 2 {
             return (fault, false);
         }
@@ -286,18 +327,24 @@ impl Remote {
             let took = usage(spec.prices, counted.at_least(sent, received), sent, received);
             return assembly
                 .unfinished()
-                .map(|output| Completed { output, took, counted: None, is_whole: false })
+                .map(|output| Completed { output, took, counted: None, context: None, is_whole: false })
                 .ok_or_else(|| broken((Fault::Late, String::new())));
         }
         read.map_err(broken)?;
+        let (input, made) = (counted.input.unwrap_or_default(), counted.output.unwrap_or_default());
+        let is_full = is_end_of_context(input, made, u64::from(options.output_tokens_max));
         let mut output = assembly.finish().map_err(|fault| {
-            let (input, output) = (counted.input.unwrap_or_default(), counted.output.unwrap_or_default());
-            let is_full = is_end_of_context(input, output, u64::from(options.output_tokens_max));
             let fault = if fault == Fault::Truncated && is_full { Fault::ContextTooLong } else { fault };
             broken((fault, String::new()))
         })?;
-        output.has_written_call = output.calls.is_empty() && written_calls::is_in(&output.text, &prompt.tools);
-        Ok(Completed { output, took, counted: counted.input, is_whole: true })
+        let is_full = is_full && output.cut == Some(Cut::Length);
+        if is_full && output.text.trim().len() < FEW_WORDS_BYTES {
+            return Err(broken((Fault::ContextTooLong, String::new())));
+        }
+        let context = is_full.then(|| ContextSign::Ended(rounded(input + made)));
+        output.has_written_call =
+            output.calls.is_empty() && written_calls::is_in(output.shown_or_thought(), &prompt.tools);
+        Ok(Completed { output, took, counted: counted.input, context, is_whole: true })
     }
 
     /// Counts skipped lines, and logs the first ones. The log has no word of them.
@@ -344,9 +391,11 @@ impl Remote {
         }
         let mut broken = read_error(answer, key.is_some()).await;
         broken.complaint = broken.complaint.filter(|complaint| match (complaint, self.protocol) {
-            (_, Protocol::Messages) => false,
+            (Complaint::LimitSize, Protocol::Chat | Protocol::Messages) | (Complaint::LimitField, Protocol::Chat) => {
+                true
+            }
             (Complaint::Usage, Protocol::Chat) => spec.streams,
-            (Complaint::LimitField | Complaint::LimitSize, Protocol::Chat) => true,
+            (Complaint::Usage | Complaint::LimitField, Protocol::Messages) => false,
         });
         Err(broken)
     }
@@ -405,12 +454,16 @@ fn usage_without_answer(fault: Fault, prompt: &Prompt, spec: &Spec) -> Usage {
 
 async fn read_error(answer: Answer, has_key: bool) -> FailedAttempt {
     let status = answer.status();
-    let wait = retry_after(answer.headers(), jiff::Timestamp::now());
+    let (headers, now) = (answer.headers(), jiff::Timestamp::now());
+    let wait = retry_after(headers, now);
+    let reset = reset(headers, now).filter(|_| status == 429);
+    let is_final = is_final(headers);
     let error = ErrorBody::read(&answer.error().await);
     let usage = error.complains_of_usage().then_some(Complaint::Usage);
     let complaint = usage.or_else(|| error.limit_complaint()).filter(|_| matches!(status, 400 | 422));
-    let fault = error.fault(status, wait, has_key);
-    FailedAttempt { complaint, ..FailedAttempt::new(fault, error.words) }
+    // What the body requests is more exact than the reset of a limit.
+    let fault = error.fault(status, wait.or(error.wait).or(reset), has_key);
+    FailedAttempt { complaint, is_final, ..FailedAttempt::new(fault, error.words) }
 }
 
 /// Makes the failure of an endpoint.
@@ -429,40 +482,9 @@ pub fn usage(prices: Prices, counted: TokenCounts, sent: usize, received: usize)
     Usage { input_tokens, output_tokens, cost_micros: prices.cost(input_tokens, output_tokens) }
 }
 
-/// Returns the URL of an action of the API. The base URL may already have a part of the path.
-fn api_url(base: &Url, protocol: Protocol, action: &str) -> Url {
-    let mut url = base.clone();
-    let path = base.path().trim_end_matches('/');
-    let path = match protocol {
-        Protocol::Chat => {
-            let path = path.strip_suffix("/chat/completions").unwrap_or(path);
-            if path.is_empty() { "/v1" } else { path }.to_owned()
-        }
-        Protocol::Messages => {
-            let path = path.strip_suffix("/messages").unwrap_or(path);
-            format!("{}/v1", path.strip_suffix("/v1").unwrap_or(path))
-        }
-    };
-    url.set_path(&format!("{path}/{action}"));
-    url
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_base_url_may_hold_more_or_less_of_the_path() {
-        let path = |base: &str, protocol, action| api_url(&Url::parse(base).expect(base), protocol, action).to_string();
-        for base in ["http://[::1]:80", "http://[::1]/v1", "http://[::1]/v1/", "http://[::1]/v1/chat/completions"] {
-            assert_eq!(path(base, Protocol::Chat, "chat/completions"), "http://[::1]/v1/chat/completions", "{base}");
-        }
-        let gateway = path("https://a.example/openai/v1", Protocol::Chat, "models");
-        assert_eq!(gateway, "https://a.example/openai/v1/models");
-        for base in ["https://a.example", "https://a.example/v1", "https://a.example/v1/messages"] {
-            assert_eq!(path(base, Protocol::Messages, "messages"), "https://a.example/v1/messages", "{base}");
-        }
-    }
 
     #[test]
     fn missing_usage_is_estimated_and_prices_round_up() {

@@ -1,29 +1,50 @@
-//! The thoughts of a model at the beginning of its text, between the tags of its chat template.
+//! The thoughts of a model in its text, between the tags of its chat template.
 //!
-//! Never takes a tag behind the first words of an answer, which may explain tags. See [`crate::assembly`].
+//! Takes tags at the beginning of a text while it arrives. Behind the first words, which may explain tags, it takes them only at the end,
+//! and only where no explanation has them: see [`ends`]. See also [`crate::assembly`].
+
+pub mod ends;
 
 /// The tags around thoughts. A thought ends at the first of its ends.
-const TAGS: [(&str, &[&str]); 11] = [
+pub(crate) const TAGS: [(&str, &[&str]); 22] = [
     ("<think>", &["</think>"]),
     ("<thinking>", &["</thinking>"]),
     ("<thought>", &["</thought>"]),
     ("<reasoning>", &["</reasoning>"]),
     ("<reflection>", &["</reflection>"]),
+    ("<scratchpad>", &["</scratchpad>"]),
+    ("<inner_monologue>", &["</inner_monologue>"]),
+    ("<antThinking>", &["</antThinking>"]),
     ("<seed:think>", &["</seed:think>"]),
+    ("<mm:think>", &["</mm:think>"]),
+    ("<ds_think>", &["</ds_think>"]),
+    ("<details type=\"reasoning\" done=\"true\">", &["</details>"]),
     ("[THINK]", &["[/THINK]"]),
     ("◁think▷", &["◁/think▷"]),
+    ("<|thinking|>", &["<|/thinking|>"]),
+    ("<|begin_of_thought|>", &["<|end_of_thought|>"]),
+    ("<|channel>thought", &["<channel|>"]),
+    ("<unused94>", &["<unused95>"]),
+    ("Here are my reasoning steps:", &["[BEGIN FINAL RESPONSE]"]),
     ("<|START_THINKING|>", &["<|END_THINKING|>"]),
     ("<|channel|>analysis<|message|>", HARMONY_ENDS),
     ("<|start|>assistant<|channel|>analysis<|message|>", HARMONY_ENDS),
 ];
 const HARMONY_ENDS: &[&str] = &["<|end|>", "<|channel|>final<|message|>"];
 /// The marks in front of an answer.
-const ANSWER_BEGINS: [&str; 3] =
-    ["<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>", "<|START_RESPONSE|>"];
-/// The marks behind an answer.
-const ANSWER_ENDS: [&str; 3] = ["<|return|>", "<|end|>", "<|END_RESPONSE|>"];
-/// The ends of thoughts whose beginning is in the prompt of the template.
-const ENDS_ALONE: [&str; 2] = ["</think>", "</thinking>"];
+const ANSWER_BEGINS: [&str; 5] = [
+    "<|start|>assistant<|channel|>final<|message|>",
+    "<|channel|>final<|message|>",
+    "final<|message|>",
+    "<|message|>",
+    "<|START_RESPONSE|>",
+];
+/// The marks in front of an answer that are marks only behind thoughts.
+const BEGINS_BEHIND_THOUGHTS: [&str; 4] = ["<answer>", "<response>", "<|begin_of_solution|>", "[BEGIN FINAL RESPONSE]"];
+/// The marks in front of thoughts or of an answer.
+const SKIPPED: [&str; 3] = ["<|assistant|>", "<|im_start|>assistant", "<|end|>"];
+/// Bytes of the attributes of a tag.
+const ATTRIBUTES_BYTES_MAX: usize = 80;
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,19 +102,26 @@ impl Thoughts {
             }
             State::Beginning => {
                 let text = self.held.trim_start();
-                let begun = TAGS.iter().find(|(begin, _)| starts_with(text, begin));
-                if let Some((begin, ends)) = begun {
-                    self.held = text[begin.len()..].to_owned();
+                let begun = TAGS.iter().find_map(|(begin, ends)| Some((begin_length(text, begin)?, *ends)));
+                if let Some((length, ends)) = begun {
+                    self.held = text[length..].to_owned();
                     (self.state, self.is_marked) = (State::Thinking(ends), true);
                     return Some(None);
                 }
-                if let Some(begin) = ANSWER_BEGINS.iter().find(|begin| starts_with(text, begin)) {
+                let behind_thoughts = if self.is_marked { &BEGINS_BEHIND_THOUGHTS[..] } else { &[] };
+                let answers = || ANSWER_BEGINS.iter().chain(behind_thoughts);
+                if let Some(begin) = answers().find(|begin| starts_with(text, begin)) {
                     self.held = text[begin.len()..].to_owned();
                     (self.state, self.is_marked) = (State::Answering, true);
                     return Some(None);
                 }
-                let marks = TAGS.iter().map(|(begin, _)| *begin).chain(ANSWER_BEGINS);
-                if marks.into_iter().any(|mark| starts_with(mark, text)) {
+                if let Some(mark) = SKIPPED.iter().find(|mark| starts_with(text, mark)) {
+                    self.held = text[mark.len()..].to_owned();
+                    self.is_marked = true;
+                    return Some(None);
+                }
+                let mut marks = TAGS.iter().map(|(begin, _)| begin).chain(answers()).chain(&SKIPPED);
+                if marks.any(|mark| starts_with(mark, text)) || may_begin(text) {
                     return None;
                 }
                 if self.is_marked {
@@ -131,23 +159,26 @@ impl Thoughts {
     }
 }
 
-/// Takes the marks of a template from the end of an answer.
-pub fn without_end_marks(text: &mut String) {
-    while let Some(mark) = ANSWER_ENDS.iter().find(|mark| text.trim_end().ends_with(**mark)) {
-        text.truncate(text.trim_end().len() - mark.len());
+/// Returns the length of a tag at the beginning of a text, which may have attributes.
+fn begin_length(text: &str, begin: &str) -> Option<usize> {
+    if starts_with(text, begin) {
+        return Some(begin.len());
     }
+    let name = begin.strip_suffix('>').filter(|name| name.starts_with('<') && starts_with(text, name))?;
+    let attributes = text[name.len()..].find('>').filter(|length| *length <= ATTRIBUTES_BYTES_MAX)?;
+    text[name.len()..].starts_with(char::is_whitespace).then_some(name.len() + attributes + 1)
 }
 
-/// Splits a text whose thoughts have an end and no beginning. The end is at the end or the beginning of a line, and in no code.
-pub fn split_at_lone_end(text: &str) -> Option<(&str, &str)> {
-    ENDS_ALONE.iter().find_map(|end| {
-        let at = text.find(end)?;
-        let (thought, rest) = (&text[..at], &text[at + end.len()..]);
-        let begins_line = thought.trim_end_matches([' ', '\t']).ends_with('\n') || thought.is_empty();
-        let ends_line = rest.starts_with(['\n', '\r']);
-        let is_code = !thought.matches('`').count().is_multiple_of(2) || thought.contains(&end.replace('/', ""));
-        ((begins_line || ends_line) && !is_code).then(|| (thought, rest.trim_start()))
-    })
+/// Returns whether a text may be the beginning of a tag with attributes.
+fn may_begin(text: &str) -> bool {
+    let is_open = |(begin, _): &(&str, _)| {
+        let name = begin.strip_suffix('>').filter(|name| name.starts_with('<') && starts_with(text, name));
+        name.is_some_and(|name| {
+            let rest = &text[name.len()..];
+            rest.starts_with(char::is_whitespace) && !rest.contains('>') && rest.len() <= ATTRIBUTES_BYTES_MAX
+        })
+    };
+    TAGS.iter().any(is_open)
 }
 
 /// Returns whether a text begins with a mark, in any case of its letters.
@@ -201,33 +232,26 @@ mod tests {
             ("The tag <think>a</think> marks thoughts.", "The tag <think>a</think> marks thoughts.", ""),
             ("`<think>` begins one.", "`<think>` begins one.", ""),
             ("<table><tr></tr></table>", "<table><tr></tr></table>", ""),
+            ("<think >a</think>It is.", "It is.", "a"),
+            ("<think type=\"x\">a</think>It is.", "It is.", "a"),
+            ("<thinkers> and others", "<thinkers> and others", ""),
+            ("<think a b", "<think a b", ""),
+            ("<scratchpad>a</scratchpad>b", "b", "a"),
+            ("<mm:think>a</mm:think>b", "b", "a"),
+            ("<|begin_of_thought|>a<|end_of_thought|><|begin_of_solution|>b", "b", "a"),
+            ("<|channel>thought\na<channel|>b", "b", "\na"),
+            ("<unused94>a<unused95>b", "b", "a"),
+            ("<|assistant|><think>a</think>b", "b", "a"),
+            ("<think>a</think><answer>b", "b", "a"),
+            ("<answer>b", "<answer>b", ""),
+            ("final<|message|>b", "b", ""),
+            ("finally", "finally", ""),
+            ("Here are my reasoning steps:\na\n[BEGIN FINAL RESPONSE]\nb", "b", "\na\n"),
         ] {
             for characters in [1, 2, 3, 7, 1000] {
                 let expected = (words.to_owned(), thought.to_owned());
                 assert_eq!(split(text, characters), expected, "{text} by {characters}");
             }
         }
-    }
-
-    #[test]
-    fn an_end_without_a_beginning_splits_only_plain_lines() {
-        assert_eq!(split_at_lone_end("I add.\n</think>\n\nIt is 4."), Some(("I add.\n", "It is 4.")));
-        assert_eq!(split_at_lone_end("I add.</think>\nIt is 4."), Some(("I add.", "It is 4.")));
-        for text in [
-            "The tag </think> ends it.",
-            "```\n</think>\n```",
-            "Write `\n</think>\n` there.",
-            "Use <think>\na\n</think>\nin it.",
-            "none",
-        ] {
-            assert_eq!(split_at_lone_end(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn marks_behind_an_answer_are_no_words() {
-        let mut text = "done<|end|><|return|>\n".to_owned();
-        without_end_marks(&mut text);
-        assert_eq!(text, "done");
     }
 }

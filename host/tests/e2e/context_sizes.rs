@@ -22,7 +22,41 @@ const KEPT_BYTES: usize = 16 * 1024;
 const MESSAGE_BYTES: usize = 5 * 1024;
 
 /// The ways of servers with a small context, by the name of their model.
-const REFUSING: [&str; 5] = ["template", "gemini", "lmstudio", "streamed", "length"];
+const REFUSING: [&str; 6] = ["template", "gemini", "lmstudio", "streamed", "length", "few-words"];
+
+/// The tokens of a context in which a server counts the output that a request asks for.
+const WITH_OUTPUT: u64 = 8192;
+
+/// Servers that count the output, by the name of their model, with the words of their refusal: `@T` and `@M` are the tokens of the
+/// prompt and of the output, `@S` is their sum.
+const COUNTING_OUTPUT: [(&str, &str); 6] = [
+    (
+        "vllm",
+        "This model's maximum context length is 8192 tokens. However, you requested @S tokens (@T in the messages, @M in the completion).",
+    ),
+    (
+        "vllm-new",
+        "You passed @T input tokens and requested @M output tokens. However, the model's context length is only 8192 tokens, resulting in \
+         a maximum input length of 6144 tokens.",
+    ),
+    (
+        "vllm-field",
+        "'max_tokens' or 'max_completion_tokens' is too large: @M. This model's maximum context length is 8192 tokens and your request has \
+         @T input tokens",
+    ),
+    (
+        "sglang",
+        "Requested token count exceeds the model's maximum context length of 8192 tokens. You requested a total of @S tokens.",
+    ),
+    (
+        "tgi",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8192. Given: @T `inputs` tokens and @M `max_new_tokens`",
+    ),
+    (
+        "messages",
+        "input length and `max_tokens` exceed context limit: @T + @M > 8192, decrease input length or `max_tokens` and try again",
+    ),
+];
 
 /// Returns a stream with these words, this end, and a count of the prompt.
 fn said(words: &str, finish: &str, prompt_tokens: u64) -> Act {
@@ -64,6 +98,7 @@ fn refuse(model: &str, tokens: u64, reads: u64) -> Act {
             let words = format!("This model's maximum context length is {reads} tokens.");
             Act::Events(vec![format!("data: {}\n\n", error(words))])
         }
+        "few-words" => said("The", "length", reads - 1),
         _ => said("", "length", reads - 1),
     }
 }
@@ -93,9 +128,24 @@ fn start() -> Server {
     })
 }
 
+/// Refuses a request whose prompt and output are longer than the context.
+fn counting_output(seen: &Seen) -> Act {
+    let model = seen.body["model"].as_str().expect("a model");
+    let words = COUNTING_OUTPUT.iter().find(|(name, _)| *name == model).expect("a known model").1;
+    let (prompt, output) = (tokens(seen), seen.body["max_tokens"].as_u64().expect("a bound"));
+    if prompt + output <= WITH_OUTPUT {
+        return Act::Say("answer".to_owned());
+    }
+    let sum = (prompt + output).to_string();
+    let words = words.replace("@T", &prompt.to_string()).replace("@M", &output.to_string()).replace("@S", &sum);
+    let error = json!({ "type": "error", "error": { "type": "invalid_request_error", "message": words } });
+    Act::Status(400, Vec::new(), error.to_string())
+}
+
 fn add(host: &TestHost, server: &Server, model: &str) {
+    let kind = if model == "messages" { "anthropic" } else { "openai" };
     let base = format!("{}/v1", server.url());
-    let endpoint = ["--kind", "openai", "--base-url", &base, "--model", model, "--no-key", "--no-test"];
+    let endpoint = ["--kind", kind, "--base-url", &base, "--model", model, "--no-key", "--no-test"];
     host.ctl(&[&["model", "add", model][..], &endpoint].concat()).ok();
     host.ctl(&["agent", "add", model, "--model", model]).ok();
 }
@@ -195,6 +245,26 @@ fn model_that_refuses_a_long_prompt_is_asked_again_with_less() {
         assert!(small_context(&host, stated).is_some(), "{stated}: one number that a server names is believed");
     }
     assert!(host.entries("model.refused").is_empty(), "no sandbox is at fault");
+}
+
+#[test]
+fn learned_context_leaves_a_quarter_for_the_answer() {
+    let server = Server::start(counting_output);
+    let host = TestHost::own(Build::Plain).configured(SETTINGS).started();
+    for (model, _) in COUNTING_OUTPUT {
+        add(&host, &server, model);
+        for number in 0..3 {
+            let view = host.chat(model, &format!("hello {number}"));
+            assert_eq!(view["reply"], "answer", "{model} {number}: {view}");
+        }
+        let seen = server.seen();
+        let asked = seen.iter().filter(|seen| seen.body["model"] == model).map(|seen| seen.body["max_tokens"].clone());
+        let asked: Vec<Value> = asked.collect();
+        assert_eq!(asked, [8192, 2048, 2048, 2048].map(|tokens| json!(tokens)), "{model}: only the first is refused");
+        assert_eq!(small_context(&host, model).expect("it is learned")["tokens"], WITH_OUTPUT, "{model}");
+        assert_eq!(learned(&host, model).len(), 1, "{model}");
+    }
+    assert!(host.entries("model.failed").is_empty() && host.entries("summary.sealed").is_empty());
 }
 
 #[test]

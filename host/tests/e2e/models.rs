@@ -51,7 +51,7 @@ pub(crate) fn open(config: &Config, specs: Vec<Spec>) -> Endpoints {
 pub(crate) fn candidates(endpoints: &Endpoints, name: &str) -> Vec<Candidate> {
     let candidate = |endpoint: Arc<Endpoint>| {
         let key = endpoint.spec.key.as_ref().map(|_| SecretText::new(KEY.to_owned()));
-        Candidate { endpoint, key }
+        Candidate { endpoint, key, context_tokens: None }
     };
     endpoints.chain(name).into_iter().map(candidate).collect()
 }

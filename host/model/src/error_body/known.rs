@@ -67,6 +67,19 @@ pub(super) const CREDIT: &[&str] = &[
     "payment required",
     "arrearage",
     "exceeded_current_quota",
+    "any credits",
+    "included credits",
+    "credit limit",
+    "balance is insufficient",
+    "overdue",
+    "api usage limits",
+    "budget has been exceeded",
+    "budget_exceeded",
+    "exceededbudget",
+    "payment method",
+    "free tier of the model has been exhausted",
+    "余额不足",
+    "欠费",
 ];
 
 /// The request is longer than the server takes at once; a number in the words is none of the model.
@@ -87,6 +100,17 @@ pub(super) const FILTER: &[&str] = &[
     "content_moderation",
     "requires moderation",
     "data_inspection_failed",
+    "was flagged",
+    "been flagged",
+    "invalid_prompt",
+    "usage policy",
+    "usage policies",
+    "content exists risk",
+    "considered high risk",
+    "inappropriate content",
+    "sensitive content",
+    "敏感内容",
+    "违规",
     "guardrail",
 ];
 
@@ -120,6 +144,17 @@ pub(super) const KEY: &[&str] = &[
     "expiredtokenexception",
     "invalid api token",
     "invalid bearer token",
+    "invalid proxy server token",
+    "authentication error",
+    "authentication failed",
+    "unauthorized",
+    "expired key",
+    "expired_key",
+    "token expired",
+    "token has expired",
+    "wrong api key",
+    "wrong_api_key",
+    "login fail",
     "security token included in the request is invalid",
 ];
 
@@ -139,6 +174,15 @@ pub(super) const RATE: &[&str] = &[
     "requests per minute",
     "tokens per minute",
     "quota exceeded",
+    "rate exceeded",
+    "rate limiting",
+    "limit_requests",
+    "requests list",
+    "high concurrency",
+    "max organization concurrency",
+    "usage limit",
+    "trial key",
+    "too many tokens, please wait",
 ];
 
 /// The server has too much to do, or its model is not loaded yet.
@@ -151,7 +195,10 @@ pub(super) const OVERLOAD: &[&str] = &[
     "server is busy",
     "server busy",
     "model is busy",
+    "model busy",
     "engine is busy",
+    "too busy",
+    "high traffic",
     "temporarily unavailable",
     "loading model",
     "model is loading",
@@ -178,10 +225,57 @@ pub(super) const MODEL: &[&str] = &[
     "unknown_model",
     "model identifier is invalid",
     "no models loaded",
+    "unable to access model",
+    "model_not_available",
 ];
 
+/// A provider serves this account, place or organisation not yet, or never; another key changes nothing.
+pub(super) const NOT_SERVED: &[&str] = &[
+    "country",
+    "countries",
+    "region",
+    "territory",
+    "location is not supported",
+    "must be verified",
+    "verify your organization",
+    "terms of",
+    "accept the license",
+    "gated",
+];
+
+/// The request has a fault of its own, in the words of a template or a check. A server that says so works.
+pub(super) const UNFIT: &[&str] = &[
+    "invalid",
+    "unexpected role",
+    "must alternate",
+    "should alternate",
+    "must be",
+    "must have",
+    "must not",
+    "not permitted",
+    "not supported",
+    "unsupported",
+    "is required",
+    "field required",
+    "missing required",
+    "bad input",
+    "bad request",
+    "bad_request",
+    "is blank",
+    "template",
+    "cannot be empty",
+    "does not match",
+    "validation error",
+];
+
+/// The fault of a server beside such words: it may work soon.
+pub(super) const UNWELL: &[&str] =
+    &["upstream", "internal", "unavailable", "timeout", "timed out", "invalid response", "try again", "server_error"];
+
 /// Types and codes that mean a status, for bodies that came with status 200.
-const STATUSES: [(&str, u16); 20] = [
+const STATUSES: [(&str, u16); 22] = [
+    ("invalid_request_message_order", 400),
+    ("template_error", 422),
     ("invalid_request_error", 400),
     ("invalid_argument", 400),
     ("failed_precondition", 400),

@@ -1,7 +1,11 @@
 //! Tests of errors in the shapes of real servers.
 
 use super::*;
+use jiff::Timestamp;
+use reqwest::header::HeaderMap;
 use serde_json::json;
+
+mod remedies;
 
 #[test]
 fn errors_of_known_servers_are_recognised() {
@@ -72,8 +76,47 @@ fn requested_wait_is_read_as_seconds_or_a_date() {
     assert_eq!(wait("retry-after-ms", "250"), Some(Duration::from_millis(250)));
     assert_eq!(wait("retry-after", "Thu, 01 Jan 2026 00:01:00 GMT"), Some(Duration::from_secs(60)));
     assert_eq!(wait("retry-after", "Wed, 31 Dec 2025 00:01:00 GMT"), Some(Duration::ZERO));
-    for odd in ["-1", "NaN", "soon", "1e300"] {
+    for (name, value, seconds) in [
+        ("retry-after", "1s", 1),
+        ("retry-after", "2 minutes", 120),
+        ("retry-after", "2026-01-01T00:01:00Z", 60),
+        ("retry-after", "1767225630", 30),
+        ("retry-after", "1e300", 30 * 86_400),
+        ("retry-after", "99999999", 30 * 86_400),
+        ("x-ms-retry-after-ms", "3000", 3),
+        ("retry-after-ms", "99999999999", 30 * 86_400),
+    ] {
+        assert_eq!(wait(name, value), Some(Duration::from_secs(seconds)), "{name}: {value}");
+    }
+    for odd in ["-1", "NaN", "soon", ""] {
         assert_eq!(wait("retry-after", odd), None, "{odd}");
+    }
+}
+
+#[test]
+fn reset_of_a_used_up_limit_is_a_wait() {
+    let now: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a time");
+    for (headers, ms) in [
+        (vec![("x-ratelimit-reset-requests", "2m0s"), ("x-ratelimit-reset-tokens", "300ms")], Some(300)),
+        (
+            vec![
+                ("x-ratelimit-remaining-requests", "0"),
+                ("x-ratelimit-reset-requests", "2m0s"),
+                ("x-ratelimit-remaining-tokens", "5"),
+                ("x-ratelimit-reset-tokens", "300ms"),
+            ],
+            Some(120_000),
+        ),
+        (vec![("x-ratelimit-reset", "1767225605000")], Some(5000)),
+        (vec![("x-ratelimit-reset", "7")], Some(7000)),
+        (vec![("anthropic-ratelimit-tokens-reset", "2026-01-01T00:00:09Z")], Some(9000)),
+        (vec![("x-ratelimit-limit", "7")], None),
+    ] {
+        let named = headers.iter().map(|(name, value)| {
+            (name.parse().expect("a name"), value.parse::<reqwest::header::HeaderValue>().expect("a value"))
+        });
+        let headers: HeaderMap = named.collect();
+        assert_eq!(reset(&headers, now).map(|wait| wait.as_millis()), ms, "{headers:?}");
     }
 }
 

@@ -14,9 +14,9 @@ const RECOGNISED_BYTES_MAX: usize = 16 << 10;
 const WORDS_BYTES_MAX: usize = 4096;
 
 /// Fields that hold the error itself, in the order of their worth.
-const INNER: [&str; 4] = ["error", "errors", "Error", "exception"];
+const INNER: [&str; 5] = ["error", "errors", "Error", "exception", "base_resp"];
 /// Fields with words for people, in the order of their worth.
-const TEXTS: [&str; 14] = [
+const TEXTS: [&str; 15] = [
     "message",
     "Message",
     "msg",
@@ -26,6 +26,7 @@ const TEXTS: [&str; 14] = [
     "error_message",
     "errorMessage",
     "error_msg",
+    "status_msg",
     "description",
     "reason",
     "title",
@@ -34,6 +35,9 @@ const TEXTS: [&str; 14] = [
 ];
 /// Fields that repeat what was sent, or what the model wrote: their words name no fault.
 const ECHOES: [&str; 7] = ["input", "failed_generation", "ctx", "request", "user_id", "url", "partial_output"];
+
+/// The least number of a provider that is a code of a failure; smaller ones are a status, or a success.
+const PROVIDER_CODE_MIN: u64 = 1000;
 
 /// The words of an error.
 #[derive(Debug, Default)]
@@ -70,8 +74,11 @@ pub(super) fn error_in(body: &Value) -> Option<&Value> {
 /// Returns whether an object without a field `error` is one: it has words of an error, and no part of an answer.
 fn is_bare_error(object: &Map<String, Value>) -> bool {
     let answers = ["choices", "content", "delta", "content_block", "usage", "index"];
-    if answers.iter().any(|part| object.contains_key(*part)) {
+    if answers.iter().any(|part| object.get(*part).is_some_and(|part| !part.is_null())) {
         return false;
+    }
+    if object.iter().any(|(field, value)| is_exception(field, value)) || is_base_response(object) {
+        return true;
     }
     let is_named = object.get("object").or_else(|| object.get("type")).and_then(Value::as_str).is_some_and(|kind| {
         let kind = kind.to_ascii_lowercase();
@@ -81,9 +88,20 @@ fn is_bare_error(object: &Map<String, Value>) -> bool {
     let has_list = |field: &str| object.get(field).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let is_failure = object.get("error") == Some(&Value::Bool(true))
         || object.get("success") == Some(&Value::Bool(false))
-        || own_status(object).is_some();
+        || own_status(object).is_some()
+        || object.get("code").and_then(Value::as_u64).is_some_and(|code| code >= PROVIDER_CODE_MIN);
     let has_words = said("message") || said("Message") || said("msg") || said("detail");
     is_named || said("error_description") || has_list("detail") || has_list("errors") || (has_words && is_failure)
+}
+
+/// Returns whether a field is an exception in an event of AWS.
+fn is_exception(field: &str, value: &Value) -> bool {
+    value.is_object() && field.to_ascii_lowercase().ends_with("exception")
+}
+
+/// Returns whether an object has a code of a failure at the place of MiniMax; 0 is none.
+fn is_base_response(object: &Map<String, Value>) -> bool {
+    object.get("base_resp").and_then(|response| response["status_code"].as_i64()).is_some_and(|code| code != 0)
 }
 
 fn is_said(value: &Value) -> bool {
@@ -135,7 +153,10 @@ fn in_object(object: &Map<String, Value>, depth: usize) -> Option<String> {
     let one = |field: &&str| object.get(*field).and_then(|value| words(value, depth + 1));
     // An error that is only a word, such as `invalid_request`, has its sentence beside it.
     let inner = INNER.iter().filter(|field| object.get(**field).is_some_and(|value| !is_word(value))).find_map(one);
-    let text = inner.or_else(|| TEXTS.iter().find_map(one)).or_else(|| INNER.iter().find_map(one));
+    let nested = || {
+        object.iter().find(|(field, value)| is_exception(field, value)).and_then(|(_, value)| words(value, depth + 1))
+    };
+    let text = inner.or_else(|| TEXTS.iter().find_map(one)).or_else(|| INNER.iter().find_map(one)).or_else(nested);
     // The provider behind a gateway says more than the gateway.
     let raw = object.get("metadata").and_then(|metadata| metadata.get("raw")).and_then(|raw| words(raw, depth + 1));
     let text = match (text, raw) {
@@ -258,8 +279,9 @@ fn gather(value: &Value, depth: usize, all: &mut String) {
         Value::Array(list) => list.iter().for_each(|item| gather(item, depth + 1, all)),
         Value::Object(object) => {
             for (field, value) in object {
-                if field == "failed_generation" {
-                    all.push_str("failed_generation ");
+                if field == "failed_generation" || is_exception(field, value) {
+                    all.push_str(&field.to_lowercase());
+                    all.push(' ');
                 }
                 if let Some(sentence) = wait::sentence(field, value) {
                     all.push_str(&sentence);

@@ -5,6 +5,7 @@
 
 use crate::registry::models;
 use crate::registry::secrets::{self, SecretName};
+use crate::turns::context::reading;
 use ironclaw_model::endpoint::{self, Candidate, Endpoint, Endpoints, Probe, Spec};
 use ironclaw_model::endpoint_quirks::Observation;
 use ironclaw_model::stated_context::StatedContext;
@@ -99,7 +100,7 @@ impl Models {
         let opened = endpoint::open(&self.config, vec![spec])?;
         let why = "the opened endpoint is missing".to_owned();
         let endpoint = opened.get(&name).cloned().ok_or(ironclaw_model::Error::Spec { name, why })?;
-        Ok(Candidate { endpoint, key })
+        Ok(Candidate { endpoint, key, context_tokens: None })
     }
 }
 
@@ -112,23 +113,23 @@ fn recall(opened: &Endpoints, observed: BTreeMap<String, Vec<Observation>>) {
     }
 }
 
-/// Returns the endpoints of a chain, each with its key. An endpoint whose key cannot be read is locked: it gets no request.
+/// Returns the endpoints of a chain, each with its key and the size of its context, if the host learned it. An endpoint whose key cannot be read is locked: it gets no request.
 ///
 /// # Errors
 /// A sentence for the person when the record cannot be read.
-pub(crate) async fn with_keys(record: &Arc<Record>, chain: Vec<Arc<Endpoint>>) -> Result<Vec<Candidate>, String> {
-    if chain.iter().all(|endpoint| endpoint.spec.key.is_none()) {
-        return Ok(chain.into_iter().map(|endpoint| Candidate { endpoint, key: None }).collect());
-    }
+pub(crate) async fn ready(record: &Arc<Record>, chain: Vec<Arc<Endpoint>>) -> Result<Vec<Candidate>, String> {
     let with_secrets = Arc::clone(record);
     let read = record.state.read(move |tx| {
-        let candidate = |endpoint: Arc<Endpoint>| match key_of(tx, &with_secrets.wrapping, &endpoint.spec) {
-            Ok(key) => Ok(Candidate { endpoint, key }),
-            Err(secrets::Error::State(error)) => Err(error),
-            // The other endpoints work without it.
-            Err(error) => {
-                tracing::error!(model = endpoint.spec.name, %error, "cannot read the key of a model endpoint");
-                Ok(Candidate { endpoint: Arc::new(endpoint.locked()), key: None })
+        let candidate = |endpoint: Arc<Endpoint>| {
+            let context_tokens = reading::learned(tx, &endpoint.spec)?.map(|size| size.tokens);
+            match key_of(tx, &with_secrets.wrapping, &endpoint.spec) {
+                Ok(key) => Ok(Candidate { endpoint, key, context_tokens }),
+                Err(secrets::Error::State(error)) => Err(error),
+                // The other endpoints work without it.
+                Err(error) => {
+                    tracing::error!(model = endpoint.spec.name, %error, "cannot read the key of a model endpoint");
+                    Ok(Candidate { endpoint: Arc::new(endpoint.locked()), key: None, context_tokens })
+                }
             }
         };
         chain.into_iter().map(candidate).collect()

@@ -50,14 +50,9 @@ fn first(chain: &[Arc<Endpoint>]) -> Option<&Arc<Endpoint>> {
 /// Returns what the first endpoint of a chain reads; `None` if nothing says so.
 pub fn by_first(tx: &ReadTx<'_>, chain: &[Arc<Endpoint>]) -> Result<Option<Reads>, Error> {
     let Some(endpoint) = first(chain) else { return Ok(None) };
-    let tokens = tokens(tx, &endpoint.spec)?;
-    Ok(tokens.map(|tokens| Reads { tokens, output: endpoint.output_tokens_max() }))
-}
-
-/// Returns the tokens that the model of an endpoint reads, if the operator or an answer says so.
-fn tokens(tx: &ReadTx<'_>, spec: &Spec) -> Result<Option<u64>, Error> {
-    let learned = learned(tx, spec)?.map(|size| size.tokens);
-    Ok(spec.settings.context_tokens.into_iter().chain(learned).min())
+    let learned = learned(tx, &endpoint.spec)?.map(|size| size.tokens);
+    let tokens = endpoint.spec.settings.context_tokens.into_iter().chain(learned).min();
+    Ok(tokens.map(|tokens| Reads { tokens, output: endpoint.output_tokens_max(learned) }))
 }
 
 /// Returns what the host learned about an endpoint, if it believes it and it is less than the operator says.

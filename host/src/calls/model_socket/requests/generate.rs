@@ -190,7 +190,7 @@ impl Server {
             return Err(Failed::unasked(format!("there is no model endpoint `{}`", agent.model), &agent.model));
         }
         let unasked = |words| Failed::unasked(words, &agent.model);
-        let candidates = endpoints::with_keys(self.shared.record(), chain).await.map_err(unasked)?;
+        let candidates = endpoints::ready(self.shared.record(), chain).await.map_err(unasked)?;
         // No client follows the text of a summary.
         let draft = if prepared.covers.is_some() { streaming::PartialAnswer::default() } else { working.draft.clone() };
         let measured = self.state().metrics().ask(&agent.model);

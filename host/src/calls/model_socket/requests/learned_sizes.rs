@@ -14,7 +14,7 @@ use ironclaw_contract::operator::LedgerEvent;
 use ironclaw_contract::seam::socket::{RefusalCode, Response};
 use ironclaw_judge::Principal;
 use ironclaw_ledger::Entry;
-use ironclaw_model::context_size::TooLong;
+use ironclaw_model::context_size::{ContextSign, TooLong};
 use ironclaw_model::endpoint::{Endpoint, Spec};
 use ironclaw_model::{Answered, tokens_estimated};
 use ironclaw_state::WriteTx;
@@ -23,10 +23,17 @@ use ironclaw_store::tables::context_sizes::SizeSource;
 use std::sync::Arc;
 
 impl Server {
-    /// Compares the size of a prompt with the count of its provider.
+    /// Notes what an answer shows about the size of a context, by its words, its end, or the count of its provider.
     pub(super) async fn note_count(&self, turn: TurnId, prepared: &Prepared, answered: &Answered) -> Result<(), Error> {
-        let Some(tokens) = answered.counted.filter(|_| prepared.prompt.images() == 0) else { return Ok(()) };
         let Some(spec) = spec(&prepared.chain, &answered.endpoint) else { return Ok(()) };
+        let sign = answered.context.map(|sign| match sign {
+            ContextSign::Stated(tokens) => Sign { tokens, source: SizeSource::Stated },
+            ContextSign::Ended(tokens) => Sign { tokens, source: SizeSource::Counted },
+        });
+        if let Some(sign) = sign {
+            return self.learn(turn, spec, sign).await;
+        }
+        let Some(tokens) = answered.counted.filter(|_| prepared.prompt.images() == 0) else { return Ok(()) };
         let bytes = prepared.prompt.bytes() as u64;
         if let Some(tokens) = self.sizes.count(turn, &spec.name, bytes, tokens) {
             return self.learn(turn, spec, Sign { tokens, source: SizeSource::Counted }).await;
