@@ -159,8 +159,11 @@ impl Acceptance<'_> {
                 // The sandbox only says that its model failed; the record has the reason.
                 let why = if *reason == EndReason::Model { turn::failure(tx, open.id)? } else { None };
                 let message = turn::newest_message(tx, open.id)?;
-                let general = || delivery::notice_for(*reason, self.limits, message);
-                let text = why.map_or_else(general, |why| delivery::notice_of_model(&why, message));
+                let text = match (why, reason) {
+                    (Some(why), _) => delivery::notice_of_model(&why, message),
+                    (None, EndReason::Empty) => calls::empty_output::notice(tx, session.id, open.id, key)?,
+                    (None, reason) => delivery::notice_for(*reason, self.limits, message),
+                };
                 let notice = close_with_notice(tx, self.record(), session, key, &open, &text, "ended")?;
                 self.closed(tx, notice)
             }

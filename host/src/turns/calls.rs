@@ -5,6 +5,7 @@
 mod action;
 mod advice;
 mod canonical_text;
+pub mod empty_output;
 pub mod host_arguments;
 pub mod http;
 mod judge;

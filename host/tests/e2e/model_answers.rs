@@ -175,6 +175,26 @@ fn thoughts_in_tags_are_shown_on_demand_and_are_no_answer() {
 }
 
 #[test]
+fn an_empty_answer_says_what_the_model_did_instead() {
+    let call = json!({ "name": "write_file", "arguments": { "path": "a.txt", "content": "a" } }).to_string();
+    let server = Server::start(move |seen: &Seen| {
+        Act::Say(match seen.asked() {
+            asked if asked.contains("call") => {
+                format!("<think>I write it.\n<tool_call>\n{call}\n</tool_call>\n</think>\n\n")
+            }
+            asked if asked.contains("think") => "<think>They want a greeting.</think>\n".to_owned(),
+            _ => "\n \n".to_owned(),
+        })
+    });
+    let host = new_host("", &server, "openai", &[]);
+    for (asked, said) in [("call it", "--jinja"), ("think of it", "`/reasoning`"), ("say it", "an empty answer.")] {
+        let reply = host.say("a", asked);
+        assert!(reply.contains(said), "{asked}: {reply}");
+    }
+    assert!(!host.session_directory().join("workspace/a.txt").exists());
+}
+
+#[test]
 fn a_call_as_text_runs_nothing_and_is_no_example() {
     let call = json!({ "name": "write_file", "arguments": { "path": "a.txt", "content": "a" } }).to_string();
     let written = format!("<tool_call>\n{call}\n</tool_call>");
