@@ -24,6 +24,8 @@ pub struct OutputBound(Mutex<Option<Learned>>);
 #[derive(Debug, Clone, Copy)]
 struct Learned {
     tokens: u32,
+    /// The tokens of the shortest prompt that it counts for.
+    prompt: u64,
     answers: u32,
     at: Instant,
 }
@@ -32,6 +34,8 @@ struct Learned {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Smaller {
     pub tokens: u32,
+    /// The tokens of the prompt.
+    prompt: u64,
     origin: Origin,
 }
 
@@ -53,12 +57,12 @@ impl Smaller {
         if let Some(context) = context_size::stated(words).filter(|_| is_limit || is_too_long) {
             let tokens = context_size::output_tokens_max(context, asked);
             let is_room = prompt.saturating_add(u64::from(tokens)) <= context;
-            let smaller = Self { tokens, origin: Origin::Context(context) };
+            let smaller = Self { tokens, prompt, origin: Origin::Context(context) };
             return (is_room && tokens < asked).then_some(smaller);
         }
         let named = context_size::stated_output(words).map(|tokens| (tokens, Origin::Named));
         let (tokens, origin) = named.unwrap_or((SMALL_OUTPUT_TOKENS_MAX, Origin::Guessed));
-        (is_limit && tokens < asked).then_some(Self { tokens, origin })
+        (is_limit && tokens < asked).then_some(Self { tokens, prompt, origin })
     }
 
     /// Returns the size of the context that the server named.
@@ -75,28 +79,34 @@ impl OutputBound {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the tokens that a request asks for, at most `bound`.
-    pub fn at_most(&self, bound: u32, now: Instant) -> u32 {
-        let learned = *self.learned();
-        let used = learned.filter(|learned| learned.answers >= ANSWERS_MIN && now < learned.at + KEPT_MAX);
+    /// Returns the tokens that a request with such a prompt asks for, at most `bound`.
+    pub fn at_most(&self, bound: u32, prompt: u64, now: Instant) -> u32 {
+        let is_used = |learned: &Learned| {
+            learned.answers >= ANSWERS_MIN && prompt >= learned.prompt && now < learned.at + KEPT_MAX
+        };
+        let used = self.learned().filter(is_used);
         used.map_or(bound, |learned| learned.tokens.min(bound))
     }
 
-    /// Learns from an answer of a request with a bound of `asked` tokens, and with a smaller one if the server refused that.
-    pub fn answered(&self, asked: u32, smaller: Option<Smaller>, now: Instant) {
+    /// Learns from an answer to a prompt of so many tokens, with a bound of `asked` tokens, or a smaller one if the server refused that.
+    pub fn answered(&self, asked: u32, prompt: u64, smaller: Option<Smaller>, now: Instant) {
         let mut learned = self.learned();
         let before = learned.filter(|learned| now < learned.at + KEPT_MAX);
         let again = before.filter(|before| Some(before.tokens) == smaller.map(|smaller| smaller.tokens));
         *learned = match smaller {
-            Some(Smaller { tokens, origin: Origin::Named }) => Some(Learned { tokens, answers: ANSWERS_MIN, at: now }),
-            Some(Smaller { tokens, origin: Origin::Guessed }) => {
+            Some(Smaller { tokens, origin: Origin::Named, .. }) => {
+                Some(Learned { tokens, prompt: 0, answers: ANSWERS_MIN, at: now })
+            }
+            Some(Smaller { tokens, prompt, origin: Origin::Guessed }) => {
                 let answers = again.map_or(1, |before| before.answers.saturating_add(1));
-                Some(Learned { tokens, answers, at: now })
+                // One long prompt does not limit the answers to short ones.
+                let prompt = again.map_or(prompt, |before| before.prompt.min(prompt));
+                Some(Learned { tokens, prompt, answers, at: now })
             }
             // The record has the size of the context.
             Some(Smaller { origin: Origin::Context(_), .. }) => before,
-            // An answer of the size that was refused contradicts what was seen once.
-            None => before.filter(|before| asked <= before.tokens),
+            // An answer of the size that was refused contradicts what was seen, unless its prompt is shorter.
+            None => before.filter(|before| asked <= before.tokens || prompt < before.prompt),
         };
     }
 }
@@ -168,22 +178,24 @@ mod tests {
     #[test]
     fn bound_is_learned_from_its_number_or_from_two_answers() {
         let now = Instant::now();
-        let smaller = |origin| Some(Smaller { tokens: 1024, origin });
+        let smaller = |origin| Some(Smaller { tokens: 1024, prompt: 500, origin });
         for (origin, bounds) in
             [(Origin::Named, [1024, 1024]), (Origin::Guessed, [8192, 1024]), (Origin::Context(4096), [8192, 8192])]
         {
             let bound = OutputBound::default();
             for expected in bounds {
-                bound.answered(8192, smaller(origin), now);
-                assert_eq!(bound.at_most(8192, now), expected, "{origin:?}");
+                bound.answered(8192, 500, smaller(origin), now);
+                assert_eq!(bound.at_most(8192, 500, now), expected, "{origin:?}");
             }
-            assert_eq!(bound.at_most(96, now), 96);
-            assert_eq!(bound.at_most(8192, now + KEPT_MAX), 8192, "a larger output is tried again");
+            assert_eq!(bound.at_most(96, 500, now), 96);
+            assert_eq!(bound.at_most(8192, 500, now + KEPT_MAX), 8192, "a larger output is tried again");
+            let of_short = if origin == Origin::Named { 1024 } else { 8192 };
+            assert_eq!(bound.at_most(8192, 499, now), of_short, "{origin:?}");
         }
         let bound = OutputBound::default();
-        bound.answered(8192, smaller(Origin::Guessed), now);
-        bound.answered(8192, None, now);
-        bound.answered(8192, smaller(Origin::Guessed), now);
-        assert_eq!(bound.at_most(8192, now), 8192, "an answer between them contradicts");
+        bound.answered(8192, 500, smaller(Origin::Guessed), now);
+        bound.answered(8192, 500, None, now);
+        bound.answered(8192, 500, smaller(Origin::Guessed), now);
+        assert_eq!(bound.at_most(8192, 500, now), 8192, "an answer between them contradicts");
     }
 }

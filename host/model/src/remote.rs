@@ -79,6 +79,8 @@ struct Adapted {
     values: Values,
     smaller: Option<Smaller>,
     output_tokens_max: u32,
+    /// The estimate of the tokens of its prompt.
+    prompt_tokens: u64,
 }
 
 struct FailedAttempt {
@@ -93,11 +95,6 @@ struct FailedAttempt {
 impl FailedAttempt {
     fn new(fault: Fault, words: String) -> Self {
         Self { fault, words, took: Usage::default(), complaint: None, is_final: false }
-    }
-
-    /// Returns the smaller bound on the output that may pass with this prompt.
-    fn smaller_output(&self, asked: u32, prompt: &Prompt) -> Option<Smaller> {
-        Smaller::after(self.fault, self.complaint, &self.words, asked, tokens_estimated(prompt.bytes()))
     }
 }
 
@@ -134,8 +131,9 @@ impl Remote {
         limits: AttemptLimits,
     ) -> Result<Output, Failure> {
         let request = server_errors::Request::new(prompt);
-        let output_tokens_max = self.output_bound.at_most(limits.output_tokens_max, Instant::now());
-        let mut adapted = Adapted { values: Values::default(), smaller: None, output_tokens_max };
+        let prompt_tokens = tokens_estimated(prompt.bytes());
+        let output_tokens_max = self.output_bound.at_most(limits.output_tokens_max, prompt_tokens, Instant::now());
+        let mut adapted = Adapted { values: Values::default(), smaller: None, output_tokens_max, prompt_tokens };
         let (mut prompt, mut tries, mut internal_errors) = (Cow::Borrowed(prompt), 0, 0);
         loop {
             tries += 1;
@@ -147,7 +145,7 @@ impl Remote {
                 Err(broken) => broken,
             };
             budget.usage = budget.usage.plus(broken.took);
-            self.adapt(&mut adapted, &broken, &prompt);
+            self.adapt(&mut adapted, &broken);
             if self.options(spec, &adapted) != asked {
                 // A refusal of an option does not count as an attempt, because the next request has another one.
                 (tries, budget.tries_left) = (tries - 1, budget.tries_left + 1);
@@ -185,10 +183,11 @@ impl Remote {
     }
 
     /// Replaces an option that the server refused for the rest of a request.
-    fn adapt(&self, adapted: &mut Adapted, broken: &FailedAttempt, prompt: &Prompt) {
+    fn adapt(&self, adapted: &mut Adapted, broken: &FailedAttempt) {
         self.quirks.turn(broken.complaint, &mut adapted.values);
         if adapted.smaller.is_none() {
-            adapted.smaller = broken.smaller_output(adapted.output_tokens_max, prompt);
+            let Adapted { output_tokens_max: asked, prompt_tokens, .. } = *adapted;
+            adapted.smaller = Smaller::after(broken.fault, broken.complaint, &broken.words, asked, prompt_tokens);
             let tokens = adapted.smaller.map(|smaller| smaller.tokens);
             adapted.output_tokens_max = tokens.unwrap_or(adapted.output_tokens_max);
         }
@@ -206,7 +205,8 @@ impl Remote {
         // An output that reached the deadline does not prove that the endpoint works.
         if is_whole {
             self.quirks.answered(&adapted.values);
-            self.output_bound.answered(adapted.output_tokens_max, adapted.smaller, Instant::now());
+            let Adapted { output_tokens_max, prompt_tokens, smaller, .. } = *adapted;
+            self.output_bound.answered(output_tokens_max, prompt_tokens, smaller, Instant::now());
             self.breaker.succeeded();
             self.server_errors.passed(request);
         }
